@@ -25,7 +25,7 @@ class InertiaError(ModelError):
 
 
 class SimulationError(GeomctrlError):
-    """A run that can not go on (non-finite state, a strict monitor violated). `run` holds what was computed so far."""
+    """A run that can not go on (a state that is not finite, a violation with strict). `run` holds what came before."""
 
     def __init__(self, message, run=None):
         super().__init__(message)

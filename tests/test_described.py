@@ -41,7 +41,7 @@ def test_it_reads_like_the_call(made, text):
 def test_a_run_says_what_ran_and_what_it_found():
     run = gc.simulate(ROBOT, controllers.PDGravity(ROBOT, [0.0, 0.0]), [0.1, 0.1], [0.0, 0.0], t_end=0.01, dt=1e-3)
     assert repr(run).startswith("<Run of PDGravity on two_link: 11 samples, reached t = 0.01 s; ")
-    assert "monitors within limits" in repr(run)
+    assert "4 monitors held" in repr(run)
 
 
 def test_a_run_without_monitors_does_not_say_that_they_held():

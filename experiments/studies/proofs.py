@@ -232,7 +232,7 @@ def monitor(case: Case) -> tuple[str, str]:
         run = gc.simulate(case.plant, case.law, *case.start, 2.0, 0.5e-3, control_dt=case.control_dt)
     except gc.SimulationError as error:
         return CAUGHT, str(error)
-    broken = [str(result) for result in run.monitors.values() if not result.ok]
+    broken = [str(result) for result in run.monitors.values() if result.ok is False]
     return CAUGHT if broken else NOTHING, "; ".join(broken)
 
 

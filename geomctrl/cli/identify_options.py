@@ -238,7 +238,7 @@ class FilterOptions:
 
         return Filtering(
             self.cutoff, self.torque_cutoff, self.alike, self.decimate, self.saturation, self.outliers, self.standstill,
-            number_or_auto("--delay", self.delay),
+            number_or_auto("--delay", self.delay) or 0.0,
         )  # fmt: skip
 
 

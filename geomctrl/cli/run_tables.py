@@ -7,11 +7,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from geomctrl.control.monitors import HELD, UNRESOLVED, VIOLATED
 from geomctrl.control.run import Run
 
 from .scenario import Scenario
 
-COLOURS = {"held": "green", "VIOLATED": "bold red"}
+COLOURS = {HELD: "green", VIOLATED: "bold red", UNRESOLVED: "bold yellow"}
 
 
 def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], failure: str | None) -> None:
@@ -44,14 +45,12 @@ def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], f
 
 
 def _doubts(case: Scenario, run: Run) -> list[str]:
-    """What may explain a monitor that was violated."""
-    lyapunov, energy, said = run.monitors.get("lyapunov"), run.monitors.get("energy"), []
+    """Why a monitor was beyond its limit, what resolves that, and what else may explain it."""
+    lyapunov, said = run.monitors.get("lyapunov"), []
+    said += [f"{m.name}: {m.verdict}: {m.explanation}." for m in run.monitors.values() if m.explanation]
     why = case.why_lyapunov_may_grow()
     if lyapunov is not None and not lyapunov.ok and why:
         said.append(f"The Lyapunov function may grow here: {why}.")
-    if energy is not None and not energy.ok:
-        fastest = f"the loop's fastest rate, {case.rule.fastest:.0f} 1/s"
-        said.append(f"Energy is lost where dt is too long for {fastest}: try a smaller --dt.")
     return said
 
 

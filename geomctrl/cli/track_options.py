@@ -73,7 +73,7 @@ class RunOptions:
         bool,
         typer.Option("--compare/--no-compare", help="slotine-li: run computed torque with the same wrong model too."),
     ] = True
-    strict: Annotated[bool, typer.Option("--strict", help="Stop when a monitor exceeds its limit.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Stop when a monitor's violation is confirmed.")] = False
     method: Annotated[str, typer.Option(help="Integration method on the group.")] = "MK4"
     out: Annotated[Path, typer.Option(help="Folder for run.npz, report.txt, run.html and the plots.")] = Path("out")
     plots: Annotated[

@@ -8,6 +8,7 @@ the proofs. With a number its command is held between samples, as on hardware.
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from bisect import bisect_right
@@ -30,8 +31,8 @@ from geomctrl.motion.arguments import duration
 from geomctrl.robot import Robot
 
 from .contracts import Command, started, wants_measurements
-from .monitors import Sample
 from .plant import Plant
+from .sample import Sample
 from .sensing import sensing_of
 from .sensors.sensor import Truth
 from .wrenches import SOON
@@ -88,6 +89,15 @@ class Loop:
         self.command: Command | None = None  # of the last sample
         self.latest: Command | None = None  # of the last stage
         self.changed = False  # the true robot, since the last sample
+
+    def copied(self) -> Loop:
+        """A copy that steps by itself: the two share no array that either writes on."""
+        own = copy.copy(self)
+        own.rates = np.zeros_like(self.rates)
+        own.plant_rates = own.rates if self.plant_rates is self.rates else np.zeros_like(self.plant_rates)
+        first = 2 * self.plant.robot.nv
+        own.z_rates = own.rates[first : first + self.z_group.dim]
+        return own
 
     def split(self, y):
         """(q, v, z) as views of the state, or of states (n, ...)."""

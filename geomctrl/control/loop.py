@@ -57,8 +57,8 @@ def simulate(
     and stays. Both need the extra `view` (viser), without which ImportError is raised.
 
     Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
-    stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at
-    which a monitor exceeds its limit, or when code of yours raises, `progress` included. KeyboardInterrupt (Ctrl-C),
+    stops being finite, the controller returns what no robot can use, or, with strict=True, where a monitor's
+    violation is confirmed, or when code of yours raises, `progress` included. KeyboardInterrupt (Ctrl-C),
     SystemExit and the like pass as they are, with an attribute `run` that holds the same.
 
     Controller, reference, plant and monitors are handed arrays that are read-only.

@@ -36,7 +36,7 @@ from .compiled.comparison import Comparison
 from .compiled.machine import SAMPLE, STEP, Machine
 from .compiled.traced_loop import TracedLoop
 from .contracts import Controller
-from .measures import Measure, accumulates
+from .measures import Measure, Verdict, accumulates
 from .monitors import monitor_list
 from .plant import Plant, plant_of
 from .run import Run
@@ -170,11 +170,13 @@ def outcomes(
 ) -> list[Outcome]:
     """An Outcome a case, in their order; options as for `simulate`. What fails in one case leaves the others alone.
 
-    Where all measures accumulate while the loop runs, no samples are stored.
+    Where all measures accumulate while the loop runs, no samples are stored. Verdicts are confirmed where a measure
+    asks for one, or is a function of the Run.
     """
     taken = [m for m in measures.values() if isinstance(m, Measure) and accumulates(m)]
     if all(isinstance(m, Measure) for m in measures.values()):
         options["every"] = step_count(t_end, dt)
+    options["confirming"] = any(isinstance(m, Verdict) or not isinstance(m, Measure) for m in measures.values())
     options["monitors"] = [*monitor_list(options.get("monitors", "default"))]
     ways: list[Way] = []
     found: dict[int, Outcome] = {}
@@ -191,6 +193,8 @@ def outcomes(
 
 def _outcome(way: Way, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -> Outcome:
     values, reason, success = {}, run.reason, run.success
+    if any(isinstance(m, Verdict) for m in measures.values()):
+        reason = "; ".join([reason, *(f"{m.name} {m.verdict}: {m.explanation}" for m in _doubtful(run))])
     accumulated = iter(way.record.watchers[len(way.record.monitors) :])
     for name, measure in measures.items():
         try:
@@ -200,6 +204,11 @@ def _outcome(way: Way, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -
         except Exception as error:  # of a caller's measure
             reason, success = f"{reason}; measure {name!r}: {said(error)}", False
     return Outcome(values, reason, success, way.time(way.record.steps) if way.record.rows else np.nan, run.steps)
+
+
+def _doubtful(run: Run) -> Iterator[Any]:
+    """Results of monitors that accuse."""
+    return (m for m in run.monitors.values() if m.explanation)
 
 
 def said(error: Exception) -> str:

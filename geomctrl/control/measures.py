@@ -19,9 +19,10 @@ from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
 
 from .contracts import started
-from .monitors import Monitor, Sample, default_monitors
+from .monitors import HELD, UNRESOLVED, VIOLATED, Monitor, default_monitors
 from .plant import Plant
 from .run import Run
+from .sample import Sample
 
 
 class Measure(Described):
@@ -250,3 +251,22 @@ class WorstMonitor(Measure):
     def __call__(self, run):
         found = _run(run).monitors.get(self.monitor.name)
         return np.nan if found is None else found.worst
+
+
+class Verdict(WorstMonitor):
+    """What a run says of a monitored property: 1 held, -1 violated (confirmed), 0 unresolved; nan if not measured.
+
+    monitor: as for `WorstMonitor`. Where it is not 1, the `reason` of a sweep has the explanation and the advice.
+    """
+
+    def __init__(self, monitor: str | Monitor = "lyapunov"):
+        super().__init__(monitor)
+        self.name, self.what = f"verdict_{self.monitor.name}", f"1 held, 0 unresolved, -1 violated: {self.monitor.what}"
+
+    def value(self):
+        """Of the samples so far, of which nothing is confirmed."""
+        return np.nan if not self.applies or self.worst == -np.inf else float(self.worst <= self.monitor.limit)
+
+    def __call__(self, run):
+        result = _run(run).monitors.get(self.monitor.name)
+        return np.nan if result is None else {HELD: 1.0, UNRESOLVED: 0.0, VIOLATED: -1.0}.get(result.verdict, np.nan)

@@ -12,9 +12,10 @@ import numpy as np
 from geomctrl.errors import ArgumentError, SimulationError
 
 from .contracts import Command, Desired
-from .monitors import Monitor, MonitorResult, Sample
+from .monitors import Monitor, MonitorResult
 from .plant import Plant
 from .run import Compared, Run
+from .sample import Sample
 
 
 class Record:
@@ -63,7 +64,8 @@ class Record:
     def add(self, sample: Sample, state: tuple, command: Command, stored: bool) -> tuple[Monitor, float] | None:
         """Let the monitors measure a sample; if `stored`, keep a row of it: the state (q, v, z), the command, numbers.
 
-        Returns the first monitor that is worse than ever and beyond its limit, with its number.
+        Returns the first monitor that is beyond its limit by a number worse than ever, with that number; once one was,
+        twice as bad as ever, so that few numbers of a drift are confirmed.
         """
         if stored:  # what others own is copied before monitors call them again
             self._store(sample, state, command)
@@ -72,8 +74,10 @@ class Record:
             measure.add(sample)
         for j, value in enumerate(values):  # nan exceeds everything and stays
             if not value <= self.worst[j] and self.worst[j] == self.worst[j]:
+                before, limit = self.worst[j], self.monitors[j].limit
                 self.worst[j], self.t_worst[j] = value, sample.t
-                if violated is None and not value <= self.monitors[j].limit:
+                accused = not value <= limit and not (before > limit and value <= 2.0 * before)
+                if violated is None and accused:
                     violated = self.monitors[j], value
         if stored:
             self.measured[self.rows] = values

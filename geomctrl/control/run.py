@@ -21,7 +21,7 @@ from geomctrl.tables import html_table
 
 from .contracts import Desired
 from .external_forces import ExternalForce, external_forces
-from .monitors import MonitorResult
+from .monitors import HELD, UNRESOLVED, VIOLATED, Finding, MonitorResult
 from .plant import Plant
 
 
@@ -77,18 +77,23 @@ class Run:
             object.__setattr__(self, "applied", self.tau)
 
     def __repr__(self):
-        """What ran, how far, and which monitors are beyond their limits."""
+        """What ran, how far, and which monitors' properties are violated or unresolved."""
         what = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
-        beyond = [name for name, m in self.monitors.items() if m.verdict == "VIOLATED"]
-        held = f"{_many(len(self.monitors), 'monitor')} within limits" if self.monitors else "no monitors"
+        named = {x: [name for name, m in self.monitors.items() if m.verdict == x] for x in (VIOLATED, UNRESOLVED)}
+        said = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names)
+        held = f"{_many(len(self.monitors), 'monitor')} held" if self.monitors else "no monitors"
         held = held if len(self.t) else "nothing measured"
-        verdict = f"beyond their limits: {', '.join(beyond)}" if beyond else held
-        return f"<Run{what}: {_many(len(self.t), 'sample')}, {self.reason}; {verdict}>"
+        return f"<Run{what}: {_many(len(self.t), 'sample')}, {self.reason}; {said or held}>"
 
     @property
-    def ok(self) -> bool:
-        """Reached its end with every monitor within its limit."""
-        return self.success and all(m.ok for m in self.monitors.values())
+    def ok(self) -> bool | None:
+        """True for a run that reached its end and whose monitored properties held; False for one that did not, or in
+        which a violation is confirmed; None where the worst verdict of a monitor is unresolved.
+        """
+        found = [m.ok for m in self.monitors.values()]
+        if not self.success or False in found:
+            return False
+        return None if None in found else True
 
     @property
     def real_time_factor(self) -> float:
@@ -140,10 +145,10 @@ class Run:
         """In a notebook: why it ended, and a line a monitor."""
         heading = ". ".join([f"Run of {_many(len(self.t), 'sample')}: {self.reason}", *self._tracking()])
         rows = [
-            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", m.verdict)
+            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", m.verdict, m.explanation)
             for m in self.monitors.values()
         ]
-        return html_table(heading, ["monitor", "what", "worst", "at t [s]", "limit", ""], rows)
+        return html_table(heading, ["monitor", "what", "worst", "at t [s]", "limit", "", ""], rows)
 
     def plot(self, path: str | os.PathLike | None = None) -> Any:
         """Draw tracking, torques, Lyapunov function, estimates and monitors as PNG files in the folder `path`; returns
@@ -206,7 +211,7 @@ class Run:
         arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
         arrays |= {f"measured/{k}": x for k, x in self.measured.items()}
         arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
-        verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
+        verdicts = {k: [m.what, m.limit, m.worst, m.t_worst, m.finding] for k, m in self.monitors.items()}
         about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
         about |= {"compared": self.compared}
         about |= {"monitors": verdicts, "robot": _robot_of(self.plant), "controller": type(self.controller).__name__}
@@ -249,8 +254,8 @@ class Run:
                     f"{name}: expected {data['t'].shape} rows of numbers, got {x.dtype} of shape {x.shape}"
                 )
         monitors = {
-            k: MonitorResult(k, what, limit, data[f"monitor/{k}"], worst, t)
-            for k, (what, limit, worst, t) in about["monitors"].items()
+            k: MonitorResult(k, what, limit, data[f"monitor/{k}"], worst, t, _finding(found))
+            for k, (what, limit, worst, t, found) in about["monitors"].items()
         }
         return cls(
             data["t"],
@@ -271,6 +276,17 @@ class Run:
             applied=data.get("applied", data["tau"]),
             compared=None if about["compared"] is None else Compared(*about["compared"]),
         )
+
+
+def _finding(saved: list | None) -> Finding | None:
+    """What a file says of a confirmation. Raises ValueError for what none has said."""
+    if saved is None:
+        return None
+    verdict, reason, advice, dt = saved
+    found = Finding(str(verdict), str(reason), str(advice), float(dt))
+    if found.verdict not in (HELD, UNRESOLVED, VIOLATED):
+        raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {found.verdict!r:.40}")
+    return found
 
 
 def _many(n: int, what: str) -> str:

@@ -77,4 +77,4 @@ def _markdown(text: str) -> str:
 
 
 def _verdict(worst: float, limit: float) -> str:
-    return "held so far" if worst <= limit else "**violated**"
+    return "held so far" if worst <= limit else "**beyond its limit**"

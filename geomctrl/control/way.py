@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from .compiled.comparison import Comparison, spread_rows
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller
 from .desired import evaluated_once
-from .monitors import Monitor
+from .monitors import VIOLATED, Finding, Monitor, Replay, confirm
+from .monitors.replay import finding
 from .plant import Plant, plant_of
 from .record import Record
 from .run import Run
@@ -46,7 +48,8 @@ def in_a_loop() -> Iterator[None]:
 
 
 class Way:
-    """One closed loop, how far it has come, and its record. Arguments as for `simulate`; measures: started.
+    """One closed loop, how far it has come, and its record. Arguments as for `simulate`; measures: started; confirming:
+    whether its run says what confirmation of its monitors finds.
 
     `k` is the step or sample that comes `next`; k1 the rates at the beginning of a step.
     """
@@ -68,11 +71,12 @@ class Way:
         rtol: float | None = None,
         atol: ArrayLike | None = None,
         measures: Sequence[Any] = (),
+        confirming: bool = True,
     ):
         plant = plant_of("plant", plant)
         self.loop = Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
         self.n_steps, self.dt, self.t_end = step_count(t_end, dt), float(dt), float(t_end)
-        self.strict, self.every = strict, int(every)
+        self.strict, self.every, self.confirming = strict, int(every), confirming
         rows = self.n_steps // self.every + 2
         held = self.loop.hold * self.dt
         nx = 0 if self.loop.plants is None else len(self.loop.y[self.loop.plants])
@@ -154,7 +158,20 @@ class Way:
                 report(self.k / self.n_steps)
 
     def run(self) -> Run:
-        return self.record.run(f"reached t = {self.t_end:g} s", success=True)
+        """Of a loop at its end. Raises SimulationError of a strict one in which a monitor's property is violated."""
+        run = self.confirmed(f"reached t = {self.t_end:g} s", success=True)
+        violated = [m for m in run.monitors.values() if m.verdict == VIOLATED]
+        if self.strict and violated:
+            reason = f"strict: monitor {violated[0]}"
+            raise SimulationError(reason, replace(run, reason=reason, success=False))
+        return run
+
+    def confirmed(self, reason: str, success: bool) -> Run:
+        """The run up to now, with the findings of its monitors."""
+        run = self.record.run(reason, success)
+        if self.confirming:
+            confirm(run, self.record.monitors, self.loop, self.dt)
+        return run
 
     def in_python(self) -> None:
         """The step that comes next, if one does, and the sample after it."""
@@ -169,10 +186,12 @@ class Way:
         k, loop, record = self.k, self.loop, self.record
         t = self.time(k)
         sample, command, self.k1 = loop.sample(k, t)
-        violated = record.add(sample, loop.split(loop.y), command, k % self.every == 0 or k == self.n_steps)
+        accused = record.add(sample, loop.split(loop.y), command, k % self.every == 0 or k == self.n_steps)
         record.steps = k
-        if self.strict and violated is not None:
-            raise _broken(*violated, t)
+        if self.strict and accused is not None:
+            found = finding(accused[0], Replay(record.run("", success=False), loop, self.dt))
+            if found.verdict == VIOLATED:
+                raise _broken(*accused, t, found)
         loop.renew(k)
         self.next = STEP
 
@@ -184,7 +203,7 @@ class Way:
         except Exception as error:
             reason = _reason(error, self.time(self.k), self.dt, self.loop.adaptive)
             cause = error.__cause__ if isinstance(error, SimulationError) else error
-            raise SimulationError(reason, self.record.run(reason, success=False)) from cause
+            raise SimulationError(reason, self.confirmed(reason, success=False)) from cause
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -274,9 +293,10 @@ class Way:
         return k
 
 
-def _broken(monitor: Monitor, value: float, t: float) -> SimulationError:
+def _broken(monitor: Monitor, value: float, t: float, found: Finding) -> SimulationError:
     return SimulationError(
-        f"strict: monitor {monitor.name!r} at t = {t:.6g} s: {monitor.what} is {value:.3e}, limit {monitor.limit:.0e}"
+        f"strict: monitor {monitor.name!r} at t = {t:.6g} s: {monitor.what} is {value:.3e}, limit {monitor.limit:.0e}:"
+        f" {found.reason}"
     )
 
 

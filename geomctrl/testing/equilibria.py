@@ -64,7 +64,7 @@ class Equilibria:
     def _where_zero(self, x: State) -> State:
         """x with its z moved to where V is zero, x itself where it is zero there already, or nowhere that is found."""
         group, value = getattr(self.controller, "group", None), self.promise.value
-        size = np.ones(group.dim) if group is not None else typical_size(np.ravel(x.z))
+        size = np.ones(group.dim) if group is not None else typical_size(np.ravel(np.asarray(x.z)))
 
         def moved(w: np.ndarray) -> State:
             return untouchable(x._replace(z=displaced(group, x.z, w * size)))

@@ -181,9 +181,9 @@ def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> No
     except SimulationError as error:
         raise Counterexample(f"{error}; the run started", x, "decrease", script, "simulated") from error
     result = run.monitors[monitor.name]
-    if not result.ok:
+    if result.ok is False:
         words = (
             f"V grows along a run: by {result.worst:.3e} of its largest value in the step before t ="
-            f" {result.t_worst:.6g} s, allowed {result.limit:.0e}; the run started"
+            f" {result.t_worst:.6g} s, allowed {result.limit:.0e} ({result.explanation}); the run started"
         )
         raise Counterexample(words, x, "decrease", script, "simulated")

@@ -51,7 +51,7 @@ def recheck_lyapunov(
     claim = (outside, equilibrium, times, level, controller, plant, box)
     if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
         return proof.recheck(processes=processes)
-    leaves = leaves_of(proof) if kept and proof.proved else _read(proof)
+    leaves = leaves_of(proof) if kept and proof.proved else _read(proof)  # pyright: ignore[reportArgumentType]
     if controller is None or plant is None or box is None:
         raise ArgumentError("controller, plant, box: expected those that the proof is of, as the file has none of them")
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, 1, 1.0, 0)

@@ -176,8 +176,8 @@ def _whole(function: Callable[[Any], Any], x: Any) -> Any:
     return add(function(x), 0.0)  # there is no -0 among Python's whole numbers
 
 
-def _hypotenuse(*xs: Any) -> Any:
-    return functools.reduce(lambda a, b: binary("hypot", a, b), xs) if len(xs) > 1 else unary("abs", xs[0])
+def _hypotenuse(x: Any, *others: Any) -> Any:
+    return functools.reduce(lambda a, b: binary("hypot", a, b), others, x) if others else unary("abs", x)
 
 
 MATH: dict[str, Callable[..., Any]] = {

@@ -16,7 +16,7 @@ class Requirements(list):
         self.nodes: set[int] = set()
 
     def append(self, condition: Any) -> None:
-        at = getattr(condition, "at", None)
+        at: Any = getattr(condition, "at", None)
         if at is None or at not in self.nodes:
             super().append(condition)
             self.nodes.add(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .samples import Samples, Verdict
-from .style import GREEN, LIMIT, RED, heading, new_figure, open_frame, say_nothing, style_axes
+from .style import GREEN, LIMIT, ORANGE, RED, heading, new_figure, open_frame, say_nothing, style_axes
+
+COLOURS = {True: GREEN, False: RED, None: ORANGE}
 
 
 def figure(run: Samples) -> Figure | None:
@@ -17,10 +20,11 @@ def figure(run: Samples) -> Figure | None:
     if not run.monitors:
         return None
     results = list(run.monitors.values())
-    fig = new_figure(10.0, 1.9 * len(results) + 0.9, heading(run, "monitors (logarithmic: zeros at the bottom)"))
+    more = 0.2 * sum(bool(m.explanation) for m in results)
+    fig = new_figure(10.0, 1.9 * len(results) + 0.9 + more, heading(run, "monitors (logarithmic: zeros at the bottom)"))
     axes = fig.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
     for ax, m in zip(axes, results):
-        look = {"color": GREEN if m.ok else RED, "linewidth": 0.0, "marker": ".", "markersize": 2.0}
+        look = {"color": COLOURS[m.ok], "linewidth": 0.0, "marker": ".", "markersize": 2.0}
         if 0.0 < m.limit < np.inf:
             floor = min(1e-17, m.limit * 1e-8)
             ax.semilogy(run.t, np.where(np.isnan(m.values), np.nan, np.maximum(m.values, floor)), **look)
@@ -32,8 +36,10 @@ def figure(run: Samples) -> Figure | None:
             ax.margins(y=0.2)
         if np.isfinite(m.limit):
             _draw_limit(ax, m.limit)
-        said = f"{m.name}: {m.what}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {'held' if m.ok else 'VIOLATED'}"
-        ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else RED)
+        said = f"{m.name}: {m.what}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {m.verdict}"
+        if m.explanation:
+            said += "\n" + textwrap.shorten(m.explanation, 150, placeholder=" ...")
+        ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else COLOURS[m.ok])
         style_axes(ax, run)
     axes[-1].set_xlabel("time [s]")
     return fig
@@ -66,16 +72,16 @@ def panel(ax: Axes, run: Samples) -> None:
     results = list(run.monitors.values())[::-1]
     margin = [_decades(m) for m in results]
     y = np.arange(len(results))
-    ax.barh(y, margin, color=[GREEN if m.ok else RED for m in results], height=0.42)
+    ax.barh(y, margin, color=[COLOURS[m.ok] for m in results], height=0.42)
     ax.axvline(0.0, **LIMIT)
     low, high = min(-10.0, *margin), max(2.0, *margin)
     ax.set_xlim(low * 1.05, high * 1.15)
     ax.set_ylim(-0.6, len(results) - 0.25)
     for k, m in enumerate(results):
         worst = "exactly 0" if m.worst == 0.0 else f"worst {_short(m.worst, 0 if m.limit > 0.0 else 1)}"
-        said = f"{m.name}: {worst}, limit {_short(m.limit)}: {'held' if m.ok else 'VIOLATED'}"
+        said = f"{m.name}: {worst}, limit {_short(m.limit)}: {m.verdict}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-        ax.text(low, k + 0.26, said, fontsize=8.5, va="bottom", color="black" if m.ok else RED, bbox=box)
+        ax.text(low, k + 0.26, said, fontsize=8.5, va="bottom", color="black" if m.ok else COLOURS[m.ok], bbox=box)
     ax.set_yticks([])
     ax.set_xlabel("log10(worst / limit); dotted: the limit")
     ax.set_title("properties behind the proof")

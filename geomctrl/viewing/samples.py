@@ -11,7 +11,8 @@ from geomctrl.mechanism.configuration import joint_coordinates
 
 
 class Verdict(Protocol):
-    """What a monitor found: its values at the samples (n,), the worst of all steps and when, and whether that is ok."""
+    """What a monitor found: its values at the samples (n,), the worst of all steps and when, the verdict in a word,
+    with an explanation where it took confirmation, and ok: True where it held, False where not, None if unresolved."""
 
     @property
     def name(self) -> str: ...
@@ -26,7 +27,11 @@ class Verdict(Protocol):
     @property
     def t_worst(self) -> float: ...
     @property
-    def ok(self) -> bool: ...
+    def ok(self) -> bool | None: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def explanation(self) -> str: ...
 
 
 class Motion(Protocol):

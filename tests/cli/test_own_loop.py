@@ -18,6 +18,22 @@ progress = "the command's own"
 """
 
 
+SPEED = """
+class Speed(gc.monitors.Monitor):
+    name, what, limit = "speed", "fastest joint, rad/s", 1e-3
+    def measure(self, sample):
+        return abs(sample.v).max()
+monitors = [Speed()]
+"""
+
+
+def test_what_is_unresolved_is_explained_and_no_failure(tmp_path):
+    (tmp_path / "loop.py").write_text(LOOP.format(t_end=0.2) + "monitors = [gc.monitors.EnergyBalance(limit=1e-30)]\n")
+    output = run("track", tmp_path / "loop.py", "--no-plots", "--strict", "--out", tmp_path / "out").output
+    assert "UNRESOLVED (dH/dt is the power at the samples: truncation" in " ".join(output.split())
+    assert gc.Run.load(tmp_path / "out" / "run.npz").ok is None
+
+
 def test_a_file_says_what_the_loop_is(tmp_path):
     (tmp_path / "loop.py").write_text(LOOP.format(t_end=0.2))
     output = run("track", tmp_path / "loop.py", "--no-plots", "--out", tmp_path / "out").output
@@ -34,10 +50,10 @@ def test_a_file_says_what_the_loop_is(tmp_path):
 
 
 def test_strict_is_the_files_or_the_options(tmp_path):
-    (tmp_path / "loop.py").write_text(LOOP.format(t_end=0.2) + "monitors = [gc.monitors.EnergyBalance(limit=1e-30)]\n")
+    (tmp_path / "loop.py").write_text(LOOP.format(t_end=0.2) + SPEED)
     arguments = ("track", tmp_path / "loop.py", "--no-plots", "--out", tmp_path / "out")
     run(*arguments)
-    assert "energy" in run(*arguments, "--strict", status=1).output
+    assert "'speed'" in run(*arguments, "--strict", status=1).output
     assert len(gc.Run.load(tmp_path / "out" / "run.npz").t) < 201
     (tmp_path / "loop.py").write_text((tmp_path / "loop.py").read_text() + "strict = True\n")
     run(*arguments, status=1)

@@ -88,7 +88,7 @@ def test_a_wrong_law_is_seen_however_it_is_held(kd):
     V, v = run.signals["lyapunov"], run.v[:, 0]
     expected = (-kd * period * v**2 / np.maximum.accumulate(V))[1:]
     np.testing.assert_allclose(run.monitors["lyapunov"].values[1:], expected, rtol=0.0, atol=1e-10)
-    assert not run.monitors["lyapunov"].ok
+    assert run.monitors["lyapunov"].ok is False
     assert "if the law were not held" in str(run.monitors["lyapunov"])
     continuous = gc.simulate(SLIDER, PD(kd=kd), [0.3], [0.2], 0.5, 1e-3, monitors=[monitor])
     assert "if the law were not held" not in str(continuous.monitors["lyapunov"])

@@ -131,7 +131,7 @@ def test_a_planted_error_is_found(name, part, other, form):
     robot = arm(planted)
     seen = watched(robot, form)
     assert planted.met
-    assert not seen.ok
+    assert seen.ok is False
     assert seen.worst > 1e-6
     with pytest.raises(AssertionError, match=r"is not skew|is not the force|the mass matrix in motion"):
         assert_skew_symmetric(robot, states=2)

@@ -72,12 +72,12 @@ def test_a_loop_waits_for_the_time_and_shows_what_comes_between(compiled, shown)
     assert times[-1] == 1.0
 
 
-def test_what_a_monitor_has_violated_is_said_at_once(view, shown):
+def test_what_is_beyond_a_limit_is_said_at_once(view, shown):
     wrong = controllers.Passivity(ROBOT.with_payload(5.0), REFERENCE)
     run = gc.simulate(gc.Plant(ROBOT), wrong, [0.5, -0.3], [0.0, 0.0], 0.5, 1e-3, view=view)
     bad = {name for name, m in run.monitors.items() if not m.ok}
     assert bad
-    assert {word.split(":")[0] for word in shown[-1][-1] if "violated" in word} == bad
+    assert {word.split(":")[0] for word in shown[-1][-1] if "beyond its limit" in word} == bad
 
 
 def test_true_is_a_page_that_ends_with_the_run(capsys, monkeypatch):

@@ -167,7 +167,7 @@ def test_the_balance_sees_energy_that_is_not_there():
         def storage_power(self, t, q, v, tau, x):
             return super().storage_power(t, q, v, tau, x)
 
-    assert not run_of(Wrong(ARM, None)).monitors["energy"].ok
+    assert run_of(Wrong(ARM, None)).monitors["energy"].ok is False
 
 
 def test_its_own_state_comes_before_the_actuators():
@@ -279,7 +279,7 @@ def test_limits_are_reported():
     for compiled in (False, True):
         run = gc.simulate(robot, Push(), [0.0], [0.0], 1.0, 1e-3, compiled=compiled)
         assert run.success
-        assert not run.ok
+        assert run.ok is False
         for name, worst in (("position", 50.0 - 1.0), ("velocity", 100.0 - 30.0), ("effort", 50.0 - 3.0)):
             result = run.monitors[f"{name}_limits"]
             np.testing.assert_allclose(result.worst, worst, rtol=1e-9)

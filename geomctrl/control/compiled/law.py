@@ -152,9 +152,6 @@ class CompiledLaw:
             _command=_command_of(shapes),
         )
 
-    def __reduce__(self) -> tuple:
-        return CompiledLaw, (self.controller, self._robot)  # code is of one process: compiled, or read, again
-
     @property
     def uncompiled(self) -> Controller:
         return self.controller

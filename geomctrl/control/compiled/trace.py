@@ -337,7 +337,7 @@ class _Tracing:
             twin.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
 
     def _compare_with_worst(self, values: list[Any], required: list) -> None:
-        """The worst values so far and when, as `Record.add` keeps them; strict: a sample beyond a limit has none."""
+        """The worst values so far and when, as `Record.add` keeps them; strict: a sample that it accuses has none."""
         self.worst, n = self.size, len(values)
         self.size += 2 * n
         for j, (value, (monitor, _)) in enumerate(zip(values, self.watching)):
@@ -349,7 +349,8 @@ class _Tracing:
                 (where(worse, self.t, since), self.worst + n + j),
             ]
             if self.strict:
-                required.append(invert(both(worse, invert(compare("le", x, monitor.limit)))))
+                again = both(compare("lt", monitor.limit, worst), compare("le", x, worst + worst))
+                required.append(invert(both(both(worse, invert(compare("le", x, monitor.limit))), invert(again))))
 
     # --- the group ---------------------------------------------------------------------------------------------------
 

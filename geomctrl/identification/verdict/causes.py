@@ -72,8 +72,8 @@ def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float
 
     best = int(np.argmin([below(float(s)) for s in COARSE]))
     low, high = COARSE[max(best - 1, 0)], COARSE[min(best + 1, len(COARSE) - 1)]
-    solver = minimize_scalar(below, bounds=(low, high), method="bounded", options={"xatol": 1e-4})  # type: ignore[call-overload]
-    seconds = float(min((0.0, float(solver.x)), key=below))
+    solver = minimize_scalar(below, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
+    seconds = float(min((0.0, float(solver.x)), key=below))  # pyright: ignore[reportAttributeAccessIssue]
     step = 0.002
     bend = (below(seconds - step) - 2.0 * below(seconds) + below(seconds + step)) / step**2
     gain = -below(seconds)

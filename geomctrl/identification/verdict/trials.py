@@ -66,7 +66,7 @@ class Tried(NamedTuple):
 def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> list[Tried]:
     """All trials."""
     out = []
-    tells = rows.used.any(axis=0)
+    tells = np.asarray(rows.used.any(axis=0))
     for trial in trials(model, rows, fit, names):
         if not tells[list(trial.joints)].all():
             continue

@@ -1,0 +1,51 @@
+"""Which monitors watch a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from geomctrl.arguments import listed, number
+from geomctrl.errors import ArgumentError
+
+from .energy import EnergyBalance
+from .group import GroupResidual
+from .holding import Holding
+from .limits import LIMITED, JointLimits
+from .lyapunov import LyapunovDecrease
+from .monitor import Monitor
+from .skew import Skew
+
+
+def default_monitors() -> list[Monitor]:
+    """Skew symmetry, energy balance, Lyapunov decrease, what holding commands does to it, group membership, and the
+    limits of joints' positions, velocities and efforts. A non-finite state always ends a run."""
+    return [
+        *(Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()),
+        *(JointLimits(of=x) for x in LIMITED),
+    ]
+
+
+def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
+    """The monitors meant by "default", None or an iterable of them."""
+    if monitors is None:
+        return []
+    if isinstance(monitors, str):
+        if monitors != "default":
+            raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r}")
+        return default_monitors()
+    try:
+        chosen = listed("monitors", monitors)
+    except ArgumentError:
+        raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r:.60}") from None
+    for m in chosen:
+        if not isinstance(m, Monitor):
+            raise ArgumentError(f"monitors: expected geomctrl.monitors.Monitor, got {m!r:.60}")
+        if not (isinstance(m.limit, float) and m.limit == np.inf):
+            number(f"monitors: limit of {m.name!r}", m.limit)
+    names = [m.name for m in chosen]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(f"monitors: {names.count(name)} are named {name!r}; give each a name of its own")
+    return chosen

@@ -1,0 +1,117 @@
+"""What holding a command between samples does to the Lyapunov function."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from geomctrl.arguments import tolerance
+from geomctrl.tracing.symbols import where
+
+from .lyapunov import LEAST, ROUNDING, SHORT, uncompiled
+from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
+from .replay import Replay
+
+MAX_PAIRS = 32  # of samples, between which a jump of the command is sought
+
+
+class Holding(Monitor):
+    """What holding the feedback feeds: how far V rose above its lowest so far, less what holding the command that
+    keeps the desired motion has fed since, relative to the largest V so far.
+
+    A held command is off by what the law's changed since: by what it would have changed on the desired motion too, a
+    disturbance that keeps V from vanishing, and by the feedback's part, which must not outweigh what the law takes.
+    For a law that is right and sampled fast this is about (rate of the loop times control_dt) or less; where V grows
+    by itself, as the law is held too long, it goes to one. V less what a disturbance feeds is the usual bound of
+    systems that are input-to-state stable (Sontag 1989; Nesic and Teel 2004 for laws that are held).
+
+    Not measured where the plant has sensors, whose errors feed V too.
+    """
+
+    name = "holding"
+    what = "rise of the Lyapunov function beyond what holding the desired motion's command feeds, relative"
+
+    def __init__(self, limit: float = 0.5):
+        self.limit = tolerance("limit", limit)
+
+    def start(self, plant, controller):
+        self.law, self.function = uncompiled(controller), cast(Any, getattr(controller, "lyapunov", None))
+        self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
+        self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.inputs)
+        return self.function is not None and self.held > 0.0 and not plant.sensors
+
+    def measure(self, sample):
+        t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
+        value, desired = self.function(t, q, v, z, plant)[0], sample.desired
+        if desired is not None:
+            one = where(value == value, 1.0, np.nan)  # a trace takes what is of time alone for the law's own arithmetic
+            tau = self.law(t, one * desired[0], one * desired[1], z)[0]
+            power, renewed = self._power(sample, self.kept - tau), t - self.since > (1.0 - 1e-6) * self.held
+            self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) * (self.power + power), 0.0)
+            self.kept = np.where(renewed, tau, self.kept)
+            self.power, self.since = where(renewed, 0.0, power), where(renewed, t, self.since)
+        self.last, self.largest = t, max(self.largest, value)
+        rest = value - self.fed
+        self.lowest = rest if sample.changed else min(self.lowest, rest)
+        return where(value == value, (rest - self.lowest) / max(self.largest, LEAST), np.nan)
+
+    def _power(self, sample, tau):
+        """dV/dt through torques tau added to the command."""
+        t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
+        x, held = sample.x, sample.tau
+        more = plant.acceleration(t, q, v, held + tau, x) - plant.acceleration(t, q, v, held, x)
+        high, low = (self.function(t, q, v + s * self.held * more, z, plant)[0] for s in (0.5, -0.5))
+        return (high - low) / self.held
+
+    def confirm(self, replay):
+        """The rise against what truncation may have added to V, and against rounding of its terms."""
+        run, result = replay.run, replay.result(self)
+        if not np.isfinite(result.worst):
+            return Finding(VIOLATED, "V is not finite at a finite state")
+        values, V = result.values, run.signals["lyapunov"]
+        enough = values > self.limit + 0.25 * (result.worst - self.limit)
+        last = int(np.argmax(enough)) if enough.any() else len(values) - 1
+        largest = float(np.nanmax(V[: last + 1]))
+        t, q, v, z, plant = replay.split(*replay.state(last))
+        if largest <= ROUNDING * float(self.function(t, q, -v, z, plant)[0]):
+            return Finding(HELD, "V is within rounding of its largest terms")
+        rise = values[last] * max(largest, LEAST)
+        if not 4.0 * float(replay.step_error(lambda t, y: self.function(*replay.split(t, y))[0], last)) < rise:
+            said = "the rise is no more than truncation can have added"
+            return Finding(UNRESOLVED, said, "halve dt", 0.5 * replay.dt)
+        if not self._growth_unheld(replay, last) < 0.5 * rise:
+            return Finding(UNRESOLVED, "V grows where the law is not held, too", "see what `lyapunov` says")
+        if self._jumps(replay, last):
+            said = "the command jumps with the state: the rise may be chatter, which falls with control_dt"
+            return Finding(UNRESOLVED, said, "halve control_dt and compare V")
+        fastest, _ = replay.fastest_rate(*replay.state(last))
+        advice = f"control_dt below {1.0 / fastest:.1g} s, as the loop's fastest rate is {fastest:.3g} 1/s"
+        advice = advice if fastest > 0.0 else ""
+        return Finding(VIOLATED, f"holding commands for {self.held:g} s raises V", advice)
+
+    def _growth_unheld(self, replay: Replay, last: int) -> float:
+        """What V would have grown by, up to stored sample `last`, where the law acts all the time: of 32 samples."""
+        ks, h, total = np.unique(np.linspace(0, last, 32).astype(int)), SHORT * self.held, 0.0
+        for k in ks.tolist():
+            t, y = replay.state(k)
+            end, plant = replay.after(t, y, h), replay.split(t, y)[-1]
+            if end is None:
+                return np.inf
+            ends = (*replay.loop.split(end), plant), replay.split(t, y)[1:]
+            total += max(float(self.function(t + h, *ends[0])[0] - self.function(t, *ends[1])[0]), 0.0) / h
+        return total / len(ks) * float(replay.run.t[last] - replay.run.t[0])
+
+    def _jumps(self, replay: Replay, last: int) -> bool:
+        """Whether the command, between two of the samples up to `last`, changes mostly at one place."""
+        run = replay.run
+        for k in range(max(last - MAX_PAIRS, 0), last):
+            t, q, v, z, plant = replay.split(*replay.state(k))
+            robot = plant.robot
+            way = robot.difference(q, run.q[k + 1]), run.v[k + 1] - v
+            line = np.linspace(0.0, 1.0, 9)
+            tau = np.array([self.law(t, robot.integrate(q, x * way[0]), v + x * way[1], z).tau for x in line])
+            steps = np.abs(np.diff(tau, axis=0))
+            if (steps.max(axis=0) > np.maximum(0.5 * steps.sum(axis=0), 1e-6 * np.abs(tau).max())).any():
+                return True
+        return False

@@ -1,0 +1,54 @@
+"""The limits of joints."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geomctrl.arguments import choice, tolerance
+from geomctrl.control.stops import bounded
+from geomctrl.tracing.arrays import scalar
+
+from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
+
+LIMITED = {"position": ("q", "rad or m"), "velocity": ("v", "rad/s or m/s"), "effort": ("applied", "N m or N")}
+ROUNDING = 64.0 * np.finfo(float).eps
+
+
+class JointLimits(Monitor):
+    """By how much a joint is beyond a limit of its model, at most, in the limit's unit; negative where all are within.
+
+    of: "position", "velocity" or "effort", the torque that is applied to the joint. Reported, not enforced: that is
+    what `JointStops` do, at which the position's does not apply, and `actuators.TorqueLimits`.
+    """
+
+    def __init__(self, limit: float = 0.0, of: str = "position"):
+        self.of, self.limit = choice("of", of, LIMITED), tolerance("limit", limit)
+        self.field, unit = LIMITED[of]
+        self.name, self.what = f"{of}_limits", f"{of} beyond a joint's limit, {unit}"
+
+    def start(self, plant, controller):
+        if self.of == "position":
+            _, self.places, self.lower, self.upper = bounded(plant.robot)
+            return plant.stops is None and len(self.places) > 0
+        limits = getattr(plant.robot.limits, self.of)
+        self.places = np.flatnonzero(np.isfinite(limits))
+        self.lower, self.upper = -limits[self.places], limits[self.places]
+        return len(self.places) > 0
+
+    def measure(self, sample):
+        x = getattr(sample, self.field)[self.places]
+        return scalar(np.maximum(self.lower - x, x - self.upper).max())
+
+    def confirm(self, replay):
+        """Beyond by more than rounding of the bound and what truncation can have added since the start."""
+        result = replay.result(self)
+        excess, bound = result.worst - self.limit, np.abs([*self.lower, *self.upper])
+        if excess <= ROUNDING * bound[np.isfinite(bound)].max(initial=0.0):
+            return Finding(HELD, "at the limit, within rounding")
+        if self.of != "effort" and np.isfinite(excess):
+            place = {"position": 1, "velocity": 2}[self.of]
+            last = int(np.searchsorted(replay.run.t, result.t_worst - 1e-9).clip(0, len(replay.run.t) - 1))
+            error = replay.step_error(lambda t, y: replay.split(t, y)[place][self.places], last)
+            if excess <= 4.0 * np.max(error):
+                return Finding(UNRESOLVED, "no more than truncation can have added", "halve dt", 0.5 * replay.dt)
+        return Finding(VIOLATED, "more than rounding and truncation explain")

@@ -1,0 +1,69 @@
+"""The order test: whether a growth seen in one step stays or vanishes when the step is repeated in finer parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+MAX_PARTS = 64  # of a step
+AGREEMENT = 0.05, 0.25  # of growths with other numbers of parts: what is always granted, and never exceeded
+STAYS, VANISHES, UNDECIDED = "stays", "vanishes", "undecided"
+
+
+class Refinement(NamedTuple):
+    """STAYS, VANISHES or UNDECIDED; the growths with 1, 2, 4, ... parts; the observed order."""
+
+    outcome: str
+    growths: list[float]
+    order: float = np.nan
+
+
+class Extrapolated(NamedTuple):
+    """STAYS, VANISHES or UNDECIDED; the observed order; the error of the last growth."""
+
+    outcome: str
+    order: float = np.nan
+    error: float = np.inf
+
+
+def extrapolated(growths: list[float], allowed: float, order: int) -> Extrapolated:
+    """What growths with 1, 2, 4, ... parts by a method of this order say.
+
+    Twice the remainder that the last two differences d1, d2 estimate is the error of the last growth: with r = d1 / d2
+    it is d2 / (min(r, 2^order) - 1), and three times the larger difference where they do not converge (r <= 2).
+    """
+    if len(growths) < 3 or not np.isfinite(growths[-3:]).all():
+        return Extrapolated(UNDECIDED)
+    before, last = abs(growths[-2] - growths[-3]), abs(growths[-1] - growths[-2])
+    ratio = before / last if last > 0.0 else 2.0**order
+    error = 2.0 * (last / (min(ratio, 2.0**order) - 1.0) if ratio > 2.0 else 3.0 * max(before, last))
+    outcome = STAYS if growths[-1] - error > allowed else VANISHES if growths[-1] + error <= allowed else UNDECIDED
+    return Extrapolated(outcome, float(np.log2(max(ratio, 0.5))), error)
+
+
+def refined(growth: Callable[[int], float], allowed: float, order: int) -> Refinement:
+    """The order test of growth(parts), as fine as it takes.
+
+    STAYS is said by two successive refinements, and by other numbers of parts than powers of two, which must agree:
+    growth that wanders, as of a loop that chatters, looks settled now and then.
+    """
+    growths, parts, found, previous = [growth(1)], 1, Extrapolated(UNDECIDED), UNDECIDED
+    while parts < MAX_PARTS:
+        parts, previous = 2 * parts, found.outcome
+        growths.append(growth(parts))
+        found = extrapolated(growths, allowed, order)
+        stays = found.outcome == previous == STAYS and _agree(growth, growths[-1], parts, found.error, order)
+        if stays or found.outcome == VANISHES:
+            return Refinement(found.outcome, growths, found.order)
+    return Refinement(UNDECIDED, growths, found.order)
+
+
+def _agree(growth: Callable[[int], float], last: float, parts: int, error: float, order: int) -> bool:
+    """Whether growths with slightly fewer parts are the last one, but for their larger errors."""
+    for n in range(parts - 1, parts - 6, -1):
+        low, high = AGREEMENT
+        if not abs(growth(n) - last) <= min(max(error * (parts / n) ** order, low * abs(last)), high * abs(last)):
+            return False
+    return True
