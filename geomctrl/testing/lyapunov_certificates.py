@@ -237,7 +237,8 @@ class Asked:
         robots, model = e.robots, e.model[e.robots]
         if (box.p_lo[0, robots] == model).all() and (box.p_hi[0, robots] == model).all():
             (F,) = substituted(e.graph, [F], dict.fromkeys(e.errors[robots], 0.0))
-        felt = [bool(degree_in(e.graph, F, {k, *([e.angles[i]] if i < e.n else [])})) for i, k in enumerate(e.x)]
+        angles = [*e.angles, *[None] * e.n]
+        felt = [bool(degree_in(e.graph, F, {k} if x is None else {k, x})) for k, x in zip(e.x, angles)]
         if all(felt) or not any(felt):
             return None
         for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n], self.scale, felt):

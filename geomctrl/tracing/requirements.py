@@ -16,8 +16,8 @@ class Requirements(list):
         self.nodes: set[int] = set()
 
     def append(self, condition: Any) -> None:
-        at: Any = getattr(condition, "at", None)
-        if at is None or at not in self.nodes:
+        at = getattr(condition, "at", -1)
+        if at < 0 or at not in self.nodes:
             super().append(condition)
             self.nodes.add(at)
 

@@ -70,7 +70,8 @@ LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, ty
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "robot", "constrained", "motion")
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # whose functions laws can call
-REPLACEMENTS = Replacements(*CALLED, without=("geomctrl.control.compiled", "geomctrl.control.many"))
+RUNNERS = tuple(f"geomctrl.control.{name}" for name in ("compiled", "many", "side_by_side"))  # no law calls these
+REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
 CREATED = {"__annotations__", "__annotations_cache__"}  # by reading them
 
 

@@ -30,6 +30,7 @@ from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
     Graph,
     UntraceableError,
+    add,
     both,
     compare,
     invert,
@@ -349,7 +350,7 @@ class _Tracing:
                 (where(worse, self.t, since), self.worst + n + j),
             ]
             if self.strict:
-                again = both(compare("lt", monitor.limit, worst), compare("le", x, worst + worst))
+                again = both(compare("lt", monitor.limit, worst), compare("le", x, add(worst, worst)))
                 required.append(invert(both(both(worse, invert(compare("le", x, monitor.limit))), invert(again))))
 
     # --- the group ---------------------------------------------------------------------------------------------------

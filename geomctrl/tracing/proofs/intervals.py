@@ -301,10 +301,6 @@ def _within_one(a: Interval) -> Any:
     return both(at_most(-1.0, a.lo), at_most(a.hi, 1.0))
 
 
-def inside_one(a: Interval) -> Any:
-    return both(less(-1.0, a.lo), less(a.hi, 1.0))
-
-
 def arcsine(a: Interval) -> tuple[Interval, Any]:
     return where_defined(_within_one(a), monotonic("asin", a)), _within_one(a)
 

@@ -1,0 +1,239 @@
+"""Closed loops side by side: those of one trace in the processor's lanes, all of them in several threads.
+
+A lane that has no result leaves the others and ends, or goes on, alone. Compiled loops are compared with Python; one
+that differs runs again in Python.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from math import ceil
+from typing import Any, NamedTuple
+
+from geomctrl.compiler.code import enabled
+from geomctrl.errors import SimulationError
+from geomctrl.tracing.backends import host
+from geomctrl.tracing.symbols import UntraceableError
+
+from .compiled.choice import Known, known_trace, say
+from .compiled.comparison import Comparison
+from .compiled.machine import SAMPLE, STEP, Machine
+from .compiled.traced_loop import TracedLoop
+from .run import Run
+from .way import CHUNK, Way, in_a_loop
+
+LONG = 32_768  # steps of eight lanes without a look around, a quarter of a second
+FEW = 2  # loops that take longer side by side than one after the other
+SHORT = 250  # steps that are not worth compiling for, however many loops take them
+
+
+def to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_each: bool = False) -> list[Run]:
+    """The runs of ways that have not begun, in their order; those that fail up to there.
+
+    compared_each: compare every compiled loop with Python, not only one for each trace.
+
+    A thread begins as many ways as there are lanes and, where they have one trace, takes them to their end together;
+    ways that find too few like them wait for others.
+    """
+    runs: dict[int, Run] = {}
+    waiting: dict[int, list[_Begun]] = {}
+    lanes, interrupted = host.lanes(), threading.Event()
+    compared: set[int] = set()  # traces
+
+    def report(fraction: float) -> None:
+        if interrupted.is_set():  # in another thread than this
+            raise KeyboardInterrupt
+
+    def go_on(group: list[_Begun]) -> None:
+        traced = group[0].traced
+        laws = {id(ways[x.number].loop.controller) for x in group}
+        shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # one memory for all
+        if traced is not None and len(group) > FEW and not shared:
+            first = id(traced) not in compared
+            compared.add(id(traced))
+            members = [(ways[x.number], x.known) for x in group if x.known is not None]
+            lanes_compared = len(group) if compared_each else int(first)
+            runs.update(zip((x.number for x in group), _Lanes(members, choice, report).to_end(lanes_compared)))
+        else:
+            runs.update((x.number, _alone(ways[x.number], choice, report)) for x in group)
+
+    def begin(first: int) -> None:
+        groups: dict[int, list[_Begun]] = {}
+        for k in range(first, min(first + lanes, len(ways))):
+            with in_a_loop():
+                try:
+                    ways[k].begin()
+                except SimulationError as error:
+                    runs[k] = _run_of(error)
+                    continue
+                begun = _Begun(k, _traced(ways[k], choice))
+            groups.setdefault(id(begun.traced), []).append(begun)
+        for key, group in groups.items():
+            if len(group) == lanes or group[0].traced is None:
+                go_on(group)
+            else:
+                waiting.setdefault(key, []).extend(group)
+
+    with _runs_kept(ways, runs), _workers(threads, interrupted) as each:
+        each(begin, range(0, len(ways), lanes))
+        rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
+        each(go_on, rest)
+    return [runs[k] for k in range(len(ways))]
+
+
+@contextmanager
+def _runs_kept(ways: Sequence[Way], runs: Mapping[int, Run]) -> Iterator[None]:
+    """Ctrl-C, SystemExit and the like pass, with an attribute `runs`: of each way everything up to then."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        kept = [runs[k] if k in runs else way.interrupted(error) for k, way in enumerate(ways)]
+        error.runs = kept  # pyright: ignore[reportAttributeAccessIssue]
+        error.add_note(f"geomctrl: the {len(kept)} runs so far are this exception's attribute `runs`")
+        raise
+
+
+class _Begun(NamedTuple):
+    """A way whose first sample has been taken: its number, the trace that fits it."""
+
+    number: int
+    known: Known | None
+
+    @property
+    def traced(self) -> TracedLoop | None:
+        return None if self.known is None else self.known.traced
+
+
+@contextmanager
+def _workers(
+    threads: int, interrupted: threading.Event
+) -> Iterator[Callable[[Callable[[Any], None], Iterable[Any]], Any]]:
+    """each(function, arguments): in this thread, or shared among several; returns when all is done.
+
+    Once this thread is interrupted, or something is raised in one of the others, `interrupted` is set.
+    """
+    if threads == 1:
+        yield lambda function, arguments: deque(map(function, arguments), maxlen=0)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            yield lambda function, arguments: deque(pool.map(function, arguments), maxlen=0)
+        except BaseException:
+            interrupted.set()
+            raise
+
+
+def _traced(way: Way, choice: bool | str) -> Known | None:
+    """The trace that a way shares with others like it; None where it goes on by itself."""
+    if choice is False or not enabled() or way.n_steps * way.pieces < SHORT or way.loop.plant.switches:
+        return None
+    try:
+        return known_trace(way.loop, way.record.watchers, way.strict)
+    except UntraceableError as error:
+        if choice is True:
+            raise
+        say(f"these loops run in Python: {error}")
+        return None
+
+
+def _alone(way: Way, choice: bool | str, report: Callable[[float], None], *, stopped: bool = False) -> Run:
+    with in_a_loop():
+        try:
+            way.compare()  # of a lane that it has left
+            here = True if choice == "auto" and _traced(way, choice) else choice
+            return way.to_end(here, report, stopped=stopped)
+        except SimulationError as error:
+            return _run_of(error)
+        except UntraceableError as error:
+            return _in_python(way, choice, report, error)
+
+
+def _in_python(way: Way, choice: bool | str, report: Callable[[float], None], error: UntraceableError) -> Run:
+    """The whole run in Python, as compiled code has another result; raises the error where `choice` is True."""
+    if choice is True:
+        raise error
+    say(f"these loops run in Python: {error}")
+    remembers = way.comparison is not None and way.comparison.law.size  # then the first sample is not taken again
+    fresh = way if remembers else way.again()
+    way.comparison = None
+    with in_a_loop():
+        try:
+            if not remembers:
+                fresh.begin()
+            run = fresh.to_end(False, report)
+        except SimulationError as failed:
+            run = _run_of(failed)
+    way.record = fresh.record  # with what its measures have accumulated
+    return run
+
+
+def _run_of(error: SimulationError) -> Run:
+    if error.run is None:
+        raise error
+    return error.run
+
+
+class _Lanes:
+    """Ways with one trace, side by side in a machine."""
+
+    def __init__(self, members: list[tuple[Way, Known]], choice: bool | str, report: Callable[[float], None]):
+        self.ways, self.known = [way for way, _ in members], [known for _, known in members]
+        self.choice, self.report, width = choice, report, host.lanes()
+        self.machine = Machine(self.known[0].traced, width)
+        spare = width - len(members)  # lanes that nobody wants run as the first does
+        values = [known.twins.values for known in self.known]
+        self.machine.numbers_are([*values, *[values[0]] * spare])
+        self.filled = [*self.ways, *[self.ways[0]] * spare]
+        self.alive = (1 << len(members)) - 1
+
+    def to_end(self, compared: int) -> list[Run]:
+        """The runs; the first `compared` are compared with Python."""
+        first, runs, phase = self.ways[0], {}, STEP
+        for lane, way in enumerate(self.filled):
+            way.enter(self.machine, lane)
+        for lane, way in enumerate(self.ways[:compared]):
+            way.comparison = Comparison(way.loop, self.machine, lane, self.known[lane].copies)
+            try:
+                way.comparison.before(*way.times)
+            except UntraceableError as error:
+                self.alive &= ~(1 << lane)
+                runs[lane] = _in_python(way, self.choice, self.report, error)
+        for lane, way in enumerate(self.filled if compared else ()):  # comparing has changed what all lanes hold
+            way.enter(self.machine, lane)
+        k, pieces = first.k, max(way.pieces for way in self.ways)
+        chunk = ceil(min(LONG, CHUNK * first.every) / pieces)  # rows are taken to their records while they are near
+        while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
+            last = min(k + chunk, first.n_steps)
+            k, phase, stopped, rows = self.machine.run(
+                k, last, first.every, first.n_steps, first.dt, first.t_end, self.alive, phase
+            )
+            for lane, way in enumerate(self.ways):
+                if self.alive >> lane & 1:
+                    way.stored(self.machine, lane, rows)
+                if (self.alive & stopped) >> lane & 1:
+                    way.leave(self.machine, lane, k, phase)
+                    way.count_stop()
+                    runs[lane] = _alone(way, self.choice, self.report, stopped=True)
+            self.alive &= ~stopped
+            self.report(k / first.n_steps)
+        rest = [lane for lane in range(len(self.ways)) if lane not in runs]
+        for lane in rest:
+            self.ways[lane].leave(self.machine, lane, k, phase)
+        runs |= {lane: self._compared(self.ways[lane]) for lane in rest}
+        return [runs[lane] for lane in range(len(self.ways))]
+
+    def _compared(self, way: Way) -> Run:
+        try:
+            with in_a_loop():
+                way.compare()
+            return way.run()
+        except UntraceableError as error:
+            return _in_python(way, self.choice, self.report, error)
+        except SimulationError as error:
+            return _run_of(error)
