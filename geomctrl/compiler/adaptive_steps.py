@@ -178,8 +178,8 @@ class Interval(Steps):
         v = self.vector
         before = self._load(self.taken["before"])
         exponents = (0.75 * PI_GAIN - 1.0 / self.pair.order, self._most(error, LEAST_ERROR)), (PI_GAIN, before)
-        terms = [self._times(a, self.call(f"log{v.width}", x)) for a, x in exponents]
-        power = self.call(f"exp{v.width}", self.let(f"fadd {v.type} {terms[0]}, {terms[1]}"))
+        terms = [self._times(a, self.call(f"log_{v.width}", x)) for a, x in exponents]
+        power = self.call(f"exp_{v.width}", self.let(f"fadd {v.type} {terms[0]}, {terms[1]}"))
         factor = self._most(self._times(SAFETY, power), SHRINK)
         longest = self._select(self.accepted, self._load(self.taken["grow"]), v.constant(SAFETY))
         h = self.let(f"fmul {v.type} {self.h}, {self._least(factor, longest)}")

@@ -213,7 +213,6 @@ def test_an_interrupt_inside_a_step_never_makes_a_proof(where, monkeypatch):
     assert uncovered(np.transpose(SQUARE), lo, hi) is None
 
 
-EMPTY = "outside, where: expected to leave some of the box"
 BAD = {
     r"box: expected pairs \(lo, hi\)": {"box": []},
     r"box: expected pairs \(lo, hi\), shape \(n, 2\), got \(2,\)": {"box": [0.0, 1.0]},
