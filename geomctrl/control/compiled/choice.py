@@ -122,8 +122,11 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
 def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:
     try:
         traced = trace_loop(loop, watchers, strict=strict, cells=cells)
-    except UntraceableError:  # perhaps one of its own numbers is asked what a symbol does not know
-        traced = trace_loop(loop, watchers, strict=strict, cells=cells, constant=True)
+    except UntraceableError as error:  # perhaps one of its own numbers is asked what a symbol does not know
+        try:
+            traced = trace_loop(loop, watchers, strict=strict, cells=cells, constant=True)
+        except UntraceableError:
+            raise error from None
     operations = max(trace.operations for trace in traced.equations.traces.values())
     if operations > budget.OPERATIONS:
         raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")

@@ -21,8 +21,8 @@ Filled = Sequence[tuple[Any, str, Any]]  # (twin, path, what it held)
 
 def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
     """Raise UntraceableError where arrays share their memory with one another, or with a twin at another path."""
-    own = list(arrays.items())
-    others = [(path, twin) for twin, path, _ in filled if isinstance(twin, np.ndarray)]
+    own = [(path, x.view(np.ndarray)) for path, x in arrays.items()]
+    others = [(path, twin.view(np.ndarray)) for twin, path, _ in filled if issubclass(type(twin), np.ndarray)]
     for k, (path, x) in enumerate(own):
         for other, y in [*own[:k], *others]:
             if other != path and np.may_share_memory(x, y):
