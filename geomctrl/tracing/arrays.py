@@ -17,7 +17,7 @@ from .operators import leak
 from .requirements import on_symbols as on_symbols
 from .requirements import require
 from .requirements import requirements as requirements
-from .symbols import Condition, Symbol, UntraceableError, as_python, caller, is_symbol, where
+from .symbols import Condition, Symbol, UntraceableError, as_python, caller, is_symbol, truth, where
 
 
 class SymbolArray(np.ndarray):
@@ -180,7 +180,12 @@ KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "
 
 
 def _says_nothing(key: str, x: Any) -> bool:
-    """Whether a keyword says what holds without it: that numbers are doubles, that all entries count."""
+    """Whether a keyword says what holds without it: that numbers are doubles, that all entries count.
+
+    `axis=None` does not: without it, `reduce` goes along the first axis.
+    """
+    if key == "axis":
+        return x is np._NoValue
     if key == "dtype":
         return x is None or x in (float, np.float64, object, bool)
     return x is None or x is np._NoValue or (x is True and key in ("where", "subok")) or x in ("same_kind", "K")
@@ -194,6 +199,12 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         what = f"{unknown[0]}=" if unknown else f"its {method}"
         raise UntraceableError(f"np.{name} with {what} does not trace{caller()}")
     operands = [_operand(x) for x in inputs]
+    if name.startswith("logical_"):
+        operands = [_operand(np.frompyfunc(truth, 1, 1)(x)) for x in operands]
+    elif name == "invert" or name.startswith("bitwise_"):
+        for x in operands:
+            if not all(isinstance(y, (Condition, bool, np.bool_)) for y in np.ravel(np.asarray(x, object)).tolist()):
+                raise UntraceableError(f"np.{name} of what are no conditions does not trace{caller()}")
     if name in NATIVE:
         function: Any = ufunc
     else:

@@ -369,6 +369,11 @@ def both(a: Any, b: Any) -> Any:
     return Condition(made.graph, made.at)
 
 
+def truth(x: Any) -> Any:
+    """Whether x counts as true: numbers other than zero do, nan too."""
+    return x if isinstance(x, Condition) else invert(compare("eq", x, 0.0)) if is_symbol(x) else bool(x)
+
+
 def invert(a: Any) -> Any:
     if not isinstance(a, Condition):
         return not a
