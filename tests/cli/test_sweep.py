@@ -50,7 +50,10 @@ def test_a_study_ends_with_tables_pictures_and_a_store(study, tmp_path):
     assert 0.05 < (picture < 0.9).any(axis=-1).mean() < 0.8
     refused = run("sweep", study, "--out", out, status=2).output
     assert "is there already; --resume goes on with it" in refused
-    assert run("sweep", study, "--out", out, "--resume", "--no-plots").output.startswith(said.partition("wrote")[0])
+    resumed = run("sweep", study, "--out", out, "--resume", "--no-plots").output
+    first, _, rest = resumed.partition("\n")
+    assert first == "geomctrl: resumed: 8 of 8 runs were there"
+    assert rest.startswith(said.partition("wrote")[0])
     study.write_text(STUDY.replace("0.02, 1e-3", "0.03, 1e-3"))
     assert "t_end is 0.02 there, 0.03 here" in run("sweep", study, "--out", out, "--resume", status=2).output
 

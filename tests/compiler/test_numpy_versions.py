@@ -17,7 +17,7 @@ SCRIPT = """
 import gc, json, sys
 import numpy as np
 from geomctrl import models
-from geomctrl.compiler import entries
+from geomctrl.tracing.backends import entries
 
 robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
 mass_matrix, terms = robot._code.mass_matrix, robot._code.terms

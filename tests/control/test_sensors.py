@@ -361,13 +361,13 @@ def test_lanes_measure_what_a_run_alone_does_each_with_its_seed():
 
 
 class Pole(PD):
-    """At some samples a quotient of zeros, which nobody takes: compiled code has no result, Python has."""
+    """At some samples the time is written as text: compiled code has no result there, Python has."""
 
     def __call__(self, t, q, v, z):
         one = 1.0
         for k in (10, 24, 25, 60):
-            since = np.array([t - k * (PERIOD / 2)])
-            one = one * np.where(since == 0.0, 1.0, since / since)
+            if t == k * (PERIOD / 2):
+                one = one * float(f"{t}") / t
         return gc.Command(super().__call__(t, q, v, z).tau * one)
 
 

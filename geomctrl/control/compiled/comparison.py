@@ -216,7 +216,7 @@ class Observed:
         self.signals = {name for kind, name, _ in (*held, *columns) if kind == "signal"}
         split = sorted({*parts, *self.first} - {self.total})
         self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
-        self.dim, self.of_command = dim, len(held)
+        self.dim = dim
         self.sizes = np.diff([*self.starts, self.total])
         self.bookkept = [(k, a, b) for k, (key, _, a, b) in enumerate(self.places) if key[0] in (*BOOKKEPT, *OF_STATE)]
 
@@ -239,7 +239,7 @@ class Observed:
         """`expected` with what a stored row says in its place. asked: the law was called for this row's command."""
         out = expected.copy()
         for k, a, b in self.bookkept:
-            if k > self.of_command or asked:
+            if asked or self.keys[k][0] == "desired":
                 out[a:b] = stored[a - self.dim : b - self.dim]
         return out
 

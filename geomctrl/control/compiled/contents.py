@@ -69,7 +69,7 @@ def difference(twin: Any, before: Any) -> str | None:
     if isinstance(before, np.ndarray):
         same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
     elif issubclass(type(twin), np.ndarray):
-        same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
+        same = all(a is b for a, b in zip(twin.view(np.ndarray).ravel().tolist(), before, strict=True))
     elif issubclass(type(twin), np.random.Generator):
         same = repr(twin.bit_generator.state) == repr(before)
     else:

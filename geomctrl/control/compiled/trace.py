@@ -76,7 +76,7 @@ def trace_loop(
         return _settled(loop, watchers, strict, constant, cells, frozenset())
     except UntraceableError as error:  # perhaps an int that indexes: then each of its values is a way
         ints = [path for path, cell in cells.items() if cell.whole and cell.shape == ()]
-        for path in ints if "used as a number" in str(error) else ():
+        for path in ints if " is used as a " in str(error) else ():
             known = {other: cell for other, cell in cells.items() if other != path}
             with suppress(UntraceableError):
                 return _settled(loop, watchers, strict, constant, known, frozenset([path]))

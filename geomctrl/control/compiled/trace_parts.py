@@ -49,11 +49,15 @@ def columns_of(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Colu
 
 def entries_of(x: Any) -> list | None:
     """What an array holds now: it may be written on."""
-    return x.ravel().tolist() if isinstance(x, np.ndarray) else None
+    return x.view(np.ndarray).ravel().tolist() if isinstance(x, np.ndarray) else None
 
 
 def same_entries(a: list | None, b: list | None) -> bool:
-    return a is b or (a is not None and b is not None and all(x is y for x, y in zip(a, b, strict=True)))
+    return a is b or (
+        a is not None
+        and b is not None
+        and all(x is y or (type(x) is type(y) is float and x == y) for x, y in zip(a, b, strict=True))
+    )
 
 
 def as_symbols(x: Any) -> Any:

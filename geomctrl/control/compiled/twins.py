@@ -217,7 +217,7 @@ class Twins:
                 raise UntraceableError(f"{path} is an array that a call changes by another name too: copy one of them")
             self._remembered_ids.add(id(x))
             self._begin(x, twin)
-            entries = twin.copy() if twin.dtype != object else twin.ravel().tolist()
+            entries = twin.copy() if twin.dtype != object else twin.view(np.ndarray).ravel().tolist()
             self._filled.append((twin, path, entries))
             self.is_twin(twin, x)
         del self.words[words:]
@@ -235,7 +235,9 @@ class Twins:
                     numbers.ravel()[zero] = 0.0
                 numbers = numbers.view(SymbolArray)
             twin = self._begin(x, numbers, x.shape, zero.tobytes())
-        self._filled.append((twin, path, x if twin.dtype == x.dtype != object else twin.ravel().tolist()))
+        self._filled.append(
+            (twin, path, x if twin.dtype == x.dtype != object else twin.view(np.ndarray).ravel().tolist())
+        )
         self.is_twin(twin, x)
         return twin
 
