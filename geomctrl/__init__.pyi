@@ -1,6 +1,4 @@
 # What geomctrl/__init__.py loads when asked, for type checkers; a test compares the two.
-from geomctrl.compiler.catalogue import Terms as Terms
-
 from . import constrained as constrained
 from . import control as control
 from . import controllers as controllers
@@ -10,6 +8,7 @@ from . import integrators as integrators
 from . import interop as interop
 from . import models as models
 from . import testing as testing
+from .compiler.catalogue import Terms as Terms
 from .control import actuators as actuators
 from .control import measures as measures
 from .control import monitors as monitors

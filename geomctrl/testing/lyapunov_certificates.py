@@ -233,12 +233,11 @@ class Asked:
 
         That V' less the squares of the others is negative off the equilibrium says so.
         """
-        e, box, F = self.e, self.box, self.e.plus(self.rate)
-        robots, model = e.robots, e.model[e.robots]
-        if (box.p_lo[0, robots] == model).all() and (box.p_hi[0, robots] == model).all():
+        e, box, F, robots = self.e, self.box, self.e.plus(self.rate), self.e.robots
+        if all((p[0, robots] == e.model[robots]).all() for p in (box.p_lo, box.p_hi)):
             (F,) = substituted(e.graph, [F], dict.fromkeys(e.errors[robots], 0.0))
         angles = [*e.angles, *[None] * e.n]
-        felt = [bool(degree_in(e.graph, F, {k} if x is None else {k, x})) for k, x in zip(e.x, angles)]
+        felt = [bool(degree_in(e.graph, F, {k, k if x is None else x})) for k, x in zip(e.x, angles)]
         if all(felt) or not any(felt):
             return None
         for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n], self.scale, felt):

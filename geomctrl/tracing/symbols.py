@@ -115,8 +115,7 @@ class Symbol:
         return as_python(self)
 
     __deepcopy__ = conjugate = __copy__
-    real = property(lambda self: self)
-    imag = property(lambda self: 0.0)
+    real, imag = property(lambda self: self), property(lambda self: 0.0)
 
 
 class Condition:
@@ -223,8 +222,7 @@ def neg(a: Any) -> Any:
     inner = _negated(a)
     if inner is not None:
         return inner
-    node = a.graph.nodes[a.at]
-    if node[0] == "sub" and a.graph.finite:  # -(a - b) = b - a
+    if (node := a.graph.nodes[a.at])[0] == "sub" and a.graph.finite:  # -(a - b) = b - a
         return Symbol(a.graph, a.graph.node("sub", node[2], node[1]))
     return _made("neg", a)
 
@@ -263,8 +261,7 @@ def _has_been_added(a: Symbol) -> bool:
 
 
 def _vanishes(a: Symbol) -> bool:
-    """Whether a is a product with 0, as of a diagonal matrix of gains. In a sum it is left out, and the other factor is
-    required to be finite: where it is not, Python is asked."""
+    """Whether a is a product with 0, as of diagonal gains: a sum leaves it out and requires its factor to be finite."""
     op, *ends = a.graph.nodes[a.at]
     if op == "neg":
         op, *ends = a.graph.nodes[ends[0]]

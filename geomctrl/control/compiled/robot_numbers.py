@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.compiler.code import Code
 from geomctrl.compiler.kernel_traces import structure
 from geomctrl.kernels import tree
 from geomctrl.mechanism.joint import Joint
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.arrays import SymbolArray
 from geomctrl.tracing.symbols import is_symbol
+
+from .memory import OF_ROBOTS
 
 MOST_KNOWN = 256
 
@@ -67,4 +72,38 @@ def with_armature(joint: Joint, armature: Any) -> Joint:
         return joint
     twin = object.__new__(type(joint))
     twin.__dict__.update(vars(joint), armature=armature)
+    return twin
+
+
+def twin_of_robot(twins: Any, x: Mechanism, path: str) -> Mechanism:
+    """A robot whose model array, parameters and placements are symbols; its structure is words."""
+    if twins.constant:
+        return twins._begin(x, x, constants(x))
+    pattern = pattern_of(x._model)
+    twin = object.__new__(type(x)) if twins.load else x
+    words = (
+        joint_constants(x.joints),
+        constants(x.frames),
+        x.gravity.tobytes(),
+        x.parents,
+        x.body_names,
+        constants(x.couplings),
+    )
+    twins._begin(x, twin, pattern.tobytes(), *words)
+    own = dict(vars(x)) if twin is x else twin.__dict__
+    own.update(vars(x))
+    open_places = np.isnan(pattern)
+    numbers = twins._numbers(x._model[open_places])
+    for name in ("parameters", "placements"):
+        own[name] = twins._numbers(getattr(x, name)).view(SymbolArray if twins.load else np.ndarray)
+    for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # a subclass's own
+        twins.words.append(name)
+        own[name] = twins.of(getattr(x, name), f"{path}.{name}")
+    twins._kinds[type(x)] = None
+    if twins.load is None:
+        return twin
+    model = pattern.astype(object)
+    model[open_places] = numbers
+    own["_model"], own["_code"] = model, Code(model, pattern)
+    own["joints"] = tuple(map(with_armature, x.joints, tree.body_records(model)[:, tree.ARMATURE]))
     return twin

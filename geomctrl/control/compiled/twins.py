@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.code import Code
-from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.arrays import SymbolArray
 from geomctrl.tracing.code_identity import (
@@ -38,8 +36,8 @@ from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 from .containers import array_word, is_named_tuple, key_word
 from .contents import LAW, changes, check_sharing, content, difference, put_back
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
-from .memory import LIBRARY, MOST, OF_ROBOTS, PRINTED, Outside
-from .robot_numbers import constants, joint_constants, pattern_of, with_armature
+from .memory import LIBRARY, MOST, PRINTED, Outside
+from .robot_numbers import twin_of_robot
 
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 
@@ -291,37 +289,7 @@ class Twins:
         return self._done(twin, path)
 
     def _robot(self, x: Mechanism, path: str) -> Mechanism:
-        """A robot whose model array, parameters and placements are symbols; its structure is words."""
-        if self.constant:
-            return self._begin(x, x, constants(x))
-        pattern = pattern_of(x._model)
-        twin = object.__new__(type(x)) if self.load else x
-        words = (
-            joint_constants(x.joints),
-            constants(x.frames),
-            x.gravity.tobytes(),
-            x.parents,
-            x.body_names,
-            constants(x.couplings),
-        )
-        self._begin(x, twin, pattern.tobytes(), *words)
-        own = dict(vars(x)) if twin is x else twin.__dict__
-        own.update(vars(x))
-        open_places = np.isnan(pattern)
-        numbers = self._numbers(x._model[open_places])
-        for name in ("parameters", "placements"):
-            own[name] = self._numbers(getattr(x, name)).view(SymbolArray if self.load else np.ndarray)
-        for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # a subclass's own
-            self.words.append(name)
-            own[name] = self.of(getattr(x, name), f"{path}.{name}")
-        self._kinds[type(x)] = None
-        if self.load is None:
-            return twin
-        model = pattern.astype(object)
-        model[open_places] = numbers
-        own["_model"], own["_code"] = model, Code(model, pattern)
-        own["joints"] = tuple(map(with_armature, x.joints, tree.body_records(model)[:, tree.ARMATURE]))
-        return twin
+        return twin_of_robot(self, x, path)
 
     def _function(self, x: types.FunctionType, path: str) -> Any:
         self._roots.append((x, path))
