@@ -282,7 +282,7 @@ def test_a_function_that_is_another_one_where_it_is_traced_is_refused():
 
 def test_what_does_not_trace_names_the_line():
     def f(x):
-        return -1.0 if x[0] > 0.0 else -2.0
+        return -float(f"{x[0]}")
 
     with pytest.raises(
         UntraceableError, match=rf"f does not trace: .*test_certify.py, line {f.__code__.co_firstlineno + 1}"

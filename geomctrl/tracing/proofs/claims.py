@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -135,14 +136,19 @@ def one_number(trace: Trace, name: str) -> Trace:
 
 
 def joined(first: Trace, second: Trace, coordinates: Sequence[Input]) -> Trace:
-    """A trace with the outputs of both, `second` being a function of an array of the coordinates."""
+    """A trace with the outputs of both, nan where their own function has no value; `second` is of the coordinates."""
     graph = Graph()
     ends = placed(first.graph, first.ends, graph, lambda array, k: (array, k))
     more = placed(second.graph, second.ends, graph, lambda _, k: coordinates[k])
-    outputs = (*ends[: len(first.outputs)], *more[: len(second.outputs)])
-    flags = [*ends[len(first.outputs) :], *more[len(second.outputs) :]]
-    good = None if not flags else flags[0] if len(flags) == 1 else graph.node("and", *flags)
-    return replace(first, graph=graph, outputs=outputs, sizes=(len(outputs),), flag=good)
+    outputs = (*_with_flag(graph, ends, len(first.outputs)), *_with_flag(graph, more, len(second.outputs)))
+    return replace(first, graph=graph, outputs=outputs, sizes=(len(outputs),), flag=None)
+
+
+def _with_flag(graph: Graph, ends: list[int], outputs: int) -> list[int]:
+    """The outputs, nan where the flag that follows them, if one does, does not hold."""
+    if len(ends) == outputs:
+        return ends
+    return [graph.node("where", ends[-1], at, graph.operand(math.nan)) for at in ends[:-1]]
 
 
 def placed(graph: Graph, ends: Sequence[int], new: Graph, place: Callable[[int, int], Input]) -> list[int]:
