@@ -5,7 +5,7 @@
     columns = {q = "A_q", tau = "A_tau"}
     gears = [[100, 0], [20, 80]]
     [model]
-    rotor = "yes"
+    rotor = true                  # or "yes", "no", "auto"
     [[column]]                    # torques of one's own, see `geomctrl.identification.load_columns`
 
 Files are looked for beside the TOML file, then where the command runs.
@@ -29,6 +29,7 @@ from .terminal import BAD_ARGUMENTS, complain
 FILES = ("robot", "gears", "transmission", "test_log", "own_columns")
 BESIDE = ("robot", "floating_base", "mimic", "column")  # of no section
 REPEATED = ("ignore",)  # options that are given once a word
+ANSWERS = ("rotor",)  # options that take yes and no, among others
 
 
 def applies(groups: Iterable[Any]) -> Callable[[typer.Context, Path | None], Path | None]:
@@ -65,6 +66,9 @@ def options_of(path: Path, groups: Iterable[Any]) -> dict[str, Any]:
     for name in REPEATED:
         if isinstance(given.get(name), str):
             given[name] = given[name].split(",")
+    for name in ANSWERS:
+        if isinstance(given.get(name), bool):
+            given[name] = "yes" if given[name] else "no"
     if given.pop("column", None) is not None:
         given["own_columns"] = str(path)
     if isinstance(given.get("robot"), dict):

@@ -36,6 +36,7 @@ SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}",
 # Which of a body's parameters to keep as names of base parameters, the dearest first: first moments and products of
 # inertia are easier to read than masses, and this is the order that textbooks' grouped parameters come in.
 KEEP_FIRST = (1, 2, 9, 4, 5, 7, 8, 3, 6, 0)
+TIE = 1e-12  # relative: by how much a column goes before the one to its left, where both are as independent
 EXACT = 1e-9  # relative singular value below which a rank of O(1) geometry counts as deficient
 
 
@@ -120,15 +121,17 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     """The independent columns of Y (rows, p) by pivoted QR, and the map from all parameters to theirs.
 
     Columns are scaled to length 1 first, but for those of rounding errors only (below 1e-12 of the longest), which
-    count as zero; one whose remainder is then below `tolerance` of the largest counts as dependent. A coefficient that
-    moves less than `tolerance` of such a column is zero: that much of it was just left out as a remainder, so it says
-    nothing (angles that a model file rounds to twelve digits leave 1e-12 of friction in a rotor's column).
+    count as zero; one whose remainder is then below `tolerance` of the largest counts as dependent. Of equal
+    remainders the last column's is taken, whatever the rounding. A coefficient that moves less than `tolerance` of such
+    a column is zero: that much of it was just left out as a remainder, so it says nothing (angles that a model file
+    rounds to twelve digits leave 1e-12 of friction in a rotor's column).
     """
     from scipy.linalg import qr
 
     scale = np.linalg.norm(Y, axis=0)
     zero = scale <= 1e-12 * scale.max(initial=0.0)
     scale[zero] = 1.0
+    scale /= 1.0 + TIE * np.arange(len(scale))
     factors: Any = qr(np.where(zero, 0.0, Y / scale), mode="r", pivoting=True)
     R, order = factors[0][: Y.shape[1]], factors[1]
     diagonal = np.abs(np.diag(R))

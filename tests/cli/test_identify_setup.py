@@ -12,6 +12,8 @@ from lib import logs
 
 from geomctrl import Robot, inertia, models
 from geomctrl.cli import identify as command
+from geomctrl.cli.identify_options import GROUPS
+from geomctrl.cli.setup_file import options_of
 from geomctrl.identification import Filtering, RegressorModel, Validation, identify, save_urdf
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +100,12 @@ def test_files_are_found_beside_the_setup(tmp_path):
     tables = json.loads((tmp_path / "out" / "report.json").read_text())
     assert tables["method"] == "wls"
     assert tables["errors"]["test"]["relative_error"] < 0.01
+
+
+@pytest.mark.parametrize(("value", "option"), [("true", "yes"), ("false", "no"), ("'auto'", "auto")])
+def test_truth_values_answer_options_of_yes_and_no(value, option, tmp_path):
+    (tmp_path / "s.toml").write_text(f"[model]\nrotor = {value}\n")
+    assert options_of(tmp_path / "s.toml", GROUPS) == {"rotor": option}
 
 
 @pytest.mark.parametrize(

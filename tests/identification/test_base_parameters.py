@@ -5,6 +5,7 @@ import pytest
 
 from geomctrl import Robot, inertia, models
 from geomctrl.identification import base_parameters, exact_base_parameters
+from geomctrl.identification.model import reduce_columns
 
 RAD = np.pi / 180
 BODY = inertia.from_com(1.0, (0.1, 0.05, 0.02), np.diag([0.03, 0.04, 0.05]))
@@ -117,3 +118,11 @@ def test_lift_keeps_the_base_and_stays_near_the_prior():
 def test_columns_of_rounding_errors_are_no_parameters():
     """The Panda's alignment leaves columns of 1e-17, which scaled to unit length looked independent."""
     assert [base_parameters(models.panda(), seed=s).size for s in range(4)] == [43] * 4
+
+
+def test_parallel_columns_are_chosen_alike_whatever_the_rounding():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(200, 8))
+    Y = np.concatenate((Y, 3.0 * Y, Y @ rng.normal(size=(8, 1))), -1)  # each column twice, and a sum
+    chosen = {tuple(reduce_columns(Y * (1.0 + 4e-16 * rng.integers(-1, 2, Y.shape))).columns) for _ in range(50)}
+    assert len(chosen) == 1

@@ -88,7 +88,7 @@ def test_a_tilted_base_is_named_with_its_angle():
 
 
 def test_friction_that_falls_is_a_drift():
-    log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS)
+    log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": 20.0})
     verdict = reported(log, model).verdict
     assert "changes while the log lasts" in first(verdict, "drift").seen
     assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in verdict.doubts}

@@ -212,6 +212,9 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
         doubts.append(Doubt("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
     words = {"ml": "maximum likelihood", "tls": "total least squares"}[method]
     notes = {"method": words, "time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
+    negative = _sure(found) & (found.g < 0.0)
+    if negative.any() and all(doubt.kind != "sign" for doubt in doubts):
+        notes["negative gains"] = f"{_list(robot, found, negative)}: positive current turns these joints backwards"
     return DriveGains(
         robot, found.g, found.std, refused, known, tuple(x.label for x in data), rms, relative,
         f"scale: {scale.words}", data[-1].history, notes, tuple(doubts), scale.load(found.theta),
@@ -220,24 +223,34 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
 
 def _implausible(robot: Robot, found: Gains, loaded: bool) -> list[Doubt]:
     """Gains that no drive has; loaded: whether a load fixes the scale."""
-    sure = np.isfinite(found.std) & (np.abs(found.g) > SURE * found.std)
+    sure = _sure(found)
     negative, positive = sure & (found.g < 0.0), sure & (found.g > 0.0)
     if negative.any() and not positive.any():
         advice = "Exchange the logs with and without the load; or all currents have the other sign"
         if not loaded:
             advice = "All currents have the other sign, or the known bodies are not where the model has them"
         return [Doubt("sign", "all gains that the logs determine are negative", advice, True)]
-    if negative.any():
-        which = ", ".join(f"{robot.dof_names[k]!r} {found.g[k]:.3g}" for k in np.flatnonzero(negative))
-        advice = (
-            "Right where a drive counts its current the other way round; else turn the sign of that current or joint"
-        )
-        return [Doubt("sign", f"gains are negative of some joints and positive of others: {which}", advice)]
+    if negative.sum() > positive.sum():
+        advice = "Exchange the logs with and without the load; or turn the sign of these currents"
+        if not loaded:
+            advice = "Turn the sign of these currents, or look at where the known bodies are in the model"
+        return [
+            Doubt("sign", f"most gains that the logs determine are negative: {_list(robot, found, negative)}", advice)
+        ]
     ones = np.abs(found.g - 1.0) < np.maximum(ONE, 2.0 * found.std)
     if sure.sum() > 1 and ones[sure].all() and (found.std[sure] < 3.0 * ONE).any():
         advice = "The columns may be torques already: identify takes them as --column tau=..., no gains are needed"
         return [Doubt("gain", "all gains that the logs determine are 1 N m/A", advice, True)]
     return []
+
+
+def _sure(found: Gains) -> np.ndarray:
+    """(nv,): whether the sign of a gain is determined."""
+    return np.isfinite(found.std) & (np.abs(found.g) > SURE * found.std)
+
+
+def _list(robot: Robot, found: Gains, which: np.ndarray) -> str:
+    return ", ".join(f"{robot.dof_names[k]!r} {found.g[k]:.3g}" for k in np.flatnonzero(which))
 
 
 def _known_torques(scale: _Load | _Bodies, data: Dataset) -> np.ndarray:

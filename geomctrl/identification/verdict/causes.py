@@ -35,6 +35,7 @@ TOLERATED = 0.004  # s: delays below are those of sampling
 DEVIATIONS = 4.0  # standard deviations from which an estimate is told from zero
 TILTED = np.deg2rad(0.7)  # base: installation is not much better
 DRIFT = 0.03  # of a joint's torques
+WARMING = 12.0  # s: in less friction hardly changes, and what looks like it is what the model lacks
 FELT = 1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
 
 
@@ -184,6 +185,8 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     model = evidence.model
     t0, t1 = float(rows.t[0]), float(rows.t[-1])
     n = model.robot.nv
+    if t1 - t0 < WARMING:
+        return None
 
     def columns(rows: Rows) -> np.ndarray:
         clock = 2.0 * (rows.t[:, None] - t0) / max(t1 - t0, 1e-300) - 1.0

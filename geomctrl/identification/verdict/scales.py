@@ -183,7 +183,8 @@ def untold(evidence: Evidence, found: list[Profile], doubts: Sequence[Doubt]) ->
     if evidence.model.robot.nv == 1:
         return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
     doubted = " ".join(doubt.seen for doubt in doubts if doubt.kind == "scale")
-    open_ = [p for p in found if len(p.joints) == 1 and p.open and repr(evidence.names[p.joints[0]]) not in doubted]
+    single = [p for p in found if len(p.joints) == 1 and repr(evidence.names[p.joints[0]]) not in doubted]
+    open_ = [p for p in single if p.open or p.wrong]  # wrong in these rows only: other views of the log deny it
     if not open_:
         return []
     which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)
@@ -196,7 +197,7 @@ def untold(evidence: Evidence, found: list[Profile], doubts: Sequence[Doubt]) ->
 def _range(found: Profile) -> str:
     low, high = np.exp(found.interval)
     words = ([f"from {low:.2g}"] if low > 0.0 else []) + ([f"to {high:.2g}"] if np.isfinite(high) else [])
-    return " ".join(words) or "any"
+    return (" ".join(words) or "any") + (", though not in all of the log" if found.wrong else "")
 
 
 def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
