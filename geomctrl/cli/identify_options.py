@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from geomctrl.arguments import choice
 from geomctrl.errors import ArgumentError
 
 from .option_texts import matrix, names, number_or_auto, numbers, pairs
@@ -162,6 +161,7 @@ class ModelOptions:
 
     def model(self, robot: Any) -> Any:
         """`identification.RegressorModel` of a robot, but for friction curves."""
+        from geomctrl.arguments import choice
         from geomctrl.identification import RegressorModel, load_columns
 
         kinds = self._friction()[0]
