@@ -7,6 +7,9 @@ from geomctrl.tracing.traces import Trace
 # where the loops' batches come from memory. Longer code is fetched as slowly as it is computed and gains ever less
 # (experiments/benchmarks/benchmark_compiler.py).
 OPERATIONS = MAX_OPERATIONS
+# A closed loop compiles where its law and monitors have more: users' code is traced without the shortcuts of finite
+# numbers, and a loop that compiles in three seconds saves minutes.
+LOOP_OPERATIONS = 100_000
 # Inputs of a single state lie on the stack, which a thread may have little of.
 INPUTS = 8192
 LOOPS = b"loops"  # kept in the place of object code for structures over the budget

@@ -77,7 +77,13 @@ class Equilibria:
         exact = self.promise.exact(x.t) if group is None else None
         at_z = slice(1 + 2 * self.plant.robot.nv, None)
 
+        def height(w: np.ndarray) -> float:
+            there = moved(w)
+            return value(there) / V if np.isfinite(there.z).all() else np.inf
+
         def slope(w: np.ndarray) -> np.ndarray:
+            if not np.isfinite(moved(w).z).all():
+                return np.zeros(len(w))
             if exact is not None and exact.has_gradients:
                 return exact.gradients(moved(w))[1][0][at_z] * size / V
             steps = STEP * np.eye(len(w))
@@ -85,11 +91,12 @@ class Equilibria:
 
         w, least = np.zeros(len(size)), V
         for _ in range(4):  # once more from where it ends: near zero V is the square of what is left
-            found = minimize(lambda w: value(moved(w)) / V, w, jac=slope, method="BFGS", options={"gtol": 0.0})
+            with np.errstate(all="ignore"):  # a V without a bound below has no zero to be found
+                found = minimize(height, w, jac=slope, method="BFGS", options={"gtol": 0.0})
             if not found.fun * V < 0.5 * least:
                 break
             w, least = found.x, found.fun * V
-            if least <= ZERO * off:
+            if abs(least) <= ZERO * off:
                 self.solved = True
                 return moved(w)
         return x

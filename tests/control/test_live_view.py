@@ -204,4 +204,4 @@ def test_chunks_follow_the_pictures():
         assert view.steps(1.0) == 1
     assert watching._markdown("a_b {alert(1)} <b> **") == r"a_b \{alert\(1\)\} \<b\> \*\*"
     assert watching._verdict(1.0, 1.0) == "held so far"
-    assert watching._verdict(np.nan, 1.0) == "**violated**"
+    assert watching._verdict(np.nan, 1.0) == "**beyond its limit**"

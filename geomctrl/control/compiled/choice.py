@@ -128,8 +128,8 @@ def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, 
         except UntraceableError:
             raise error from None
     operations = max(trace.operations for trace in traced.equations.traces.values())
-    if operations > budget.OPERATIONS:
-        raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")
+    if operations > budget.LOOP_OPERATIONS:
+        raise UntraceableError(f"{operations} operations, at most {budget.LOOP_OPERATIONS} are compiled")
     return traced
 
 
