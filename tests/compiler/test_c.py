@@ -171,7 +171,7 @@ def test_the_header_says_what_is_what(tmp_path):
 @needs_compiler
 def test_names_are_no_code(tmp_path):
     arm = models.two_link()
-    names = dict(zip(arm.body_names, ("a */", "b\nint y;")))
+    names = dict(zip(arm.body_names, ("a */", "b; int y;")))
     frames = [f._replace(name=names.get(f.name, f.name)) for f in arm.frames]
     odd = replace(arm, name="*/ int x; /*", body_names=tuple(names.values()), frames=frames)
     library(odd, tmp_path, ["gravity_force"])

@@ -38,7 +38,7 @@ from .traced_loop import TracedLoop
 STATES = 8  # beside the initial one, before a run
 STORED = 32  # samples of a run, after it
 FLOOR = 1e-3  # [SI] arrays whose entries are all smaller are compared as if the largest were this
-MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 4
+MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 24
 COMMANDED = ("tau", *OF_STATE)  # named first, as other quantities follow from them
 BOOKKEPT = ("tau", "signal", "applied", "desired")  # columns that depend on the state of their own row only
 
