@@ -344,13 +344,14 @@ def binary(op: str, a: Any, b: Any) -> Any:
 
 
 def relation(op: str, a: Any, b: Any) -> Any:
-    """lt, le or eq of two numbers: a condition, or True or False where both are known."""
+    """lt, le or eq of two numbers: a condition, or True or False where it is known; a finite number equals itself."""
+    if is_symbol(a) and is_symbol(b) and a.at == b.at and a.graph.finite:
+        return op != "lt"
     return compare(op, a, b) if is_symbol(a) or is_symbol(b) else bool(VALUES[op](a, b))
 
 
 def compare(op: str, a: Any, b: Any) -> Any:
-    made = _made(op, a, b)
-    return Condition(made.graph, made.at)
+    return Condition((made := _made(op, a, b)).graph, made.at)
 
 
 def is_finite(x: Any) -> Any:
@@ -362,8 +363,7 @@ def both(a: Any, b: Any) -> Any:
         a, b = b, a
     if not isinstance(b, Condition):
         return a if b else False
-    made = _made("and", a, b)
-    return Condition(made.graph, made.at)
+    return Condition((made := _made("and", a, b)).graph, made.at)
 
 
 def truth(x: Any) -> Any:

@@ -237,6 +237,7 @@ EXAMPLES = {
             "saturation": True,
             "outliers": number(6.0, positive=True),
             "standstill": number(0.5, negative=False),
+            "delay": Argument(0.01, "delay"),
         }
     ),
     "identification.Cutoffs.doubts": Example({}, Fresh(cutoffs)),
@@ -403,6 +404,7 @@ EXAMPLES = {
             "model": RegressorModel(ROBOT),
             "friction_curves": None,
             "choose_smoothing": False,
+            "choose_rotors": False,
             "reading": Reading(),
             "filtering": Filtering(cutoff=10.0),
             "validation": Validation(0.25),
