@@ -237,7 +237,7 @@ EXAMPLES = {
             "saturation": True,
             "outliers": number(6.0, positive=True),
             "standstill": number(0.5, negative=False),
-            "delay": Argument(0.01, "delay"),
+            "delay": Argument(0.01, bad="huge"),
         }
     ),
     "identification.Cutoffs.doubts": Example({}, Fresh(cutoffs)),
