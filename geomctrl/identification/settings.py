@@ -114,7 +114,7 @@ class Filtering:
     delay: float | str = 0.0
 
     def __post_init__(self):
-        if self.delay != "auto":
+        if not (isinstance(self.delay, str) and self.delay == "auto"):
             seconds = number("delay", self.delay, "seconds between -1 and 1, or 'auto'", lambda x: abs(x) < 1.0)
             object.__setattr__(self, "delay", seconds)
         for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):

@@ -209,6 +209,8 @@ EXAMPLES = {
     "measures.SettlingTime": Example({"tolerance": number(0.5, positive=True)}),
     "measures.PeakTorque": Example({"joints": True}),
     "measures.WorstMonitor": Example({"monitor": "skew"}),
+    "measures.Verdict": Example({"monitor": "skew"}),
+    "measures.Verdict.__call__": Example({"run": Fresh(run)}, measures.Verdict()),
     "measures.ParameterError": Example(),
     "measures.Measure": Example(),
     "measures.accumulates": Example({"measure": Argument(measures.PeakTorque(), "all")}),
@@ -246,13 +248,28 @@ LEFT_OUT = (
             "measures.Measure.__call__",
             *(
                 f"measures.{m}.{x}"
-                for m in ("Measure", "TrackingRMS", "SettlingTime", "ParameterError", "PeakTorque", "WorstMonitor")
+                for m in (
+                    "Measure",
+                    "TrackingRMS",
+                    "SettlingTime",
+                    "ParameterError",
+                    "PeakTorque",
+                    "WorstMonitor",
+                    "Verdict",
+                )
                 for x in ("start", "add", "value")
             ),
             *(
                 f"monitors.{m}.{x}"
                 for m in ("Monitor", "Skew", "EnergyBalance", "LyapunovDecrease", "Holding", "GroupResidual")
-                for x in ("start", "measure")
+                for x in ("start", "measure", "confirm")
+            ),
+            "monitors.JointLimits.confirm",
+            "monitors.confirm",
+            "monitors.Replay",
+            *(
+                f"monitors.Replay.{x}"
+                for x in ("after", "beyond", "fastest_rate", "result", "split", "state", "step_error")
             ),
         ),
         "called by a running loop, with samples that it made",

@@ -585,6 +585,9 @@ assert BaseParameters
 assert load_extra
 MADE = "made by fit, compress, identify and the like"
 LEFT_OUT = dict.fromkeys(
+    ("identification.Dataset.without_delay", "identification.RegressorModel.own_columns"),
+    "called by a pipeline, with a log and numbers that it has checked",
+) | dict.fromkeys(
     (
         "identification.BaseParameters",
         "identification.Estimate",
