@@ -79,10 +79,10 @@ class Equilibria:
 
         def height(w: np.ndarray) -> float:
             there = moved(w)
-            return value(there) / V if np.isfinite(there.z).all() else np.inf
+            return value(there) / V if np.isfinite(np.asarray(there.z)).all() else np.inf
 
         def slope(w: np.ndarray) -> np.ndarray:
-            if not np.isfinite(moved(w).z).all():
+            if not np.isfinite(np.asarray(moved(w).z)).all():
                 return np.zeros(len(w))
             if exact is not None and exact.has_gradients:
                 return exact.gradients(moved(w))[1][0][at_z] * size / V
