@@ -204,7 +204,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     elif name == "invert" or name.startswith("bitwise_"):
         for x in operands:
             if not all(isinstance(y, (Condition, bool, np.bool_)) for y in np.ravel(np.asarray(x, object)).tolist()):
-                raise UntraceableError(f"np.{name} of what are no conditions does not trace{caller()}")
+                raise UntraceableError(f"np.{name} traces for conditions only{caller()}")
     if name in NATIVE:
         function: Any = ufunc
     else:
