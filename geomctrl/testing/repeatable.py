@@ -13,6 +13,8 @@ from .counterexample import Counterexample
 from .domain import State
 
 Answer = dict[str, np.ndarray]
+# Two ways of computing a robot's terms differ by 1e-13 of a law's largest number; cancellation costs some digits.
+ROUNDING = 1e-10
 
 
 class Repeatable:
@@ -54,7 +56,7 @@ class Repeatable:
 
     def _compare(self, x: State, a: Answer, b: Answer, changing: list[str]) -> None:
         for name in a.keys() & b.keys():
-            if not _same(a[name], b[name]):
+            if not (_same(a[name], b[name]) or self._compiled_since(x, name, a[name])):
                 attributes = f" (attributes that change: {', '.join(changing)})" if changing else ""
                 raise Counterexample(
                     f"the law remembers its calls{attributes}: at one and the same state {name} = {a[name]}, then"
@@ -63,6 +65,16 @@ class Repeatable:
                     x,
                     "state",
                 )
+
+    def _compiled_since(self, x: State, name: str, before: np.ndarray) -> bool:
+        """Whether an answer moved by rounding once and stays: a robot's terms are compiled when they are used often."""
+        now, again = self._answer(x).get(name), self._answer(x).get(name)
+        if now is None or again is None or now.shape != before.shape or not _same(now, again):
+            return False
+        try:
+            return bool(np.all(np.abs(now - before) <= ROUNDING * np.max(np.abs(before), initial=0.0)))
+        except TypeError:  # of objects
+            return False
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:

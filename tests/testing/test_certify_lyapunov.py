@@ -410,14 +410,27 @@ def test_what_can_not_be_certified_says_why():
     with pytest.raises(ArgumentError, match="does not change"):
         testing.certify_lyapunov(passivity(), gc.Plant(ARM, changes=[(1.0, ARM)]), BOX)
 
-    class Branching(controllers.PDGravity):
+    class Wording(controllers.PDGravity):
         def __call__(self, t, q, v, z):
-            return Command(-v if q[0] > 0.0 else v)
+            return Command(-v if str(q[0]) > "0" else v)
 
     with pytest.raises(UntraceableError, match=r"test_certify_lyapunov\.py, line \d+"):
-        testing.certify_lyapunov(Branching(ARM, Q_D), ARM, BOX)
+        testing.certify_lyapunov(Wording(ARM, Q_D), ARM, BOX)
     with pytest.raises(ArgumentError, match="proved"):
         testing.certify_lyapunov(controllers.PDGravity(ARM, Q_D), ARM, BOX, **QUICK).save("nowhere.npz")
+
+
+def test_a_law_that_branches_is_judged_on_both_sides():
+    class Branching(controllers.Passivity):
+        """It drives the first joint on where it is more than 0.9 rad from its target."""
+
+        def __call__(self, t, q, v, z):
+            command = super().__call__(t, q, v, z)
+            return command if abs(q[0] - Q_D[0]) < 0.9 else command._replace(tau=v)
+
+    law = Branching(ARM, hold(ARM, Q_D), Lambda=5.0, K=20.0, strict=True)
+    assert testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK).status in ("proved", "undecided")
+    assert testing.certify_lyapunov(law, ARM, BOX, **QUICK).status == "refuted"
 
 
 # --- what it is for --------------------------------------------------------------------------------------------------

@@ -201,6 +201,30 @@ def test_a_law_that_keeps_what_does_not_matter_passes():
     testing.assert_lyapunov(Counting(), ARM)
 
 
+def test_terms_that_are_compiled_while_a_law_is_asked_are_no_memory():
+    class Moved(PD):
+        """Its torque moves by rounding at one call, as a robot's terms do where code takes the place of loops."""
+
+        calls = 0
+
+        def __call__(self, t, q, v, z):
+            self.calls += 1
+            command = super().__call__(t, q, v, z)
+            return command if self.calls < 300 else command._replace(tau=command.tau * (1.0 + 4e-16))
+
+    testing.assert_lyapunov(Moved(), ARM)
+
+    class Stepping(Moved):
+        """It answers something else from one call on."""
+
+        def __call__(self, t, q, v, z):
+            command = super().__call__(t, q, v, z)
+            return command if self.calls < 4000 else command._replace(tau=command.tau * (1.0 + 1e-8))
+
+    with pytest.raises(testing.Counterexample, match=r"the law remembers its calls"):
+        testing.assert_lyapunov(Stepping(), ARM)
+
+
 # --- equilibria of laws with a state of their own ------------------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 """Laws that are subtly wrong are caught, whatever the seed, with the simplest state; right ones are never accused."""
 
-import math
-
 import numpy as np
 import pytest
 import scipy.linalg
@@ -410,10 +408,10 @@ def test_estimates_with_a_bound_are_drawn_above_what_adaptation_can_reach():
 
 
 class Untraceable(PD):
-    """A branch in Python on a number; the bump is where it is true."""
+    """A branch on the text of a number, which has no symbol; the bump is where it is true."""
 
     def wrong(self, t, q, v):
-        return 20.0 * v if math.floor(v @ v) >= 3 and q[0] > Q_D[0] else 0.0 * v
+        return 20.0 * v if len(f"{v @ v:.0f}") > 0 and v @ v >= 3.0 and q[0] > Q_D[0] else 0.0 * v
 
 
 def test_laws_that_do_not_trace_are_searched_by_differences():
