@@ -7,6 +7,8 @@ above all, is an input at run time, so that robots which differ in numbers only 
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +23,7 @@ from geomctrl.tracing.symbols import (
     Condition,
     Graph,
     UntraceableError,
+    add,
     binary,
     both,
     is_finite,
@@ -79,13 +82,22 @@ def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
 @contextmanager
 def finite_numbers(arrays: Iterable[np.ndarray]) -> Iterator[None]:
     """Inside, a kernel runs on these arrays, whose numbers are required to be finite, as in Python."""
-    found = [symbols for x in arrays if (symbols := [y for y in x.flat if is_symbol(y)])]
-    graph = found[0][0].graph
-    strict = not graph.finite
+    arrays = list(arrays)
+    graph = next(y.graph for x in arrays for y in x.flat if is_symbol(y))
+    required = (
+        []
+        if graph.finite
+        else [is_finite(functools.reduce(add, unsure)) for x in arrays if (unsure := _not_known_finite(x))]
+    )
     with graph.of_finite_numbers():
-        for symbols in found if strict else []:  # one comparison: a sum of sizes is finite where all of them are
-            require(is_finite(sum(unary("abs", y) for y in symbols)))
+        for condition in required:
+            require(condition)
         yield
+
+
+def _not_known_finite(x: np.ndarray) -> list[Any]:
+    """The numbers of an array that might be none or infinite; their sum is finite only where all of them are."""
+    return [y for y in x.flat if not (y.graph.is_finite_input(y) if is_symbol(y) else math.isfinite(y))]
 
 
 def _objects(x: Any) -> Any:

@@ -20,8 +20,9 @@ from geomctrl.tracing.backends import host
 from geomctrl.tracing.symbols import UntraceableError
 
 from .compiled.choice import Known, known_trace, say
-from .compiled.comparison import Comparison
+from .compiled.comparison import BESIDE, WHOLE, Comparison, Extent
 from .compiled.machine import SAMPLE, STEP, Machine
+from .compiled.memory import REPLACEMENTS
 from .compiled.traced_loop import TracedLoop
 from .run import Run
 from .way import CHUNK, Way, in_a_loop
@@ -34,7 +35,8 @@ SHORT = 250  # steps that are not worth compiling for, however many loops take t
 def to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_each: bool = False) -> list[Run]:
     """The runs of ways that have not begun, in their order; those that fail up to there.
 
-    compared_each: compare every compiled loop with Python, not only one for each trace.
+    compared_each: compare every compiled loop with Python, the first of each trace at more states than the others;
+    False: compare only that.
 
     A thread begins as many ways as there are lanes and, where they have one trace, takes them to their end together;
     ways that find too few like them wait for others.
@@ -56,8 +58,8 @@ def to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_ea
             first = id(traced) not in compared
             compared.add(id(traced))
             members = [(ways[x.number], x.known) for x in group if x.known is not None]
-            lanes_compared = len(group) if compared_each else int(first)
-            runs.update(zip((x.number for x in group), _Lanes(members, choice, report).to_end(lanes_compared)))
+            extents = [WHOLE] * first + [BESIDE] * ((len(group) - first) * compared_each)
+            runs.update(zip((x.number for x in group), _Lanes(members, choice, report).to_end(extents)))
         else:
             runs.update((x.number, _alone(ways[x.number], choice, report)) for x in group)
 
@@ -78,7 +80,7 @@ def to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_ea
             else:
                 waiting.setdefault(key, []).extend(group)
 
-    with _runs_kept(ways, runs), _workers(threads, interrupted) as each:
+    with _runs_kept(ways, runs), REPLACEMENTS.looked_at_once(), _workers(threads, interrupted) as each:
         each(begin, range(0, len(ways), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
         each(go_on, rest)
@@ -192,13 +194,13 @@ class _Lanes:
         self.filled = [*self.ways, *[self.ways[0]] * spare]
         self.alive = (1 << len(members)) - 1
 
-    def to_end(self, compared: int) -> list[Run]:
-        """The runs; the first `compared` are compared with Python."""
+    def to_end(self, compared: Sequence[Extent]) -> list[Run]:
+        """The runs, of which the first are compared with Python, each to an extent."""
         first, runs, phase = self.ways[0], {}, STEP
         for lane, way in enumerate(self.filled):
             way.enter(self.machine, lane)
-        for lane, way in enumerate(self.ways[:compared]):
-            way.comparison = Comparison(way.loop, self.machine, lane, self.known[lane].copies)
+        for lane, (way, extent) in enumerate(zip(self.ways, compared)):
+            way.comparison = Comparison(way.loop, self.machine, lane, self.known[lane].copies, extent)
             try:
                 way.comparison.before(*way.times)
             except UntraceableError as error:

@@ -84,7 +84,6 @@ class Way:
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
         self.comparison: Comparison | None = None  # of the machine with Python
-        self.rows_to_compare = spread_rows(rows)
         self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
         self.chunk = CHUNK
         self.stops = 0  # of compiled code, one after the other
@@ -272,7 +271,8 @@ class Way:
     def stored(self, machine: Machine, lane: int, rows: np.ndarray) -> None:
         columns, first = machine.columns(rows, lane), self.record.rows
         if self.comparison is not None:
-            chosen = [k - first for k in self.rows_to_compare if first <= k < first + len(rows)]
+            to_compare = spread_rows(self.n_steps // self.every + 2, self.comparison.extent.stored)
+            chosen = [k - first for k in to_compare if first <= k < first + len(rows)]
             self.kept_rows += [rows[k, :, lane].copy() for k in chosen]
         y = columns["y", ""]
         self.record.extend(columns, (*self.loop.split(y), self.loop.plant_state(y)))

@@ -16,6 +16,7 @@ import sysconfig
 import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from operator import attrgetter, eq, is_
 from pathlib import Path
@@ -256,9 +257,21 @@ class Replacements:
         self._members: list[tuple[str, Callable[[], Iterable[Any]]]] = []
         self._functions: list[types.FunctionType] = []
         self._first: list[Any] = []
+        self._found: list[tuple[str, list[Any]]] | None = None
+
+    @contextmanager
+    def looked_at_once(self) -> Iterator[None]:
+        """Inside, `now` answers what it finds at the beginning."""
+        self._found = self.now()
+        try:
+            yield
+        finally:
+            self._found = None
 
     def now(self) -> list[tuple[str, list[Any]]]:
         """Return the places that have changed, each with its members; [] where none has."""
+        if self._found is not None:
+            return self._found
         if len(sys.modules) != self._imported:
             self._look_at_new_modules()
         now = self._read()

@@ -15,7 +15,7 @@ A comparison of symbols is a symbol too, a `Condition`: `if` on it asks `asker`,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any
@@ -36,12 +36,14 @@ class Graph:
 
     Operations are those of `operations.VALUES`, const (a float and its sign) and load (number of an array, index).
     finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
+    finite_arrays: numbers of the arrays that whoever runs the code knows to be finite.
     """
 
-    def __init__(self, *, finite: bool = True):
+    def __init__(self, *, finite: bool = True, finite_arrays: Collection[int] = ()):
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
-        self.finite = finite
+        self.finite, self.finite_arrays = finite, frozenset(finite_arrays)
+        self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
         self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
 
     @contextmanager
@@ -63,6 +65,14 @@ class Graph:
     def load(self, array: int, index: int) -> Symbol:
         """Number `index` of input array number `array`; it may be Python's own float."""
         return Symbol(self, self.node("load", array, index), True)
+
+    def is_finite_input(self, x: Symbol) -> bool:
+        """Whether a symbol is a number of `finite_arrays`; it is then relied upon."""
+        op, *place = self.nodes[x.at]
+        known = op == "load" and place[0] in self.finite_arrays
+        if known:
+            self.relied_upon.add((place[0], place[1]))
+        return known
 
     def constant(self, x: float) -> int:
         x = float(x)

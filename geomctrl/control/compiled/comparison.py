@@ -1,8 +1,10 @@
 """Comparison of a compiled closed loop with the same loop in Python, before and after every run.
 
-Before a run both compute a sample at the loop's initial state and at `STATES` others, at times spread over the run.
-After it both compute `STORED` of the samples that the run has stored. Compiled code may have no result for a sample,
-which Python then computes; it may not have another result. Python calls copies of the user's objects.
+Before a run both compute a sample at the loop's initial state and at 8 others, at times spread over the run. After it
+both compute 32 of the samples that the run has stored, and at 8 of these what monitors and measures say. Of runs side
+by side with one trace, the first is compared so and each of the others at fewer states (see `Extent`). Compiled code
+may have no result for a sample, which Python then computes; it may not have another result. Python calls copies of the
+user's objects.
 
 Two numbers agree where they differ by less than `AGREEMENT` of the largest entry of their array. Where they differ by
 more, Python repeats the sample at states moved by `MOVED`, relative to their size: a difference of at most
@@ -15,9 +17,9 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +33,20 @@ from geomctrl.tracing.untraceable_attribute import at_work
 
 from .law_memory import restore, value_at
 from .law_trace import AGREEMENT, OF_STATE
-from .loop_twins import Twin, is_memory, law_of
+from .loop_twins import Twin, law_of
 from .machine import Machine
 from .traced_loop import TracedLoop
 
-STATES = 8  # beside the initial one, before a run
-STORED = 32  # samples of a run, after it
+
+class Extent(NamedTuple):
+    """How much of a run is compared: states beside the initial one before it, stored samples after it."""
+
+    states: int
+    stored: int
+
+
+WHOLE, BESIDE = Extent(8, 32), Extent(1, 4)  # of a run; of one beside others with the same trace, one of them whole
+WATCHED = 4  # of the stored samples each so many-th is looked at by monitors and measures, too
 FLOOR = 1e-3  # [SI] arrays whose entries are all smaller are compared as if the largest were this
 MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 24
 COMMANDED = ("tau", *OF_STATE)  # named first, as other quantities follow from them
@@ -50,11 +60,17 @@ class Comparison:
     where Python has another result.
     """
 
-    def __init__(self, loop: Any, machine: Machine, lane: int, copies: Twin):
+    def __init__(self, loop: Any, machine: Machine, lane: int, copies: Twin, extent: Extent = WHOLE):
+        self.extent = extent
         self.loop, self.machine, self.lane = loop, machine, lane
         self.python, self.watchers = _copied(loop, copies), copies.watchers
         self.traced = machine.traced
-        self.layout = Observed(self.traced, loop)
+        if self.traced.observed is None:
+            self.traced.observed = Observed(self.traced, loop)
+        self.layout: Observed = self.traced.observed
+        self.changing = [
+            [place.name for place in self.traced.memory if place.watcher == k] for k in range(len(self.watchers))
+        ]
         self.memory = np.full(len(machine.remembered), np.inf)  # no value is worse: a strict loop has results too
         for place in self.traced.memory:
             x = getattr(self.watchers[place.watcher], place.name)
@@ -63,7 +79,7 @@ class Comparison:
         self.remembered = self._remembered_by(law_of(loop))
         self.area = None if loop.sensing is None else loop.sensing.area
         self.command, self.initial = loop.command, loop.y.copy()
-        self.samples, self.difference = 0, 0.0
+        self.samples, self.difference, self.watching = 0, 0.0, True
 
     @property
     def compared(self) -> Compared:
@@ -72,22 +88,25 @@ class Comparison:
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and at others until t_end, half of them multiples of the period."""
         rng, found = np.random.default_rng(0), 0
-        times = np.linspace(t, t_end, STATES + 1)[1:]
+        times = np.linspace(t, t_end, self.extent.states + 1)[1:]
         times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
         with np.errstate(all="ignore"), at_work(), heard():
             found += self._at(t, self.initial, self.area) is not None
             for k, at in enumerate(times.tolist()):
                 found += self._at(at, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
         if not found:
-            raise UntraceableError(f"{self._where()}: compiled, the loop has no result at any of {STATES + 1} states")
+            raise UntraceableError(
+                f"{self._where()}: compiled, the loop has no result at any of {len(times) + 1} states"
+            )
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples, as the machine has written them. period: steps between calls of the law."""
         e = self.traced.equations
         with np.errstate(all="ignore"), at_work(), heard():
-            for row in rows:
+            for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
                 self.remembered = held[self.law.first :][: self.law.size].copy()
+                self.watching = k % WATCHED == 0
                 expected = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
                 if expected is None or self.area is not None or self.law.size:
                     continue
@@ -107,7 +126,7 @@ class Comparison:
             at = self.traced.commanded[0].first  # of the torques
             machine.held[at : at + self.loop.inputs, lane] = self.command.tau
         machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
-        found = machine.look(lane)
+        found = self._seen(machine.look(lane))
         try:
             expected = self._in_python(t, y, area)
         except UntraceableError:
@@ -129,9 +148,17 @@ class Comparison:
             self.python.sensing.hold(area)
         law, controller = self.law, self.python.controller
         restore(controller, law.cells, law.values(self.remembered))
-        found = _sample(self.python, self.watchers, t, y)
+        found = _sample(self.python, zip(self.watchers if self.watching else (), self.changing), t, y)
         after = law.split(self._remembered_by(controller))
-        return self.layout.flat(found | {("memory", path): x for path, x in after.items()}, self._where(), t)
+        return self.layout.flat(
+            found | {("memory", path): x for path, x in after.items()}, self._where, t, self.watching
+        )
+
+    def _seen(self, found: np.ndarray | None) -> np.ndarray | None:
+        """What is found in a sample, without what monitors say of it while they do not watch."""
+        if found is not None and not self.watching:
+            found[self.layout.watched] = 0.0
+        return found
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The numbers of what a law remembers; nan for what the trace does not know."""
@@ -144,6 +171,10 @@ class Comparison:
     def _hold_against(
         self, expected: np.ndarray, found: np.ndarray, t: float, y: np.ndarray, area: np.ndarray | None = None
     ) -> None:
+        least = np.abs(expected - found).max()
+        if least <= AGREEMENT * FLOOR:  # of any size
+            self.difference = max(self.difference, float(least))
+            return
         apart, size = self.layout.differences(expected, found)
         apart /= np.maximum(size, FLOOR)
         if apart.max() <= AGREEMENT:
@@ -218,20 +249,28 @@ class Observed:
         self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
         self.dim = dim
         self.sizes = np.diff([*self.starts, self.total])
+        self.watched = np.zeros(self.total, bool)  # what monitors and measures say
+        for key, _, a, b in self.places:
+            self.watched[a:b] = key[0] in ("monitor", "watched")
+        self.watched[self.total - sum(place.size for place in traced.memory) :] = True
+        self.own_places = [x for x in self.places if not self.watched[x[2]]]
         self.bookkept = [(k, a, b) for k, (key, _, a, b) in enumerate(self.places) if key[0] in (*BOOKKEPT, *OF_STATE)]
 
-    def flat(self, found: dict[tuple[str, str], Any], where: str, t: float) -> np.ndarray:
-        """The numbers of a sample in Python; raises UntraceableError where it has other names or shapes."""
+    def flat(self, found: dict[tuple[str, str], Any], where: Callable[[], str], t: float, watching: bool) -> np.ndarray:
+        """The numbers of a sample in Python, those of monitors and measures 0 where these do not watch.
+
+        Raises UntraceableError where it has other names or shapes.
+        """
         if {name for kind, name in found if kind == "signal"} != self.signals:
-            raise UntraceableError(f"{where}: compiled, other signals are recorded than in Python at t = {t:g}")
-        out = np.empty(self.total)
-        for key, shape, first, last in self.places:
+            raise UntraceableError(f"{where()}: compiled, other signals are recorded than in Python at t = {t:g}")
+        out = np.zeros(self.total)
+        for key, shape, first, last in self.places if watching else self.own_places:
             x = found.get(key)
-            if not shape and type(x) is float:
+            if type(x) is float and not shape:
                 out[first] = x
                 continue
-            if x is None or np.shape(x) != shape:
-                raise UntraceableError(f"{where}: compiled, {' '.join(key).strip()} has another shape than in Python")
+            if x is None or (x.shape if type(x) is np.ndarray else np.shape(x)) != shape:
+                raise UntraceableError(f"{where()}: compiled, {' '.join(key).strip()} has another shape than in Python")
             out[first:last] = x if len(shape) == 1 else np.ravel(x)
         return out
 
@@ -257,11 +296,11 @@ class Observed:
         return self.keys[max(k for k, first in enumerate(self.first) if first <= entry)]
 
 
-def spread_rows(count: int) -> list[int]:
-    """`STORED` of `count` rows, or all: one of each stretch of the run, chosen by a hash of its number."""
-    if count <= STORED:
+def spread_rows(count: int, chosen: int) -> list[int]:
+    """So many of `count` rows, or all: one of each stretch of the run, chosen by a hash of its number."""
+    if count <= chosen:
         return [*range(count)]
-    edges = [k * count // STORED for k in range(STORED + 1)]
+    edges = [k * count // chosen for k in range(chosen + 1)]
     return [a + (k + 1) * 2654435761 % 2**32 % (b - a) for k, (a, b) in enumerate(pairwise(edges))]
 
 
@@ -285,8 +324,8 @@ def _copied(loop: Any, twin: Twin) -> Any:
     return own
 
 
-def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
-    """What a sample finds in Python, by the names of the compiled one."""
+def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
+    """What a sample finds in Python, by the names of the compiled one. watchers: with what each of them changes."""
     y.setflags(write=False)
     q, v, z = own.split(y)
     if own.sensing is not None:
@@ -305,11 +344,10 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
         t, q, v, z, tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals, x, applied,
         {} if own.sensing is None else own.sensing.measured,
     )  # fmt: skip
-    for k, watcher in enumerate(watchers):
+    for k, (watcher, memory) in enumerate(watchers):
         attributes = vars(watcher)
         before = dict(attributes)
-        memory = [name for name, x in before.items() if is_memory(x)]
-        arrays = {name: before[name].copy() for name in memory if type(before[name]) is np.ndarray}
+        arrays = {name: x.copy() for name in memory if type(x := before[name]) is np.ndarray}
         if isinstance(watcher, Monitor):
             found["monitor", watcher.name] = float(watcher.measure(sample))
             for name, x in watcher.signals.items():

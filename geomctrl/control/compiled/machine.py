@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,15 @@ class Machine:
         self.pace, self.tolerances = self._numbers(l.pace, pair), self._numbers(l.tolerances, pair * (1 + e.dim))
         self.area = self.x[1 + e.y : 1 + e.y + e.commanded]  # of sensors
         self.held, self.remembered = self.x[1 + e.y : 1 + e.y + e.held], self.x[1 + e.y + e.held :]
+
+    @cached_property
+    def looked_at(self) -> tuple[np.ndarray, ...]:
+        """Where a sample has its held command, and what is measured; where new memory of monitors is, and belongs."""
+        held, measured = (
+            np.concatenate([np.zeros(0, int), *(np.arange(c.first, c.first + c.size) for c in columns)])
+            for columns in (self.traced.held, self.traced.columns)
+        )
+        return held, measured, *np.array(self.traced.equations.remembered, int).reshape(-1, 2).T
 
     def _numbers(self, start: int, count: int) -> np.ndarray:
         """(count, lanes): an area of the memory."""
@@ -86,12 +96,9 @@ class Machine:
         rates = self.out[: len(self.slopes), lane].copy()
         if without or not np.isfinite(rates).all():
             return None
-        memory = self.remembered[:, lane].copy()
-        for source, place in self.traced.equations.remembered:
-            memory[place] = self.out[source, lane]
-        held = [self.held[c.first : c.first + c.size, lane] for c in self.traced.held]
-        measured = [self.out[c.first : c.first + c.size, lane] for c in self.traced.columns]
-        return np.concatenate((rates, *held, *measured, memory[: self.traced.worst]))
+        memory, (held, measured, sources, places) = self.remembered[:, lane].copy(), self.looked_at
+        memory[places] = self.out[sources, lane]
+        return np.concatenate((rates, self.held[held, lane], self.out[measured, lane], memory[: self.traced.worst]))
 
     # --- between lanes and Python ------------------------------------------------------------------------------
 

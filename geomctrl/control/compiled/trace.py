@@ -101,7 +101,7 @@ class _Tracing:
         self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: Any
     ):
         self.loop, self.watchers, self.strict, self.choices = loop, watchers, strict, choices
-        self.graph = Graph(finite=False)
+        self.graph = Graph(finite=False, finite_arrays=(NUMBERS, TIME, STATE))
         first = 0 if loop.sensing is None else loop.sensing.size
         self.law_memory = LawMemory(cells, self.graph, HELD, first)
         self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant, memory=self.law_memory)
@@ -184,6 +184,9 @@ class _Tracing:
             [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed, sampled,
             len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
+        taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
+        if not np.isfinite(self.twins.values[taken]).all():  # of loops whose numbers are finite alike, see `Twins.key`
+            raise UntraceableError("a term of a robot takes a number that is nan or infinite")
         return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.twins, self.law_memory)
 
     def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:

@@ -59,3 +59,4 @@ class TracedLoop:
         return [c for c in self.held if c.kind not in ("measured", "memory")]
 
     codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
+    observed: Any = None  # made of it, see `comparison`
