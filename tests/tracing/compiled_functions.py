@@ -1,15 +1,19 @@
-"""Functions of one array, traced and compiled for one state and for many, and the same functions in numpy."""
+"""Functions of one array, traced and compiled: by LLVM for one state and for many, as C; and the same in numpy."""
 
 import ctypes
+import shutil
+import subprocess
 
 import numpy as np
 
 from geomctrl.tracing import tracer
-from geomctrl.tracing.backends import cache, host
+from geomctrl.tracing.backends import c, cache, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.traces import Trace
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
 
 
 def traced(f, n):
@@ -33,6 +37,36 @@ def outputs(f, rows):
             found.append(one_by_one(host.load(code, ["f_one"])[0], rows, len(trace.outputs)))
     np.testing.assert_array_equal(*found)
     return found[0][:, :-1], found[0][:, -1] == 1.0
+
+
+def in_c(functions, folder):
+    """{name: (f, n)}, f a function of n numbers: {name: rows -> (values, whether there is a result)}, in one library.
+
+    The compiler may use all instructions of the processor, and in ISO C no fused ones.
+    """
+    traces = {name: traced(f, n) for name, (f, n) in functions.items()}
+    texts = ["#include <math.h>"]
+    for k, (trace, (_, n)) in enumerate(zip(traces.values(), functions.values())):
+        parameters = [c.Parameter("x", n, "")], [c.Parameter("y", len(trace.outputs), "")]
+        texts.append(c.definition(c.Function(f"f{k}", trace, *parameters)))
+    (folder / "all.c").write_text("\n".join(texts))
+    flags = ["-std=c99", "-O2", "-march=native", "-shared", "-fPIC"]
+    subprocess.run([COMPILER, *flags, "-o", folder / "all.so", folder / "all.c", "-lm"], check=True)
+    library = ctypes.CDLL(str(folder / "all.so"))
+    return {
+        name: _row_by_row(getattr(library, f"f{k}"), len(trace.outputs))
+        for k, (name, trace) in enumerate(traces.items())
+    }
+
+
+def _row_by_row(function, n):
+    def call(rows):
+        out, good = np.full((len(rows), n), np.nan), np.zeros(len(rows), bool)
+        for k, (x, y) in enumerate(zip(np.ascontiguousarray(rows, float), out)):
+            good[k] = function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data)) == 1
+        return out, good
+
+    return call
 
 
 def one_by_one(address, rows, n):
