@@ -247,12 +247,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numpy that raises where what this one computes is not finite."""
+    """A function of numpy that raises, or computes otherwise, where what this one computes is not finite."""
 
     @functools.wraps(function)
     def result(*args: Any, **kwargs: Any) -> Any:
         found = function(*args, **kwargs)
-        for x in found.ravel().tolist():
+        for x in entries(found).ravel().tolist():
             require(is_finite(x))
         return found
 
@@ -307,7 +307,7 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.linalg.pinv: _with_result(linear_algebra.pseudo_inverse),
     np.linalg.cholesky: _with_result(linear_algebra.cholesky),
     np.linalg.eigvalsh: _with_result(linear_algebra.symmetric_eigenvalues),
-    np.linalg.det: linear_algebra.determinant,
+    np.linalg.det: _with_result(linear_algebra.determinant),
     np.linalg.norm: norm,
 }
 NUMPY |= {np.around: NUMPY[np.round], np.amax: NUMPY[np.max], np.amin: NUMPY[np.min]}

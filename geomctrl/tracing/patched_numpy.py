@@ -20,7 +20,7 @@ import numpy as np
 
 from .arrays import SymbolArray, has_symbols, plain, require, scalar, wrapped
 from .elementwise import BINARY, UNARY
-from .symbols import UntraceableError, add, as_python, binary, caller, div, is_finite, unary
+from .symbols import UntraceableError, add, as_python, binary, caller, div, is_finite, is_python, unary
 from .tables import scipy_on_symbols
 from .untraceable import tried
 
@@ -201,7 +201,8 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
         if "key" in kwargs:
             raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
-        return functools.reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
+        made = functools.reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
+        return as_python(made) if any(map(is_python, values)) else made
 
     return chosen
 

@@ -28,6 +28,7 @@ from .untraceable import UntraceableError, asker, caller
 
 COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
 ROUNDED = {"add", "sub", "mul", "div"}
+LOGICAL = {"and", "or", "not"}
 LARGEST = float(np.finfo(float).max)
 
 
@@ -179,6 +180,10 @@ def is_symbol(x: Any) -> bool:
     return type(x) is Symbol
 
 
+def _is_traced(x: Any) -> bool:
+    return type(x) is Symbol or type(x) is Condition
+
+
 def is_number(x: Any) -> bool:
     kind = type(x)
     if kind is Symbol or kind is float or kind is int:
@@ -203,6 +208,8 @@ def _holds_symbols(x: Any) -> bool:
 
 def _made(op: str, *args: Any) -> Symbol:
     graph = next(x.graph for x in args if isinstance(x, (Symbol, Condition)))
+    if op not in LOGICAL and any(isinstance(x, (Condition, bool, np.bool_)) for x in args):
+        args = tuple(_as_numbers(op, args))
     ends = [graph.operand(x) for x in args]
     if op in COMMUTATIVE and ends[0] > ends[1]:
         ends.reverse()
@@ -210,6 +217,16 @@ def _made(op: str, *args: Any) -> Symbol:
     if op in ROUNDED and not graph.finite:
         graph.exact.add(at)
     return Symbol(graph, at)
+
+
+def _as_numbers(op: str, args: tuple) -> Iterator[Any]:
+    """Operands of which some are conditions, beside numbers: 0 and 1 there, as in numpy."""
+    numbers = [x for x in args if not isinstance(x, (Condition, bool, np.bool_))]
+    whole = not any(is_symbol(x) or isinstance(x, float) for x in numbers)  # numpy computes with whole numbers then
+    if not numbers or (whole and op not in ("add", "sub", "mul")):
+        raise UntraceableError(f"a condition is used as a number{caller()}: write np.where(condition, 1.0, 0.0)")
+    for x in args:
+        yield where(x, 1.0, 0.0) if isinstance(x, Condition) else float(x) if isinstance(x, (bool, np.bool_)) else x
 
 
 def _is_zero(x: Any) -> bool:
@@ -338,7 +355,7 @@ def div(a: Any, b: Any) -> Any:
 
 def unary(op: str, a: Any) -> Any:
     if not is_symbol(a):
-        return value(op, a)
+        return _made(op, a) if isinstance(a, Condition) else value(op, a)
     inner = _negated(a)
     if inner is not None:
         if op in EVEN:
@@ -350,14 +367,14 @@ def unary(op: str, a: Any) -> Any:
 
 def binary(op: str, a: Any, b: Any) -> Any:
     """An operation of `operations.BINARY`."""
-    return _made(op, a, b) if is_symbol(a) or is_symbol(b) else value(op, a, b)
+    return _made(op, a, b) if _is_traced(a) or _is_traced(b) else value(op, a, b)
 
 
 def relation(op: str, a: Any, b: Any) -> Any:
     """lt, le or eq of two numbers: a condition, or True or False where it is known; a finite number equals itself."""
     if is_symbol(a) and is_symbol(b) and a.at == b.at and a.graph.finite:
         return op != "lt"
-    return compare(op, a, b) if is_symbol(a) or is_symbol(b) else bool(VALUES[op](a, b))
+    return compare(op, a, b) if _is_traced(a) or _is_traced(b) else bool(VALUES[op](a, b))
 
 
 def compare(op: str, a: Any, b: Any) -> Any:
@@ -402,6 +419,10 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if isinstance(a, tuple):
         chosen = [where(condition, x, y) for x, y in zip(a, b, strict=True)]
         return type(a)(*chosen) if hasattr(a, "_fields") else tuple(chosen)
+    if isinstance(a, Condition) or isinstance(b, Condition):
+        if all(isinstance(x, (Condition, bool, np.bool_)) for x in (a, b)):
+            return invert(both(invert(both(condition, a)), invert(both(invert(condition), b))))
+        a, b = (where(x, 1.0, 0.0) if isinstance(x, Condition) else x for x in (a, b))
     if not is_symbol(a) and not is_symbol(b) and a == b and math.copysign(1.0, a) == math.copysign(1.0, b):
         return a
     if is_symbol(a) and is_symbol(b) and a.at == b.at:

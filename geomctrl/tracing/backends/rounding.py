@@ -12,17 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.tracing.operations import VALUES
 from geomctrl.tracing.traces import Trace
 
 SAMPLES = 16
 MARGIN = 16.0  # times the largest move of the samples
 ROUNDING = {"double": 2.0**-53, "float": 2.0**-24}
 LEAST = {"double": 1e-13, "float": 1e-6}  # of the largest number of an output: Python may add in another order
-NUMPY: dict[str, Any] = dict(
-    {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "pow": np.power},
-    asin=np.arcsin, acos=np.arccos, atan2=np.arctan2, lt=np.less, le=np.less_equal, eq=np.equal, where=np.where,
-    min=lambda a, b: np.where(b < a, b, a), max=lambda a, b: np.where(b > a, b, a),
-) | {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}  # fmt: skip
 EXACT = {"neg", "abs", "min", "max", "where", "floor", "lt", "le", "eq", "and", "or", "not"}
 ROUNDED_ONCE = {"add", "sub", "mul", "div", "sqrt"}  # libraries' functions are off by a few units
 
@@ -81,6 +77,6 @@ def _moved(trace: Trace, given: Sequence[np.ndarray], unit: float, constants: bo
             x = np.full(count, rest[0] if isinstance(rest[0], bool) else float(rest[0]))
             values[at] = moved(x, 1.0) if constants and x.dtype == float and np.float32(x[0]) != x[0] else x
         else:
-            x = (NUMPY.get(op) or getattr(np, op))(*(values[k] for k in rest))
+            x = VALUES[op](*(values[k] for k in rest))
             values[at] = x if op in EXACT else moved(x, 1.0 if op in ROUNDED_ONCE else 4.0)
     return values

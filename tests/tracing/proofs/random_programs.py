@@ -87,7 +87,7 @@ def boxes(draw, count):
     for k in range(0, count, 3):  # points
         ends[k, :, 1] = ends[k, :, 0]
     for k in range(1, count, 3):  # small boxes
-        ends[k, :, 1] = ends[k, :, 0] + np.abs(ends[k, :, 0]) * 1e-3
+        ends[k, :, 1] = np.clip(ends[k, :, 0], -1.7e308, 1.7e308) + np.abs(np.clip(ends[k, :, 0], -1e300, 1e300)) * 1e-3
     return np.clip(ends, -1.7e308, 1.7e308)
 
 
