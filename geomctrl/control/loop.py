@@ -13,6 +13,7 @@ from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import checked_choice, say
+from .compiled.contents import kept
 from .contracts import Controller
 from .monitors import Monitor, monitor_list
 from .plant import Plant
@@ -77,10 +78,12 @@ def simulate(
             way.begin(report)
             return way.to_end(choice, report)
 
+    restore = kept(plant, controller, watching) if choice is True else None
     try:
         return run(choice)
-    except UntraceableError as error:  # the finished run is not what Python computes
-        if choice is True:
+    except UntraceableError as error:  # in "auto" of the finished run, which is not what Python computes
+        if restore:
+            restore()
             raise
         say(f"this loop runs in Python: {error}")
         return run(False)

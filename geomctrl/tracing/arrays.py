@@ -49,9 +49,20 @@ class SymbolArray(np.ndarray):
     def fill(self, value):
         self[...] = value
 
+    def __getitem__(self, key):
+        try:
+            return super().__getitem__(key)
+        except IndexError:
+            _refuse_symbols_in(key)
+            raise
+
     def __setitem__(self, key, value):
         if not isinstance(key, SymbolArray):
-            return super().__setitem__(key, value)
+            try:
+                return super().__setitem__(key, value)
+            except IndexError:
+                _refuse_symbols_in(key)
+                raise
         if np.ndim(value):
             raise UntraceableError(f"entries where a condition holds are set to an array{caller()}: use np.where")
         return super().__setitem__(..., np.frompyfunc(where, 3, 1)(_elements(key), _elements(value), _elements(self)))
@@ -130,6 +141,12 @@ def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
     out = np.empty(len(symbols), object)
     out[:] = [Symbol(x.graph, x.at) if type(x) is Symbol else x for x in symbols]  # numpy's numbers
     return out.reshape(shape).view(SymbolArray)
+
+
+def _refuse_symbols_in(index: Any) -> None:
+    for x in index if isinstance(index, tuple) else (index,):
+        if isinstance(x, Symbol):
+            x.__index__()  # names the line
 
 
 def has_symbols(x: Any) -> bool:

@@ -15,6 +15,7 @@ from .symbols import (
     Symbol,
     add,
     as_python,
+    as_whole,
     binary,
     both,
     compare,
@@ -138,7 +139,7 @@ def _whole(op: str, x: Symbol) -> Any:
     """A whole number of Python: there is none for nan and infinity."""
     if not x.graph.finite:
         require(is_finite(x))
-    return as_python(add(unary(op, x), 0.0))  # there is no -0 among them
+    return as_whole(unary(op, x))
 
 
 for _name, _operation, _partial in (
@@ -169,7 +170,7 @@ def _round(self: Symbol, digits: Any = None) -> Any:
 
 def _trunc(self: Symbol) -> Any:
     require(is_finite(self))
-    return as_python(add(truncated(self), 0.0))
+    return as_whole(truncated(self))
 
 
 def _times(self: Condition, other: Any) -> Any:
@@ -188,7 +189,7 @@ _METHODS = {
     "__abs__": _of_one(lambda x: unary("abs", x)),
     "__round__": _round,
     "__floor__": lambda self: _whole("floor", self),
-    "__ceil__": lambda self: sub(0.0, _whole("floor", neg(self))),
+    "__ceil__": lambda self: as_whole(sub(0.0, _whole("floor", neg(self)))),
     "__trunc__": _trunc,
 }
 for _name, _method in _METHODS.items():

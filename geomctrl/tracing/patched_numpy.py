@@ -20,7 +20,7 @@ import numpy as np
 
 from .arrays import SymbolArray, has_symbols, plain, require, scalar, wrapped
 from .elementwise import BINARY, UNARY
-from .symbols import UntraceableError, add, as_python, binary, caller, div, is_finite, is_python, unary
+from .symbols import UntraceableError, as_python, as_whole, binary, caller, div, is_finite, is_python, unary
 from .tables import scipy_on_symbols
 from .untraceable import tried
 
@@ -173,7 +173,7 @@ def _logarithm(x: Any, base: Any = None) -> Any:
 
 
 def _whole(function: Callable[[Any], Any], x: Any) -> Any:
-    return add(function(x), 0.0)  # there is no -0 among Python's whole numbers
+    return as_whole(function(x))
 
 
 def _hypotenuse(x: Any, *others: Any) -> Any:

@@ -45,6 +45,7 @@ class Graph:
         self._known: dict[tuple, int] = {}
         self.finite, self.finite_arrays = finite, frozenset(finite_arrays)
         self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
+        self.whole: set[int] = set()  # nodes that are Python's own whole numbers, as of math.floor
         self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
 
     @contextmanager
@@ -199,6 +200,14 @@ def is_python(x: Any) -> bool:
 def as_python(x: Any) -> Any:
     """The same number as Python's own float, which functions of math and `item` answer."""
     return Symbol(x.graph, x.at, True) if type(x) is Symbol and not x.python else x
+
+
+def as_whole(x: Any) -> Any:
+    """A symbol without digits after the point as Python's own int, among which there is no -0."""
+    made = add(x, 0.0)
+    if is_symbol(made):
+        made.graph.whole.add(made.at)
+    return as_python(made)
 
 
 def _holds_symbols(x: Any) -> bool:
@@ -419,10 +428,10 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if isinstance(a, tuple):
         chosen = [where(condition, x, y) for x, y in zip(a, b, strict=True)]
         return type(a)(*chosen) if hasattr(a, "_fields") else tuple(chosen)
-    if isinstance(a, Condition) or isinstance(b, Condition):
-        if all(isinstance(x, (Condition, bool, np.bool_)) for x in (a, b)):
+    if (truths := [isinstance(x, (Condition, bool, np.bool_)) for x in (a, b)]) != [False, False]:
+        if all(truths):
             return invert(both(invert(both(condition, a)), invert(both(invert(condition), b))))
-        a, b = (where(x, 1.0, 0.0) if isinstance(x, Condition) else x for x in (a, b))
+        a, b = (where(x, 1.0, 0.0) if truth else x for x, truth in zip((a, b), truths))
     if not is_symbol(a) and not is_symbol(b) and a == b and math.copysign(1.0, a) == math.copysign(1.0, b):
         return a
     if is_symbol(a) and is_symbol(b) and a.at == b.at:

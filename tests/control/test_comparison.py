@@ -1,5 +1,6 @@
 """Compiled loops are compared with Python before and after every run; what differs is refused or run in Python."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -9,7 +10,9 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.control.compiled import choice
 from geomctrl.control.compiled.comparison import Comparison, spread_rows
+from geomctrl.control.compiled.memory import Outside
 from geomctrl.control.compiled.twins import Twins
+from geomctrl.control.monitors import Monitor
 from geomctrl.tracing.untraceable import UntraceableError
 
 
@@ -50,6 +53,23 @@ class Draws(Spring):
         return gc.Command(-self.k * q - v + 0.1 * self.rng.normal(size=2))
 
 
+class NotANumberInPython(Spring):
+    """A signal that is nan in Python, which no difference shows."""
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-self.k * q - v, signals={"x": np.nan if isinstance(t, float) else 1.0})
+
+
+class NeverTheSame(Spring):
+    """Python's torque is another at each call, by far more than rounding; the trace does not see why."""
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-self.k * q - v + (1e-3 * next(CALLS) if isinstance(t, float) else 0.0))
+
+
+CALLS = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
     monkeypatch.setattr(choice, "_said", set())
@@ -86,6 +106,29 @@ def test_another_result_is_refused_with_the_law_s_line(robot):
         UntraceableError, match=rf"AsksForTypes \(.*test_comparison.py, line {line}\): compiled, tau is not"
     ):
         run(AsksForTypes(robot))
+
+
+@pytest.mark.parametrize("law", [NotANumberInPython, NeverTheSame])
+def test_nan_and_what_changes_from_call_to_call_are_refused(robot, law, monkeypatch):
+    monkeypatch.setattr(Twins, "outside", Outside((), ()))  # which would refuse what remembers
+    with pytest.raises(UntraceableError, match=r"compiled, .* is not what it is in Python"):
+        run(law(robot))
+
+
+class Other(Monitor):
+    """It measures something else in Python than on symbols."""
+
+    name, what, limit = "other", "a number", 1.0
+
+    def measure(self, sample):
+        return 1e-3 if isinstance(sample.t, float) else 2e-3
+
+
+@pytest.mark.parametrize("which", ["before", "after"])
+def test_what_monitors_measure_is_compared_before_and_after_a_run(robot, which, monkeypatch):
+    monkeypatch.setattr(Comparison, which, lambda *_: None)
+    with pytest.raises(UntraceableError, match="compiled, monitor other is not what it is in Python"):
+        run(Spring(robot), monitors=[Other()])
 
 
 def test_another_result_leads_to_python_and_one_warning(robot):

@@ -47,6 +47,14 @@ def boundaries(x):
     return [1.0 if x[0] > 0.5 else 2.0 if x[0] >= 0.5 else 3.0, x[1] if x[0] != x[1] else 9.0]
 
 
+def conditions_by_ways(x):
+    """Conditions that are another one on each way, and comparisons that follow from an equality."""
+    near = x[0] > 0.1 if x[1] > 0.0 else x[0] < -0.1
+    either = np.bool_(True) if x[0] == x[1] else x[0] < x[1]
+    same = 1.0 if x[0] == x[1] and x[1] <= x[0] and x[0] >= x[1] else 2.0
+    return [np.where(near, 1.0, 2.0), np.where(either, 3.0, 4.0), same]
+
+
 def undefined_elsewhere(x):
     return math.sqrt(x[0] - 1.0) if x[0] >= 1.0 else math.log(2.0 - x[0])
 
@@ -69,7 +77,9 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("f", [law, nested, boundaries, undefined_elsewhere, raising, raising_otherwise])
+@pytest.mark.parametrize(
+    "f", [law, nested, boundaries, conditions_by_ways, undefined_elsewhere, raising, raising_otherwise]
+)
 def test_every_way_is_what_python_does(f):
     trace = traced(f, 2)
     with_results = 0
@@ -191,6 +201,16 @@ def test_code_that_asks_something_else_when_called_again():
 
     with pytest.raises(UntraceableError, match="asks other questions"):
         traced(lambda x: f(x) if x[1] < 3.0 else x[0], 2)
+
+
+def test_code_that_asks_fewer_questions_when_called_again():
+    calls = itertools.count()
+
+    def f(x):
+        return x[0] if next(calls) or x[0] > 0.0 or x[1] > 0.0 else x[1]
+
+    with pytest.raises(UntraceableError, match="asks other questions"):
+        traced(f, 2)
 
 
 def test_what_one_way_changes_is_undone_before_the_next():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.code_identity import attributes_of, in_cell, set_attributes
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.code_identity import attributes_of, in_cell, is_own_class, set_attributes
 from geomctrl.tracing.symbols import UntraceableError
 
 from .law_memory import changed_leaves, line_of_change
@@ -78,6 +79,39 @@ def difference(twin: Any, before: Any) -> str | None:
         if not same and not issubclass(type(twin), (list, dict, deque)):
             return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
     return None if same else ""
+
+
+def kept(*objects: Any) -> Callable[[], None]:
+    """Remember what these objects hold; the function that is returned makes them that again.
+
+    Followed are lists, tuples, dicts, deques, arrays, generators of random numbers, and objects of a user's or a
+    controller's class; robots never change.
+    """
+    found: list[tuple[Any, Any]] = []
+    seen: dict[int, Any] = {}
+    ahead = list(objects)
+    while ahead:
+        x = ahead.pop()
+        kind = type(x)
+        if id(x) in seen or issubclass(kind, (Mechanism, type)):
+            continue
+        seen[id(x)] = x
+        if issubclass(kind, np.ndarray):
+            found.append((x, x.copy()))
+        elif issubclass(kind, np.random.Generator):
+            found.append((x, x.bit_generator.state))
+        elif issubclass(kind, tuple):
+            ahead += x
+        elif issubclass(kind, (list, dict, deque)) or is_own_class(kind):
+            found.append((x, before := content(x)))
+            ahead += before.values()
+
+    def restore() -> None:
+        for x, before in found:
+            if difference(x, before) is not None:
+                put_back(x, before)
+
+    return restore
 
 
 def put_back(twin: Any, before: Any) -> None:

@@ -69,7 +69,8 @@ class Cell:
         """A cell that can be x too. choices: ints are values of which there are few. whole: of a symbol."""
         if isinstance(x, Condition):
             return self.with_value(path, True, choices).with_value(path, False, choices)
-        if x is None or isinstance(x, (bool, np.bool_, str, enum.Enum)) or (choices and type(x) is int):
+        x = bool(x) if isinstance(x, np.bool_) else x
+        if x is None or isinstance(x, (bool, str, enum.Enum)) or (choices and type(x) is int):
             if any(type(x) is type(y) and x == y for y in self.values):
                 return self
             if len(self.values) == MAX_VALUES:
@@ -89,6 +90,7 @@ class Cell:
 
     def encoded(self, x: Any) -> np.ndarray | None:
         """The numbers of a value; None of one that the cell can not be."""
+        x = bool(x) if isinstance(x, np.bool_) else x
         for k, y in enumerate(self.values):
             if type(x) is type(y) and x == y:
                 return np.array([k, *[0.0] * (self.size - 1)], float)
@@ -153,7 +155,7 @@ class LawMemory:
         loads = {self.symbols(p)[bool(c.values)].at: (p, c) for p, c in self.cells.items() if c.whole and c.shape == ()}
         while todo:
             at = todo.pop()
-            if at in seen:
+            if at in seen or at in self.graph.whole:
                 continue
             seen.add(at)
             op, *rest = nodes[at]
@@ -177,7 +179,7 @@ class LawMemory:
         if isinstance(x, Condition):
             yes, no = (next(k for k, y in enumerate(cell.values) if y is truth) for truth in (True, False))
             return [where(x, float(yes), float(no)), *[0.0] * (cell.size - 1)]
-        x = x.item() if isinstance(x, np.ndarray) and not x.ndim else x
+        x = x.item() if isinstance(x, (np.ndarray, np.bool_)) and not x.ndim else x
         for k, y in enumerate(cell.values):
             if type(x) is type(y) and x == y:
                 return [float(k), *[0.0] * (cell.size - 1)]

@@ -239,6 +239,7 @@ class Writer:
     def block(self, depth, name, leaves=False):
         numbers, arrays = list(self.numbers), list(self.arrays)
         self.indent += 1
+        before = len(self.lines)
         if name:
             self.line(f"{name} = {self.number(0)}")
         for _ in range(self.rng.choice([1, 1, 2])):
@@ -246,6 +247,8 @@ class Writer:
         if leaves:
             self.line(f"if {self.condition(0)}:")
             self.line("    break")
+        if len(self.lines) == before:
+            self.line("pass")
         self.numbers, self.arrays, self.indent = numbers, arrays, self.indent - 1
 
 
