@@ -7,6 +7,7 @@ has what takes the place of other functions while a law runs.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +50,7 @@ class SymbolArray(np.ndarray):
     def fill(self, value):
         self[...] = value
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         try:
             return super().__getitem__(key)
         except IndexError:
@@ -146,7 +147,7 @@ def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
 def _refuse_symbols_in(index: Any) -> None:
     for x in index if isinstance(index, tuple) else (index,):
         if isinstance(x, Symbol):
-            x.__index__()  # names the line
+            operator.index(x)  # names the line  # pyright: ignore[reportArgumentType]
 
 
 def has_symbols(x: Any) -> bool:
