@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop, trace_closed_loop
-from geomctrl.control.compiled.robot_numbers import inertial_parameters
+from geomctrl.control.compiled.robot_numbers import armatures, inertial_parameters
 from geomctrl.control.plant import Plant
 from geomctrl.robot import Robot
 from geomctrl.tracing import symbols
@@ -31,7 +31,7 @@ from geomctrl.tracing.derivatives import loads, pullback, tangents
 from geomctrl.tracing.proofs.identities import chance, degree_in, identical
 from geomctrl.tracing.proofs.interpreted import Program
 from geomctrl.tracing.proofs.substitution import substituted
-from geomctrl.tracing.symbols import Symbol, add, div, mul, sub
+from geomctrl.tracing.symbols import Symbol, add, div, is_symbol, mul, sub
 from geomctrl.tracing.untraceable import UntraceableError
 
 # further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
@@ -163,6 +163,7 @@ def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[st
     """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
     robot, graph, n = twin.plant.robot, t.graph, len(v)
     found: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
+    found["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
     net = _numbers(twin.plant._net(t, q, v, command.tau, None))
     wrenches = None if twin.plant.f_ext is None else twin.plant.f_ext(t, q, v)
     candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]
@@ -241,7 +242,8 @@ class _Forms:
 
     def power(self) -> Any:
         V, v = self.loop.value, loads(self.v.tolist())
-        (U,) = substituted(self.graph, [V], dict.fromkeys(self.p, 0.0))
+        massless = dict.fromkeys([*self.p, *loads(self.loop.extra["armatures"])], 0.0)
+        (U,) = substituted(self.graph, [V], massless)
         seeds = dict(zip([self.loop.t.at, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
         of_U = tangents(self.graph, [U], seeds)[0]
         for v_ref, power, kinetic in self.loop.extra["power"]:
