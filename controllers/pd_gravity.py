@@ -72,7 +72,6 @@ class PDGravity(ModelBased):
             require_vectors("strict", robot)
             slowest = eigh(self.kd, robot.mass_matrix(self.desired(0.0).q), eigvals_only=True)[0]
             self.mixed = SHARE_OF_DAMPING * float(slowest)
-        self.stiffness = self.kp + self.mixed * self.kd
 
     def _constructed_with(self, names):
         return {"robot": self.robot, "q_d": self.reference(0.0).q} | super()._constructed_with(names[2:])
@@ -97,10 +96,10 @@ class PDGravity(ModelBased):
         e, c = self.error(t, q, v).e, self.mixed
         robot, q_d = true_robot(plant), self.desired(t).q
         w = v + c * e if self.strict else v
-        value = scalar(robot.kinetic_energy(q, w)) + 0.5 * e.dot(self.stiffness).dot(e)
+        value = scalar(robot.kinetic_energy(q, w)) + 0.5 * e.dot(self.kp).dot(e)
         rate = -scalar(np.dot(v, self.kd.dot(v)))
         if self.strict:
-            model = self.robot
+            value, model = value + 0.5 * c * e.dot(self.kd).dot(e), self.robot
             momentum, turned = model.mass_matrix_product(q, w), model.coriolis_transpose_product(q, v, w)
             rate = rate + c * scalar(np.dot(v, momentum) + np.dot(e, turned - self.kp.dot(e)))
         if self.constant:

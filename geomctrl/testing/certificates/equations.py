@@ -130,7 +130,7 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = Fals
     angles: list[int | None] = []
     for i, at in enumerate(x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
-        for op in ("sin", "cos") if lemmas else ():  # as it comes, what cancels must stay together
+        for op in ("sin", "cos") if found.separable else ():  # else what cancels must stay together
             node = graph.node(op, at)
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.at if used else None)
@@ -206,6 +206,7 @@ class _Forms:
         self.slope = loop.slope
         self.mass: list[Any] = []
         self.monotone: list[int] = []
+        self.separable = False  # whether angles may be taken for inputs of their own: no potential of gravity is in V
 
     def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         for attempt in (self.power, self.acceleration):
@@ -241,26 +242,34 @@ class _Forms:
         return add(self.at_model(x, model), self.deviation(x)) if self.affine(x) else x
 
     def power(self) -> Any:
-        V, v = self.loop.value, loads(self.v.tolist())
+        v = loads(self.v.tolist())
         massless = dict.fromkeys([*self.p, *loads(self.loop.extra["armatures"])], 0.0)
-        (U,) = substituted(self.graph, [V], massless)
-        seeds = dict(zip([self.loop.t.at, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
-        of_U = tangents(self.graph, [U], seeds)[0]
-        for v_ref, power, kinetic in self.loop.extra["power"]:
-            E = add(power, of_U)
-            pairs, energy = [(self.slope, E)], [(V, add(kinetic, U))]
-            if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
-                continue
-            at_rest = [(slope, 0.0) for x in (U, *v_ref) for slope in pullback(self.graph, [x], [1.0], v)]
-            if not self.same(at_rest):  # U and v_ref of q alone
-                continue
-            lemmas = [
-                self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
-                self.lemma("V' = w . (tau - M a_ref - C v_ref - g) + U': the true Mdot - 2C is skew", pairs),
-            ]
-            form, lemmas, model, decrease = self.promised(E, lemmas, "power, without M^-1")
-            return form, lemmas, model, decrease, self.about(energy[0][1], model), U
+        for parts in self.loop.extra["power"]:
+            at_rest = dict(zip(v, substituted(self.graph, parts[0], dict.fromkeys(v, 0.0))))
+            for new in (massless, at_rest):  # both leave U of V; the first more simply, where no gravity is in it
+                found = self.energy_and_power(*substituted(self.graph, [self.loop.value], new), *parts)
+                if found is not None:
+                    self.separable = new is massless
+                    return found
         return None
+
+    def energy_and_power(self, U: Any, v_ref: list[Any], power: Any, kinetic: Any) -> Any:
+        """The power form with this U(q); None where V is not 1/2 w . M w + U, or its rate not the power."""
+        V, v = self.loop.value, loads(self.v.tolist())
+        seeds = dict(zip([self.loop.t.at, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
+        E = add(power, tangents(self.graph, [U], seeds)[0])
+        pairs, energy = [(self.slope, E)], [(V, add(kinetic, U))]
+        if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
+            return None
+        at_rest = [(slope, 0.0) for x in (U, *v_ref) for slope in pullback(self.graph, [x], [1.0], v)]
+        if not self.same(at_rest):  # U and v_ref of q alone
+            return None
+        lemmas = [
+            self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
+            self.lemma("V' = w . (tau - M a_ref - C v_ref - g) + U': the true Mdot - 2C is skew", pairs),
+        ]
+        form, lemmas, model, decrease = self.promised(E, lemmas, "power, without M^-1")
+        return form, lemmas, model, decrease, self.about(energy[0][1], model), U
 
     def promised(self, E: Any, lemmas: list[Lemma], form: str) -> Any:
         """With the promised rate in the place of what a right model makes of V'."""
@@ -296,7 +305,7 @@ class _Forms:
             self.mass = [self.about(x, model) for row in M for x in row]
             inverse = [[self.graph.load(INVERSE, n * i + j) for j in range(n)] for i in range(n)]
             decrease = add(rate, dot(slope_v, [dot(row, left) for row in inverse]))
-            value = self.about(self.loop.value, model)
+            value, self.separable = self.about(self.loop.value, model), True
             return "acceleration, M^-1 with the error of the model only", lemmas, model, decrease, value, None
         return None
 
