@@ -71,6 +71,7 @@ class PDGravity(ModelBased):
         if strict:
             require_vectors("strict", robot)
             slowest = eigh(self.kd, robot.mass_matrix(self.desired(0.0).q), eigvals_only=True)[0]
+            self.weightless = robot.with_gravity((0.0, 0.0, 0.0))
             self.mixed = SHARE_OF_DAMPING * float(slowest)
 
     def _constructed_with(self, names):
@@ -99,9 +100,9 @@ class PDGravity(ModelBased):
         value = scalar(robot.kinetic_energy(q, w)) + 0.5 * e.dot(self.kp).dot(e)
         rate = -scalar(np.dot(v, self.kd.dot(v)))
         if self.strict:
-            value, model = value + 0.5 * c * e.dot(self.kd).dot(e), self.robot
-            momentum, turned = model.mass_matrix_product(q, w), model.coriolis_transpose_product(q, v, w)
-            rate = rate + c * scalar(np.dot(v, momentum) + np.dot(e, turned - self.kp.dot(e)))
+            value = value + 0.5 * c * e.dot(self.kd).dot(e)
+            force = self.weightless.inverse_dynamics(q, v, v, e)  # M v + C e
+            rate = rate + c * scalar(np.dot(w, force) - np.dot(e, self.kp.dot(e)))
         if self.constant:
             value = value + scalar(robot.potential_energy(q)) - scalar(robot.potential_energy(q_d))
             value = value - np.dot(self.robot.gravity_force(q_d), e)
