@@ -56,8 +56,9 @@ def assert_lyapunov(
        proof stands (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
     5. V has a positive bound below that does not depend on time: at displacements from the equilibrium it does not
        fade at ever later times, up to 1e8 times the domain's last. Not asked for where `domain` has "t".
-    6. V does not jump upwards where the loop comes across: it is followed along lines through the domain, which are cut
-       at its largest change until nothing lies between. A V that falls in a jump, as of a law that switches, passes.
+    6. V does not jump upwards where the loop comes across. That it is continuous is proved where it traces and is made
+       of continuous operations; else it is followed along lines through the domain, which are cut at its largest change
+       until nothing lies between. A V that falls in a jump, as of a law that switches, passes.
     7. The law has no memory but z: asked again about a state, it answers the same.
     8. V does not grow along `runs` simulations of `duration` seconds in steps dt, controller at every stage. Runs whose
        monitor is UNRESOLVED pass; the evidence counts them, with the step that decides.
@@ -107,7 +108,8 @@ def assert_lyapunov(
             hunt.run()
         finally:
             facts = {"starts": hunt.starts, "evaluations": hunt.evaluations, "gradients": hunt.how, "seed": seed}
-            facts |= {"zeros followed": hunt.zeros, "lines": hunt.lines}
+            facts |= {"zeros followed": hunt.zeros}
+            facts |= {"continuity": "proved"} if hunt.continuous else {"lines": hunt.lines}
             evidence.record("searched", what, **facts)
     rng = np.random.default_rng([seed, 2])
     unresolved: list[str] = []

@@ -32,8 +32,9 @@ from .certificates.bodies import share
 from .certificates.branching import Progress, Task, prove, silent
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
 from .certificates.comparing import compare_with_python
-from .certificates.continuity import is_continuous, vacuous
+from .certificates.continuity import is_continuous, jump_of, vacuous
 from .certificates.equations import Equations, equations
+from .certificates.existence import exists, undefined_at
 from .certificates.largest import SHARES, largest_level, lowest_bad
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.region import least_on_boundary, most_in_ball
@@ -151,7 +152,10 @@ class Asked:
         self.seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
         self.seed = count("seed", seed)
         times = checked_times(times)
-        self.e = equations(controller, plant, q_d, times is not None)
+        n, t = robot.nv, ([-np.inf], [np.inf]) if times is None else ([times[0]], [times[1]])
+        q_lo, q_hi = np.nextafter(q_d - half[:n], -np.inf), np.nextafter(q_d + half[:n], np.inf)
+        within = {"q": (q_lo, q_hi), "v": (-half[n:], half[n:]), "p": (p_lo, p_hi), "t": t}
+        self.e = equations(controller, plant, q_d, times is not None, within)
         if times is not None and self.e.timed:
             p_lo, p_hi = np.append(p_lo, times[0]), np.append(p_hi, times[1])
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
@@ -162,9 +166,27 @@ class Asked:
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
-        if not is_continuous(self.e, self.e.value, self.box):
-            claims.append(Claim("V is continuous", UNDECIDED))
+        if not is_continuous(self.e, self.box):
+            claims.append(self.continuous())
+        if not exists(self.e, self.box):
+            claims.append(self.existing())
         return LyapunovCertificate(self.name, self.words, claims, self.e.lemmas, self.e.form, self.e)
+
+    def continuous(self) -> Claim:
+        """That V, whose branches are not shown to meet, is continuous."""
+        jump = jump_of(self.e, self.box, self.seed)
+        if jump is None:
+            return Claim("V is continuous", UNDECIDED)
+        here, there = jump.values
+        state = self.state(jump.x, jump.p, abs(here - there))
+        return Claim(f"V is continuous: it jumps from {here:.6g} to {there:.6g}", REFUTED, counterexample=state)
+
+    def existing(self) -> Claim:
+        """That the loop has a value in all of the box, where that is not proved."""
+        missing, words = undefined_at(self.e, self.box, self.seed), "law and plant have a value"
+        if missing is None:
+            return Claim(words, UNDECIDED)
+        return Claim(words, REFUTED, counterexample=self.state(*missing, np.nan))
 
     def recorded(self, found: LyapunovCertificate) -> LyapunovCertificate:
         if found.proved:
@@ -175,9 +197,10 @@ class Asked:
         return Bounds(self.e, F, self.scale)
 
     def size(self, bounds: Bounds) -> float:
-        """|F| at a corner of the box, of the model."""
+        """|F| at a corner of the box, of the model; 0 where it is not known there."""
         hi = self.box.hi
-        return abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
+        size = abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
+        return size if np.isfinite(size) else 0.0
 
     def model(self, box: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """The parameters of the robot amid the box, and the box's times."""
