@@ -112,7 +112,11 @@ class Bounds:
     def expressions(self) -> list[Any]:
         """F, its gradient, the upper triangle of its second derivatives."""
         graph, x = self.equations.graph, self.equations.x
-        gradient = pullback(graph, [self.F], [1.0], x)
+        branches = any(graph.nodes[k][0] == "where" for k in graph.needed([graph.operand(self.F)]))
+        if branches:  # forwards, without the guards of sides that are not taken, which intervals can not decide
+            gradient = [tangents(graph, [self.F], {k: 1.0})[0] for k in x]
+        else:
+            gradient = pullback(graph, [self.F], [1.0], x)
         rows = [tangents(graph, gradient, {k: 1.0}) for k in x]
         upper = [rows[i][j] for i in range(len(x)) for j in range(i, len(x))]
         return settled(graph, [self.F, *gradient, *upper])
