@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import eigh
 
 from geomctrl.arguments import flag, instance
 from geomctrl.control.contracts import Command, Lyapunov
@@ -24,6 +25,8 @@ from geomctrl.robot import Robot
 from geomctrl.terms.bounds import Bounds
 from geomctrl.tracing.arrays import scalar
 
+SHARE_OF_DAMPING = 0.05  # of the slowest rate of M^-1 Kd: the cross term's c
+
 
 class PDGravity(ModelBased):
     """tau = g(q) - Kp e - Kd v, e = log(q_d^-1 q); regulates to the configuration q_d (nq,).
@@ -32,6 +35,14 @@ class PDGravity(ModelBased):
 
     constant=True: tau = g(q_d) - Kp e - Kd v, for joints with one degree of freedom; V has U(q) - U(q_d) - g(q_d) . e
     besides, U the potential energy, and is positive definite where `gravity_margin()` is positive.
+
+    With `strict` a V whose rate is negative wherever the state is off, for one-degree-of-freedom joints: with a cross
+    term of e and v (Kelly, Santibanez and Loria 2005; Tomei 1991), w = v + c e,
+
+    V = 1/2 w . M w + 1/2 e . (Kp + c Kd) e,   V' = - v . Kd v - c e . Kp e + c w . (M v + C e)
+
+    c = min eig M(q_d)^-1 Kd / 20. The last term is smaller than the others where c |e| is small enough beside the
+    damping: `testing.certify_lyapunov` proves it on a box. It is what a region of attraction is certified with.
 
     Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [N m/rad], kd [N m s/rad]; by
     default those of the rule of `geomctrl.control.tuning`. On joints with several degrees of freedom Kp e stands for
@@ -48,13 +59,20 @@ class PDGravity(ModelBased):
         kd: ArrayLike | None = None,
         *,
         constant: bool = False,
+        strict: bool = False,
     ):
         super().__init__(robot, hold(robot, one_configuration(robot, "q_d", q_d)))
-        self.constant = flag("constant", constant)
+        self.constant, self.strict = flag("constant", constant), flag("strict", strict)
         if constant:
             require_vectors("constant", robot, "a constant generalised force has no potential there")
         self.kp = self._gain("kp", kp, lambda rule: rule.kp * rule.D)
         self.kd = self._gain("kd", kd, lambda rule: rule.kd * rule.D)
+        self.mixed = 0.0
+        if strict:
+            require_vectors("strict", robot)
+            slowest = eigh(self.kd, robot.mass_matrix(self.desired(0.0).q), eigvals_only=True)[0]
+            self.weightless = robot.with_gravity((0.0, 0.0, 0.0))
+            self.mixed = SHARE_OF_DAMPING * float(slowest)
 
     def _constructed_with(self, names):
         return {"robot": self.robot, "q_d": self.reference(0.0).q} | super()._constructed_with(names[2:])
@@ -73,16 +91,24 @@ class PDGravity(ModelBased):
             - joint_forces(self.robot, e, self.kp.dot(e))
             - self.kd.dot(v)
         )
-        return Command(tau, None, {"e": e})
+        return Command(tau, None, {"e": e, "s": v + self.mixed * e} if self.strict else {"e": e})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        e = self.error(t, q, v).e
+        e, c = self.error(t, q, v).e, self.mixed
         robot, q_d = true_robot(plant), self.desired(t).q
-        value = scalar(robot.kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
+        w = v + c * e if self.strict else v
+        value = scalar(robot.kinetic_energy(q, w)) + 0.5 * e.dot(self.kp).dot(e)
+        rate = -scalar(np.dot(v, self.kd.dot(v)))
+        if self.strict:
+            value = value + 0.5 * c * e.dot(self.kd).dot(e)
+            force = self.weightless.inverse_dynamics(q, v, v, e)  # M v + C e
+            rate = rate + c * scalar(np.dot(w, force) - np.dot(e, self.kp.dot(e)))
         if self.constant:
             value = value + scalar(robot.potential_energy(q)) - scalar(robot.potential_energy(q_d))
             value = value - np.dot(self.robot.gravity_force(q_d), e)
-        return Lyapunov(scalar(value), -scalar(np.dot(v, self.kd.dot(v))))
+            if self.strict:
+                rate = rate + c * scalar(np.dot(e, self.robot.gravity_force(q_d) - self.robot.gravity_force(q)))
+        return Lyapunov(scalar(value), rate)
 
     def gravity_margin(self, bounds: Bounds | None = None) -> float:
         """lambda_min(Kp) - k_g, with k_g of the model's `bounds` (default: `robot.bounds()`, within the joints'

@@ -203,3 +203,47 @@ def test_what_is_no_mjcf_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(gc.ModelError, match="mujoco_plant needs the optional package mujoco: pip install"):
         interop.mujoco_plant(BOX)
+
+
+# --- verdicts ------------------------------------------------------------------------------------------------------
+
+BARE = ARM.format(option="").replace('damping="0.1"', "").replace('stiffness="2" springref="30"', "")
+
+
+def laws(robot):
+    q_d = [0.3, 0.2, 0.05]
+    motion = gc.references.Sinusoids(robot, q_d, [0.3, 0.3, 0.05], [3.0, 2.0, 1.0])
+    return controllers.PDGravity(robot, q_d), controllers.Passivity(robot, motion)
+
+
+@pytest.mark.parametrize(("dt", "control_dt", "verdicts"), [(1e-3, None, {True}), (1e-3, 2e-3, {True}),
+    (1e-2, None, {True, None})])  # fmt: skip
+@pytest.mark.parametrize("number", [0, 1], ids=["PDGravity", "Passivity"])
+@pytest.mark.parametrize("start", ["from rest", "on its reference"])
+def test_a_right_law_is_not_accused(number, start, dt, control_dt, verdicts):
+    """What MuJoCo computes differs from our equations by rounding, which is no growth of V; a step that is too long is
+    unresolved."""
+    plant = interop.mujoco_plant(BARE)
+    law = laws(plant.robot)[number]
+    q, v, _ = law.reference(0.0) if start == "on its reference" else (np.zeros(3), np.zeros(3), None)
+    found = gc.simulate(plant, law, q, v, 0.2, dt, control_dt=control_dt, compiled=False)
+    assert found.ok in verdicts, found.summary()
+
+
+def test_a_spring_that_the_law_does_not_know_is_a_violation():
+    plant = interop.mujoco_plant(ARM.format(option=""))
+    law = laws(plant.robot)[0]
+    found = gc.simulate(plant, law, law.reference(0.0).q, np.zeros(3), 0.1, 1e-3, compiled=False)
+    assert found.monitors["lyapunov"].ok is False
+    assert found.monitors["energy"].ok is True
+
+
+def test_a_landing_is_unresolved_and_not_a_violation():
+    """A contact's force begins with a jump, which no step resolves by its order."""
+    plant = interop.mujoco_plant(BOX)
+    q = plant.robot.neutral().copy()
+    q[11] = 0.2
+    found = run(plant, np.zeros(6), q, np.zeros(6), 0.25, 1e-3)
+    assert found.monitors["energy"].worst > found.monitors["energy"].limit
+    assert found.monitors["energy"].ok is None
+    assert "if the plant is smooth" in found.monitors["energy"].explanation

@@ -28,6 +28,7 @@ from geomctrl.mechanism.joint import Joint
 
 MASS = 2.0  # kg
 STATES, STEP = 40_000, 1e-6
+JUMPS = ("step", "floor", "angle")  # flaws that make V jump within the box, however small they are
 TIMES = 0.0, 10.0  # s
 
 
@@ -142,7 +143,9 @@ def generated(rng: np.random.Generator, size: float) -> Claim:
 
 
 def violated(claim: Claim, rng: np.random.Generator, states: int = STATES) -> bool:
-    """Whether a state, time and mass are found at which the claim is wrong, or a jump of V."""
+    """Whether a state, time and mass are found at which the claim is wrong, or V jumps."""
+    if claim.kind in JUMPS:
+        return True
     law, (q_max, v_max), n = claim.law, claim.box, claim.law.n
     shape = np.array([q_max] * n + [v_max] * n)
     for block in range(0, states, 4000):
@@ -157,11 +160,7 @@ def violated(claim: Claim, rng: np.random.Generator, states: int = STATES) -> bo
         off = ((x / ball) ** 2).sum(1) >= 1.0
         allowed = claim.options.get("offset", 0.0) - claim.options.get("rate", 0.0) * V
         scale = 1e-6 * (np.abs(V) + np.abs(slope))
-        if (
-            ((slope > allowed + scale) & off).any()
-            or (V <= 0.0).any()
-            or (np.abs(slope) > 1e4 * shape.max() ** 2).any()
-        ):
+        if ((slope > allowed + scale) & off).any() or (V <= 0.0).any():
             return True
     return False
 

@@ -56,10 +56,12 @@ def assert_lyapunov(
        proof stands (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
     5. V has a positive bound below that does not depend on time: at displacements from the equilibrium it does not
        fade at ever later times, up to 1e8 times the domain's last. Not asked for where `domain` has "t".
-    6. V does not jump upwards where the loop comes across: it is followed along lines through the domain, which are cut
-       at its largest change until nothing lies between. A V that falls in a jump, as of a law that switches, passes.
+    6. V does not jump upwards where the loop comes across. That it is continuous is proved where it traces and is made
+       of continuous operations; else it is followed along lines through the domain, which are cut at its largest change
+       until nothing lies between. A V that falls in a jump, as of a law that switches, passes.
     7. The law has no memory but z: asked again about a state, it answers the same.
-    8. V does not grow along `runs` simulations of `duration` seconds in steps dt, controller at every stage.
+    8. V does not grow along `runs` simulations of `duration` seconds in steps dt, controller at every stage. Runs whose
+       monitor is UNRESOLVED pass; the evidence counts them, with the step that decides.
 
     dV/dt is found in two ways: exactly, by the chain rule on what `lyapunov` computes along the plant's own field, and
     by differences of V in Python, the law and the plant evaluated as they are, with steps halved until they settle.
@@ -106,16 +108,19 @@ def assert_lyapunov(
             hunt.run()
         finally:
             facts = {"starts": hunt.starts, "evaluations": hunt.evaluations, "gradients": hunt.how, "seed": seed}
-            facts |= {"zeros followed": hunt.zeros, "lines": hunt.lines}
+            facts |= {"zeros followed": hunt.zeros}
+            facts |= {"continuity": "proved"} if hunt.continuous else {"lines": hunt.lines}
             evidence.record("searched", what, **facts)
     rng = np.random.default_rng([seed, 2])
+    unresolved: list[str] = []
     try:
         for _ in range(runs):
-            _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
+            unresolved += _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
     finally:
         checks.repeatable.check_first()
     if runs:
         facts = {"runs": runs, "seconds": duration, "dt": dt, "seed": seed}
+        facts |= {"UNRESOLVED": f"{len(unresolved)} of {runs}: {unresolved[0]}"} if unresolved else {}
         evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", **facts)
 
 
@@ -172,7 +177,8 @@ def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
             checks.hold(checks.as_promised, x)
 
 
-def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> None:
+def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> list[str]:
+    """Why the monitor of a run can not decide, if it can not."""
     promise, monitor = checks.promise, LyapunovDecrease()
     code = f"print(simulate(plant, controller, q, v, {duration!r}, {dt!r}).summary())"
     script = "from geomctrl import simulate\n" + paste(promise.plant, literal(x), code)
@@ -187,3 +193,4 @@ def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> No
             f" {result.t_worst:.6g} s, allowed {result.limit:.0e} ({result.explanation}); the run started"
         )
         raise Counterexample(words, x, "decrease", script, "simulated")
+    return [] if result.ok else [result.explanation]

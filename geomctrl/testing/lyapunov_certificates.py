@@ -9,34 +9,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, flag, number
-from geomctrl.control.contracts import started
+from geomctrl.arguments import count, flag, number
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.progress import shown
 from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
 from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import enclosed
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg, sub
 
+from .certificates.arguments import (
+    checked_times,
+    domain_text,
+    equilibrium_of,
+    half_axes,
+    half_widths,
+    parameter_intervals,
+    require_autonomous,
+)  # fmt: skip
 from .certificates.bodies import share
 from .certificates.branching import Progress, Task, prove, silent
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
 from .certificates.comparing import compare_with_python
-from .certificates.continuity import is_continuous, vacuous
+from .certificates.continuity import is_continuous, jump_of, vacuous
 from .certificates.equations import Equations, equations
+from .certificates.existence import exists, undefined_at
 from .certificates.largest import SHARES, largest_level, lowest_bad
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.region import least_on_boundary, most_in_ball
-from .certificates.searching import search
-from .equilibria import motion_of
+from .certificates.searching import Found, search
+from .certificates.vanishing import zero_on_surface
 from .evidence import record
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
 STABLE = "so it is stable; that it attracts, too, needs LaSalle's theorem: no other motion stays in {which} = 0"
 NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
+FEW = 4_000  # boxes: for an inequality that is unlikely to be decided
 SHELL = 0.1  # of the box: where V and V' must be off zero at the latest
 
 
@@ -127,10 +136,10 @@ class Asked:
     ):  # fmt: skip
         plant = plant_of("plant", plant, state=False)
         robot = plant.robot
-        _autonomous(controller, plant)
-        q_d = _equilibrium(controller, robot, equilibrium)
-        half, p_lo, p_hi = _halves("box", box, robot), *_parameters(parameters, robot)
-        self.ball = None if outside is None else _ball(outside, robot)
+        require_autonomous(controller, plant)
+        q_d = equilibrium_of(controller, robot, equilibrium)
+        half, p_lo, p_hi = half_widths("box", box, robot), *parameter_intervals(parameters, robot)
+        self.ball = None if outside is None else half_axes(outside, robot)
         if self.ball is not None and vacuous(half, self.ball):
             raise ArgumentError(
                 f"outside: expected a ball that the box reaches beyond, got half axes {self.ball.tolist()} about half"
@@ -142,21 +151,42 @@ class Asked:
         self.most = count("boxes", boxes, 1)
         self.seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
         self.seed = count("seed", seed)
-        times = _times(times)
-        self.e = equations(controller, plant, q_d, times is not None)
+        times = checked_times(times)
+        n, t = robot.nv, ([-np.inf], [np.inf]) if times is None else ([times[0]], [times[1]])
+        q_lo, q_hi = np.nextafter(q_d - half[:n], -np.inf), np.nextafter(q_d + half[:n], np.inf)
+        within = {"q": (q_lo, q_hi), "v": (-half[n:], half[n:]), "p": (p_lo, p_hi), "t": t}
+        self.e = equations(controller, plant, q_d, times is not None, within)
         if times is not None and self.e.timed:
             p_lo, p_hi = np.append(p_lo, times[0]), np.append(p_hi, times[1])
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
         compare_with_python(controller, plant, self.e, self.box, self.seed)
         self.scale = lengths(self.e, half)
-        self.name, self.robot, self.words = type(controller).__name__, robot.name, _domain(half, robot, parameters)
+        self.name, self.robot, self.words = type(controller).__name__, robot.name, domain_text(half, robot, parameters)
         self.words += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.e.timed else ""
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
-        if not is_continuous(self.e, self.e.value, self.box):
-            claims.append(Claim("V is continuous", UNDECIDED))
+        if not is_continuous(self.e, self.box):
+            claims.append(self.continuous())
+        if not exists(self.e, self.box):
+            claims.append(self.existing())
         return LyapunovCertificate(self.name, self.words, claims, self.e.lemmas, self.e.form, self.e)
+
+    def continuous(self) -> Claim:
+        """That V, whose branches are not shown to meet, is continuous."""
+        jump = jump_of(self.e, self.box, self.seed)
+        if jump is None:
+            return Claim("V is continuous", UNDECIDED)
+        here, there = jump.values
+        state = self.state(jump.x, jump.p, abs(here - there))
+        return Claim(f"V is continuous: it jumps from {here:.6g} to {there:.6g}", REFUTED, counterexample=state)
+
+    def existing(self) -> Claim:
+        """That the loop has a value in all of the box, where that is not proved."""
+        missing, words = undefined_at(self.e, self.box, self.seed), "law and plant have a value"
+        if missing is None:
+            return Claim(words, UNDECIDED)
+        return Claim(words, REFUTED, counterexample=self.state(*missing, np.nan))
 
     def recorded(self, found: LyapunovCertificate) -> LyapunovCertificate:
         if found.proved:
@@ -167,9 +197,10 @@ class Asked:
         return Bounds(self.e, F, self.scale)
 
     def size(self, bounds: Bounds) -> float:
-        """|F| at a corner of the box, of the model."""
+        """|F| at a corner of the box, of the model; 0 where it is not known there."""
         hi = self.box.hi
-        return abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
+        size = abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
+        return size if np.isfinite(size) else 0.0
 
     def model(self, box: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """The parameters of the robot amid the box, and the box's times."""
@@ -192,20 +223,24 @@ class Asked:
 
     def positive(self) -> Claim:
         """V > 0, for all parameters; else, where M is a term of it, for robots with a positive definite one."""
-        e, box = self.e, self.box
+        e, box, most = self.e, self.box, self.most
         (words, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL * box.hi[0]
+        near = None
         for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
             bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
-            if bad.excess >= -NEGLIGIBLE * size:
-                if robots is box and others:  # a robot that is none, as a rule
-                    break
-                return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
+            if bad.excess < -NEGLIGIBLE * size:
+                continue
+            if robots is box and others:  # a robot that is none, as a rule
+                break
+            wrong = self.wrong(neg(e.loop.value), e.value, bad, 0.0)
+            if wrong is not None:
+                return Claim(words, REFUTED, counterexample=wrong)
+            near, most = bad, min(most, FEW)
         else:
-            if not others:
-                return self.proof(words, task)
-            claim = self.proof(words, task, min(self.most, 4_000))
-            if claim.status == PROVED:
+            claim = self.proof(words, task, min(most, FEW) if others else most)
+            if claim.status == PROVED or not others:
+                claim.nearly = self.nearly("V", claim, near)
                 return claim
         claim = self.proof(*others[0])
         sure = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
@@ -218,15 +253,34 @@ class Asked:
         away = SHELL * self.box.hi[0] if self.everywhere else self.ball
         F = self.e.as_it_comes(self.rate)
         bad = search(self.e, F, self.box, away, self.offset, self.seed, size)
-        if self.everywhere and bad.excess >= -NEGLIGIBLE * size:
-            some = self.semidefinite() if bad.excess <= NEGLIGIBLE * size else None
-            return some or Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
-        if bad.excess > 0.0:
-            point = {k: (x, x) for k, x in self.e.at(bad.x[None], bad.p[None]).items()}
-            low = float(enclosed(self.e.graph, [F], point, 1)[0][0, 0])
-            if low > self.offset:
-                return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, low - self.offset))
-        return self.proof(words, task, progress=progress)
+        near = bad if self.everywhere and bad.excess >= -NEGLIGIBLE * size else None
+        some = self.semidefinite() if near is not None and bad.excess <= NEGLIGIBLE * size else None
+        if some is not None and some.status == PROVED:
+            return some
+        if near is not None or bad.excess > 0.0:
+            wrong = self.wrong(F, self.e.plus(self.rate), bad, self.offset)
+            if wrong is not None:
+                return Claim(words, REFUTED, counterexample=wrong)
+        claim = some or self.proof(words, task, progress=progress)
+        claim.nearly = self.nearly("V'", claim, near)
+        return claim
+
+    def wrong(self, F: Any, form: Any, bad: Found, allowed: float) -> Violation | None:
+        """Proof that F < allowed is wrong: by intervals at the state found, or as `form`, what F is rewritten as, is
+        identically zero on a surface through the box. None where rounding may explain what was found.
+        """
+        e = self.e
+        point = {k: (x, x) for k, x in e.at(bad.x[None], bad.p[None]).items()}
+        low = float(enclosed(e.graph, [F], point, 1)[0][0, 0])
+        if low >= allowed:
+            return self.state(bad.x, bad.p, low - allowed)
+        x = zero_on_surface(e, form, bad.x, self.box.hi[0]) if self.everywhere else None
+        return None if x is None else self.state(x, bad.p, 0.0)
+
+    def nearly(self, name: str, claim: Claim, near: Found | None) -> str:
+        if near is None or claim.status == PROVED:
+            return ""
+        return f"{name} is zero to rounding at {self.state(near.x, near.p, near.excess)}"
 
     def semidefinite(self) -> Claim | None:
         """V' <= 0, and V' < 0 where the coordinates that V' depends on are off zero; None where it depends on all.
@@ -311,90 +365,3 @@ def lengths(e: Equations, half: np.ndarray) -> np.ndarray:
 def _middle(box: Boxes) -> tuple[np.ndarray, np.ndarray]:
     middle = 0.5 * (box.p_lo + box.p_hi)
     return middle, middle
-
-
-# --- arguments ---------------------------------------------------------------------------------------------------
-
-
-def _autonomous(controller: Any, plant: Plant) -> None:
-    require_vectors("plant", plant.robot)
-    if plant.switches:
-        raise ArgumentError(f"plant: expected one that does not change, got changes at {list(plant.switches)}")
-    start = started(controller, plant.robot)
-    if start is not None:
-        raise ArgumentError(
-            f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"
-            " numbers: its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
-            " testing.assert_lyapunov judges V' = what is promised"
-        )
-
-
-def _times(given: Any) -> tuple[float, float] | None:
-    if given is None:
-        return None
-    if not (isinstance(given, (tuple, list)) and len(given) == 2):
-        raise ArgumentError(f"times: expected a pair (first, last) [s], got {given!r:.80}")
-    first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in given)
-    if not first < last:
-        raise ArgumentError(f"times: expected a first and a later last time [s], got {first:g} and {last:g}")
-    return first, last
-
-
-def _equilibrium(controller: Any, robot: Robot, given: Any) -> np.ndarray:
-    if given is not None:
-        return one_configuration(robot, "equilibrium", given)
-    motion = motion_of(controller, robot.nv, None)
-    (q, v, _), (later, v_later, _) = motion(0.0), motion(1.0)
-    if np.any(v) or np.any(v_later) or not np.array_equal(q, later):
-        raise ArgumentError("controller: expected a reference that holds still, such as references.hold, got a motion")
-    return one_configuration(robot, "controller's equilibrium", q)
-
-
-def _halves(name: str, given: Any, robot: Robot) -> np.ndarray:
-    """(2 nv,): positive lengths of q and of v."""
-    expected = f"{name}: expected a pair (q, v) of half widths, numbers or ({robot.nv},) each, positive and finite"
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise ArgumentError(f"{expected}; got {given!r:.80}")
-    try:
-        parts = [np.asarray(x, float) for x in given]
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{expected}; got {given!r:.80}") from None
-    if any(x.shape not in ((), (robot.nv,)) for x in parts):
-        raise ArgumentError(f"{expected}; got {given!r:.80}")
-    parts = [np.broadcast_to(x, (robot.nv,)) for x in parts]
-    half = np.concatenate(parts)
-    if not (np.isfinite(half).all() and (half > 0.0).all()):
-        raise ArgumentError(f"{expected}; got {given!r:.80}")
-    return half
-
-
-def _ball(given: Any, robot: Robot) -> np.ndarray:
-    if isinstance(given, (tuple, list)):
-        return _halves("outside", given, robot)
-    r = number("outside", given, "a positive number or a pair (q, v) of half axes", lambda x: 0.0 < x < np.inf)
-    return _halves("outside", (r, 5.0 * r), robot)
-
-
-def _parameters(given: Any, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    p = robot.parameters
-    if isinstance(given, (tuple, list)) and len(given) == 2:
-        lo, hi = (checked("parameters", x, p.shape) for x in given)
-        if lo.shape != p.shape or hi.shape != p.shape or not (lo <= hi).all():
-            raise ArgumentError(
-                f"parameters: expected two arrays {p.shape}, smallest and largest values, got {given!r:.80}"
-            )
-        return lo.ravel(), hi.ravel()
-    share = number("parameters", given, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
-    return (p - share * np.abs(p)).ravel(), (p + share * np.abs(p)).ravel()
-
-
-def _domain(half: np.ndarray, robot: Robot, parameters: Any) -> str:
-    n = robot.nv
-
-    def words(x: np.ndarray) -> str:
-        return f"{x[0]:g}" if (x == x[0]).all() else np.array2string(x, separator=", ", precision=4)
-
-    of = "intervals" if isinstance(parameters, (tuple, list)) else f"{100.0 * float(parameters):g} %"
-    sure = isinstance(parameters, (int, float)) and parameters == 0
-    robots = "" if sure else f", every inertial parameter within {of}"
-    return f"q within {words(half[:n])}, v within {words(half[n:])} of the equilibrium ({2 * n} dimensions){robots}"

@@ -16,6 +16,7 @@ from geomctrl.tracing.symbols import neg
 from .certificates.branching import Task
 from .certificates.certificate import LyapunovCertificate
 from .certificates.continuity import is_continuous
+from .certificates.existence import exists
 from .certificates.recheck import CheckError, leaves_of, recheck
 from .certificates.region import least_on_boundary
 from .lyapunov_certificates import Asked
@@ -67,8 +68,10 @@ def recheck_lyapunov(
     fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
     if leaves["words"].tolist() != list(tasks) or set(leaves) != fields:
         raise CheckError(f"proof: expected the inequalities {list(tasks)}, got {leaves['words'].tolist()!s:.200}")
-    if not is_continuous(asked.e, asked.e.value, asked.box):
+    if not is_continuous(asked.e, asked.box):
         raise CheckError("V is not shown to be continuous")
+    if not exists(asked.e, asked.box):
+        raise CheckError("law and plant are not shown to have a value in all of the box")
     return recheck(tasks, asked.e.lemmas, leaves, processes)
 
 

@@ -243,11 +243,14 @@ def _join(ways: list[_Way], depth: int) -> tuple[Any, Any]:
         return first.result, first.error is None and functools.reduce(both, first.required, True)
     condition, line = first.asked[depth]
     (a, good_a), (b, good_b) = (_join([w for w in ways if w.answers[depth] is x], depth + 1) for x in (True, False))
-    if good_a is False:
-        return b, both(invert(condition), good_b)
-    if good_b is False:
-        return a, both(condition, good_a)
-    return chosen(condition, a, b, line), _either(both(condition, good_a), both(invert(condition), good_b))
+    if good_a is False and good_b is False:
+        return b, False
+    result = b if good_a is False else a if good_b is False else chosen(condition, a, b, line)
+    return result, both(_implies(condition, good_a), _implies(invert(condition), good_b))
+
+
+def _implies(condition: Condition, good: Any) -> Any:
+    return True if good is True else invert(both(condition, invert(good)))
 
 
 def _either(a: Any, b: Any) -> Any:

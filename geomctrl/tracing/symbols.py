@@ -7,7 +7,8 @@ Two modes of folding (`Graph.finite`). A user's code is traced in the strict one
 every operand is folded, so that nan, infinities and the sign of zero come out as in Python, and its sums and products
 are rounded one by one. Kernels of robots are traced for finite numbers: 0 x = 0 and x - x = 0 there, which removes the
 structural zeros of a robot and makes its code several times shorter. That is no difference to Python, where terms
-refuse states that are not finite; on symbols the caller of a kernel requires its inputs to be finite.
+refuse states that are not finite; on symbols the caller of a kernel requires its inputs to be finite. Proofs trace
+users' code so too, as what cancels is to vanish; what is left out is then required to be finite (`watched`).
 
 A comparison of symbols is a symbol too, a `Condition`: `if` on it asks `asker`, which `branches` sets, or raises.
 """
@@ -27,6 +28,7 @@ from .requirements import on_symbols, require
 from .untraceable import UntraceableError, asker, caller
 
 COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
+BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "sin", "cos", "tanh", "floor", "rint"}
 ROUNDED = {"add", "sub", "mul", "div"}
 LOGICAL = {"and", "or", "not"}
 LARGEST = float(np.finfo(float).max)
@@ -37,25 +39,47 @@ class Graph:
 
     Operations are those of `operations.VALUES`, const (a float and its sign) and load (number of an array, index).
     finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
+    watched: whether what that leaves out is then required to be finite.
     finite_arrays: numbers of the arrays that whoever runs the code knows to be finite.
     """
 
-    def __init__(self, *, finite: bool = True, finite_arrays: Collection[int] = ()):
+    def __init__(self, *, finite: bool = True, watched: bool = False, finite_arrays: Collection[int] = ()):
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
-        self.finite, self.finite_arrays = finite, frozenset(finite_arrays)
+        self.finite, self.watched, self.finite_arrays = finite, watched, frozenset(finite_arrays)
         self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
+        self._bounded: dict[int, bool] = {}
         self.whole: set[int] = set()  # nodes that are Python's own whole numbers, as of math.floor
         self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
 
     @contextmanager
     def of_finite_numbers(self) -> Iterator[None]:
         """Inside, numbers are taken for finite: for kernels, whose inputs are, and for derivatives."""
-        before, self.finite = self.finite, True
+        before, self.finite, self.watched = (self.finite, self.watched), True, False
         try:
             yield
         finally:
-            self.finite = before
+            self.finite, self.watched = before
+
+    def leave_out(self, at: int) -> None:
+        """Folding makes a result without that node, which holds where the node is finite."""
+        if self.watched and not self.is_bounded(at):
+            require(is_finite(Symbol(self, at)))
+
+    def is_bounded(self, at: int) -> bool:
+        """Whether a node is finite on every bounded set of inputs, whatever they are."""
+        open_nodes = [at]
+        while open_nodes:
+            k = open_nodes[-1]
+            op, *rest = self.nodes[k]
+            waiting = [x for x in operands(self.nodes[k]) if x not in self._bounded]
+            if k in self._bounded or not waiting:
+                inner = all(self._bounded[x] for x in operands(self.nodes[k]))
+                self._bounded[k] = inner and op in BOUNDED and not (op == "const" and rest[0] == "nan")
+                open_nodes.pop()
+            else:
+                open_nodes += waiting
+        return self._bounded[at]
 
     def node(self, *key: Any) -> int:
         at = self._known.get(key)
@@ -321,6 +345,7 @@ def sub(a: Any, b: Any) -> Any:
     if not finite:
         return add(a, 0.0) if _vanishes(b) else _made("sub", a, b)
     if a.at == b.at:
+        b.graph.leave_out(a.at)
         return 0.0
     minus_a = _negated(a)
     return neg(add(minus_a, b)) if minus_a is not None else _made("sub", a, b)
@@ -334,6 +359,7 @@ def mul(a: Any, b: Any) -> Any:
     minus_a = _negated(a)
     if not is_symbol(b):
         if b == 0.0 and a.graph.finite:
+            a.graph.leave_out(a.at)
             return 0.0
         if b == 1.0:
             return a
@@ -357,7 +383,10 @@ def div(a: Any, b: Any) -> Any:
         return neg(div(a, minus_b))
     if not is_symbol(a):
         quotient = _made("div", a, b)  # kept of 0 / b, so that a proof sees where b is zero
-        return 0.0 if a == 0.0 and b.graph.finite else quotient
+        if a == 0.0 and b.graph.finite:
+            b.graph.leave_out(quotient.at)
+            return 0.0
+        return quotient
     minus_a = _negated(a)
     return neg(div(minus_a, b)) if minus_a is not None else _made("div", a, b)
 
@@ -382,6 +411,7 @@ def binary(op: str, a: Any, b: Any) -> Any:
 def relation(op: str, a: Any, b: Any) -> Any:
     """lt, le or eq of two numbers: a condition, or True or False where it is known; a finite number equals itself."""
     if is_symbol(a) and is_symbol(b) and a.at == b.at and a.graph.finite:
+        a.graph.leave_out(a.at)
         return op != "lt"
     return compare(op, a, b) if _is_traced(a) or _is_traced(b) else bool(VALUES[op](a, b))
 

@@ -6,6 +6,7 @@ import functools
 import numpy as np
 import pytest
 
+from geomctrl import controllers, models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.testing import evidence
 
@@ -74,3 +75,17 @@ def test_known_counterexamples_are_those_of_a_loop_with_such_a_state():
         assert evidence.known(12, 6, None) == [other]
         assert evidence.known(2, 2, (12,)) == evidence.known(3, 3, None) == []
     assert evidence.known(2, 2, None) == []
+
+
+@pytest.mark.parametrize(("kd", "dt", "said"), [(150.0, 2e-3, True), (20.0, 1e-3, False)])
+def test_runs_that_decide_nothing_are_counted(kd, dt, said):
+    """A step that is too long for stiff gains: V grows by truncation, which neither holds nor fails."""
+    arm = models.two_link()
+    with evidence.listening() as heard:
+        law = controllers.PDGravity(arm, [0.5, 1.0], 500.0, kd)
+        testing.assert_lyapunov(law, arm, search=0, states=3, runs=3, dt=dt)
+    (run,) = (e for e in heard if e.kind == "simulated")
+    assert ("UNRESOLVED" in str(run)) == said
+    if said:
+        assert "of 3: V grows in the step from t = " in str(run)
+        assert "dt = " in str(run).split("UNRESOLVED")[1]

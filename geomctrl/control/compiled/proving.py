@@ -176,7 +176,7 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
 
 
 def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
-    robot, graph = loop.plant.robot, Graph()
+    robot, graph = loop.plant.robot, Graph(watched=True)
     twins = Twins(lambda k: graph.load(NUMBERS, k))
     twin = twins_of(loop, [], twins, lambda *_: None)
     t = graph.load(TIME, 0)

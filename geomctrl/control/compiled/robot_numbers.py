@@ -23,8 +23,12 @@ MOST_KNOWN = 256
 
 def inertial_parameters(robot: Any) -> list[Any]:
     """The symbols that the terms of a twin of a robot know as its parameters, ten a body, one body after the other."""
-    rows = robot._model[: robot.nbodies * tree.WIDTH].reshape(-1, tree.WIDTH)
-    return rows[:, tree.J : tree.S].ravel().tolist()
+    return tree.body_records(robot._model)[:, tree.J : tree.S].ravel().tolist()
+
+
+def armatures(robot: Any) -> list[Any]:
+    """The symbols, or zeros, that the terms of a twin of a robot use as the armatures of its joints."""
+    return tree.body_records(robot._model)[:, tree.ARMATURE].tolist()
 
 
 _patterns: dict[bytes, np.ndarray] = {}

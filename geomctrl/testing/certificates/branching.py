@@ -16,6 +16,7 @@ from .deciding import about_zero, largest
 from .quadratic import Bounds, Boxes, joined
 
 CHUNK = 512  # boxes that are looked at together
+THINNEST = 1e-4  # of the widest side's share: a thinner one, as at a branch, is not cut before the others
 SAMPLE = 3  # of those that are left: where cutting each side is tried
 
 Progress = Callable[[float], Any]  # of the share of the box that is decided
@@ -163,7 +164,8 @@ def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarra
     """Both halves of every box, cut where it promises most."""
     n, (lo, hi) = boxes.lo.shape[1], _ends(boxes)
     rows = np.arange(len(lo))
-    at = sides[np.argmax(gains * (hi - lo)[:, sides] / width[sides], axis=1)]
+    shares = (hi - lo)[:, sides] / width[sides]
+    at = sides[np.argmax(np.where(shares < THINNEST * shares.max(1, keepdims=True), 0.0, gains * shares), axis=1)]
     middle = 0.5 * (lo[rows, at] + hi[rows, at])
     upper, lower = hi.copy(), lo.copy()
     upper[rows, at], lower[rows, at] = middle, middle

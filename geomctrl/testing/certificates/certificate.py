@@ -48,6 +48,7 @@ class Claim:
     task: Task | None = None
     counterexample: Violation | None = None
     assumes: str = ""
+    nearly: str = ""  # where the search came so near to a counterexample that rounding hides whether it is one
     needs: str = ""  # for more than stability, where V' is semidefinite
 
     def __str__(self) -> str:
@@ -58,6 +59,8 @@ class Claim:
                 out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box")
         if self.counterexample is not None:
             out.append(f"           at {self.counterexample}")
+        if self.nearly:
+            out.append(f"           {self.nearly}")
         if self.assumes:
             out.append(f"           provided that {self.assumes}")
         if self.needs:

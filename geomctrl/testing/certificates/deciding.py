@@ -36,7 +36,7 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
             cost = (slope**2 / (4.0 * share * weights)).sum(1) if share else 0.0
         cost = cost * (1.0 + 1e-12) + np.maximum(form.top, 0.0) + np.minimum(form.top, 0.0) - allowed
         if ball is None:
-            margin = np.where(least > 0.0, -cost if share else least, -np.inf) if allowed or share else least
+            margin = np.where(cost <= 0.0, -cost if share else least, -cost)
             margin = np.where(least > 0.0, margin, np.minimum(least, -1e-300))
         else:  # with N >= least / ball^2 outside the ball, where that is not negative
             margin = np.where(least >= 0.0, least - cost, -np.inf)

@@ -14,15 +14,15 @@ What is not found is not assumed: then V' is taken as it comes.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop, trace_closed_loop
-from geomctrl.control.compiled.robot_numbers import inertial_parameters
+from geomctrl.control.compiled.robot_numbers import armatures, inertial_parameters
 from geomctrl.control.plant import Plant
 from geomctrl.robot import Robot
 from geomctrl.tracing import symbols
@@ -30,8 +30,8 @@ from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.derivatives import loads, pullback, tangents
 from geomctrl.tracing.proofs.identities import chance, degree_in, identical
 from geomctrl.tracing.proofs.interpreted import Program
-from geomctrl.tracing.proofs.substitution import substituted
-from geomctrl.tracing.symbols import Symbol, add, div, mul, sub
+from geomctrl.tracing.proofs.substitution import applied, substituted
+from geomctrl.tracing.symbols import Condition, Symbol, add, div, is_symbol, mul, sub
 from geomctrl.tracing.untraceable import UntraceableError
 
 # further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
@@ -117,10 +117,16 @@ class Equations:
         return add(self.loop.slope, mul(self.loop.value, rate)) if rate else self.loop.slope
 
 
-def equations(controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = False) -> Equations:
-    """Raises UntraceableError where the loop does not trace, its V is missing, or V or V' depend on time untimed."""
+def equations(
+    controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = False, within: Mapping[str, Any] | None = None
+) -> Equations:
+    """Raises UntraceableError where the loop does not trace, its V is missing, or V or V' depend on time untimed.
+
+    within: intervals of "q", "v", "p" and "t" that all claims are about: branches that are decided there are taken.
+    """
     plant = apart(plant)
-    loop = trace_closed_loop(plant, controller, _further)
+    as_traced = trace_closed_loop(plant, controller, _further)
+    loop = as_traced if within is None else decided(as_traced, within)
     graph, p = loop.graph, [x.at for x in loop.extra["parameters"]]
     found = _Forms(loop, controller, plant, p)
     form, lemmas, model, decrease, value, potential = found.best()
@@ -130,7 +136,7 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = Fals
     angles: list[int | None] = []
     for i, at in enumerate(x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
-        for op in ("sin", "cos") if lemmas else ():  # as it comes, what cancels must stay together
+        for op in ("sin", "cos") if found.separable else ():  # else what cancels must stay together
             node = graph.node(op, at)
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.at if used else None)
@@ -148,8 +154,53 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = Fals
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
         found.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, loop, timed,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, as_traced, timed,
     )  # fmt: skip
+
+
+def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLoop:
+    """The loop with the side in the place of every branch whose condition is decided all over a box."""
+    graph, (q, v, _) = loop.graph, loop.split(loop.y)
+    given: dict[int, Any] = {graph.load(NUMBERS, k).at: (x, x) for k, x in enumerate(loop.numbers.tolist())}
+    places = {"q": q.tolist(), "v": v.tolist(), "p": loop.extra["parameters"], "t": [loop.t]}
+    for name, (lo, hi) in within.items():
+        given |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
+    parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra]
+    ends: list[Any] = []
+    _with_symbols(parts, ends.append)
+    branches = [k for k in graph.needed(loads(ends)) if graph.nodes[k][0] == "where"]
+    known = [k for k in branches if all(graph.nodes[x][0] != "load" or x in given for x in graph.needed([k]))]
+    conditions = [Condition(graph, graph.nodes[k][1]) for k in known]
+    low, high = Program(graph, conditions, branches=True).enclosed(given, 1)
+    holds, fails = low[0] == 1.0, high[0] == 1.0
+    sides = {k: Symbol(graph, graph.nodes[k][2 if yes else 3]) for k, yes, no in zip(known, holds, fails) if yes or no}
+    if not sides:
+        return loop
+    new = dict(zip(loads(ends), _resolved(graph, ends, sides)))
+    value, rate, field, extra = _with_symbols(parts, lambda x: new[x.at])
+    return replace(loop, value=value, rate=rate, field=field, extra=extra)
+
+
+def _resolved(graph: Any, ends: list[Any], sides: dict[int, Any]) -> list[Any]:
+    """`ends` with those branches taken, also where one is the side of another."""
+    values: dict[int, Any] = {}
+    for k in graph.needed(loads(ends)):
+        op, *rest = graph.nodes[k]
+        values[k] = (
+            values[sides[k].at] if k in sides
+            else Symbol(graph, k) if op == "load" or (op == "const" and rest[0] == "nan")
+            else rest[0] if op == "const" else applied(op, [values[x] for x in rest])
+        )  # fmt: skip
+    return [values[k] for k in loads(ends)]
+
+
+def _with_symbols(x: Any, new: Callable[[Any], Any]) -> Any:
+    """Nested dicts, lists and tuples with new(symbol) in the place of each symbol."""
+    if isinstance(x, dict):
+        return {k: _with_symbols(y, new) for k, y in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(_with_symbols(y, new) for y in x)
+    return new(x) if is_symbol(x) else x
 
 
 def apart(plant: Plant) -> Plant:
@@ -163,6 +214,7 @@ def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[st
     """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
     robot, graph, n = twin.plant.robot, t.graph, len(v)
     found: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
+    found["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
     net = _numbers(twin.plant._net(t, q, v, command.tau, None))
     wrenches = None if twin.plant.f_ext is None else twin.plant.f_ext(t, q, v)
     candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]
@@ -205,6 +257,7 @@ class _Forms:
         self.slope = loop.slope
         self.mass: list[Any] = []
         self.monotone: list[int] = []
+        self.separable = False  # whether angles may be taken for inputs of their own: no potential of gravity is in V
 
     def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         for attempt in (self.power, self.acceleration):
@@ -240,25 +293,34 @@ class _Forms:
         return add(self.at_model(x, model), self.deviation(x)) if self.affine(x) else x
 
     def power(self) -> Any:
-        V, v = self.loop.value, loads(self.v.tolist())
-        (U,) = substituted(self.graph, [V], dict.fromkeys(self.p, 0.0))
-        seeds = dict(zip([self.loop.t.at, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
-        of_U = tangents(self.graph, [U], seeds)[0]
-        for v_ref, power, kinetic in self.loop.extra["power"]:
-            E = add(power, of_U)
-            pairs, energy = [(self.slope, E)], [(V, add(kinetic, U))]
-            if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
-                continue
-            at_rest = [(slope, 0.0) for x in (U, *v_ref) for slope in pullback(self.graph, [x], [1.0], v)]
-            if not self.same(at_rest):  # U and v_ref of q alone
-                continue
-            lemmas = [
-                self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
-                self.lemma("V' = w . (tau - M a_ref - C v_ref - g) + U': the true Mdot - 2C is skew", pairs),
-            ]
-            form, lemmas, model, decrease = self.promised(E, lemmas, "power, without M^-1")
-            return form, lemmas, model, decrease, self.about(energy[0][1], model), U
+        v = loads(self.v.tolist())
+        massless = dict.fromkeys([*self.p, *loads(self.loop.extra["armatures"])], 0.0)
+        for parts in self.loop.extra["power"]:
+            at_rest = dict(zip(v, substituted(self.graph, parts[0], dict.fromkeys(v, 0.0))))
+            for new in (massless, at_rest):  # both leave U of V; the first more simply, where no gravity is in it
+                found = self.energy_and_power(*substituted(self.graph, [self.loop.value], new), *parts)
+                if found is not None:
+                    self.separable = new is massless
+                    return found
         return None
+
+    def energy_and_power(self, U: Any, v_ref: list[Any], power: Any, kinetic: Any) -> Any:
+        """The power form with this U(q); None where V is not 1/2 w . M w + U, or its rate not the power."""
+        V, v = self.loop.value, loads(self.v.tolist())
+        seeds = dict(zip([self.loop.t.at, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
+        E = add(power, tangents(self.graph, [U], seeds)[0])
+        pairs, energy = [(self.slope, E)], [(V, add(kinetic, U))]
+        if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
+            return None
+        at_rest = [(slope, 0.0) for x in (U, *v_ref) for slope in pullback(self.graph, [x], [1.0], v)]
+        if not self.same(at_rest):  # U and v_ref of q alone
+            return None
+        lemmas = [
+            self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
+            self.lemma("V' = w . (tau - M a_ref - C v_ref - g) + U': the true Mdot - 2C is skew", pairs),
+        ]
+        form, lemmas, model, decrease = self.promised(E, lemmas, "power, without M^-1")
+        return form, lemmas, model, decrease, self.about(energy[0][1], model), U
 
     def promised(self, E: Any, lemmas: list[Lemma], form: str) -> Any:
         """With the promised rate in the place of what a right model makes of V'."""
@@ -294,7 +356,7 @@ class _Forms:
             self.mass = [self.about(x, model) for row in M for x in row]
             inverse = [[self.graph.load(INVERSE, n * i + j) for j in range(n)] for i in range(n)]
             decrease = add(rate, dot(slope_v, [dot(row, left) for row in inverse]))
-            value = self.about(self.loop.value, model)
+            value, self.separable = self.about(self.loop.value, model), True
             return "acceleration, M^-1 with the error of the model only", lemmas, model, decrease, value, None
         return None
 

@@ -7,13 +7,13 @@ polynomials in x of a low degree whose coefficients depend on a. For every a the
     F(x, a) = F(0, a) + g(a) . x + x . A(x, a) x,      A = H(0, a) / 3 + H(x, a) / 6
 
 where the degree is at most three, H being the second derivatives; A = H(0, a) / 2 for degree two, and H somewhere
-between 0 and x, over two, for any other function whose gradient does not jump in between: see `Switches`. Nothing is
-expanded in a: it only lies in its interval, and that a and q are one number is not used.
+between 0 and x, over two, for any other function that neither jumps nor has a kink in between. Nothing is expanded in
+a: it only lies in its interval, and that a and q are one number is not used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ from geomctrl.tracing.symbols import Symbol, sub
 
 from .equations import AT, Equations
 
-SWITCHING = ("where", "floor", "atan2", "abs", "min", "max")
 SAFE = 1e-13  # of the largest entry: more than what a computed eigenvalue of a symmetric matrix is off
 
 
@@ -113,7 +112,11 @@ class Bounds:
     def expressions(self) -> list[Any]:
         """F, its gradient, the upper triangle of its second derivatives."""
         graph, x = self.equations.graph, self.equations.x
-        gradient = pullback(graph, [self.F], [1.0], x)
+        branches = any(graph.nodes[k][0] == "where" for k in graph.needed([graph.operand(self.F)]))
+        if branches:  # forwards, without the guards of sides that are not taken, which intervals can not decide
+            gradient = [tangents(graph, [self.F], {k: 1.0})[0] for k in x]
+        else:
+            gradient = pullback(graph, [self.F], [1.0], x)
         rows = [tangents(graph, gradient, {k: 1.0}) for k in x]
         upper = [rows[i][j] for i in range(len(x)) for j in range(i, len(x))]
         return settled(graph, [self.F, *gradient, *upper])
@@ -160,10 +163,10 @@ class Bounds:
         else:
             A, R = A1 / 2.0, R1 / 2.0
         R = R + 4.0 * EPS * (np.abs(A) + R)
-        if not polynomial:
-            R = np.where(
-                self.switches.settled(inputs(self.equations, boxes, lo[m:], hi[m:]), m)[:, None, None], R, 1e300
-            )
+        if not polynomial:  # F is known where it is continuous only
+            smooth = np.isfinite(low[m:, 0]) & np.isfinite(high[m:, 0])
+            smooth &= self.kinks.absent(inputs(self.equations, boxes, lo[m:], hi[m:]), m)
+            R = np.where(smooth[:, None, None], R, 1e300)
         g_lo, g_hi = low[:m, 1 : 1 + n], high[:m, 1 : 1 + n]
         known = np.isfinite(g_lo) & np.isfinite(g_hi)
         g = 0.5 * np.where(known, g_lo, 0.0) + 0.5 * np.where(known, g_hi, 0.0)
@@ -188,8 +191,8 @@ class Bounds:
         return N - np.eye(len(self.scale)) * cover[:, None, :]
 
     @cached_property
-    def switches(self) -> Switches:
-        return Switches(self.equations.graph, self.F, set(self.equations.x))
+    def kinks(self) -> Kinks:
+        return Kinks(self.equations.graph, self.F, set(self.equations.x))
 
     @cached_property
     def _form(self) -> Program:
@@ -204,42 +207,22 @@ class Bounds:
         return program.enclosed(inputs(self.equations, boxes, lo, hi), len(boxes))
 
 
-class Switches:
-    """Where an expression or its gradient may jump as the nodes x change: what decides it, that has to keep its sign.
+class Kinks:
+    """Expressions of constant sign where no absolute value, smaller or larger of two in F has a kink."""
 
-    nodes: those of branches, whole numbers, the angle's cut, absolute values and the smaller or larger of two.
-    kinks: expressions of constant sign where none of the latter has a kink.
-    """
-
-    def __init__(self, graph: Any, F: Any, x: set[int], operations: tuple[str, ...] = SWITCHING):
-        self.nodes, self.places, self.kinks, ends = [], [], [], []
+    def __init__(self, graph: Any, F: Any, x: set[int]):
+        self.expressions = []
         for k in graph.needed([graph.operand(F)]):
             op, *rest = graph.nodes[k]
-            if op not in operations or not degree_in(graph, Symbol(graph, rest[0] if op == "where" else k), x):
-                continue
-            a, *b = (Symbol(graph, at) for at in rest)
-            self.nodes.append((op, len(ends)))
-            self.places.append(k)
-            ends += [a] if op in ("where", "floor") else [a, *b] if op == "atan2" else [sub(a, *b) if b else a]
-            if op in ("abs", "min", "max"):
-                self.kinks.append(ends[-1])
-        self.program = Program(graph, ends)
+            if op in ("abs", "min", "max") and degree_in(graph, Symbol(graph, k), x):
+                a, *b = (Symbol(graph, at) for at in rest)
+                self.expressions.append(sub(a, *b) if b else a)
+        self.program = Program(graph, self.expressions)
 
-    def settled(self, given: Mapping[int, Any], boxes: int, some: Sequence[int] | None = None) -> np.ndarray:
-        """(boxes,): whether none of `nodes`, or of some of them, switches on a box."""
+    def absent(self, given: Mapping[int, Any], boxes: int) -> np.ndarray:
+        """(boxes,): whether none is on a box."""
         low, high = self.program.enclosed(given, boxes)
-        good = np.ones(boxes, bool)
-        for op, k in self.nodes if some is None else [self.nodes[j] for j in some]:
-            lo, hi = low[:, k], high[:, k]
-            if op == "where":  # 1 where the condition certainly holds, where it certainly does not
-                good &= (lo == 1.0) | (hi == 1.0)
-            elif op == "floor":
-                good &= np.isfinite(lo) & (np.floor(lo) == np.floor(hi))
-            elif op == "atan2":
-                good &= (low[:, k + 1] > 0.0) | (lo > 0.0) | (hi < 0.0)
-            else:
-                good &= (lo >= 0.0) | (hi <= 0.0)
-        return good
+        return ((low >= 0.0) | (high <= 0.0)).all(1)
 
 
 def key_of(graph: Any, at: int) -> tuple[int, int]:

@@ -55,7 +55,7 @@ def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
 def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     """F with its derivatives, and the entries of M, as saved code."""
     e = bounds.equations
-    kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.switches.kinks)
+    kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.kinks.expressions)
     outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass)]
     time = [] if e.timed else [e.loop.t.at]
     places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, time]

@@ -34,7 +34,9 @@ T = number(0.25)
 EXAMPLES = {
     "controllers.classes": Example(),
     "controllers.tuned": Example(),
-    "controllers.PDGravity": Example({"robot": ROBOT, "q_d": Q, "kp": GAIN, "kd": GAIN, "constant": Argument(False)}),
+    "controllers.PDGravity": Example(
+        {"robot": ROBOT, "q_d": Q, "kp": GAIN, "kd": GAIN, "constant": Argument(False), "strict": Argument(False)}
+    ),
     "controllers.PDGravity.gravity_margin": Example({"bounds": Fresh(known_bounds)}, CONSTANT),
     "controllers.ComputedTorque": Example(
         {"robot": ROBOT, "reference": REFERENCE, "kp": GAIN, "kd": GAIN, "friction": FRICTION, "strict": True}

@@ -1,0 +1,55 @@
+"""What a quadratic form decides, held against its values at many points."""
+
+import numpy as np
+import pytest
+
+from geomctrl.testing.certificates.deciding import about_zero
+from geomctrl.testing.certificates.quadratic import Form
+
+RAYS = np.random.default_rng(9).normal(size=(200, 3))
+RADII = np.concatenate([np.geomspace(1e-6, 1.0, 40), np.linspace(1.0, 3.0, 200), np.geomspace(3.0, 1e3, 30)])
+
+
+def points(ball):
+    """All around, and from the surface of the ball outwards where there is one."""
+    x = RAYS / np.linalg.norm(RAYS, axis=1, keepdims=True)
+    x = x if ball is None else x * ball
+    radii = RADII if ball is None else RADII[RADII >= 1.0]
+    return (x[:, None] * radii[:, None]).reshape(-1, 3)
+
+
+@pytest.mark.parametrize("with_ball", [False, True])
+@pytest.mark.parametrize("kind", ["no linear term", "linear terms", "indefinite"])
+def test_what_a_form_decides_about_zero_holds_at_all_points(kind, with_ball):
+    """F = top + slope . |x| - x . N x is below what is allowed wherever the margin is positive, and by less than twice
+    that slope it often is not."""
+    rng, decided, sharp = np.random.default_rng(5), 0, 0
+    for _ in range(60):
+        L = rng.normal(size=(3, 3))
+        N = L @ L.T + 0.2 * np.eye(3) if kind != "indefinite" else 0.5 * (L + L.T)
+        slope = np.zeros(3) if kind == "no linear term" else rng.uniform(0.0, 1.0, 3)
+        top = 0.0 if kind == "no linear term" else rng.uniform(-0.2, 0.5)
+        ball = rng.uniform(0.3, 2.0, 3) if with_ball else None
+        allowed = 0.0 if kind == "no linear term" else rng.uniform(0.0, 3.0)
+        scale = rng.uniform(0.5, 2.0, 3)
+        one = np.array([np.inf])
+        form = Form(np.array([top]), slope[None], np.zeros((1, 3)), N[None], one, scale)
+        margin = about_zero(form, scale, ball, allowed)[0]
+        x = points(ball)
+        F = top + np.abs(x) @ slope - np.einsum("bi,ij,bj->b", x, N, x)
+        if margin > 0.0:
+            decided += 1
+            assert F.max() < allowed
+            sharp += (F + np.abs(x) @ slope).max() > allowed
+    assert decided > 5 if kind != "indefinite" else decided < 30
+    if kind == "linear terms":
+        assert sharp > 0
+
+
+@pytest.mark.parametrize("with_ball", [False, True])
+def test_terms_that_are_too_large_are_not_decided(with_ball):
+    ball = np.ones(3) if with_ball else None
+    for top, slope, allowed in ((0.5, 0.0, 0.4), (0.0, 10.0, 0.4), (2.0, 1.0, 0.0)):
+        parts = np.array([top]), np.full((1, 3), slope), np.zeros((1, 3)), 0.1 * np.eye(3)[None]
+        form = Form(*parts, np.array([np.inf]), np.ones(3))
+        assert about_zero(form, np.ones(3), ball, allowed)[0] <= 0.0

@@ -1,0 +1,168 @@
+"""V' that is only semidefinite, the cross term that makes it definite, and what rounding may not decide."""
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, models, testing
+from geomctrl.control.contracts import Command, Lyapunov
+from geomctrl.control.references import hold
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.testing.certificates.equations import equations
+from geomctrl.testing.certificates.vanishing import zero_on_surface
+
+ARM = models.two_link()
+Q_D = np.array([0.5, 1.0])
+BOX = 1.0, 2.0
+QUICK = {"region": False, "seconds": 30.0}
+
+
+def three_joints():
+    """A yaw, a shoulder, an elbow: 3R in 3-D."""
+    upper = inertia.from_com(1.0, (0.25, 0.0, 0.0), np.diag([0.002, 0.021, 0.021]))
+    base = inertia.from_com(2.0, (0.0, 0.0, 0.2), np.diag([0.03, 0.03, 0.01]))
+    shoulder, elbow = np.eye(4), np.eye(4)
+    shoulder[2, 3], elbow[0, 3] = 0.4, 0.5
+    return gc.Robot.build([
+        Body("base", None, Joint.revolute((0, 0, 1), name="yaw"), None, base),
+        Body("upper", "base", Joint.revolute((0, -1, 0), name="shoulder"), shoulder, upper),
+        Body("fore", "upper", Joint.revolute((0, -1, 0), name="elbow"), elbow, upper),
+    ], name="arm")  # fmt: skip
+
+
+def slider():
+    mass = inertia.from_com(1.0, np.zeros(3), np.eye(3))
+    body = Body("mass", None, Joint.prismatic((1, 0, 0), name="x"), None, mass)
+    return gc.Robot.build([body], gravity=(0, 0, 0), name="slider")
+
+
+# --- the cross term ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("robot", "box", "options"),
+    [
+        (ARM, BOX, {}),
+        (ARM, (3.0, 6.0), {}),
+        (ARM, BOX, {"parameters": 0.1, "outside": 0.05}),
+        (ARM.with_armature([0.3, 0.2]), BOX, {}),
+        (three_joints(), BOX, {}),
+        (models.puma560(), (0.1, 0.2), {}),
+    ],
+    ids=["two links", "far", "uncertain", "motors", "three joints", "six joints"],
+)
+def test_pd_with_a_cross_term_is_proved(robot, box, options):
+    law = controllers.PDGravity(robot, np.full(robot.nv, 0.3), strict=True)
+    found = testing.certify_lyapunov(law, robot, box, **options, **QUICK)
+    assert found.proved, found
+    assert len(found.lemmas) == 3
+
+
+def test_pd_with_constant_gravity_and_a_cross_term_is_proved_and_confirmed():
+    pytest.importorskip("flint")
+    law = controllers.PDGravity(ARM, Q_D, 100.0, 20.0, constant=True, strict=True)
+    assert law.gravity_margin() > 0.0
+    found = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
+    assert found.proved, found
+    assert found.recheck().startswith("confirmed")
+
+
+def test_constant_gravity_with_gains_too_weak_for_it_is_refuted():
+    """Inverted links whose springs are weaker than gravity: V is negative beside the equilibrium."""
+    law = controllers.PDGravity(ARM, [np.pi / 2, 0.0], 2.0, 20.0, constant=True, strict=True)
+    assert testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK).status == "refuted"
+
+
+def test_region_of_attraction_under_pd():
+    """All simulations from the boundary of the certified level come to the equilibrium."""
+    law = controllers.PDGravity(ARM, Q_D, strict=True)
+    found = testing.certify_lyapunov(law, ARM, BOX, seconds=30.0)
+    assert found.region is not None
+    plant, rng = gc.Plant(ARM), np.random.default_rng(0)
+    for _ in range(3):
+        x = rng.normal(size=4) * [0.1, 0.1, 1.0, 1.0]
+        for _ in range(60):  # V grows along the ray
+            x = x * np.sqrt(found.level / law.lyapunov(0.0, Q_D + x[:2], x[2:], None, plant).value) ** 0.9
+        run = gc.simulate(plant, law, Q_D + x[:2], x[2:], 4.0, 1e-3)
+        assert np.abs(run.q[-1] - Q_D).max() < 1e-3
+        assert (np.abs(run.q - Q_D).max(0) <= BOX[0]).all()
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("robot", [ARM, models.puma560()], ids=["two_link", "puma560"])
+def test_the_rate_is_that_of_v_along_the_loop(robot, constant):
+    """By differences along the plant's acceleration."""
+    rng, plant = np.random.default_rng(2), gc.Plant(robot)
+    q_d = rng.uniform(-1.0, 1.0, robot.nv)
+    law = controllers.PDGravity(robot, q_d, constant=constant, strict=True)
+    for _ in range(5):
+        q, v, h = q_d + rng.normal(size=robot.nv), rng.normal(size=robot.nv), 1e-5
+        a = plant.acceleration(0.0, q, v, law(0.0, q, v, None).tau)
+        V = [law.lyapunov(0.0, q + s * v + 0.5 * s * s * a, v + s * a, None, plant).value for s in (-h, h)]
+        rate = law.lyapunov(0.0, q, v, None, plant).rate
+        assert (V[1] - V[0]) / (2.0 * h) == pytest.approx(rate, rel=1e-6, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["two_link", "ur10", "scara"])
+def test_assertions_hold_with_the_cross_term(name):
+    robot = models.load(name)
+    law = controllers.PDGravity(robot, np.full(robot.nv, 0.3), strict=True)
+    testing.assert_lyapunov(law, robot, search=200)
+
+
+def test_strict_wants_joints_with_one_degree_of_freedom():
+    robot = models.load("quadruped")
+    with pytest.raises(ArgumentError, match="strict"):
+        controllers.PDGravity(robot, robot.neutral(), strict=True)
+
+
+# --- rounding decides nothing -----------------------------------------------------------------------------------------
+
+
+class HighPower:
+    """A spring and a damper; V = E^8, which near the equilibrium is below any rounding and positive all the same."""
+
+    def __init__(self):
+        self.robot, self.q_d = slider(), np.zeros(1)
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return Command(-2.0 * q - 3.0 * v)
+
+    def lyapunov(self, t, q, v, z, plant):
+        E = 2.5 * q.dot(q) + q.dot(v) + v.dot(v)
+        rate = 5.0 * q.dot(v) + v.dot(v) + (q + 2.0 * v).dot(-2.0 * q - 3.0 * v)
+        power = E * E * E * E * E * E * E
+        return Lyapunov(power * E, 8.0 * power * rate)
+
+
+def test_what_is_positive_below_rounding_is_not_refuted():
+    law = HighPower()
+    found = testing.certify_lyapunov(law, law.robot, (1.0, 1.0), boxes=2_000, **QUICK)
+    assert found.status == "undecided", found
+    assert "zero to rounding at" in str(found)
+
+
+def test_puma_under_pd_is_semidefinite_and_v_is_decided():
+    robot = models.puma560()
+    found = testing.certify_lyapunov(controllers.PDGravity(robot, np.full(6, 0.3)), robot, (0.3, 0.6), **QUICK)
+    assert found.status == "semidefinite", found
+
+
+def test_a_surface_of_zeros_is_found_where_there_is_one():
+    """V = 1/2 s . M s vanishes with s = v + 5 e; with e . Lambda K e added it does not."""
+    half, x = np.array([1.0, 1.0, 4.0, 4.0]), np.array([0.2, 0.1, -0.9, -0.6])
+    for strict in (False, True):
+        law = controllers.Passivity(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=strict)
+        e = equations(law, gc.Plant(ARM), Q_D)
+        found = zero_on_surface(e, e.value, x, half)
+        assert (found is None) == strict
+        if found is not None:
+            np.testing.assert_allclose(found[2:], -5.0 * found[:2], rtol=1e-12)
+            np.testing.assert_array_equal(found[:2], x[:2])
+    assert zero_on_surface(e, e.value, x, half) is None
