@@ -36,10 +36,12 @@ class Graph:
 
     Operations are those of `operations.VALUES`, const (a float and its sign) and load (number of an array, index).
     finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
+    limit: the number of nodes beyond which a trace is given up with UntraceableError.
     """
 
-    def __init__(self, *, finite: bool = True):
+    def __init__(self, *, finite: bool = True, limit: float = math.inf):
         self.nodes: list[tuple] = []
+        self.limit = limit
         self._known: dict[tuple, int] = {}
         self.finite = finite
         self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
@@ -56,6 +58,8 @@ class Graph:
     def node(self, *key: Any) -> int:
         at = self._known.get(key)
         if at is None:
+            if len(self.nodes) >= self.limit:
+                raise UntraceableError(f"more than {self.limit} operations and inputs")
             at = self._known[key] = len(self.nodes)
             self.nodes.append(key)
         return at
