@@ -41,9 +41,8 @@ class Graph:
 
     def __init__(self, *, finite: bool = True, limit: float = math.inf):
         self.nodes: list[tuple] = []
-        self.limit = limit
         self._known: dict[tuple, int] = {}
-        self.finite = finite
+        self.finite, self.limit = finite, limit
         self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
 
     @contextmanager
@@ -213,11 +212,8 @@ def _is_zero(x: Any) -> bool:
 
 def _negated(x: Any) -> Symbol | None:
     """y where x is -y."""
-    if is_symbol(x):
-        node = x.graph.nodes[x.at]
-        if node[0] == "neg":
-            return Symbol(x.graph, node[1])
-    return None
+    op, *ends = x.graph.nodes[x.at] if is_symbol(x) else ("",)
+    return Symbol(x.graph, ends[0]) if op == "neg" else None
 
 
 def neg(a: Any) -> Any:
