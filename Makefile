@@ -1,7 +1,7 @@
 # Every target works on a fresh clone with Python 3.11 or newer and a network to PyPI, and installs nothing twice.
 PYTHON ?= python3
 DEMO_SECONDS ?= 10
-WORKERS ?= 0
+WORKERS ?= auto
 SOAK_MINUTES ?= 30
 SOAK_OPTIONS ?=
 # small matrices: a second BLAS thread only waits, and on a busy machine for long
@@ -10,6 +10,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 # tests and pages start hundreds of processes, of which each would compile all that it imports: a third of its start
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST_OPTIONS ?=
+# neighbours share what they compile: each process works through its own half, then helps the others
+DISTRIBUTED := -n $(WORKERS) --dist worksteal
 BENCH_OPTIONS ?=
 
 VENV := .venv
@@ -17,12 +19,12 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast soak bench lint docs docs-links robots mjcfs cross numpy1 cuda-tools build-tools clean
+.PHONY: help demo test test-all soak bench lint docs docs-links robots mjcfs cross numpy1 cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
-	@echo "make test      all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
-	@echo "make test-fast the same without the slow ones"
+	@echo "make test      the tests that take a few minutes, on all cores (WORKERS=0: in one process, for debuggers)"
+	@echo "make test-all  all tests, half an hour on two cores (make robots first: real URDFs as well)"
 	@echo "make soak      random URDF files, robots, closed loops and sweeps that are killed, for SOAK_MINUTES=$(SOAK_MINUTES)"
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
@@ -39,10 +41,10 @@ demo: $(STAMPS)/view
 	$(BIN)/geomctrl track panda --controller slotine-li --payload 2.0 --seconds $(DEMO_SECONDS) --out out/demo
 
 test: $(STAMPS)/test
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest $(DISTRIBUTED) -m "not slow" $(PYTEST_OPTIONS)
 
-test-fast: $(STAMPS)/test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(PYTEST_OPTIONS)
+test-all: $(STAMPS)/test
+	$(BIN)/python -m pytest $(DISTRIBUTED) $(PYTEST_OPTIONS)
 
 soak: $(STAMPS)/test
 	$(BIN)/python tests/soak/soak.py --minutes $(SOAK_MINUTES) $(SOAK_OPTIONS)

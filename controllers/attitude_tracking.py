@@ -30,8 +30,9 @@ class AttitudeTracking(ModelBased):
     robot: one body on a spherical joint, alone or with revolute joints on it, its reaction wheels: at least three,
     symmetric about axes that span space. Then only they are driven: J is the inertia without their spin, Omega x J
     Omega has their momentum, and tau = -A^+ of the above with the wheels' axes A (3, wheels). kR [N m], kOmega [N m s]:
-    by default 9/s^2 and 6/s times the largest moment of inertia; c [1/s] by default half of what is allowed. Of the
-    reference the attitude is used alone. No state. Raises ArgumentError for another robot and for gains that are not
+    by default w^2 and 2 w times the largest moment of inertia, where w is 3/s, or less where an error of the attitude
+    would ask for more than half of a wheel's effort; c [1/s] by default half of what is allowed. Of the reference the
+    attitude is used alone. No state. Raises ArgumentError for another robot and for gains that are not
     positive or a c that is too large.
     """
 
@@ -47,8 +48,9 @@ class AttitudeTracking(ModelBased):
         self.reduction, self.distribution = _actuation(robot)
         moments = np.linalg.eigvalsh(self.inertia(robot, robot.neutral()))
         least, most = float(moments[0]), float(moments[-1])
-        self.kR = _positive("kR", 9.0 * most if kR is None else kR)
-        self.kOmega = _positive("kOmega", 6.0 * most if kOmega is None else kOmega)
+        speed = _default_speed(robot, self.distribution, most)
+        self.kR = _positive("kR", speed**2 * most if kR is None else kR)
+        self.kOmega = _positive("kOmega", 2.0 * speed * most if kOmega is None else kOmega)
         limit = cross_limit(self.kR, self.kOmega, least, most)
         self.c = number(
             "c", 0.5 * limit if c is None else c, f"a number from 0 to {limit:.6g}", lambda c: 0 < c < limit
@@ -96,6 +98,14 @@ def _rotation(q):
 
 def _positive(name: str, x: float) -> float:
     return number(name, x, "a positive number", lambda x: x > 0.0)
+
+
+def _default_speed(robot: Robot, distribution: np.ndarray, most: float) -> float:
+    """[1/s]: 3, or less where kR e_R, |e_R| <= 1, would ask for more than half of what a joint can do."""
+    shares = np.linalg.norm(distribution, axis=1)
+    driven = shares > 0.0
+    torque = float((robot.limits.effort[driven] / shares[driven]).min())  # that the hub gets in any direction
+    return min(3.0, float(np.sqrt(0.5 * torque / most)))
 
 
 def _actuation(robot: Robot) -> tuple[np.ndarray, np.ndarray]:

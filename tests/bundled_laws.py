@@ -50,7 +50,7 @@ LEARN = {"SlotineLi", "SigmaModification", "EModification", "DeadZone", "SmoothP
 
 def robot_of(name):
     if name == "wheeled":
-        return models.satellite(wheels=True)
+        return without_limits(models.satellite(wheels=True))
     if name == "large quadrotor":
         body = models.quadrotor()
         return body.with_parameters(body.parameters * ([2.0] + [1.0] * 3 + [5.0] * 6))

@@ -13,6 +13,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell star
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
+def pytest_collection_modifyitems(items):
+    """Mark slow all but n parameter sets, evenly spaced, of a test marked `quick(n)`."""
+    sets = {}
+    for item in items:
+        if item.get_closest_marker("quick"):
+            sets.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for found in sets.values():
+        (count,) = found[0].get_closest_marker("quick").args
+        chosen = {k * len(found) // count for k in range(count)}
+        for k in set(range(len(found))) - chosen:
+            found[k].add_marker("slow")
+
+
 @pytest.fixture(scope="module", params=models.names())
 def bundled(request):
     """Each robot of geomctrl.models."""

@@ -1,12 +1,15 @@
 """When straight-line code is worth making."""
 
 from geomctrl.tracing.backends.machine_code import MAX_OPERATIONS
+from geomctrl.tracing.partition import STORE
 from geomctrl.tracing.traces import Trace
 
 # Up to here a function compiles in about two seconds and beats the loops: four times at 7 joints, 1.3 to 2 times at 30,
 # where the loops' batches come from memory. Longer code is fetched as slowly as it is computed and gains ever less
 # (experiments/benchmarks/benchmark_compiler.py).
 OPERATIONS = MAX_OPERATIONS
+# A trace is given up at so many nodes, of which some turn out not to be needed.
+NODES = 2 * OPERATIONS
 # A closed loop compiles where its law and monitors have more: users' code is traced without the shortcuts of finite
 # numbers, and a loop that compiles in three seconds saves minutes.
 LOOP_OPERATIONS = 100_000
@@ -20,4 +23,4 @@ CALLS = 50_000
 
 
 def allows(trace: Trace) -> bool:
-    return sum(trace.inputs) <= INPUTS and trace.operations <= OPERATIONS
+    return sum(trace.inputs) <= INPUTS and trace.operations + STORE * len(trace.outputs) <= OPERATIONS

@@ -278,7 +278,8 @@ class Code:
 
         def make() -> bytes:
             try:
-                traced: Trace | None = trace(algorithm, self.pattern, options, given, guarded=kind == "one")
+                guarded, limit = kind == "one", budget.NODES
+                traced: Trace | None = trace(algorithm, self.pattern, options, given, guarded=guarded, limit=limit)
             except UntraceableError:
                 traced = None
             if traced is None or not budget.allows(traced):

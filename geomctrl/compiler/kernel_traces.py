@@ -130,14 +130,15 @@ def trace(
     given: tuple[str, ...] = (),
     *,
     guarded: bool = False,
+    limit: float = math.inf,
 ) -> Trace:
     """Run the algorithm on symbols for a robot of structure `pattern`.
 
     options: values of its integer options; an array that is left out is an input at run time. given: the optional
     inputs that there are. guarded: the flag is false also for a configuration whose poses are none. Raises
-    UntraceableError where the kernel asks what a symbol can not know.
+    UntraceableError where the kernel asks what a symbol can not know, and where the graph exceeds `limit` nodes.
     """
-    graph = Graph()
+    graph = Graph(limit=limit)
     model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
     sizes = Sizes(pattern, options)
     arrays, lengths = [], []

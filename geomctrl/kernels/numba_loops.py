@@ -25,6 +25,8 @@ from geomctrl.tracing.rebinding import empty_cells, rebind
 from . import uncompiled
 from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, references
 
+# Compiled code alone calls primitives. Their wrappers for Python and C would take two fifths of a kernel's compilation.
+WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 VERSIONS = 16  # of a kernel, kept on disk: for other processors and versions of numba, before and after an edit
 
 
@@ -62,8 +64,19 @@ def inlined(function: Callable[..., Any]) -> Any:
     """Numba's dispatcher of a primitive."""
     twin = rebind(function, {}, empty_cells(function))
     _fill(twin, function)
+    internal = {"forceinline": True, **WITHOUT_WRAPPERS, "_nrt": _allocates(function)}
     njit: Any = numba.njit
-    return njit(forceinline=True, _nrt=_allocates(function), **FLAGS)(twin)
+    return njit(**{name: value for name, value in internal.items() if name in _internal_options()}, **FLAGS)(twin)
+
+
+@functools.cache
+def _internal_options() -> frozenset[str]:
+    """Options of this version's compiler that numba does not document: without them code is made, more slowly."""
+    try:
+        from numba.core.options import DefaultOptions
+    except ImportError:
+        return frozenset()
+    return frozenset(vars(DefaultOptions))
 
 
 @functools.cache

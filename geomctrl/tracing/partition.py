@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
@@ -9,6 +10,7 @@ from .symbols import operands
 from .traces import Trace
 
 STRETCH = 600  # operations: from 400 to 1000 it makes no difference
+STORE = 2  # operations that a stored output counts for: the code generator compares each store with those near it
 
 
 class Plan:
@@ -30,13 +32,18 @@ class Plan:
         where = {at: self.rows + k for k, at in enumerate(self.angles)}
         self.slot = {at: where[x] + self.rows * (op == "cos") for at, op, x in self._waves(needed)}
         work = [at for at in needed if self.is_operation(at)]
-        count = max(1, round(len(work) / stretch))
-        ends = [len(work) * k // count for k in range(count + 1)]
-        self.stretches = [work[a:b] for a, b in pairwise(ends)]
-        self.slots = 3 * self.rows + self._crossing()
         self.outputs: dict[int, list[int]] = {}
         for k, at in enumerate(trace.outputs):
             self.outputs.setdefault(at, []).append(k)
+        self.stretches = self._cut(work, stretch)
+        self.slots = 3 * self.rows + self._crossing()
+
+    def _cut(self, work: list[int], stretch: int) -> list[list[int]]:
+        """The nodes in parts of equal cost: one for an operation, `STORE` for each output that takes its value."""
+        costs = [0, *accumulate(1 + STORE * len(self.outputs.get(at, ())) for at in work)]
+        count = max(1, round(costs[-1] / stretch))
+        ends = [bisect_left(costs, costs[-1] * k / count) for k in range(count + 1)]
+        return [work[a:b] for a, b in pairwise(ends)]
 
     def is_wave(self, at: int) -> bool:
         """The sine or cosine of an input."""

@@ -41,12 +41,20 @@ class Graph:
     finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
     watched: whether what that leaves out is then required to be finite.
     finite_arrays: numbers of the arrays that whoever runs the code knows to be finite.
+    limit: the number of nodes beyond which a trace is given up with UntraceableError.
     """
 
-    def __init__(self, *, finite: bool = True, watched: bool = False, finite_arrays: Collection[int] = ()):
+    def __init__(
+        self,
+        *,
+        finite: bool = True,
+        watched: bool = False,
+        finite_arrays: Collection[int] = (),
+        limit: float = math.inf,
+    ):
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
-        self.finite, self.watched, self.finite_arrays = finite, watched, frozenset(finite_arrays)
+        self.finite, self.watched, self.finite_arrays, self.limit = finite, watched, frozenset(finite_arrays), limit
         self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
         self._bounded: dict[int, bool] = {}
         self.whole: set[int] = set()  # nodes that are Python's own whole numbers, as of math.floor
@@ -84,6 +92,8 @@ class Graph:
     def node(self, *key: Any) -> int:
         at = self._known.get(key)
         if at is None:
+            if len(self.nodes) >= self.limit:
+                raise UntraceableError(f"more than {self.limit} operations and inputs")
             at = self._known[key] = len(self.nodes)
             self.nodes.append(key)
         return at
@@ -269,11 +279,8 @@ def _is_zero(x: Any) -> bool:
 
 def _negated(x: Any) -> Symbol | None:
     """y where x is -y."""
-    if is_symbol(x):
-        node = x.graph.nodes[x.at]
-        if node[0] == "neg":
-            return Symbol(x.graph, node[1])
-    return None
+    op, *ends = x.graph.nodes[x.at] if is_symbol(x) else ("",)
+    return Symbol(x.graph, ends[0]) if op == "neg" else None
 
 
 def neg(a: Any) -> Any:

@@ -206,7 +206,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--gears", "1,2,3"), "expected 3 joints as in the joint mapping"),
         (("--friction", "viscous,stribek"), "--friction: expected none, or a list of viscous, coulomb, offset"),
         (("--springs", "elbow"), "no joint named 'elbow'"),
-        (("--cutoff", "100"), "cutoff: expected hertz between 0 and half the sampling rate, 100 Hz, got 100"),
+        (("--cutoff", "100"), "cutoff: expected hertz between 0.0002 and half the sampling rate, 100 Hz, got 100"),
         (("--cutoff", "nan"), "cutoff: expected hertz"),
         (("--torque-cutoff", "-1"), "torque_cutoff: expected hertz"),
         (("--decimate", "0"), "decimate: expected a whole number from 1, got 0"),

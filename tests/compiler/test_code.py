@@ -13,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traced_cases import ALGORITHMS, TREES, by_loops, flat, inputs_of, options_of
 
-from geomctrl import caches, models
-from geomctrl.compiler import budget, code
+from geomctrl import Body, Joint, Robot, caches, inertia, models, se3
+from geomctrl.compiler import budget, code, kernel_traces
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies, composite_bodies, joint_accelerations, newton_euler, regressor
 from geomctrl.terms import factored
 from geomctrl.testing import random_robot, robots
 from geomctrl.tracing.backends import cache, entries, host
+from geomctrl.tracing.partition import STORE, STRETCH, Plan
+from geomctrl.tracing.symbols import UntraceableError
 
 
 @pytest.fixture
@@ -37,6 +39,7 @@ def compiled(robot, name, kind):
     return getattr(Code(robot._model), kind)(kernel, **options)
 
 
+@pytest.mark.quick(31)
 @pytest.mark.parametrize("robot", TREES[1:], ids=lambda r: r.name)  # a bundled arm's code is in half of all tests
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_one_state_and_many_are_what_the_loops_compute(robot, name):
@@ -332,3 +335,39 @@ def test_few_coordinates_move_as_articulated_bodies_do(parents):
     np.testing.assert_allclose(
         robot.forward_dynamics(q, v, tau, f_ext.reshape(4, -1, 6)), expected, rtol=1e-9, atol=1e-9
     )
+
+
+def chain(bodies):
+    """A planar chain: of all structures the one with the fewest operations for each number of its mass matrix."""
+    T_pc, joint = se3.exp((0.0, 0.0, 0.0, 0.1, 0.0, 0.0)), Joint.revolute((0.0, 1.0, 0.0))
+    inertia_b = inertia.from_com(1.0, (0.05, 0.0, 0.0), 0.01 * np.eye(3))
+    parents = [None, *map(str, range(bodies - 1))]
+    return Robot.build([Body(str(k), parent, joint, T_pc, inertia_b) for k, parent in enumerate(parents)])
+
+
+def test_tracing_of_long_chains_stops_at_a_number_of_nodes():
+    pattern, algorithm = kernel_traces.structure(chain(150)._model), composite_bodies.mass_matrix
+    with pytest.raises(UntraceableError, match="more than 40000 operations"):
+        kernel_traces.trace(algorithm, pattern, {}, limit=40_000)
+    assert len(kernel_traces.trace(algorithm, pattern, {}, limit=100_000).graph.nodes) <= 100_000
+
+
+def test_the_mass_matrix_of_a_long_chain_is_not_compiled(empty_cache, monkeypatch):
+    """Its 90 000 numbers would take a minute of a first call, most of it for storing them."""
+    robot, rng = chain(300), np.random.default_rng(0)
+    q, a = rng.uniform(-1.0, 1.0, (2, 300))
+    expected = robot.inverse_dynamics(q, np.zeros(300), a) - robot.gravity_force(q)
+    monkeypatch.setattr(host, "object_code", lambda *_: pytest.fail("compiled"))
+    M = Code(robot._model).mass_matrix(q)
+    np.testing.assert_allclose(M @ a, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+def test_stretches_are_short_where_many_numbers_are_stored():
+    made = kernel_traces.trace(composite_bodies.mass_matrix, kernel_traces.structure(chain(60)._model), {})
+    plan = Plan(made)
+    stores = [sum(len(plan.outputs.get(at, ())) for at in nodes) for nodes in plan.stretches]
+    assert sum(stores) > 0.2 * sum(map(len, plan.stretches))
+    assert max(STORE * y + len(nodes) for y, nodes in zip(stores, plan.stretches)) < 1.2 * STRETCH
+    assert sorted(at for nodes in plan.stretches for at in nodes) == [
+        at for at in made.graph.needed(made.ends) if plan.is_operation(at)
+    ]

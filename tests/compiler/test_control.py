@@ -31,6 +31,7 @@ def numbers_of(found):
     return flat(found if isinstance(found, tuple) else (found,)).astype(float)
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
 @pytest.mark.parametrize(("algorithm", "number"), CASES)
 def test_compiled_functions_are_the_kernels(robot, algorithm, number):

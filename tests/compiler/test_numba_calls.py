@@ -10,6 +10,7 @@ from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("robot", [TREES[0], TREES[3]], ids=lambda r: r.name)
 def test_terms_are_those_of_the_methods(robot):
     rng = np.random.default_rng(0)
@@ -34,6 +35,7 @@ def test_terms_are_those_of_the_methods(robot):
     np.testing.assert_allclose(dJ, robot.jacobian_rate(q, v, frame, "hybrid"), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_every_term_is_callable():
     robot, rng = models.scara(), np.random.default_rng(1)
     for name, (algorithm, options, _, given) in CATALOGUE.items():

@@ -67,6 +67,7 @@ def python(f, term, inputs):
     return np.array(rows)
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("term", TERMS)
 def test_kernels_compute_what_the_cpu_does(robot, term):
@@ -302,6 +303,7 @@ def test_inverse_dynamics_of_the_panda_stays_in_registers(capability, real, most
     assert spilled <= 48
 
 
+@pytest.mark.quick(3)
 @needs_ptxas
 @pytest.mark.parametrize(
     ("robot", "term", "real", "most"),

@@ -102,6 +102,7 @@ PAIRS = [(robot, name) for robot in ("panda", "three_spheres", "two_link") for n
 PAIRS += [(r, name) for r in ROBOTS for name in ("passivity", "slotine-li, a load") if (r, name) not in PAIRS]
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize(("robot", "name"), PAIRS)
 def test_bundled_controllers_on_bundled_robots(robot, name):
     robot = ROBOTS[robot]()
@@ -109,6 +110,7 @@ def test_bundled_controllers_on_bundled_robots(robot, name):
     assert_same(*both_ways(plant, law(name, robot)))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("robot", ["panda", "puma560", "scara", "two_link", "ur10"])
 def test_elastic_joints(robot):
     robot = ROBOTS[robot]()
@@ -118,6 +120,7 @@ def test_elastic_joints(robot):
     assert_same(*both_ways(plant, controller, q0=np.zeros(2 * robot.nv), dt=2e-4, t_end=0.006))
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("method", integrators.methods())
 @pytest.mark.parametrize(("robot", "control_dt"), [("three_spheres", None), ("two_link", 2e-3)])
 def test_methods(robot, method, control_dt):
@@ -294,6 +297,7 @@ def spied(monkeypatch):
     return seen
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("tolerances", TOLERANCES)
 @pytest.mark.parametrize("control_dt", [None, 0.1])
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
@@ -400,6 +404,7 @@ def same_bits(a, b, names=("t", "q", "v", "z", "tau")):
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("robot", "method", "dt"),
     [("panda", "MK4", 1e-3), ("quadruped", "MK4", 1e-3), ("panda", "MK54", 1e-2), ("three_spheres", "MK54", 1e-2)],

@@ -61,6 +61,7 @@ DAMAGES = {
 CHUNKS = {"size": "c/1", "both": "c/1/0", "t_reached": "c/1", "checksum": "c/1/0"}
 
 
+@pytest.mark.quick(7)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("array", CHUNKS)
 def test_a_damaged_chunk_is_named_and_computed_again(whole, store, array, damage):
@@ -95,6 +96,7 @@ def test_damaged_marks_and_parameters(whole, store, name, damage):
     xarray.testing.assert_identical(load(store), whole[1])
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("name", ["size", "done", "checksum", "x"])
 @pytest.mark.parametrize("content", [None, "", "{", '{"zarr_format": 3}'])
 def test_an_array_whose_description_is_damaged(whole, store, name, content):
@@ -107,6 +109,7 @@ def test_an_array_whose_description_is_damaged(whole, store, name, content):
     xarray.testing.assert_identical(load(store), whole[1])
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_a_chunk_is_noticed_or_changes_nothing(whole, store):
     path = store / "size" / "c" / "1"
     content = path.read_bytes()

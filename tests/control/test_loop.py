@@ -72,6 +72,7 @@ def test_order_of_the_closed_loop(method):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.35)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("dt", "control_dt"), [(0.1, None), (0.02, 0.02)])
 def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
     """On a floating tree, against fixed steps of a millisecond."""

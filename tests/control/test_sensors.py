@@ -1,5 +1,7 @@
 """What sensors tell a controller of the truth, in Python and in compiled loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -309,6 +311,25 @@ def test_torque_behind_the_gears_is_what_moves_the_link():
         link = robot.with_armature(0.0).inverse_dynamics(run.q[k], run.v[k], a)
         np.testing.assert_allclose(run.measured["torque"][k], link, rtol=1e-9)
         np.testing.assert_array_equal(run.measured["motor"][k], run.tau[k - 1])
+
+
+def test_torque_behind_the_gears_is_a_stops_where_one_holds_the_arm():
+    """At rest on its stop, motors off, gravity's torque goes through the joint; the motor's side feels none of it."""
+    robot = replace(ARM, joints=tuple(replace(joint, lower=-0.5, upper=0.5) for joint in ARM.joints))
+    sensors = [JointTorque(), JointTorque(side="motor", name="motor")]
+    plant = gc.Plant(robot, gc.Friction(5.0), sensors=sensors, stops=gc.JointStops(1e4, 1.0))
+    runs = [
+        gc.simulate(
+            plant, Free(2), [0.5, 0.5], [0.0, 0.0], 4.0, 1e-3, control_dt=2e-3, monitors=None, compiled=compiled
+        )
+        for compiled in (False, True)
+    ]
+    for run in runs:
+        assert np.abs(run.v[-1]).max() < 1e-3
+        at_rest = robot.inverse_dynamics(run.q[-1], np.zeros(2), np.zeros(2))
+        assert np.abs(at_rest).max() > 1.0
+        np.testing.assert_allclose(run.measured["torque"][-1], at_rest, atol=1e-2 * np.abs(at_rest).max())
+        np.testing.assert_array_equal(run.measured["motor"][-1], np.zeros(2))
 
 
 # --- loops -----------------------------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ def plants(robot, rng):
     ]
 
 
+@pytest.mark.quick(10)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", LAWS)
 def test_laws_and_their_lyapunov_functions(robot, name):
@@ -102,6 +103,7 @@ def test_plants(robot):
         equal(twins.values(rate, true, *state), rate(plant, 0.3, q, v, tau))
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ["passivity", "slotine-li"])
 def test_monitors(robot, name):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles import assert_close
+from oracles import assert_close, without_limits
 
 import geomctrl as gc
 from geomctrl import controllers, models, references, so3, testing
@@ -11,7 +11,7 @@ from geomctrl.control.attitude import attitude_error, thrust_frame
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 from geomctrl.errors import ArgumentError
 
-SATELLITE, WHEELED, BODY = models.satellite(), models.satellite(wheels=True), models.quadrotor()
+SATELLITE, WHEELED, BODY = models.satellite(), without_limits(models.satellite(wheels=True)), models.quadrotor()
 CENTRE = models.satellite().neutral()
 LOOPING = FlatOutputs(
     BODY, Harmonic((0.0, 0.0, 1.0, 0.2), (0.4, 0.3, 0.3, 0.5), (0.25, 0.2, 0.15, 0.1), (0.0, 1.0, 2.0, 0.3))
@@ -164,6 +164,28 @@ def test_wheels_alone_turn_the_satellite():
     h = np.array([q[:12].reshape(3, 4)[:, :3] @ WHEELED.mass_matrix(q)[:3] @ v for q, v in zip(run.q, run.v)])
     assert_close(h, np.broadcast_to(h[0], h.shape), 1e-6)
     assert run.signals["Psi"][-1] < 1e-5 * run.signals["Psi"][0]
+
+
+@pytest.mark.parametrize("error", [[2.8, 0.0, 0.0], [1.0, -1.5, 0.8], [0.0, 0.0, 1.57]])
+def test_default_gains_leave_wheels_within_their_torque(error):
+    robot = models.satellite(wheels=True)
+    law = controllers.AttitudeTracking(robot, gc.references.hold(robot, robot.neutral()))
+    q0 = robot.integrate(robot.neutral(), np.array([*error, 0.0, 0.0, 0.0]))
+    run = gc.simulate(robot, law, q0, np.zeros(6), 1200.0, 0.5)
+    largest = np.abs(run.tau).max(0) / robot.limits.effort
+    assert 0.1 < largest.max() < 0.6
+    assert run.ok
+    assert run.signals["Psi"][-1] < 1e-2 * run.signals["Psi"][0]
+
+
+def test_torques_beyond_those_of_the_wheels_are_reported():
+    robot, most = models.satellite(wheels=True), 900.0  # kg m^2
+    law = controllers.AttitudeTracking(robot, gc.references.hold(robot, robot.neutral()), 9.0 * most, 6.0 * most)
+    q0 = robot.integrate(robot.neutral(), np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    run = gc.simulate(robot, law, q0, np.zeros(6), 0.5, 1e-2)
+    assert not run.ok
+    assert run.monitors["effort_limits"].worst > 1000.0 * robot.limits.effort[3]
+    assert "effort_limits" in run.summary()
 
 
 # --- flight ------------------------------------------------------------------------------------------------------

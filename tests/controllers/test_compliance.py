@@ -180,6 +180,7 @@ def tank(**options):
     return controllers.EnergyTank(passive, Wind(passive.robot), **options)
 
 
+@pytest.mark.slow
 def test_a_tank_makes_a_law_that_pumps_energy_passive():
     law = tank()
     testing.assert_passive_port(law, law.robot, search=400, spread=0.3)

@@ -90,6 +90,7 @@ def test_every_law_has_a_row_in_the_table_of_laws():
     assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.M)) == {c.__name__ for c in controllers.classes().values()}
 
 
+@pytest.mark.slow
 def test_the_page_s_code_runs():
     exec("\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.S)), {})
 

@@ -125,6 +125,7 @@ def gains(robot):
     return 5.0 * np.diag(robot.mass_matrix(robot.neutral()))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
 def test_promises_hold_in_closed_loop(robot):
     """Positive definite, the promised derivative, and decrease along runs: all four laws, fixed and floating."""

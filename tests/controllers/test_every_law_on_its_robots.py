@@ -157,6 +157,7 @@ OTHER_PROMISES = {
 # --- the tests -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(34)
 @pytest.mark.parametrize(("law", "robot"), PAIRS)
 def test_it_keeps_its_promise(law, robot):
     keeps(law, *law_of(law, robot))
@@ -171,6 +172,7 @@ def test_every_law_is_on_two_robots_at_least():
     assert len([law for law, _ in PAIRS if law not in without]) >= 40
 
 
+@pytest.mark.quick(14)
 @pytest.mark.parametrize("law", ROBOTS)
 def test_a_torque_of_another_size_breaks_it(law, monkeypatch):
     """Else the pairs could not fail. LQR has a gain margin from a half to infinity, Robust is made for wrong masses."""

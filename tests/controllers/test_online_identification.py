@@ -27,6 +27,7 @@ def run_of(controller, plant, seconds=0.6, **options):
     return gc.simulate(plant, controller, begin.q, begin.v, seconds, PERIOD, control_dt=PERIOD, **options)
 
 
+@pytest.mark.slow
 def test_the_load_and_friction_are_found_and_the_law_does_not_notice():
     plant = gc.Plant(LOADED, FRICTION)
     own = law(friction=gc.Friction(0.1, 0.05, 0.1), memory=2.0)
@@ -52,6 +53,7 @@ def test_compiled_it_is_what_it_is_in_python():
     assert_close(compiled.q, python.q, 1e-12)
 
 
+@pytest.mark.slow
 def test_bodies_can_always_be_while_estimates_need_not():
     """A point mass at the tip: what the plane does not tell of the inertia has to grow with the mass."""
     run = run_of(law(), gc.Plant(LOADED), 0.6, compiled=True)

@@ -86,6 +86,30 @@ def test_smoothing_spline_has_the_stated_cutoff():
             assert np.sqrt(2 * np.mean(y[inner] ** 2)) == pytest.approx(gain * scale, rel=0.03)
 
 
+@pytest.mark.parametrize("method", ["butterworth", "spline"])
+@pytest.mark.parametrize("order", [1, 12])
+def test_cutoffs_at_which_filters_can_not_be_made_are_refused(method, order):
+    t = 0.01 * np.arange(200)
+    data = Dataset(t, np.sin(t)[:, None], np.cos(t)[:, None])
+    for cutoff in (0.0, 1e-300, 0.99e-4, 50.0, 1e300):
+        with pytest.raises(ArgumentError, match=r"cutoff: expected hertz between 0\.0001 and half the sampling rate"):
+            data.filtered(cutoff, method=method, order=order)
+    slowest = data.filtered(1e-4, method=method, order=order)
+    assert np.abs(slowest.v).max() < 5.0  # 1 without a filter
+    assert all(np.isfinite(x).all() for x in (slowest.q, slowest.a, slowest.tau))
+
+
+@pytest.mark.parametrize("method", ["butterworth", "spline"])
+@pytest.mark.parametrize("step", [1e-300, 1e200])
+def test_times_at_which_derivatives_overflow_are_refused(method, step):
+    data = Dataset(step * np.arange(200), np.sin(np.arange(200.0))[:, None], np.ones((200, 1)))
+    if step > 1.0:
+        assert np.abs(data.filtered(0.1 / step, method=method).a).max() == 0.0
+        return
+    with pytest.raises(DataError, match="log: its numbers, divided by powers of its sampling intervals, exceed"):
+        data.filtered(0.1 / step, method=method)
+
+
 def test_spline_takes_uneven_time_stamps_and_the_filter_refuses_them():
     rng = np.random.default_rng(0)
     t = np.sort(np.arange(2000) / RATE + rng.uniform(-0.4, 0.4, 2000) / RATE)

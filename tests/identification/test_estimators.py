@@ -594,8 +594,12 @@ def test_bounds_far_away_are_none(light):
     model, c = light
     box = np.tile([[[-1e300], [1e300]]], (2, 1, 3))
     free = fit(model, c, "consistent")
-    far = fit(model, c, "consistent", mass_max=1e300, com_box=box)
-    np.testing.assert_allclose(far.x, free.x, atol=1e-9)
+    for limits in (box, np.inf * box):
+        far = fit(model, c, "consistent", mass_max=1e300, com_box=limits)
+        np.testing.assert_allclose(far.x, free.x, atol=1e-9)
+    box[1, 0, 2] = np.nan
+    with pytest.raises(ArgumentError, match="com_box: expected numbers, infinite where there is no bound, got nan"):
+        fit(model, c, "consistent", com_box=box)
 
 
 def test_an_optimiser_that_gave_up_says_so_in_numbers(light):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import geomctrl
-from geomctrl.kernels import tree
+from geomctrl.kernels import numba_loops, tree
 from geomctrl.kernels.jit import KernelTypeError, fingerprint, kernel, primitive
 from geomctrl.kernels.primitives import references
 
@@ -95,7 +95,7 @@ def write_callee(package, factor, comment=""):
 
 
 def run(package, code, hash_seed="0"):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "GEOMCTRL_"))}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": hash_seed}
     command = [sys.executable, "-c", code]
     out = subprocess.run(command, cwd=package.parent, env=environment, capture_output=True, text=True, check=True)
@@ -216,3 +216,34 @@ def test_a_field_is_no_global_of_its_name():
     assert "ancestor" not in references(ancestor)
     assert fingerprint(ancestor)
     assert ancestor(Record(2.0)) == 3.0
+
+
+@primitive
+def half(x):
+    return 0.5 * x
+
+
+def quarter(x):
+    return half(half(x[0]))
+
+
+def test_primitives_have_no_wrappers():
+    """For Python and C, which never call them: they would take two fifths of a kernel's compilation."""
+    assert numba_loops.entry(quarter, "f8(f8[::1])", print)(np.array([3.0])) == 0.75
+    (made,) = numba_loops.inlined(half).overloads.values()
+    assert [x.name for x in made.library.get_defined_functions() if "cpython" in x.name or "cfunc" in x.name] == []
+
+
+def test_numba_without_internal_options(monkeypatch):
+    def eighth(x):
+        return half(half(half(x[0])))
+
+    monkeypatch.setattr("numba.core.options.DefaultOptions", type("DefaultOptions", (), {}))
+    numba_loops._internal_options.cache_clear()
+    numba_loops.inlined.cache_clear()
+    try:
+        assert numba_loops.entry(eighth, "f8(f8[::1])", print)(np.array([3.0])) == 0.375
+        assert not numba_loops.inlined(half).targetoptions.keys() & {"forceinline", "_nrt"}
+    finally:
+        numba_loops._internal_options.cache_clear()
+        numba_loops.inlined.cache_clear()

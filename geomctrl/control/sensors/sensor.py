@@ -32,6 +32,11 @@ class Truth(NamedTuple):
         return self.plant.applied(*self[:5])
 
     @property
+    def net_torque(self) -> np.ndarray:
+        """The torques (nv,) that move the robot: those less what friction, springs and stops take."""
+        return self.plant._net(*self[:5])
+
+    @property
     def acceleration(self) -> np.ndarray:
         """vdot (nv,) under them."""
         return self.plant.acceleration(*self[:5])

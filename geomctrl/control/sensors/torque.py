@@ -15,9 +15,10 @@ from .sensor import Sensor, Truth, numbers_of, some_numbers
 class JointTorque(Sensor):
     """Measures the joints' torques (nv,) [N m, N], as y["torque"] or what `name` is.
 
-    side: "link", behind the gears, what reaches the link: the motor's torque less the plant's friction and what its
-    armature takes; or "motor", the torque at work, as motor currents tell. bias and noise, the standard deviation of a
-    sample, are numbers or (nv,). dt, delay, seed: as for `Sensor`.
+    side: "link", behind the gears, all that the joint does to its link: the motor's torque, what springs and stops of
+    the joint add, less the plant's friction and what its armature takes; or "motor", the torque at work, as motor
+    currents tell. bias and noise, the standard deviation of a sample, are numbers or (nv,). dt, delay, seed: as for
+    `Sensor`.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class JointTorque(Sensor):
         return robot.nv * self.noisy
 
     def measure(self, truth: Truth, memory: Any, draws: Any, period: float) -> tuple[Any, Any]:
-        tau, plant = truth.tau + self.bias, truth.plant
         if self.side == "link":
-            tau = tau - plant.robot.armature * truth.acceleration
-            if plant.friction is not None:
-                tau = tau - plant.friction.acting(truth.v)
+            tau = truth.net_torque - truth.plant.robot.armature * truth.acceleration
+        else:
+            tau = truth.tau
+        tau = tau + self.bias
         return tau + self.noise * draws if self.noisy else tau, memory

@@ -13,14 +13,15 @@ import numpy as np
 from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 
+LOWEST = 1e-6  # of the sampling rate: below it a filter's coefficients round to those of another, or of none
 JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
 
 
 def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
-    """Raises ArgumentError unless 0 < cutoff < rate / 2 [Hz]."""
-    half = 0.5 * rate * (1.0 - 1e-9)
-    expected = f"hertz between 0 and half the sampling rate, {0.5 * rate:.6g} Hz"
-    number(name, cutoff, expected, lambda x: 0.0 < x < half)
+    """Raises ArgumentError unless LOWEST rate <= cutoff < rate / 2 [Hz]."""
+    low, half = LOWEST * rate * (1.0 - 1e-9), 0.5 * rate * (1.0 - 1e-9)
+    expected = f"hertz between {LOWEST * rate:.3g} and half the sampling rate, {0.5 * rate:.6g} Hz"
+    number(name, cutoff, expected, lambda x: low <= x < half)
 
 
 def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: str = "reflect") -> np.ndarray:
@@ -87,7 +88,7 @@ def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.
     """
     from scipy.interpolate import make_smoothing_spline
 
-    dt = float(np.median(np.diff(t)))
+    dt = np.median(np.diff(t))
     require_cutoff(cutoff, 1.0 / dt)
     unit = (t - t[0]) / dt  # samples: the spline's banded system is ill-scaled in seconds
     lam = (2.0 * np.pi * cutoff * dt) ** -4

@@ -41,11 +41,16 @@ def filtered(
     _check_request(data, cutoff, torque_cutoff, order, method, decimate)
     check_samples(data, needs_even=method == "butterworth" or alike)
     of_torques = None if alike else torque_cutoff
-    if method == "spline":
-        parts = [_smoothed(data, s, cutoff, of_torques) for s in data.stretches()]
-    else:
-        parts = [_low_passed(data, s, cutoff, order, of_torques) for s in data.stretches()]
+    with np.errstate(all="ignore"):
+        if method == "spline":
+            parts = [_smoothed(data, s, cutoff, of_torques) for s in data.stretches()]
+        else:
+            parts = [_low_passed(data, s, cutoff, order, of_torques) for s in data.stretches()]
     q, v, a, tau = (_joined(x) for x in zip(*parts))
+    if not all(np.isfinite(x).all() for x in (q, v, a, tau)):
+        raise DataError(
+            f"{data.label}: its numbers, divided by powers of its sampling intervals, exceed floating point"
+        )
     history = (*data.history, *_in_words(data, cutoff, torque_cutoff, order, method, alike))
     band = (float(torque_cutoff), order) if alike else data.band
     out = derive(data, q=q, v=v, a=a, tau=tau, band=band, history=history)

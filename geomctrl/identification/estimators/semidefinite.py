@@ -55,7 +55,7 @@ def consistent(
     nbodies subject to P_i >= margin mass diag(l^2, l^2, l^2, 1) in the robot's natural units (`natural_scale`),
     viscous and Coulomb friction, rotor inertias and stiffnesses not negative (`friction_signs`), and, where given,
     mass_min <= m_i <= mass_max [kg] (a number or one a body), the sum of all masses total_mass, com_box (nbodies, 2,
-    3): lower and upper corner of each centre of mass [m] (nan: no bound), com_ellipsoid: per body None or (centre,
+    3): lower and upper corner of each centre of mass [m] (infinite: no bound), com_ellipsoid: per body None or (centre,
     radii) [m] in axes of the body.
 
     prior (size,) or the inertial (nbodies, 10): default the model's own; for `entropic` its bodies must be physical.
@@ -271,10 +271,12 @@ def boxes(robot, box) -> np.ndarray:
     corners = checked("com_box", box, (robot.nbodies, 2, 3), finite=False)
     if corners.shape != everywhere.shape:
         raise ArgumentError(f"com_box: expected shape {everywhere.shape}, got {corners.shape}")
+    if np.isnan(corners).any():
+        raise ArgumentError(f"com_box: expected numbers, infinite where there is no bound, got nan: {box!r:.80}")
     for name, (lo, hi) in zip(robot.body_names, corners):
         if (lo > hi).any():
             raise SolverError(f"body {name!r}: com_box: lower corner {lo} above upper {hi}")
-    return np.where(np.isnan(corners), everywhere, corners)
+    return corners
 
 
 def _com_ellipsoid(cp, robot, links, length, ellipsoid):

@@ -327,7 +327,7 @@ EXAMPLES = {
             "mass_max": gain(np.array([5.0, 6.0])),
             "mass_min": gain(np.array([0.125, 0.25])),
             "total_mass": number(2.5, positive=True),
-            "com_box": Argument(np.array([[[-2.0] * 3, [2.0] * 3]] * 2), "nan inf"),
+            "com_box": Argument(np.array([[[-2.0] * 3, [2.0] * 3]] * 2), "inf"),
             "com_ellipsoid": [None, (np.zeros(3), np.full(3, 2.0))],
             "prior": X,
             "entropic": number(0.0, negative=False),
