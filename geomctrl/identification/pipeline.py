@@ -25,6 +25,7 @@ from .estimators.automatic import with_chosen_prior
 from .estimators.least_squares import linear
 from .friction import fit_curves
 from .model import RegressorModel
+from .motion_noise import with_bias_of_noise
 from .provenance import with_provenance
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
@@ -110,6 +111,11 @@ def identify(
         options[name] = _from_period(estimator, name, training, raw, period)
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
     estimate, free = _estimates(estimator, model, training, options, notes, say)
+    if not estimator.from_period:  # instruments are free of the motion's noise
+        say("noise of the motion", 0.9)
+        reference, words = with_bias_of_noise(estimate if free is None else free, parts[0], training, filter_)
+        estimate, free = (reference, None) if free is None else (estimate, reference)
+        notes |= {"noise of the motion": words} if words else {}
     say("done", 1.0)
     return IdentificationReport(estimate, training, test[0] if test else None, raw, free, notes, tuple(doubts), ignore,
                                 boxes=corners)  # fmt: skip
