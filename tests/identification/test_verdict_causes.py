@@ -11,7 +11,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, Validation, identify
 from geomctrl.identification.verdict.evidence import fit_rows
 from geomctrl.identification.verdict.rows import rows_of
-from geomctrl.identification.verdict.survival import Survival, survival
+from geomctrl.identification.verdict.survival import Survival, held_out, survival
 from geomctrl.identification.verdict.trials import found_trials, tried
 
 NAME, OPTIONS = "ur10", {"seed": 7, "rate": 200.0, "noise": 0.02, "seconds": 15.0}
@@ -87,6 +87,39 @@ def test_a_tilted_base_is_named_with_its_angle():
     assert not said.fatal
 
 
+@pytest.mark.parametrize(
+    ("name", "tilt", "seed"), [("scara", 5.0, 20_032), ("scara", 5.0, 20_117), ("ur10", 2.0, 20_150)]
+)
+def test_a_small_tilt_is_named_where_single_joints_tell(name, tilt, seed):
+    """Of a robot whose upright joints feel no gravity, and one that tells one direction only."""
+    log, model = simulated(name, seed, tilt=tilt, seconds=20.0, rate=200.0, noise=0.01)
+    said = first(reported(log, model).verdict, "gravity").seen
+    assert float(said.split("gravity is ")[1].split()[0]) == pytest.approx(tilt, abs=0.7)
+
+
+def test_a_tilt_that_a_plane_does_not_show_is_noted():
+    """Two links in a vertical plane: across it nothing moves, and within it the first joint's angle makes up for it."""
+    (note,) = [n for n in reported(*simulated("two_link", 1)).verdict.notes if "a tilt of the base" in n]
+    assert "towards (0.00, 1.00, 0.00)" in note.replace("-1.00", "1.00").replace("-0.00", "0.00")
+
+
+@pytest.mark.parametrize("seconds", [8.0, 20.0])
+def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
+    log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
+    assert "changes while the log lasts" in first(reported(log, model).verdict, "drift").seen
+
+
+def test_torques_that_are_taken_off_are_no_measure_of_errors(right):
+    """A drift that is there stays better in all views, however small the torques are without it."""
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    seen = evidence(data, model)
+    late, more = seen.rows, 9.0 * seen.rows.torques(model)
+    loud = dataclasses.replace(late, tau=late.tau + more)
+    kept = held_out(model, late, fit_rows(model, late).weights, 4, loud)
+    np.testing.assert_allclose(kept, held_out(model, late, fit_rows(model, late).weights, 4) - np.log(10.0), rtol=1e-6)
+
+
 def test_friction_that_falls_is_a_drift():
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": 20.0})
     verdict = reported(log, model).verdict
@@ -126,6 +159,8 @@ def test_what_hangs_on_one_view_is_not_certain():
     assert not Survival(np.array([0.05, 0.06, 0.05])).certain  # too little
     assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).certain  # less than the spread
     assert not Survival(np.array([0.5, -0.4, -0.1])).likely
+    assert Survival(np.array([0.5, 0.4, 0.6, -0.1])).clear  # in all views but one
+    assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).clear
 
 
 def test_delayed_rows_have_the_motion_of_before():

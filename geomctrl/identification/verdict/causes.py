@@ -34,8 +34,9 @@ PASSES = 3  # of cut-offs and delay
 TOLERATED = 0.004  # s: delays below are those of sampling
 DEVIATIONS = 4.0  # standard deviations from which an estimate is told from zero
 TILTED = np.deg2rad(0.7)  # base: installation is not much better
+LEVEL = np.deg2rad(2.0)  # base: what a spirit level does not leave
 DRIFT = 0.03  # of a joint's torques
-WARMING = 12.0  # s: in less friction hardly changes, and what looks like it is what the model lacks
+WARMING = 4.0  # s: in less, what looks like a change of friction is what the model lacks
 FELT = 1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
 
 
@@ -44,10 +45,10 @@ def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mis
     found = []
     robot = evidence.model.robot
     lag, told = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
-    tilt = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else None
+    tilt, open_ = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else (None, [])
     least = float(np.log(3.0 / CHANCE))
     found = [x for x in (lag, tilt, _drift(evidence, rows, fit)) if x is not None and x.evidence > least]
-    return found, told
+    return found, told + open_
 
 
 # --- delay -------------------------------------------------------------------------------------------------------
@@ -131,7 +132,8 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
 # --- a tilted base -----------------------------------------------------------------------------------------------
 
 
-def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+    """(the explanation, a note where a tilt that large is not told)."""
     model = evidence.model
     g = np.asarray(model.robot.gravity, float)
     axes = np.linalg.svd(g[None])[2][1:]  # horizontal
@@ -166,16 +168,34 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
         tilt = after.values[len(fit.values) : len(fit.values) + 2]
     angle = float(np.arctan(np.linalg.norm(tilt)))
     variance = after.covariance[len(fit.values) : len(fit.values) + 2, len(fit.values) : len(fit.values) + 2]
-    deviation = float(np.sqrt(np.trace(variance)))
-    if angle < max(TILTED, DEVIATIONS * deviation):
-        return None
-    direction = tilt @ axes / np.linalg.norm(tilt)
+    direction = tilt / max(float(np.linalg.norm(tilt)), 1e-300)
+    deviation = float(np.sqrt(direction @ variance @ direction))  # of the angle; across it the log may tell little
+    clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > DEVIATIONS**2
+    if angle < TILTED or not clear:
+        return None, _tilts_untold(variance, axes)
+    direction = direction @ axes
     seen = (
         f"gravity is {np.rad2deg(angle):.3g} degrees (standard deviation {np.rad2deg(deviation):.2g}) off the model's,"
         f" towards ({', '.join(f'{c:.2f}' for c in direction)}) in the base's frame"
     )
     advice = "Level the base, or give the robot's model the gravity of the place: the base may be mounted at an angle"
-    return _with_columns(evidence, rows, fit, Doubt("gravity", seen, advice), "the base is tilted", columns, after)
+    doubt = Doubt("gravity", seen, advice)
+    return _with_columns(evidence, rows, fit, doubt, "the base is tilted", columns, after), []
+
+
+def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
+    """A note on horizontal directions towards which the base may be tilted by more than LEVEL; variance (2, 2) of the
+    tilt along two axes, zero along those that nothing moves with.
+    """
+    deviations, directions = np.linalg.eigh(variance)
+    least = DEVIATIONS * np.sqrt(deviations.clip(0.0))
+    open_ = [
+        f"towards ({', '.join(f'{c:.2f}' for c in direction @ axes)})"
+        + (f" below {np.rad2deg(np.arctan(size)):.2g} degrees" if size > 0.0 else "")
+        for size, direction in zip(least, directions.T)
+        if size > LEVEL or size == 0.0
+    ]
+    return [f"not told from this log is a tilt of the base {' or '.join(open_)}"] if open_ else []
 
 
 # --- friction that changes ---------------------------------------------------------------------------------------
@@ -226,4 +246,4 @@ def _with_columns(
     gain = max(after.evidence_over(fit), after.evidence_over(fit, own=True))
     gain -= 0.5 * len(sizes) * float(np.log(max(fit.independent.sum(), 2.0)))
     right = change(rows)
-    return Mistake(gain, doubt, what, right, fit_rows(evidence.model, right), change)
+    return Mistake(gain, doubt, what, right, fit_rows(evidence.model, right), change, takes_off=True)
