@@ -9,6 +9,7 @@ from lib.mistakes import delayed, quantised, with_lost_samples
 
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, Validation, identify
+from geomctrl.identification.verdict.causes import found_causes
 from geomctrl.identification.verdict.evidence import fit_rows
 from geomctrl.identification.verdict.rows import rows_of
 from geomctrl.identification.verdict.survival import Survival, held_out, survival
@@ -107,6 +108,24 @@ def test_a_tilt_that_a_plane_does_not_show_is_noted():
 def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
     assert "changes while the log lasts" in first(reported(log, model).verdict, "drift").seen
+
+
+def test_what_no_heat_does_to_friction_is_no_drift(right):
+    """Friction that falls in one joint and rises in the next, or drives at the end."""
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    clock = np.linspace(-1.0, 1.0, len(data))[:, None]
+    steady = 0.2 * np.sqrt(np.mean(data.tau**2, axis=0)) * data.v / np.sqrt(np.mean(data.v**2, axis=0))
+
+    def drifts(change):
+        changed = dataclasses.replace(data, tau=data.tau + steady * (1.0 + clock * np.array(change)))
+        seen = evidence(changed, model)
+        return any(x.doubt.kind == "drift" for x in found_causes(seen, seen.rows, fit_rows(model, seen.rows))[0])
+
+    assert drifts([-0.5, -0.5, -0.5, 0, 0, 0])
+    assert drifts([0.5, 0.5, 0.5, 0, 0, 0])
+    assert not drifts([-0.5, 0.5, -0.5, 0, 0, 0])
+    assert not drifts([-4.0, -4.0, -4.0, 0, 0, 0])
 
 
 def test_torques_that_are_taken_off_are_no_measure_of_errors(right):

@@ -37,6 +37,8 @@ TILTED = np.deg2rad(0.7)  # base: installation is not much better
 LEVEL = np.deg2rad(2.0)  # base: what a spirit level does not leave
 DRIFT = 0.03  # of a joint's torques
 WARMING = 4.0  # s: in less, what looks like a change of friction is what the model lacks
+DRIVING = 0.2  # of friction's power: it may seem to drive by so much where its change is not well known
+STEADY = 0.05  # of friction's power: a smaller change is none
 FELT = 1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
 
 
@@ -223,7 +225,7 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     size = np.sqrt((torque**2 * rows.used).sum(0) / np.maximum((rows.torques(model) ** 2 * rows.used).sum(0), 1e-300))
     gain = fit.freedom * np.log(np.maximum(fit.residuals, 1e-300) / np.maximum(after.residuals, 1e-300))
     out = np.flatnonzero((size > DRIFT) & (gain > 1.5 * np.log(np.maximum(fit.independent, 2.0)) + 3.0))
-    if not len(out):
+    if not len(out) or not _brakes(model, rows, after, columns, out):
         return None
     which = ", ".join(f"{evidence.names[k]!r} {100 * size[k]:.2g} % of its torques" for k in out)
     seen = f"friction or offset changes while the log lasts ({t1 - t0:.3g} s): {which}"
@@ -231,6 +233,22 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     return _with_columns(
         evidence, rows, fit, Doubt("drift", seen, advice), "friction or offsets change", columns, after
     )
+
+
+def _brakes(
+    model: RegressorModel, rows: Rows, after: FreeFit, columns: Callable[[Rows], np.ndarray], joints: np.ndarray
+) -> bool:
+    """Whether friction of these joints takes power away at the start and at the end, and falls in all of them or rises
+    in all: heat and wear do that, and what the model lacks need not."""
+    friction = np.isin(np.array(model.kinds)[model.base.columns], ("viscous", "coulomb", "curve"))
+    n = len(friction)
+    steady = rows.regressor(model)[..., friction] @ after.values[:n][friction]
+    change = after.values[n:].copy()
+    change[0::3] = 0.0  # offsets
+    at_end = replace(rows, t=np.full(len(rows.t), rows.t[-1]))
+    power = [(rows.v * x * rows.used).sum(0)[joints] for x in (steady, columns(at_end) @ change)]
+    share = power[1] / np.where(power[0] > 0.0, power[0], np.nan)
+    return bool((np.abs(share) < 1.0 + DRIVING).all() and not (share.min() < -STEADY and share.max() > STEADY))
 
 
 def _with_columns(
