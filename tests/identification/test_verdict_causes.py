@@ -11,6 +11,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, Validation, identify
 from geomctrl.identification.verdict.causes import found_causes
 from geomctrl.identification.verdict.evidence import fit_rows
+from geomctrl.identification.verdict.fit import SPEEDS, shape_of, steps
 from geomctrl.identification.verdict.rows import rows_of
 from geomctrl.identification.verdict.survival import Survival, held_out, survival
 from geomctrl.identification.verdict.trials import found_trials, tried
@@ -146,13 +147,29 @@ def test_friction_that_falls_is_a_drift():
     assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in verdict.doubts}
 
 
-def test_residuals_that_are_no_noise_are_noted_since_intervals_do_not_count_them(right):
+def test_residuals_that_are_no_noise_are_noted_with_what_they_go_with(right):
     def noted(log, model):
         return [note for note in reported(log, model).verdict.notes if "are no noise" in note]
 
     assert noted(*right) == []
     (note,) = noted(*simulated("panda", seed=3, rate=200.0, stribeck=1.0, friction=0.2))
     assert "'panda_joint2'" in note
+    assert "of their power goes with its speed" in note
+
+
+def test_the_share_of_a_residual_that_a_signal_explains():
+    """By columns that are low-passed as the residual is; by chance, nothing."""
+    rng, t = np.random.default_rng(0), np.arange(8000) / 200.0
+    v = np.sin(1.3 * t) + np.sin(0.7 * t)
+    data = Dataset(t, -np.cos(1.3 * t)[:, None], v[:, None], v=v[:, None], a=v[:, None])
+    rows = rows_of(data, np.arange(len(t)), 5.0)
+    shape, noise = (rows.motion.passed(x[:, None]) for x in (np.sign(v) * (np.abs(v) < 0.15), rng.normal(size=len(t))))
+    shape, noise = (rows.motion.at(rows.t, x)[1][0][:, 0] for x in (shape, noise))
+    noise *= np.linalg.norm(shape) / np.linalg.norm(noise)
+    used, columns = np.ones(len(rows.t), bool), steps(v, SPEEDS)
+    assert shape_of(rows, columns, shape, used) > 0.8
+    assert shape_of(rows, columns, noise, used) < 0.1
+    assert shape_of(rows, columns, shape + noise, used) == pytest.approx(0.45, abs=0.15)
 
 
 # --- other views of the log --------------------------------------------------------------------------------------
