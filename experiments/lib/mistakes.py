@@ -47,7 +47,7 @@ def simulated(
     robot = _with_symmetric_end(robot) if c.symmetric else robot
     model = model or RegressorModel(robot, smoothing=0.02)
     n, t = robot.nv, np.arange(int(c.seconds * c.rate)) / c.rate
-    q, v, a = _motion(robot, rng, t, c.band, c.period)
+    q, v, a = motion(robot, rng, t, c.band, c.period)
     x = model.prior
     x[: model.inertial] *= rng.uniform(0.7, 1.3)
     size = np.sqrt(np.mean(model.torque(x, q, v, a) ** 2, 0))
@@ -68,7 +68,7 @@ def simulated(
     return Dataset(t, np.round(q / step) * step, tau, v=measured, label=f"simulated {name}"), model
 
 
-def _motion(
+def motion(
     robot: Robot, rng: np.random.Generator, t: np.ndarray, band: float, period: float | None
 ) -> tuple[np.ndarray, ...]:
     """(q, v, a): five sines a joint within its limits; multiples of one over the period, if there is one."""

@@ -144,7 +144,7 @@ def outcome(case: Case, status: str, said: list[str]) -> str:
         return "named"
     if doubts:
         return "doubted"
-    subject = case.joint or {"delay": "lag positions"}.get(case.kinds[0], "-")
+    subject = case.joint or {"delay": "lag positions", "gravity": "tilt of the base"}.get(case.kinds[0], "-")
     noted = [s for s in said if "not told from this log" in s and subject in s]
     return "noted" if noted else "silent"
 

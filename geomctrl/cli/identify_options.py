@@ -13,7 +13,7 @@ import typer
 
 from geomctrl.errors import ArgumentError
 
-from .option_texts import matrix, names, number_or_auto, numbers, pairs
+from .option_texts import counts, matrix, names, number_or_auto, numbers, pairs
 
 LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck", "auto")
 
@@ -50,6 +50,10 @@ class LogOptions:
     topic: Annotated[
         str | None,
         typer.Option(help="Of which joint states, where a log has several [default: /joint_states, or the only one]."),
+    ] = None
+    episodes: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Which episodes of a log that has several: 0,2-5 [default: all]."),
     ] = None
     current_gains: Annotated[
         str | None,
@@ -98,6 +102,7 @@ class LogOptions:
             self.drop_bad_rows, resample=self.resample, check_units=self.check_units,
             joints=None if self.joints is None else names(self.joints), topic=self.topic,
             current_gains=gains[0] if gains is not None and len(gains) == 1 else gains,
+            episodes=None if self.episodes is None else counts("--episodes", self.episodes),
         )  # fmt: skip
 
     def _mapping(self, nv: int) -> Any:

@@ -7,6 +7,8 @@ from typing import Any
 
 from geomctrl.errors import ArgumentError
 
+MOST = 100_000  # numbers of a range
+
 
 def pairs(option: str, given: list[str] | None) -> dict[str, Any]:
     """FIELD=NAME or FIELD=NAME,NAME, ... to a dictionary."""
@@ -31,6 +33,17 @@ def numbers(option: str, text: str) -> list[float]:
         return [float(word) for word in names(text)]
     except ValueError:
         raise ArgumentError(f"{option}: expected numbers with commas between, got {text!r}") from None
+
+
+def counts(option: str, text: str) -> list[int]:
+    """Whole numbers and ranges of them: 0,2-5."""
+    out: list[int] = []
+    for word in names(text):
+        first, dash, last = word.partition("-")
+        if not first.isdigit() or (dash and not (last.isdigit() and int(first) <= int(last) < int(first) + MOST)):
+            raise ArgumentError(f"{option}: expected numbers and ranges of them, 0,2-5, got {text!r:.60}")
+        out += range(int(first), int(last if dash else first) + 1)
+    return out
 
 
 def matrix(option: str, text: str) -> Any:

@@ -25,6 +25,7 @@ from .estimators.automatic import with_chosen_prior
 from .estimators.least_squares import linear
 from .friction import fit_curves
 from .model import RegressorModel
+from .motion_noise import with_bias_of_noise
 from .provenance import with_provenance
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
@@ -65,9 +66,9 @@ def identify(
     not be given. Weights of a prior and of joints that are not given are chosen by cross-validation (`choose_prior`);
     where one weight of the prior is given, the other is its default, or "auto". model: default inertia, viscous and
     Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint, "auto" the one
-    that predicts blocks left out better, if one does. choose_smoothing: whether the speed over which Coulomb friction
-    changes its sign is chosen by cross-validation, see `smoothing`; choose_rotors: whether rotor inertias join a model
-    without them; default where no model is given.
+    that predicts blocks left out better, if one does; default "auto" where no model is given, else none.
+    choose_smoothing: whether the speed over which Coulomb friction changes its sign is chosen by cross-validation, see
+    `smoothing`; choose_rotors: whether rotor inertias join a model without them; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`. boxes: (2, 3) corners [m] of
     bodies in their frames by name, where their mass can be (`models.link_boxes` of a URDF); else boxes about joints.
@@ -84,6 +85,7 @@ def identify(
     raw = _moving(reading.read(log, robot))
     choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
     choose_rotors = model is None if choose_rotors is None else flag("choose_rotors", choose_rotors)
+    friction_curves = AUTO if model is None and friction_curves is None else friction_curves
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
@@ -110,6 +112,8 @@ def identify(
         options[name] = _from_period(estimator, name, training, raw, period)
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
     estimate, free = _estimates(estimator, model, training, options, notes, say)
+    if not estimator.from_period:  # instruments are free of the motion's noise
+        estimate, free = _with_bias(estimate, free, (parts[0], training, filter_), notes, say)
     say("done", 1.0)
     return IdentificationReport(estimate, training, test[0] if test else None, raw, free, notes, tuple(doubts), ignore,
                                 boxes=corners)  # fmt: skip
@@ -250,3 +254,20 @@ def _estimates(
     except ExcitationError as error:
         notes["excitation"] = str(error)
         return estimate, None
+
+
+def _with_bias(
+    estimate: Estimate,
+    free: Estimate | None,
+    data: tuple[Dataset, Dataset, LogFilter],
+    notes: dict[str, Any],
+    say: Progress,
+) -> tuple[Estimate, Estimate | None]:
+    """The two, that which has a covariance with the bias of the motion's noise in it; what it makes is noted.
+
+    data: what trains before and after the filter, and the filter.
+    """
+    say("noise of the motion", 0.9)
+    wider, words = with_bias_of_noise(estimate if free is None else free, *data)
+    notes |= {"noise of the motion": words} if words else {}
+    return (wider, None) if free is None else (estimate, wider)

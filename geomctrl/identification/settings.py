@@ -30,9 +30,9 @@ SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what i
 class Reading(reading.Options):
     """How to read a log.
 
-    keys, units, mapping, rate, joints, topic, current_gains: which arrays or columns, in which units, from motors to
-    joints, the sampling rate [Hz] where there are no time stamps, what the log calls the robot's joints (default: as
-    the robot does), which of several topics, torques per current; see `Dataset.read`.
+    keys, units, mapping, rate, joints, topic, current_gains, episodes: which arrays or columns, in which units, from
+    motors to joints, the sampling rate [Hz] where there are no time stamps, what the log calls the robot's joints
+    (default: as the robot does), which of several topics, torques per current, which episodes; see `Dataset.read`.
     drop_bad_rows: leave out rows with missing numbers and repeated time stamps.
     resample [Hz]: put the log on a grid of this rate; default only where its time stamps are not even, at their median
     rate.
@@ -61,13 +61,14 @@ class Reading(reading.Options):
             data = Dataset.read(
                 data, self.keys, units=self.units, mapping=self.mapping, rate=self.rate,
                 drop_bad_rows=self.drop_bad_rows, joints=joints, topic=self.topic, current_gains=self.current_gains,
+                episodes=self.episodes,
             )  # fmt: skip
         data.check(robot, units=self.check_units)
         if len(data) < SHORTEST:
             raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
         data = _without_empty_velocities(data).with_bridges().cut_at_holes()
         if self.resample is None and not data.is_even and data.q.shape[1] == data.nv:
-            steps = np.diff(data.t)
+            steps = np.concatenate([np.diff(data.t[s]) for s in data.stretches()])
             note = f"time stamps were not even, {steps.min():.3g} to {steps.max():.3g} s apart"
             noted = derive(data, history=(*data.history, note))
             return noted.resampled(float(f"{data.rate:.6g}"))

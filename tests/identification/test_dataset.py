@@ -556,9 +556,25 @@ def test_columns_without_a_header_are_called_by_number(tmp_path):
     assert "no header: columns are called by their numbers, from 1" in log.history
 
 
+def test_column_1_is_not_columns_10_to_12(tmp_path):
+    path = tmp_path / "log.csv"
+    table = np.arange(36.0).reshape(3, 12)
+    np.savetxt(path, table, delimiter=",")
+    log = Dataset.read(path, {"t": "1", "q": "2", "tau": "12"})
+    np.testing.assert_array_equal(log.t, table[:, 0])
+    np.testing.assert_array_equal(log.q, table[:, 1:2])
+    np.testing.assert_array_equal(log.tau, table[:, 11:])
+
+
 @pytest.mark.parametrize(
     "names",
-    [("Time", "Position", "Torque"), ("time", "q_", "tau_"), ("timestamp", "observation.state", "observation.effort")],
+    [
+        ("Time", "Position", "Torque"),
+        ("time", "q_", "tau_"),
+        ("time", "q", "tau_J"),
+        ("timestamp", "actual_q", "torque"),
+        ("timestamp", "observation.state", "observation.effort"),
+    ],
 )
 def test_names_that_other_makers_give(names):
     t, q, tau = np.arange(3.0), np.ones((3, 2)), np.zeros((3, 2))

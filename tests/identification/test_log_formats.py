@@ -362,7 +362,7 @@ def test_truncated_and_empty_files_are_refused_by_name(form, tmp_path):
 
 
 def test_folders_compressed_files_and_unknown_bytes_are_answered(tmp_path):
-    with pytest.raises(DataError, match=r"a folder without metadata.yaml: expected a ROS 2 bag's, or a file"):
+    with pytest.raises(DataError, match=r"a folder without metadata.yaml or meta/info.json: expected a ROS 2"):
         Dataset.read(tmp_path)
     bag = write_bag(tmp_path / "bag", {"/joint_states": states(motion(0.1))}, "sqlite3", "FILE")
     with pytest.raises(DataError, match=r"compressed by zstd: give the bag's folder, whose metadata.yaml says how"):

@@ -9,9 +9,11 @@ from lib.mistakes import delayed, quantised, with_lost_samples
 
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, Validation, identify
+from geomctrl.identification.verdict.causes import found_causes
 from geomctrl.identification.verdict.evidence import fit_rows
+from geomctrl.identification.verdict.fit import SPEEDS, shape_of, steps
 from geomctrl.identification.verdict.rows import rows_of
-from geomctrl.identification.verdict.survival import Survival, survival
+from geomctrl.identification.verdict.survival import Survival, held_out, survival
 from geomctrl.identification.verdict.trials import found_trials, tried
 
 NAME, OPTIONS = "ur10", {"seed": 7, "rate": 200.0, "noise": 0.02, "seconds": 15.0}
@@ -87,6 +89,57 @@ def test_a_tilted_base_is_named_with_its_angle():
     assert not said.fatal
 
 
+@pytest.mark.parametrize(
+    ("name", "tilt", "seed"), [("scara", 5.0, 20_032), ("scara", 5.0, 20_117), ("ur10", 2.0, 20_150)]
+)
+def test_a_small_tilt_is_named_where_single_joints_tell(name, tilt, seed):
+    """Of a robot whose upright joints feel no gravity, and one that tells one direction only."""
+    log, model = simulated(name, seed, tilt=tilt, seconds=20.0, rate=200.0, noise=0.01)
+    said = first(reported(log, model).verdict, "gravity").seen
+    assert float(said.split("gravity is ")[1].split()[0]) == pytest.approx(tilt, abs=0.7)
+
+
+def test_a_tilt_that_a_plane_does_not_show_is_noted():
+    """Two links in a vertical plane: across it nothing moves, and within it the first joint's angle makes up for it."""
+    (note,) = [n for n in reported(*simulated("two_link", 1)).verdict.notes if "a tilt of the base" in n]
+    assert "towards (0.00, 1.00, 0.00)" in note.replace("-1.00", "1.00").replace("-0.00", "0.00")
+
+
+@pytest.mark.parametrize("seconds", [8.0, 20.0])
+def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
+    log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
+    assert "changes while the log lasts" in first(reported(log, model).verdict, "drift").seen
+
+
+def test_what_no_heat_does_to_friction_is_no_drift(right):
+    """Friction that falls in one joint and rises in the next, or drives at the end."""
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    clock = np.linspace(-1.0, 1.0, len(data))[:, None]
+    steady = 0.2 * np.sqrt(np.mean(data.tau**2, axis=0)) * data.v / np.sqrt(np.mean(data.v**2, axis=0))
+
+    def drifts(change):
+        changed = dataclasses.replace(data, tau=data.tau + steady * (1.0 + clock * np.array(change)))
+        seen = evidence(changed, model)
+        return any(x.doubt.kind == "drift" for x in found_causes(seen, seen.rows, fit_rows(model, seen.rows))[0])
+
+    assert drifts([-0.5, -0.5, -0.5, 0, 0, 0])
+    assert drifts([0.5, 0.5, 0.5, 0, 0, 0])
+    assert not drifts([-0.5, 0.5, -0.5, 0, 0, 0])
+    assert not drifts([-4.0, -4.0, -4.0, 0, 0, 0])
+
+
+def test_torques_that_are_taken_off_are_no_measure_of_errors(right):
+    """A drift that is there stays better in all views, however small the torques are without it."""
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    seen = evidence(data, model)
+    late, more = seen.rows, 9.0 * seen.rows.torques(model)
+    loud = dataclasses.replace(late, tau=late.tau + more)
+    kept = held_out(model, late, fit_rows(model, late).weights, 4, loud)
+    np.testing.assert_allclose(kept, held_out(model, late, fit_rows(model, late).weights, 4) - np.log(10.0), rtol=1e-6)
+
+
 def test_friction_that_falls_is_a_drift():
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": 20.0})
     verdict = reported(log, model).verdict
@@ -94,13 +147,29 @@ def test_friction_that_falls_is_a_drift():
     assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in verdict.doubts}
 
 
-def test_residuals_that_are_no_noise_are_noted_since_intervals_do_not_count_them(right):
+def test_residuals_that_are_no_noise_are_noted_with_what_they_go_with(right):
     def noted(log, model):
         return [note for note in reported(log, model).verdict.notes if "are no noise" in note]
 
     assert noted(*right) == []
     (note,) = noted(*simulated("panda", seed=3, rate=200.0, stribeck=1.0, friction=0.2))
     assert "'panda_joint2'" in note
+    assert "of their power goes with its speed" in note
+
+
+def test_the_share_of_a_residual_that_a_signal_explains():
+    """By columns that are low-passed as the residual is; by chance, nothing."""
+    rng, t = np.random.default_rng(0), np.arange(8000) / 200.0
+    v = np.sin(1.3 * t) + np.sin(0.7 * t)
+    data = Dataset(t, -np.cos(1.3 * t)[:, None], v[:, None], v=v[:, None], a=v[:, None])
+    rows = rows_of(data, np.arange(len(t)), 5.0)
+    shape, noise = (rows.motion.passed(x[:, None]) for x in (np.sign(v) * (np.abs(v) < 0.15), rng.normal(size=len(t))))
+    shape, noise = (rows.motion.at(rows.t, x)[1][0][:, 0] for x in (shape, noise))
+    noise *= np.linalg.norm(shape) / np.linalg.norm(noise)
+    used, columns = np.ones(len(rows.t), bool), steps(v, SPEEDS)
+    assert shape_of(rows, columns, shape, used) > 0.8
+    assert shape_of(rows, columns, noise, used) < 0.1
+    assert shape_of(rows, columns, shape + noise, used) == pytest.approx(0.45, abs=0.15)
 
 
 # --- other views of the log --------------------------------------------------------------------------------------
@@ -126,6 +195,8 @@ def test_what_hangs_on_one_view_is_not_certain():
     assert not Survival(np.array([0.05, 0.06, 0.05])).certain  # too little
     assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).certain  # less than the spread
     assert not Survival(np.array([0.5, -0.4, -0.1])).likely
+    assert Survival(np.array([0.5, 0.4, 0.6, -0.1])).clear  # in all views but one
+    assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).clear
 
 
 def test_delayed_rows_have_the_motion_of_before():

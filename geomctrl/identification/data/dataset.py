@@ -55,12 +55,14 @@ class Dataset(Samples):
         joints: Sequence[str] | None = None,
         topic: str | None = None,
         current_gains: ArrayLike | None = None,
+        episodes: Sequence[int] | None = None,
         label: str | None = None,
         names: Sequence[str] = (),
         form: str | None = None,
     ) -> Dataset:
         """A log from a file: an npz archive, a table (CSV, parquet), MATLAB's .mat, HDF5, a ROS bag (a file, or the
-        folder of a ROS 2 bag), told by its first bytes or its suffix, or by `form`, a key of `reading.formats.FORMATS`.
+        folder of a ROS 2 bag or of a LeRobot dataset), told by its first bytes or its suffix, or by `form`, a key of
+        `reading.formats.FORMATS`.
 
         keys: which arrays or columns are t, q, v, a, tau, or currents i: {"q": "A_q_deg"} an array, {"q": ["base",
         "elbow"]} columns, {"tau": "effort"} the stem that numbers follow (effort1, effort_1, effort[1]), with * for the
@@ -71,11 +73,12 @@ class Dataset(Samples):
         which of a bag's topics of joint states; default the only one, or /joint_states.
         units: {"q": "deg", ...}, a list for one a joint, default SI; see `reading.units.UNITS`. current_gains [N m/A]:
         torque per current, one number or one a joint, for logs of currents. mapping: from motor to joint coordinates.
+        episodes: which to read of a log with a column episode_index, default all; nothing is filtered across.
         rate [Hz]: for logs without time stamps. drop_bad_rows: leave out, and say in `history`, rows with missing
         numbers and repeated time stamps. Raises DataError, ArgumentError.
         """
         path = path_of("path", path)
-        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains)
+        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains, episodes)
         if form is not None:
             choice("form", form, reading.FORMATS)
         _check_words(label, names)
@@ -106,12 +109,13 @@ class Dataset(Samples):
         joints: Sequence[str] | None = None,
         topic: str | None = None,
         current_gains: ArrayLike | None = None,
+        episodes: Sequence[int] | None = None,
         label: str = "log",
         names: Sequence[str] = (),
     ) -> Dataset:
         """A log from arrays by name; see `read`."""
         instance("label", label, str, "words")
-        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains)
+        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains, episodes)
         _check_words(label, names)
         if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
             raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")

@@ -63,4 +63,4 @@ def judged(evidence: Evidence, doubts: Sequence[Doubt] = (), ignore: Sequence[st
     found += doubts
     if any(doubt.kind == "excitation" for doubt in found):  # that says why unseen motion is predicted badly
         found = [replace(doubt, fatal=False) if doubt.kind == "unseen" else doubt for doubt in found]
-    return Verdict.of(found, ignore, [*seen.notes, *vague(evidence, found), *lacking(evidence)])
+    return Verdict.of(found, ignore, [*seen.notes, *vague(evidence, found), *lacking(evidence, seen.rows, seen.fit)])

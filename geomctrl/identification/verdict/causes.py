@@ -34,8 +34,11 @@ PASSES = 3  # of cut-offs and delay
 TOLERATED = 0.004  # s: delays below are those of sampling
 DEVIATIONS = 4.0  # standard deviations from which an estimate is told from zero
 TILTED = np.deg2rad(0.7)  # base: installation is not much better
+LEVEL = np.deg2rad(2.0)  # base: what a spirit level does not leave
 DRIFT = 0.03  # of a joint's torques
-WARMING = 12.0  # s: in less friction hardly changes, and what looks like it is what the model lacks
+WARMING = 4.0  # s: in less, what looks like a change of friction is what the model lacks
+DRIVING = 0.2  # of friction's power: it may seem to drive by so much where its change is not well known
+STEADY = 0.05  # of friction's power: a smaller change is none
 FELT = 1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
 
 
@@ -44,10 +47,10 @@ def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mis
     found = []
     robot = evidence.model.robot
     lag, told = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
-    tilt = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else None
+    tilt, open_ = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else (None, [])
     least = float(np.log(3.0 / CHANCE))
     found = [x for x in (lag, tilt, _drift(evidence, rows, fit)) if x is not None and x.evidence > least]
-    return found, told
+    return found, told + open_
 
 
 # --- delay -------------------------------------------------------------------------------------------------------
@@ -131,7 +134,8 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
 # --- a tilted base -----------------------------------------------------------------------------------------------
 
 
-def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+    """(the explanation, a note where a tilt that large is not told)."""
     model = evidence.model
     g = np.asarray(model.robot.gravity, float)
     axes = np.linalg.svd(g[None])[2][1:]  # horizontal
@@ -166,16 +170,34 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
         tilt = after.values[len(fit.values) : len(fit.values) + 2]
     angle = float(np.arctan(np.linalg.norm(tilt)))
     variance = after.covariance[len(fit.values) : len(fit.values) + 2, len(fit.values) : len(fit.values) + 2]
-    deviation = float(np.sqrt(np.trace(variance)))
-    if angle < max(TILTED, DEVIATIONS * deviation):
-        return None
-    direction = tilt @ axes / np.linalg.norm(tilt)
+    direction = tilt / max(float(np.linalg.norm(tilt)), 1e-300)
+    deviation = float(np.sqrt(direction @ variance @ direction))  # of the angle; across it the log may tell little
+    clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > DEVIATIONS**2
+    if angle < TILTED or not clear:
+        return None, _tilts_untold(variance, axes)
+    direction = direction @ axes
     seen = (
         f"gravity is {np.rad2deg(angle):.3g} degrees (standard deviation {np.rad2deg(deviation):.2g}) off the model's,"
         f" towards ({', '.join(f'{c:.2f}' for c in direction)}) in the base's frame"
     )
     advice = "Level the base, or give the robot's model the gravity of the place: the base may be mounted at an angle"
-    return _with_columns(evidence, rows, fit, Doubt("gravity", seen, advice), "the base is tilted", columns, after)
+    doubt = Doubt("gravity", seen, advice)
+    return _with_columns(evidence, rows, fit, doubt, "the base is tilted", columns, after), []
+
+
+def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
+    """A note on horizontal directions towards which the base may be tilted by more than LEVEL; variance (2, 2) of the
+    tilt along two axes, zero along those that nothing moves with.
+    """
+    deviations, directions = np.linalg.eigh(variance)
+    least = DEVIATIONS * np.sqrt(deviations.clip(0.0))
+    open_ = [
+        f"towards ({', '.join(f'{c:.2f}' for c in direction @ axes)})"
+        + (f" below {np.rad2deg(np.arctan(size)):.2g} degrees" if size > 0.0 else "")
+        for size, direction in zip(least, directions.T)
+        if size > LEVEL or size == 0.0
+    ]
+    return [f"not told from this log is a tilt of the base {' or '.join(open_)}"] if open_ else []
 
 
 # --- friction that changes ---------------------------------------------------------------------------------------
@@ -203,7 +225,7 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     size = np.sqrt((torque**2 * rows.used).sum(0) / np.maximum((rows.torques(model) ** 2 * rows.used).sum(0), 1e-300))
     gain = fit.freedom * np.log(np.maximum(fit.residuals, 1e-300) / np.maximum(after.residuals, 1e-300))
     out = np.flatnonzero((size > DRIFT) & (gain > 1.5 * np.log(np.maximum(fit.independent, 2.0)) + 3.0))
-    if not len(out):
+    if not len(out) or not _brakes(model, rows, after, columns, out):
         return None
     which = ", ".join(f"{evidence.names[k]!r} {100 * size[k]:.2g} % of its torques" for k in out)
     seen = f"friction or offset changes while the log lasts ({t1 - t0:.3g} s): {which}"
@@ -211,6 +233,22 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     return _with_columns(
         evidence, rows, fit, Doubt("drift", seen, advice), "friction or offsets change", columns, after
     )
+
+
+def _brakes(
+    model: RegressorModel, rows: Rows, after: FreeFit, columns: Callable[[Rows], np.ndarray], joints: np.ndarray
+) -> bool:
+    """Whether friction of these joints takes power away at the start and at the end, and falls in all of them or rises
+    in all: heat and wear do that, and what the model lacks need not."""
+    friction = np.isin(np.array(model.kinds)[model.base.columns], ("viscous", "coulomb", "curve"))
+    n = len(friction)
+    steady = rows.regressor(model)[..., friction] @ after.values[:n][friction]
+    change = after.values[n:].copy()
+    change[0::3] = 0.0  # offsets
+    at_end = replace(rows, t=np.full(len(rows.t), rows.t[-1]))
+    power = [(rows.v * x * rows.used).sum(0)[joints] for x in (steady, columns(at_end) @ change)]
+    share = power[1] / np.where(power[0] > 0.0, power[0], np.nan)
+    return bool((np.abs(share) < 1.0 + DRIVING).all() and not (share.min() < -STEADY and share.max() > STEADY))
 
 
 def _with_columns(
@@ -226,4 +264,4 @@ def _with_columns(
     gain = max(after.evidence_over(fit), after.evidence_over(fit, own=True))
     gain -= 0.5 * len(sizes) * float(np.log(max(fit.independent.sum(), 2.0)))
     right = change(rows)
-    return Mistake(gain, doubt, what, right, fit_rows(evidence.model, right), change)
+    return Mistake(gain, doubt, what, right, fit_rows(evidence.model, right), change, takes_off=True)

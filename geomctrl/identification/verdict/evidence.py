@@ -140,8 +140,8 @@ class Mistake:
     """One explanation of what is wrong with the log.
 
     evidence: by how much likelier the log is with it undone (`FreeFit.evidence_over`); what: it, as a clause; change:
-    undoes it in any rows of the log; columns: torques of unknown size that it adds, where it is not undone by `change`
-    alone; rows, fit: the rows with it undone, and their fit.
+    undoes it in any rows of the log; rows, fit: the rows with it undone, and their fit; takes_off: whether that takes
+    torques off, so that what is left is no measure of errors.
     """
 
     evidence: float
@@ -150,7 +150,7 @@ class Mistake:
     rows: Rows
     fit: FreeFit
     change: Callable[[Rows], Rows]
-    columns: Callable[[Rows], np.ndarray] | None = None
+    takes_off: bool = False
 
 
 def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None) -> FreeFit:

@@ -6,13 +6,18 @@ import numpy as np
 
 from geomctrl.identification.doubts import Doubt
 
-from .evidence import Evidence
+from .evidence import Evidence, FreeFit
+from .rows import Rows
 
 LOST, POORLY = 0.3, 0.15  # relative error over all joints
 LOST_JOINT = 0.6  # relative error of a joint
 WORSE, FAR_WORSE = 2.0, 4.0  # unseen error in terms of the training error
 UNSEEN, UNSEEN_LOST = 0.03, 0.2  # unseen errors below are no matter, above are a failure
 HANG_TOGETHER = 4.0  # rows over which low-passed noise does not
+SPEEDS = np.array([-0.3, -0.1, -0.03, 0.0, 0.03, 0.1, 0.3])  # of the fastest: edges of what residuals may go with
+POSITIONS = np.linspace(-0.75, 0.75, 7)  # of the reach about its middle
+PARTS, RIDGE = 4, 1e-4  # of the log, each predicted from the others; beside the mean square of a column
+SHAPED = 0.2  # share of a residual's power that is worth saying
 COSTLY, COST = 3.0, 0.1  # a joint's error in terms of least squares', and the least of it that counts
 
 
@@ -94,12 +99,49 @@ def prior(evidence: Evidence) -> list[Doubt]:
     return [Doubt("prior", seen, advice)]
 
 
-def lacking(evidence: Evidence) -> list[str]:
-    """A note on joints whose residuals are no noise: what the model lacks there, intervals do not count wholly."""
-    bad = [name for name, rows in zip(evidence.names, evidence.correlation) if rows > HANG_TOGETHER]
+def lacking(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
+    """A note on joints whose residuals are no noise: what they go with. Intervals are wider for it."""
+    bad = [k for k, count in enumerate(evidence.correlation) if count > HANG_TOGETHER]
     if not bad:
         return []
+    left = rows.torques(evidence.model) - rows.regressor(evidence.model) @ fit.values
+    moves, said = rows.motion, []
+    for k in bad:
+        signals = {}
+        if moves is not None and moves.q.shape[1] == moves.v.shape[1]:
+            q = moves.q[:, k]
+            signals = {"speed": (moves.v[:, k], SPEEDS), "position": (q - 0.5 * (q.min() + q.max()), POSITIONS)}
+        share = {name: shape_of(rows, steps(*x), left[:, k], rows.used[:, k]) for name, x in signals.items()}
+        best = max(share, key=lambda name: share[name], default="")
+        goes = (
+            f" ({100 * share[best]:.0f} % of their power goes with its {best})" if share.get(best, 0) > SHAPED else ""
+        )
+        said.append(f"{evidence.names[k]!r}{goes}")
     return [
-        f"residuals of {', '.join(map(repr, bad))} are no noise, they hang together over {HANG_TOGETHER:g} rows and"
-        " more: what the model lacks (friction's shape, elasticity) may move parameters by more than their intervals"
+        f"residuals of {', '.join(said)} are no noise, they hang together over {HANG_TOGETHER:g} rows and more: the"
+        " model lacks something there; what goes with speed is friction of another shape, what goes with position"
+        " gears, springs or geometry. Intervals are as much wider as parameters scatter over parts of the log"
     ]
+
+
+def steps(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """(n, bins): ones where a signal (n,) is between two edges, given in terms of its greatest size."""
+    place = np.digitize(x / max(float(np.abs(x).max()), 1e-300), edges)
+    return (place[:, None] == np.arange(len(edges) + 1)).astype(float)
+
+
+def shape_of(rows: Rows, columns: np.ndarray, residual: np.ndarray, used: np.ndarray) -> float:
+    """Share of a residual's power that columns (samples of the motion, m) explain, low-passed as torques are: of
+    stretches of time, each predicted from the others."""
+    assert rows.motion is not None
+    _, (A,) = rows.motion.at(rows.t - rows.lag, rows.motion.passed(columns))
+    A, residual = A[used], residual[used]
+    left, parts = 0.0, np.arange(len(A)) * PARTS // max(len(A), 1)
+    for part in range(PARTS):
+        held = parts == part
+        P = A[~held].T @ A[~held]
+        sizes = np.linalg.solve(
+            P + RIDGE * max(float(np.trace(P)), 1e-300) * np.eye(len(P)), A[~held].T @ residual[~held]
+        )
+        left += float(((residual[held] - A[held] @ sizes) ** 2).sum())
+    return 1.0 - left / max(float((residual**2).sum()), 1e-300)

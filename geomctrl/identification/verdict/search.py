@@ -56,16 +56,17 @@ def undone(evidence: Evidence) -> Undone:
 
 
 def _surviving(evidence: Evidence, changes: list, fit: FreeFit, found: list[Mistake]) -> Mistake | None:
-    """The likeliest explanation that holds in other views of the log. Only one that holds in all can be fatal."""
+    """The likeliest explanation that holds in other views of the log. Only one that holds in all can be fatal, and only
+    where no likelier one failed to hold: the model lacks something then that none of them is.
+    """
     for best in found[:LOOKED_AT]:
         seen = survival(evidence, changes, fit, best)
         columns = not best.doubt.fatal and best.doubt.kind != "delay"  # of unknown size: flexible enough to mislead
-        if not (seen.certain if columns else seen.likely):
+        if not (seen.clear if columns else seen.likely):
             continue
         others = [x for x in found if x is not best]
-        doubt = replace(
-            best.doubt, fatal=best.doubt.fatal and seen.certain, seen=best.doubt.seen + _compared(best, others, seen)
-        )
+        fatal = best.doubt.fatal and seen.certain and best is found[0]
+        doubt = replace(best.doubt, fatal=fatal, seen=best.doubt.seen + _compared(best, others, seen))
         return replace(best, doubt=doubt)
     return None
 

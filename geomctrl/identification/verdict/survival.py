@@ -31,7 +31,12 @@ class Survival(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        return bool(self.gains.min() > 0.0 and self.gains.mean() > max(CLEAR, float(self.gains.std())))
+        return self.clear and bool(self.gains.min() > 0.0)
+
+    @property
+    def clear(self) -> bool:
+        """By more than the spread over views, and better in all but one."""
+        return self.likely and bool(self.gains.mean() > max(CLEAR, float(self.gains.std())))
 
     @property
     def likely(self) -> bool:
@@ -46,7 +51,8 @@ def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit:
         for change in changes:
             rows = change(rows)
         before = held_out(evidence.model, rows, fit.weights, blocks)
-        after = held_out(evidence.model, found.change(rows), found.fit.weights, blocks, found.columns)
+        size = rows if found.takes_off else None
+        after = held_out(evidence.model, found.change(rows), found.fit.weights, blocks, size)
         gains.append(float(before.sum() - after.sum()))
     return Survival(np.array(gains))
 
@@ -56,18 +62,20 @@ def held_out(
     rows: Rows,
     weights: np.ndarray,
     blocks: int,
-    columns: Callable[[Rows], np.ndarray] | None = None,
+    of: Rows | None = None,
 ) -> np.ndarray:
-    """(nv,): log relative errors of contiguous blocks, each predicted from the others; 0 for joints without torques."""
-    A = [rows.regressor(model), rows.torques(model)[..., None]]
-    A = np.concatenate(A if columns is None else [A[0], columns(rows), A[1]], -1)
+    """(nv,): log relative errors of contiguous blocks, each predicted from the others, in terms of the torques of the
+    same rows or of others; 0 for joints without torques.
+    """
+    A = np.concatenate([rows.regressor(model), rows.torques(model)[..., None]], -1)
     blocks = max(2, min(blocks, len(rows.t) // FEWEST))
     parts = np.array_split(np.arange(len(rows.t)), blocks)
     products = [Products.of(A[part], rows.used[part]) for part in parts]
     whole = Products(sum(p.products for p in products), sum(p.counts for p in products))  # type: ignore[arg-type]
     squares = sum(p.residuals(whole.without(p).solve(weights, POOR)) ** 2 for p in products)
-    live = (whole.norms > 0.0) & (weights > 0.0)
-    return np.where(live, 0.5 * np.log(np.where(live, squares / np.where(live, whole.norms, 1.0) ** 2, 1.0)), 0.0)
+    norms = whole.norms if of is None else np.linalg.norm(np.where(of.used, of.torques(model), 0.0), axis=0)
+    live = (norms > 0.0) & (weights > 0.0)
+    return np.where(live, 0.5 * np.log(np.where(live, squares / np.where(live, norms, 1.0) ** 2, 1.0)), 0.0)
 
 
 def confirmed(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], doubts: list[Doubt], check) -> list[Doubt]:

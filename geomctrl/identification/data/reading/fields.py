@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, flag, instance, listed, number
+from geomctrl.arguments import checked, count, flag, instance, listed, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
+from .episodes import EPISODE, in_episodes
 from .mapping import JointMapping
 from .naming import ALIASES, named
 from .recording import Recording
@@ -30,6 +31,7 @@ class Options:
     joints: Sequence[str] | None = None
     topic: str | None = None
     current_gains: Any = None
+    episodes: Sequence[int] | None = None
 
     def __post_init__(self):
         for what in ("keys", "units"):
@@ -53,13 +55,19 @@ class Options:
             gains = checked("current_gains", self.current_gains, ())
             if gains.ndim > 1 or not gains.size or not gains.all():
                 raise ArgumentError(f"current_gains: expected N m/A, one or one a joint, not 0, got {gains!r:.80}")
+        for episode in () if self.episodes is None else listed("episodes", self.episodes):
+            count("episodes", episode)
+        if self.episodes is not None and not len(self.episodes):
+            raise ArgumentError("episodes: expected numbers of episodes, got none")
         keys = self.keys or {}
         if "tau" in keys and ("i" in keys or self.current_gains is not None):
             raise ArgumentError("keys: expected torques tau, or currents i and their current_gains, got both")
 
 
 def fields(recording: Recording, options: Options) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """(t, q, v, a, tau in SI units and joint coordinates, and `history`; what the log calls its joints, if it does)."""
+    """(t, q, v, a, tau in SI units and joint coordinates, `gaps` and `history`; what the log calls its joints, if it
+    does).
+    """
     label, o = recording.label, options
     found, joints, notes = named(recording, o.keys or {}, o.joints, o.topic)
     for field, unit in (o.units or {}).items():
@@ -75,12 +83,14 @@ def fields(recording: Recording, options: Options) -> tuple[dict[str, Any], tupl
         if o.rate is None:
             raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
         found["t"] = np.arange(np.atleast_1d(found["q"]).shape[0]) / o.rate
+    notes = (*notes, *in_episodes(recording, found, o.episodes))
     dropped = _drop_bad_rows(label, found) if o.drop_bad_rows else ()
+    gaps = tuple((np.flatnonzero(np.diff(found.pop(EPISODE))) + 1).tolist()) if EPISODE in found else ()
     if o.mapping is not None:
         _map(label, found, o.mapping)
     for x in found.values():
         x.setflags(write=False)  # nobody else has them: the Dataset need not copy
-    return {**found, "history": (*notes, *dropped)}, joints
+    return {**found, "gaps": gaps, "history": (*notes, *dropped)}, joints
 
 
 def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: Options) -> None:

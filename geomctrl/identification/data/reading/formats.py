@@ -37,6 +37,7 @@ FORMATS = {
         Format("matlab", (".mat",), ((0, b"MATLAB 5.0"), (0, b"MATLAB 7.3")), matlab.read),
         Format("hdf5", (".h5", ".hdf5"), ((0, HDF5), (512, HDF5)), matlab.read_hdf5),
         Format("parquet", (".parquet", ".pq"), ((0, b"PAR1"),), parquet.read),
+        Format("lerobot", (), (), parquet.read_lerobot),
         Format(
             "ros2", (".db3", ".mcap"), ((0, b"SQLite format 3\0"), (0, b"\x89MCAP0\r\n")), ros.read, ros.read_wrenches
         ),
@@ -47,7 +48,8 @@ COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\x04\x22\x4d\x
 
 
 def recorded(path: Path, topic: str | None = None, form: str | None = None) -> Recording:
-    """What the file, or the folder of a ROS 2 bag, holds; form: a key of FORMATS [default: by looking at it].
+    """What the file, or the folder of a ROS 2 bag or a LeRobot dataset, holds; form: a key of FORMATS [default: by
+    looking at it].
 
     Raises DataError for what is not there, empty, damaged or of no known format.
     """
@@ -62,9 +64,12 @@ def with_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
 
 def _format(path: Path, form: str | None = None) -> Format:
     if path.is_dir():
+        if (path / parquet.INFO).is_file():
+            return FORMATS["lerobot"]
         if not (path / "metadata.yaml").is_file():
             raise DataError(
-                f"path: log {str(path)!r}: a folder without metadata.yaml: expected a ROS 2 bag's, or a file"
+                f"path: log {str(path)!r}: a folder without metadata.yaml or {parquet.INFO}: expected a ROS 2 bag's, a"
+                " LeRobot dataset's, or a file"
             )
         return FORMATS["ros2"]
     if not path.is_file():

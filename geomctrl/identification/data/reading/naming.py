@@ -20,47 +20,22 @@ from .numbers import real
 from .recording import Recording
 from .units import FIELDS
 
-ALIASES = {
+ALIASES = {  # observation.: LeRobot's; actual_: Universal Robots' RTDE; tau_j: Franka's
     "t": ("t", "time", "timestamp", "stamp", "__time"),
     "q": (
-        "q",
-        "pos",
-        "position",
-        "positions",
-        "joint_position",
-        "joint_positions",
-        "angle",
-        "observation.state",
-        "observation.position",
-        "observation.positions",
-    ),  # the last ones: LeRobot's
+        *("q", "pos", "position", "positions", "joint_position", "joint_positions", "angle", "actual_q"),
+        *("observation.state", "observation.position", "observation.positions"),
+    ),
     "v": (
-        "v",
-        "qd",
-        "dq",
-        "qdot",
-        "vel",
-        "velocity",
-        "velocities",
-        "joint_velocity",
-        "joint_velocities",
-        "observation.velocity",
-        "observation.velocities",
+        *("v", "qd", "dq", "qdot", "vel", "velocity", "velocities", "joint_velocity", "joint_velocities", "actual_qd"),
+        *("observation.velocity", "observation.velocities"),
     ),
     "a": ("a", "qdd", "ddq", "qddot", "acc", "acceleration", "accelerations"),
     "tau": (
-        "tau",
-        "torque",
-        "torques",
-        "effort",
-        "efforts",
-        "joint_torque",
-        "joint_torques",
-        "observation.effort",
-        "observation.torque",
-        "observation.torques",
+        *("tau", "torque", "torques", "effort", "efforts", "joint_torque", "joint_torques", "tau_j"),
+        *("observation.effort", "observation.torque", "observation.torques"),
     ),
-    "i": ("i", "current", "currents", "motor_current", "motor_currents"),
+    "i": ("i", "current", "currents", "motor_current", "motor_currents", "actual_current"),
 }
 MOST_RANGED = 1000  # columns of a range of numbers
 Keys = Mapping[str, str | Sequence[str]]
@@ -112,6 +87,8 @@ def _asked(
     """What the caller calls it: an array, a list of columns, a stem that numbers or joints' names follow."""
     arrays, kind = recording.arrays, recording.kind
     key = _ranged(key)
+    if isinstance(key, str) and key.isdigit() and key in arrays:  # no stem: 1 is not 10, 11, ...
+        key = [key]
     if not isinstance(key, str):
         missing = [k for k in key if k not in arrays]
         if missing:
