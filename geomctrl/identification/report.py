@@ -44,7 +44,7 @@ DEFINITIONS = """\
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
     correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise
     std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
-                    jackknife, moderated over parameters; Student's t), for ols, wls, irls, ridge and iv
+                    jackknife, moderated over parameters; Student's t), for ols, wls, irls and ridge
     moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
                     there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error"
                     at the top is of moving rows; published figures are often of all rows, which are said beside it
@@ -71,8 +71,6 @@ LABELS = {
     "prior bodies": "bodies of the prior",
     "weights": "weights of joints",
     "status": "how the optimiser ended",
-    "objective": "objective, relative to |w tau|^2",
-    "optimality": "largest entry of the scaled gradient",
 }
 
 

@@ -260,8 +260,6 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
         identify(models.two_link(), data.between(0.0, 1e-3))
     with pytest.raises(ArgumentError, match="standstill: expected a speed >= 0"):
         identify(models.two_link(), data, filtering=Filtering(standstill=np.nan))
-    with pytest.raises(DataError, match="iv needs a trajectory that repeats"):
-        identify(models.two_link(), data, method="iv")
     with pytest.raises(DataError, match="expected 7 joints"):
         identify(models.panda(), tmp_path / "log.csv")
     with pytest.raises(ArgumentError, match="test: expected a fraction"):
