@@ -9,13 +9,11 @@ CODE = """
 import sys
 if __debug__ or sys.flags.optimize != 2:
     sys.exit("not -OO")
-from geomctrl.identification import report
-from geomctrl.identification.drives import report as drives
-from geomctrl.identification.loads import report as loads
+from geomctrl.identification.report import definitions
 from geomctrl.testing import plugin
-for module in (report, drives, loads):
-    if "RMS" not in module.DEFINITIONS or module.__doc__ is not None:
-        sys.exit(module.__name__)
+for table in (definitions.DEFINITIONS, definitions.GAIN_DEFINITIONS, definitions.LOAD_DEFINITIONS):
+    if not table["RMS"] or definitions.__doc__ is not None:
+        sys.exit(str(table))
 lines = []
 class Config:
     class option: geomctrl_seed = 0

@@ -55,7 +55,6 @@ def main(out: str | None = None) -> IdentificationReport:
                 ("least squares", "ols", {}),
                 ("consistent", "consistent", options),
                 ("consistent, weighted", "consistent", {**options, "weights": "noise"}),
-                ("manifold, weighted", "manifold", {"regularization": regularization, "weights": "noise"}),
             ):
                 e = fit(model, seen, method, **more)
                 rmse = np.linalg.norm(unseen.residuals(e.x)) / np.sqrt(unseen.counts.sum())

@@ -117,9 +117,6 @@ class KnownOptions:
     load_friction: Annotated[
         str, typer.Option(metavar="KIND", help="Friction with the load on: own (fitted apart), same.")
     ] = "own"
-    method: Annotated[
-        str, typer.Option(help="ml (maximum likelihood: noise in the currents) or tls (total least squares).")
-    ] = "ml"
 
     def arguments(self) -> dict[str, Any]:
         """Of `identification.drive_gains`."""
@@ -130,7 +127,6 @@ class KnownOptions:
             "frame": self.frame,
             "known_bodies": () if self.known_bodies is None else names(self.known_bodies),
             "friction": self.load_friction,
-            "method": self.method,
         }
 
 

@@ -26,12 +26,8 @@ from .estimators import cross_validate as cross_validate
 from .estimators import excitation as excitation
 from .estimators import fit as fit
 from .estimators import irls as irls
-from .estimators import iv as iv
-from .estimators import manifold as manifold
 from .estimators import ols as ols
-from .estimators import period_instruments as period_instruments
 from .estimators import ridge as ridge
-from .estimators import tls as tls
 from .estimators import wls as wls
 from .export import load_extra as load_extra
 from .export import load_model as load_model

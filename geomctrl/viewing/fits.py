@@ -151,8 +151,9 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -n
     ax.set_ylim(low, high)
     beyond = int(((shown < low) | (shown > high)).any(1).sum())
     if beyond:
-        said = f"{beyond} samples not used, up to {np.abs(shown[~used]).max():.3g}, lie beyond"
-        ax.text(0.99, 0.03, said, transform=ax.transAxes, ha="right", fontsize=7, color=INK)
+        said = f"{beyond} unused samples beyond, up to {np.abs(shown[~used]).max():.2g}"
+        # above the axes, where no curve is; the exponent of the axis stands left of it, the legend right
+        ax.text(0.08, 1.02, said, transform=ax.transAxes, va="bottom", fontsize=6.5, color=INK)
 
 
 # --- what is left --------------------------------------------------------------------------------------------------

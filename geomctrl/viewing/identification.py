@@ -35,9 +35,10 @@ def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Pa
             fits.difference(lower, part, k)
             upper.set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8)
             lower.set_ylabel(f"difference\n[{joint.unit}]", fontsize=8)
-        column[0].set_title(part.title + (", grey: not used" if not part.used.all() else ""))
+        heading = part.title + (", grey: not used" if not part.used.all() else "")
+        column[0].set_title(heading, loc="right", fontsize=9)
         column[-1].set_xlabel("time [s]")
-    axes[0, 0].legend(ncols=2, fontsize=7, loc="upper right")
+    _figure_legend(figure, axes[0, 0])
     return write_png(figure, path)
 
 
@@ -55,12 +56,11 @@ def residuals(
         fits.autocorrelation(row[2], rho, len(r))
         row[0].set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8)
         row[1].set_xlabel(f"residual [{joint.unit}]", fontsize=8)
-    if axes[0, 0].get_legend_handles_labels()[1]:
-        axes[0, 0].legend(fontsize=7)
+    _figure_legend(figure, axes[0, 0])
     axes[0, 0].set_title("residuals over velocity", fontsize=9)
     axes[0, 1].set_title("training residuals, and a Gaussian about 0 of their RMS", fontsize=9)
     axes[0, 2].set_title("their autocorrelation, and the 95 % band of white noise", fontsize=9)
-    axes[-1, 2].set_xlabel("lag [rows]")
+    axes[-1, 2].set_xlabel("lag [rows]", fontsize=8)
     return write_png(figure, path)
 
 
@@ -106,7 +106,7 @@ def joint_pictures(
     ax.set_ylabel(f"difference [{joint.unit}]", fontsize=8)
     _legend(ax)
     out.append(("residual over velocity", inline_svg(figure, f"{joint.name}: residuals over velocity")))
-    figure = _page_figure(2.1, top=0.89, bottom=0.2, left=0.03, wspace=0.2)
+    figure = _page_figure(2.1, top=0.89, bottom=0.2, left=0.05, wspace=0.2)
     left, right = figure.subplots(1, 2)
     fits.histogram(left, parts[0].residual(k))
     fits.autocorrelation(right, autocorrelation, len(parts[0].residual(k)))
@@ -122,8 +122,15 @@ def joint_pictures(
 def _page_figure(height: float, left: float = 0.125, **margins: float) -> Figure:
     """With margins that are given: to find them by drawing takes as long as the picture."""
     figure = Picture(figsize=(5.4, height))
-    figure.subplots_adjust(left=left, right=0.99, **margins)
+    figure.subplots_adjust(left=left, right=0.965, **margins)  # the last tick's label goes beyond the axes
     return figure
+
+
+def _figure_legend(figure: Figure, ax) -> None:
+    """The legend of one axes, above all of them."""
+    handles, labels = ax.get_legend_handles_labels()
+    if labels:
+        figure.legend(handles, labels, loc="outside upper left", ncols=len(labels), fontsize=8, frameon=False)
 
 
 def _legend(ax) -> None:

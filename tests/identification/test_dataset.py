@@ -7,7 +7,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel, period_instruments
+from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel
 from geomctrl.identification.data import filters
 
 RATE = 250.0
@@ -506,7 +506,6 @@ TRANSFORMS = {
     "without_saturation": lambda d: d.without_saturation(0.9),
     "without_outliers": lambda d: d.without_outliers(),
     "without_standstill": lambda d: d.filtered(20.0).without_standstill(0.1),
-    "period_instruments": lambda d: period_instruments(d.filtered(20.0), 2.0),
 }
 
 

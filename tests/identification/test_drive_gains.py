@@ -42,11 +42,10 @@ def test_gains_are_found_and_intervals_cover_them(known, tmp_path):
         np.testing.assert_allclose(found.load[1:4], 3.0 * np.array(LOAD.centre), atol=0.02)
 
 
-def test_without_noise_both_methods_find_the_gains_themselves(tmp_path):
+def test_without_noise_the_gains_themselves_are_found(tmp_path):
     logs = currents(LOAD, tmp_path, 0, 0.0, bits=40), currents(None, tmp_path, 1, 0.0, bits=40)
-    for method in ("ml", "tls"):
-        found = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=30.0), method=method, **ALL_KNOWN)
-        np.testing.assert_allclose(found.gains, GAINS, rtol=3e-3)
+    found = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=30.0), **ALL_KNOWN)
+    np.testing.assert_allclose(found.gains, GAINS, rtol=3e-3)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,6 @@ def test_bad_input_is_refused_with_its_name(tmp_path):
         (DataError, "too short", (log.between(0.0, 0.2), empty.between(0.0, 0.2)), KNOWN),
         (ExcitationError, "no current in joint|no gain is determined", (dead, dead), KNOWN),
         (ExcitationError, "no gain is determined|currents show nothing", (same, empty), KNOWN),
-        (ArgumentError, "method: expected 'ml' or 'tls'", (log, empty), KNOWN | {"method": "ols"}),
     ):
         with pytest.raises(error, match=words):
             drive_gains(PANDA, *arguments, filtering=FILTER, **options)

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 
 from geomctrl import models
 from geomctrl.identification import Dataset, RegressorModel, fit, fit_curves
-from geomctrl.identification.estimators import instrumental, leave_out, reweighted
+from geomctrl.identification.estimators import leave_out, reweighted
 from geomctrl.identification.estimators.folds import folds_of
 from geomctrl.identification.estimators.leave_out import moderated
 
@@ -39,17 +39,14 @@ def rms_z(method, made, **options):
     """Of the differences to the truth in standard deviations."""
     out = []
     for model, x, data in made:
-        more = {"instruments": data} if method == "iv" else options
-        e = fit(model, data, method, **more)
+        e = fit(model, data, method, **options)
         out.append((e.values - model.base.projection @ x) / e.std)
     return np.sqrt(np.mean(np.square(out)))
 
 
-@pytest.mark.parametrize(
-    ("method", "options"), [("ols", {}), ("wls", {}), ("ridge", {"strength": 1e-8}), ("iv", {}), ("irls", {})]
-)
+@pytest.mark.parametrize(("method", "options"), [("ols", {}), ("wls", {}), ("ridge", {"strength": 1e-8}), ("irls", {})])
 def test_standard_deviations_are_those_of_the_errors(method, options):
-    """Of 16 logs with nine parameters each. iv on its own log as instrument is least squares."""
+    """Of 16 logs with nine parameters each."""
     assert 0.8 <= rms_z(method, map(coloured, range(16)), **options) <= 1.3
 
 
@@ -60,23 +57,13 @@ def test_rows_that_robust_regression_hardly_looks_at_are_no_information(loss):
     assert 0.5 <= rms_z("irls", made, loss=loss) <= 1.3
 
 
-@pytest.mark.parametrize(("method", "options"), [("ols", {}), ("ridge", {"strength": 1e-8}), ("iv", {})])
+@pytest.mark.parametrize(("method", "options"), [("ols", {}), ("ridge", {"strength": 1e-8})])
 def test_noise_that_is_loud_where_it_matters_widens_intervals(method, options, monkeypatch):
     """Formulas with the residuals' autocorrelation alone miss that."""
     made = [coloured(seed, 6.0, 0.5, 0.97) for seed in range(16)]
     assert 0.8 <= rms_z(method, made, **options) <= 1.3
-    for module in (leave_out, instrumental):
-        monkeypatch.setattr(module, "jackknife", lambda whole, rests, e: (np.ones(len(e.solve(whole)[0])), np.inf))
+    monkeypatch.setattr(leave_out, "jackknife", lambda whole, rests, e: (np.ones(len(e.solve(whole)[0])), np.inf))
     assert rms_z(method, made, **options) > 1.35
-
-
-def test_instruments_leave_out_what_least_squares_leave_out():
-    """With a log as its own instrument, iv is least squares: values, standard deviations and degrees of freedom."""
-    model, _, data = coloured(3, 6.0, 0.5, 0.97)
-    a, b = fit(model, data, "iv", instruments=data), fit(model, data, "ols")
-    np.testing.assert_allclose(a.values, b.values, rtol=1e-6)
-    np.testing.assert_allclose(a.std, b.std, rtol=1e-3)
-    assert a.dof == pytest.approx(b.dof, rel=1e-2)
 
 
 @pytest.mark.parametrize("loss", ["huber", "bisquare"])

@@ -40,7 +40,7 @@ def test_predicted_torques_are_inverse_dynamics():
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["ols", "wls", "irls", "tls", "ridge", "consistent"])
+@pytest.mark.parametrize("method", ["ols", "wls", "irls", "ridge", "consistent"])
 def test_what_is_known_is_not_taken_for_a_links_inertia(method):
     """Rotors that the model knows leave the links' parameters what they are; without, Iyy is off by them."""
     model = friction_free(ARM)
@@ -103,7 +103,7 @@ def test_reports_say_where_rotors_are():
         ARM, Dataset(t, q, ARM.inverse_dynamics(q, v, a)), model=model, filtering=Filtering(12.0),
         validation=Validation(None), method="ols",
     )  # fmt: skip
-    assert "rotor inertia of joint2" in report.text()
-    assert any("Ir2" in line and "yes, as armature" in line for line in report.text().splitlines())
+    (line,) = (line for line in report.text(parameters=False).splitlines() if line.startswith("Ir2 "))
+    assert all(text in line for text in ("rotor inertia", "joint2", "yes, as armature"))
     assert report.robot.armature[0] == TRUE[0]
     assert report.robot.armature[1] == pytest.approx(TRUE[1], rel=0.1)

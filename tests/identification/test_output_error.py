@@ -168,7 +168,7 @@ def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator
     desired = [MOTION(t) for t in counted.t]
     columns = SampledReference(counted.t, [d.q for d in desired], [d.v for d in desired])
     loop = ServoLoop(columns, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
-    found = output_error(wrong(), counted, loop, estimator="manifold", cutoff=10.0, decimate=5)
+    found = output_error(wrong(), counted, loop, estimator="consistent", cutoff=10.0, decimate=5)
     assert found.converged
     assert found.estimate.is_physical
     assert_close(found.values[:6], BASE[:6], 1e-2)

@@ -93,7 +93,7 @@ def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
     assert all(p.stat().st_size > 100 for p in paths)
     text = (tmp_path / "out" / "report.txt").read_text()
     for word in (
-        "relative error  |tau - tau_hat| / |tau|",
+        "|tau - tau_hat| / |tau|, 2-norms over samples",
         "condition",
         "amplitude 1/2 at 15 Hz",
         "unseen",
@@ -146,10 +146,10 @@ def test_friction_of_coupled_motors_stays_beside_the_robot(tmp_path):
         validation=Validation(None),
     )
     text = report.text()
-    lines = {line.split()[0]: line for line in text.splitlines() if " of joint" in line}
+    lines = {line.split()[0]: line for line in text.splitlines() if " joint" in line}
     assert all(" no" in lines[k] for k in ("fv1", "fv3", "Ir2", "Ir3", "ks2"))
     assert "joint1 + joint2" in lines["fv3"]
-    assert "told apart by the prior only" in lines["Ir1"]  # joins the first link's inertia
+    assert "by the prior only" in lines["Ir1"]  # joins the first link's inertia
     assert "prior only" not in lines["fv1"]
     np.testing.assert_array_equal(report.robot.damping, robot.damping)
     extra = load_extra(save_model(report.robot, tmp_path / "robot.json", report.extra()))
@@ -260,8 +260,6 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
         identify(models.two_link(), data.between(0.0, 1e-3))
     with pytest.raises(ArgumentError, match="standstill: expected a speed >= 0"):
         identify(models.two_link(), data, filtering=Filtering(standstill=np.nan))
-    with pytest.raises(DataError, match="iv needs a trajectory that repeats"):
-        identify(models.two_link(), data, method="iv")
     with pytest.raises(DataError, match="expected 7 joints"):
         identify(models.panda(), tmp_path / "log.csv")
     with pytest.raises(ArgumentError, match="test: expected a fraction"):

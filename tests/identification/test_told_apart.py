@@ -7,8 +7,8 @@ from lib import logs
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.identification import Curve, Dataset, IdentificationReport, RegressorModel, fit
 from geomctrl.identification.base_parameters import reduce_columns
-from geomctrl.identification.findings import BY_PRIOR, OPEN, bodies
-from geomctrl.identification.told_apart import alone, exchanges, undecided
+from geomctrl.identification.report.findings import BY_PRIOR, OPEN, bodies
+from geomctrl.identification.report.identifiability import alone, exchanges, undecided
 
 RAD = np.pi / 180
 COUPLED = [[1, 0], [0, 1], [1, 1]]
@@ -60,7 +60,7 @@ def test_the_tx40_with_rotors_tells_its_friction_apart():
     data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
     report = IdentificationReport(fit(model, data, "ols"), data)
     assert [row.name for row in report.beside if row.remark] == ["Ir1", "Ir2"]  # they join the links' inertias
-    assert report.text().count(BY_PRIOR) == 2
+    assert report.text().count("by the prior only") == 2
     assert not report.left_open
 
 

@@ -7,8 +7,10 @@ import sys
 import numpy as np
 import pytest
 from lxml import etree
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from matplotlib.text import Text
 
 from geomctrl.viewing import embedded, fits
 from geomctrl.viewing import identification as view
@@ -32,6 +34,21 @@ def part(title, n=300):
     return fits.Torques(title, t, tau, 0.9 * tau, used, np.stack((np.cos(t), -np.sin(t)), -1))
 
 
+def shown_texts(figure):
+    """(text, its box in pixels) of all that is drawn: of ticks, those within the axes' limits."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    ticks = {tick for ax in figure.axes for axis in (ax.xaxis, ax.yaxis) for tick in axis.get_major_ticks()}
+    hidden = set()
+    for ax in figure.axes:
+        for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            out = [x for x in axis.get_major_ticks() if not min(limits) <= x.get_loc() <= max(limits)]
+            hidden |= {label for tick in out for label in (tick.label1, tick.label2)}
+    assert ticks
+    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+    return [(t, t.get_window_extent(canvas.get_renderer())) for t in texts]
+
+
 def curves(ax):
     return {line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines}
 
@@ -41,7 +58,7 @@ def test_torques_of_two_logs_stand_side_by_side_with_differences_on_axes_of_thei
     assert imread(path).std() > 0.05
     axes = drawn[0].axes
     assert len(axes) == 8
-    assert axes[0].get_title() == "training: 1 %, grey: not used"
+    assert axes[0].get_title(loc="right") == "training: 1 %, grey: not used"
     assert [ax.get_ylabel() for ax in axes[::2]] == [
         "lift\n[N]",
         "difference\n[N]",
@@ -88,7 +105,7 @@ def test_samples_that_were_left_out_do_not_set_the_axis_and_are_counted(drawn, t
     view.torques(JOINTS, [p], tmp_path / "torques.png")
     upper = drawn[0].axes[2]
     assert upper.get_ylim()[1] < 2.0
-    assert [text.get_text() for text in upper.texts] == ["3 samples not used, up to 1e+03, lie beyond"]
+    assert [text.get_text() for text in upper.texts] == ["3 unused samples beyond, up to 1e+03"]
     assert not drawn[0].axes[0].texts
 
 
@@ -162,6 +179,30 @@ def test_pictures_for_pages_are_small_and_safe_whatever_joints_are_called(name):
     svg = view.parameter_picture(known, np.ones(2), None)
     labels = [element.text for element in etree.fromstring(svg).iter("text")]
     assert {name, "m1 + 0.051853 m2"} <= set(labels)  # numbers in names are not rounded
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 3e4])
+def test_no_text_is_clipped_or_covers_a_curve_or_another_text(size, drawn, tmp_path):
+    """Torques of any size, with samples that were not used beyond the axes, in files and on pages."""
+    p = part("training", 5000)
+    p.measured[12:15, 1] = [90.0, -100.0, 80.0]
+    parts = [
+        fits.Torques(name, p.t, size * p.measured, size * p.predicted, p.used, 1.3 * size * p.velocity)
+        for name in ("training", "unseen")
+    ]
+    view.joint_pictures(JOINTS[1], 1, parts, np.cos(np.arange(200.0)))
+    view.torques(JOINTS, parts, tmp_path / "torques.png")
+    view.residuals(JOINTS, parts, [np.cos(np.arange(200.0))] * 2, tmp_path / "residuals.png")
+    assert len(drawn) == 6
+    for figure in drawn:
+        texts = shown_texts(figure)
+        for k, (text, box) in enumerate(texts):
+            label = text.get_text()
+            assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1, label
+            assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1, label
+            assert not any(ax.bbox.shrunk(0.99, 0.99).overlaps(box) for ax in figure.axes), label
+            for other, its_box in texts[:k]:
+                assert not box.shrunk(0.95, 0.8).overlaps(its_box.shrunk(0.95, 0.8)), (label, other.get_text())
 
 
 def test_colours_are_the_pages_own_and_no_two_pictures_share_an_id():

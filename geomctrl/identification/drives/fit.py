@@ -23,7 +23,6 @@ from geomctrl.identification.estimators.residuals import autocorrelation, correl
 from geomctrl.identification.loads.stacked import Chunk, Factored
 from geomctrl.identification.model import RegressorModel
 
-METHODS = ("ml", "tls")
 PASSES = 3  # of the noise
 Rows = Callable[[np.ndarray, np.ndarray, np.ndarray], list[np.ndarray]]
 
@@ -62,7 +61,7 @@ class Gains:
     noise: np.ndarray
 
 
-def fitted(data: Factored, method: str) -> Gains:
+def fitted(data: Factored) -> Gains:
     """Raises ExcitationError where the currents show nothing of what is known."""
     nv = len(data.sources[0].channels)
     problem = _Problem(data, nv, _row_space(data))
@@ -71,9 +70,8 @@ def fitted(data: Factored, method: str) -> Gains:
     for _ in range(PASSES):
         g, theta = problem.total_least_squares(weights)
         weights = 1.0 / problem.noise(g, theta) / np.abs(g[problem.joints])
-    if method == "ml":
-        for _ in range(PASSES):
-            g, theta = problem.likeliest(g, theta, 1.0 / problem.noise(g, theta))
+    for _ in range(PASSES):
+        g, theta = problem.likeliest(g, theta, 1.0 / problem.noise(g, theta))
     noise = problem.noise(g, theta)
     std = problem.std(g, theta, 1.0 / (noise * np.sqrt(problem.correlation(g, theta))))
     return Gains(g, std, problem.basis @ theta, noise)

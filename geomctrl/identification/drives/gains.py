@@ -24,7 +24,7 @@ from geomctrl.mechanism import inertia as body
 from geomctrl.robot import Robot
 
 from .currents import read_currents
-from .fit import METHODS, CurrentLog, Gains, fitted
+from .fit import CurrentLog, Gains, fitted
 from .report import DriveGains
 
 LARGEST = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused
@@ -46,7 +46,6 @@ def drive_gains(
     known_bodies: Sequence[str] = (),
     model: RegressorModel | None = None,
     friction: str = "own",
-    method: str = "ml",
     reading: Reading | None = None,
     filtering: Filtering | None = None,
 ) -> DriveGains:
@@ -59,10 +58,9 @@ def drive_gains(
     second; its `centre` (3,) [m] in the frame and its `inertia` (3, 3) about that [kg m^2] where they are known, too,
     else they are identified. Or, with one log, `known_bodies`: bodies whose inertial parameters are right in the
     robot's model (of CAD, weighed). At least one of them must be felt by itself: a load at rest says nothing.
-    friction of the loaded robot: "own" or "same". method: "ml", maximum likelihood for noise in the currents, or "tls",
-    the paper's total least squares. model: default base parameters, friction, offsets, rotors. Datasets hold currents
-    [A] as tau; reading, filtering as in `identify`, but for the cut-off where none is given: five times the motion's
-    bandwidth.
+    friction of the loaded robot: "own" or "same". model: default base parameters, friction, offsets, rotors. Datasets
+    hold currents [A] as tau; reading, filtering as in `identify`, but for the cut-off where none is given: five times
+    the motion's bandwidth.
 
     Gains whose interval is wider than +-25 % are refused, with the reason. Raises ExcitationError where all are,
     DataError, ArgumentError, NameNotFoundError.
@@ -78,7 +76,6 @@ def drive_gains(
     ):
         instance(name, x, kind, words)
     choice("friction", friction, ("own", "same"))
-    choice("method", method, METHODS)
     if model is not None and model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     model = (model or RegressorModel(robot)).with_options(rotor=True)
@@ -98,8 +95,8 @@ def drive_gains(
         logs, loaded = [without_load, log], [False, True]
     data, _ = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
     sources = [CurrentLog(model, x, scale.columns(on)) for x, on in zip(data, loaded)]
-    found = fitted(factored(sources, 0), method)
-    return _report(robot, scale, data, found, method)
+    found = fitted(factored(sources, 0))
+    return _report(robot, scale, data, found)
 
 
 # --- what is known, and the columns of what is not -------------------------------------------------------------------
@@ -189,7 +186,7 @@ def _refuse_without_mass(**given) -> None:
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Gains, method: str) -> DriveGains:
+def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Gains) -> DriveGains:
     known = _known_torques(scale, data[-1])
     rms = found.noise.reshape(len(data), robot.nv)
     size = np.array([np.sqrt(np.mean(np.square(x.tau), 0)) for x in data])
@@ -210,8 +207,7 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
     if total > UNEXPLAINED:
         advice = "Look at the robot's geometry, gears that couple joints, and which columns are currents."
         doubts.append(Doubt("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
-    words = {"ml": "maximum likelihood", "tls": "total least squares"}[method]
-    notes = {"method": words, "time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
+    notes = {"time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
     negative = _sure(found) & (found.g < 0.0)
     if negative.any() and all(doubt.kind != "sign" for doubt in doubts):
         notes["negative gains"] = f"{_list(robot, found, negative)}: positive current turns these joints backwards"

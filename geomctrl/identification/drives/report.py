@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,9 @@ import numpy as np
 from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.report.definitions import GAIN_DEFINITIONS
+from geomctrl.identification.report.rendering import Column, Table, plain, rendered, save_json
 from geomctrl.robot import Robot
-
-# Printed with every report.
-DEFINITIONS = """\
-    gain            torque at the joint per current of its motor [N m/A; N/A for joints that slide], gears included
-    95 % low, high  from the noise of the currents and its correlation in time; errors of the model are not in it
-    known           RMS of the torque of what is known, the load or CAD's bodies, at the joint [N m], and of its weight
-    RMS             sqrt(mean of residual^2) of the currents [A], relative: beside that of the currents
-""".rstrip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,52 +52,34 @@ class DriveGains:
 
     def text(self) -> str:
         """The report as plain text."""
-        lines = [f"Drive gains of {self.robot.name!r}, {self.way}", *map("  {}".format, self.history)]
-        lines += [f"  {key}: {value}" for key, value in self.notes.items()]
-        lines += ["", *(f"{'Not to be trusted' if d.fatal else 'Doubt'}: {d.kind}: {d}" for d in self.doubts)]
-        lines += [] if self.doubts else ["No doubts."]
-        head = f"{'joint':24}{'gain':>11}{'95 % low':>11}{'high':>11}{'known':>9}{'weight':>9}"
-        lines += ["", head + "".join(f"{'RMS':>10}{'relative':>10}" for _ in self.logs)]
-        for k, name in enumerate(self.robot.dof_names):
-            low, high = self.intervals[k]
-            row = f"{name[:24]:24}{self.estimates[k]:11.5g}{low:11.5g}{high:11.5g}"
-            row += "".join(f"{x:9.3g}" for x in self.known_torques[k])
-            lines.append(row + "".join(f"{r[k]:10.3g}{100.0 * e[k]:9.2f}%" for r, e in zip(self.rms, self.relative)))
-        lines += ["", *(f"REFUSED {name}: {why}" for name, why in self.refused.items())]
-        if not self.refused:
-            gains = ",".join(f"{g:.6g}" for g in self.gains)
-            lines.append(f"geomctrl identify LOG --robot ... --current-gains {gains}")
-        lines += ["", *DEFINITIONS.splitlines()]
-        return "\n".join(lines) + "\n"
+        columns = [Column("joint"), Column("gain", 5), Column("95 % low", 5), Column("high", 5), Column("known", 3)]
+        columns += [Column("weight", 3), *(Column("RMS", 3), Column("relative", 2, percent=True)) * len(self.logs)]
+        rows = zip(
+            self.robot.dof_names, self.estimates, self.intervals, self.known_torques, self.rms.T, self.relative.T
+        )
+        table = [
+            [name, gain, *interval, *known, *np.stack((rms, relative), -1).ravel()]
+            for name, gain, interval, known, rms, relative in rows
+        ]
+        return rendered("gains.txt", report=self, table=Table(columns, table), definitions=GAIN_DEFINITIONS)
 
     def tables(self) -> dict[str, Any]:
         """Everything as plain numbers, texts and lists, for JSON; null for what is refused or open."""
-        return {
+        return plain({
             "robot": self.robot.name,
             "way": self.way,
-            "processing": list(self.history),
+            "processing": self.history,
             "notes": {k: str(v) for k, v in self.notes.items()},
             "doubts": [vars(d) for d in self.doubts],
-            "joints": list(self.robot.dof_names),
-            "gains": _finite(self.gains),
-            "estimates": _finite(self.estimates),
-            "intervals": [_finite(x) for x in self.intervals],
-            "refused": self.refused,
-            "known_torques": self.known_torques.tolist(),
-            "logs": list(self.logs),
-            "rms": self.rms.tolist(),
-            "relative": self.relative.tolist(),
-            "load": None if self.load is None else self.load.tolist(),
-        }
+            "joints": self.robot.dof_names,
+            **{
+                key: getattr(self, key)
+                for key in ("gains", "estimates", "intervals", "refused", "known_torques", "logs", "rms", "relative")
+            },
+            "load": self.load,
+        })  # fmt: skip
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write report.txt and report.json; returns the paths."""
         folder = path_of("folder", folder)
-        return [
-            write_text(folder / "report.txt", self.text()),
-            write_text(folder / "report.json", json.dumps(self.tables(), indent=1, allow_nan=False) + "\n"),
-        ]
-
-
-def _finite(x: np.ndarray) -> list[float | None]:
-    return [float(y) if np.isfinite(y) else None for y in x]
+        return [write_text(folder / "report.txt", self.text()), save_json(folder / "report.json", self.tables())]

@@ -1,6 +1,6 @@
 """Estimators: from a log and a model to parameters, their uncertainty, and a robot.
 
-All but `irls` and `iv` work on the triangular factors of a log (`Compressed`), so that what they cost does not depend
+All but `irls` work on the triangular factors of a log (`Compressed`), so that what they cost does not depend
 on its length. `ESTIMATORS` holds them by name; `fit(model, data, method)` is the front door.
 """
 
@@ -24,15 +24,12 @@ from .conditioning import check, compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .folds import FOLDS
-from .instrumental import IV, iv, period_instruments
 from .least_squares import OLS, WLS, ols, wls
-from .log_cholesky import MANIFOLD, manifold
 from .reweighted import IRLS, irls
 from .ridge_regression import RIDGE, ridge
 from .semidefinite import CONSISTENT, consistent
-from .total_least_squares import TLS, tls
 
-ESTIMATORS = {e.name: e for e in (OLS, WLS, IRLS, TLS, RIDGE, IV, CONSISTENT, MANIFOLD)}
+ESTIMATORS = {e.name: e for e in (OLS, WLS, IRLS, RIDGE, CONSISTENT)}
 
 __all__ = [
     "ESTIMATORS",
@@ -45,13 +42,9 @@ __all__ = [
     "excitation",
     "fit",
     "irls",
-    "iv",
-    "manifold",
     "named",
     "ols",
-    "period_instruments",
     "ridge",
-    "tls",
     "wls",
 ]
 
@@ -66,8 +59,7 @@ def named(method: str) -> Estimator:
 def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", **options: Any) -> Estimate:
     """Estimate the model's parameters from a log; see the function of the method's name for its options.
 
-    method: a name in `ESTIMATORS`: "ols", "wls", "irls", "tls", "ridge", "iv", "consistent" (semidefinite, physically
-    consistent) or "manifold" (log-Cholesky, physically consistent without a semidefinite solver).
+    method: a name in `ESTIMATORS`: "ols", "wls", "irls", "ridge" or "consistent" (semidefinite, physically consistent).
     The weight of a prior, `entropic` and `weights` may be "auto" where data is a Dataset: see `choose_prior`.
     """
     estimator = named(method)

@@ -7,8 +7,8 @@ Minimises, in natural units (`physical.Scaled`),
 
 by Newton's method for mu -> 0. The objective is convex and the barrier self-concordant, so that the result is within
 mu (4 n + rows of C) of the optimum (Boyd and Vandenberghe 2004, section 11.2). A hundred variables and no modelling
-language: a few milliseconds a solve, which is what cross-validation over a grid needs. `consistent` and `manifold` are
-the estimators; this serves to choose their weights.
+language: a few milliseconds a solve, which is what cross-validation over a grid needs. `consistent` is
+the estimator; this serves to choose its weights.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ a log that scatters less than its residuals say has had luck.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -43,23 +43,20 @@ STRETCHES = (10, 5)  # K: the first with which whatever is left determines all p
 MODERATE = 1e6  # d0 from which ratios scatter no more than their degrees of freedom say
 
 
-Part = TypeVar("Part", contravariant=True)  # what an estimator needs of a log
-
-
-class Linear(Protocol[Part]):
+class Linear(Protocol):
     """An estimator theta = B (A^T b + constant): `solve(c)` gives base parameters (nb,) and B (nb, n) of a log's
-    factors, `noise(c)` V^1/2 A (rows, n). With instruments Z, B = (Z^T Y)^-1, and Z takes the place of A.
+    factors, `noise(c)` V^1/2 A (rows, n).
     """
 
-    def solve(self, c: Part) -> tuple[np.ndarray, np.ndarray]: ...
+    def solve(self, c: Compressed) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def noise(self, c: Part) -> np.ndarray: ...
+    def noise(self, c: Compressed) -> np.ndarray: ...
 
 
 def scatter(
     model: RegressorModel,
     data: Dataset,
-    estimator: Linear[Compressed],
+    estimator: Linear,
     prior: bool = False,
     added: np.ndarray | None = None,
     weights: np.ndarray | None = None,
@@ -79,7 +76,7 @@ def scatter(
     return np.ones(model.base.size), np.inf
 
 
-def jackknife(whole: Part, rests: Sequence[Part], estimator: Linear[Part]) -> tuple[np.ndarray, float]:
+def jackknife(whole: Compressed, rests: Sequence[Compressed], estimator: Linear) -> tuple[np.ndarray, float]:
     """The same of a log `whole` and what is left of it without each of its stretches."""
     values, B = estimator.solve(whole)
     formula = ((B @ estimator.noise(whole).T) ** 2).sum(1)

@@ -166,7 +166,7 @@ def _objective(cp, problem, penalties, y, pseudo):
 def _run(program, solver: str, options: dict[str, Any]) -> str:
     if solver == "CLARABEL":
         options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
-    remedy = "weights='noise', more regularization, or method='manifold'"
+    remedy = "weights='noise' or more regularization"
     with solving(solver, remedy, lambda: program.status):  # cvxpy's warning "inaccurate" comes back as a status
         program.solve(solver=solver, **options)
     return program.status
@@ -181,7 +181,7 @@ def _explain(status: str, limits: _Limits):
         )
     raise SolverError(
         f"the solver stopped with status {status}; try mass_max and regularization=1e-6 (the problem may be unbounded"
-        " in directions no torque depends on), solver='SCS', or method='manifold'",
+        " in directions no torque depends on) or solver='SCS'",
         status=status,
     )
 

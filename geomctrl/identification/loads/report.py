@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,24 +14,13 @@ from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.export import save_model, save_or_why, save_urdf
+from geomctrl.identification.report.definitions import LOAD_DEFINITIONS
+from geomctrl.identification.report.rendering import Column, Table, plain, rendered, save_json
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
 from .body import Body
 from .stacked import Solved
-
-# Printed with every report.
-DEFINITIONS = """\
-    load            the rigid body that moves with the frame, as the log has it beyond the robot without it
-    value           the physically consistent estimate: a body that can exist, its pseudo-inertia positive definite
-    95 % low, high  of unconstrained least squares, from the residuals' noise and its correlation in time; errors of the
-                    robot's model are not in it. Open (-inf, inf): the motion says nothing of it
-    inertia         about the centre of mass, in the frame's axes; parameters: first moments h = m c and inertia about
-                    the frame's origin
-    RMS             sqrt(mean over samples of residual^2), low-passed and thinned as the header says: with the load as
-                    found, and with none but all else fitted anew
-""".rstrip()
-
 
 NAMES = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 MOMENTS = (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))
@@ -111,56 +99,42 @@ class LoadReport:
 
     def text(self) -> str:
         """The report as plain text."""
-        lines = [f"Load at frame {self.frame!r} of {self.robot.name!r}, {self.way}", *map("  {}".format, self.history)]
-        lines += [f"  {key}: {value}" for key, value in self.notes.items()]
-        lines += ["", *self._verdict(), "", *self._values(), ""]
-        if self.not_excited:
-            lines += ["Not excited: " + "; ".join(f"{k}: {why}" for k, why in self.not_excited.items()), ""]
-        width = max(len(e["log"]) for e in self.errors) + 2
-        lines.append(f"{'log':{width}}{'':26}{'RMS':>10}{'with no load':>14}")
-        for e in self.errors:
-            lines.append(f"{e['log']:{width}}{e['channel'][:24]:26}{e['rms']:10.4g}{e['rms_without_load']:14.4g}")
-        lines += ["", *DEFINITIONS.splitlines()]
-        return "\n".join(lines) + "\n"
+        columns = [Column("log"), Column(""), Column("RMS", 4), Column("with no load", 4)]
+        errors = Table(columns, [list(error.values()) for error in self.errors])
+        return rendered("load.txt", report=self, values=self._values(), errors=errors, definitions=LOAD_DEFINITIONS)
 
-    def _verdict(self) -> list[str]:
-        if not self.doubts:
-            return ["No doubts."]
-        fatal = any(d.fatal for d in self.doubts)
-        return ["NOT TO BE TRUSTED:" if fatal else "Doubts:", *(f"  {d.kind}: {d}" for d in self.doubts)]
-
-    def _values(self) -> list[str]:
+    def _values(self) -> Table:
         free, box = self.body.least_squares, self.intervals
-        rows = [("mass [kg]", self.mass, free[0], box["mass"])]
         with np.errstate(invalid="ignore", divide="ignore"):
             centre, moments = inertia.com(free), inertia.com_tensor(free)
-        rows += [(f"centre {'xyz'[k]} [m]", self.centre[k], centre[k], box["centre"][k]) for k in range(3)]
+        rows = [["mass [kg]", self.mass, free[0], *box["mass"]]]
+        rows += [[f"centre {'xyz'[k]} [m]", self.centre[k], centre[k], *box["centre"][k]] for k in range(3)]
         rows += [
-            (f"inertia {name} [kg m^2]", self.inertia[i, j], moments[i, j], box["inertia"][i, j])
+            [f"inertia {name} [kg m^2]", self.inertia[i, j], moments[i, j], *box["inertia"][i, j]]
             for name, i, j in MOMENTS
         ]
-        head = f"{'':22}{'value':>12}{'least sq.':>12}{'95 % low':>12}{'high':>12}"
-        return [head, *(f"{n:22}{x:12.5g}{y:12.5g}{b[0]:12.5g}{b[1]:12.5g}" for n, x, y, b in rows)]
+        columns = [Column(title, 5) for title in ("value", "least sq.", "95 % low", "high")]
+        return Table([Column(""), *columns], rows)
 
     def tables(self) -> dict[str, Any]:
         """Everything as plain numbers, texts and lists, for JSON; open intervals hold null."""
-        return {
+        return plain({
             "robot": self.robot.name,
             "frame": self.frame,
             "way": self.way,
-            "processing": list(self.history),
+            "processing": self.history,
             "notes": {k: v if isinstance(v, (int, float, str, list)) else str(v) for k, v in self.notes.items()},
             "doubts": [vars(d) for d in self.doubts],
             "mass": self.mass,
-            "centre": self.centre.tolist(),
-            "inertia": self.inertia.tolist(),
-            "parameters": dict(zip(NAMES, self.parameters.tolist())),
-            "least_squares": dict(zip(NAMES, self.body.least_squares.tolist())),
-            "intervals": {k: _closed(x) for k, x in self.intervals.items()},
+            "centre": self.centre,
+            "inertia": self.inertia,
+            "parameters": dict(zip(NAMES, self.parameters)),
+            "least_squares": dict(zip(NAMES, self.body.least_squares)),
+            "intervals": self.intervals,
             "not_excited": self.not_excited,
-            "friction": dict(self.friction),
+            "friction": self.friction,
             "errors": self.errors,
-        }
+        })  # fmt: skip
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write report.txt, report.json, robot.json (the robot with its load, exact, and the load beside it), and
@@ -170,14 +144,7 @@ class LoadReport:
         load = {"frame": self.frame, "parameters": self.parameters.tolist()}
         return [
             write_text(folder / "report.txt", self.text()),
-            write_text(folder / "report.json", json.dumps(self.tables(), indent=1, allow_nan=False) + "\n"),
+            save_json(folder / "report.json", self.tables()),
             save_model(self.robot, folder / "robot.json", {**self.extra, "load": load}),
             save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
         ]
-
-
-def _closed(x: np.ndarray) -> Any:
-    """Nested lists, None for what is not finite."""
-    if x.ndim:
-        return [_closed(y) for y in x]
-    return float(x) if np.isfinite(x) else None

@@ -223,7 +223,7 @@ class RecursiveLeastSquares:
         counts = np.full(n, max(int(self.rows / n), 1))
         return Remembered(self.model, (), counts, self.R, self.d, self.unexplained, self.size)
 
-    def projected(self, method: str = "manifold", **options: Any) -> Estimate:
+    def projected(self, method: str = "consistent", **options: Any) -> Estimate:
         """The nearest parameters that bodies can have, near being in the metric of the covariance: what fits everything
         remembered best among them, by a physically consistent estimator and its options."""
         return fit(self.model, self.remembered, method, **options)

@@ -124,10 +124,7 @@ def _impossible(evidence: Evidence, impossible: dict[str, str]) -> list[Doubt]:
     name, why = next(iter(impossible.items()))
     more = f", and {len(impossible) - 1} more" if len(impossible) > 1 else ""
     seen = f"no body can have the parameters of {name!r} ({why}){more}; the exported robot has them"
-    advice = (
-        "Only base parameters and torques mean something here; for a robot to simulate take --method consistent or"
-        " manifold"
-    )
+    advice = "Only base parameters and torques mean something here; for a robot to simulate take --method consistent"
     return [Doubt("bodies", seen, advice)]
 
 

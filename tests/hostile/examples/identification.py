@@ -342,23 +342,7 @@ EXAMPLES = {
         forms=["mass_max", "total_mass"],
         compare=False,
     ),
-    "identification.manifold": Example(
-        {
-            **FITTED,
-            "prior": X,
-            "start": ROBOT.parameters,
-            "entropic": number(0.0, negative=False),
-            "regularization": number(1e-6, negative=False),
-            "friction_signs": True,
-            "margin": number(1e-6, negative=False),
-            "weights": WEIGHTS,
-            "iterations": 1000,
-        },
-        forms=["start"],
-        compare=False,
-    ),
     "identification.ols": Example(FITTED),
-    "identification.tls": Example({**FITTED, "weights": WEIGHTS}),
     "identification.wls": Example({**FITTED, "iterations": 3}),
     "identification.ridge": Example(
         {**FITTED, "prior": X, "strength": number(0.001, negative=False), "weights": WEIGHTS}
@@ -366,8 +350,6 @@ EXAMPLES = {
     "identification.irls": Example(
         {"model": MODEL, "data": LOG, "loss": "huber", "threshold": number(1.5, positive=True), "iterations": 3}
     ),
-    "identification.iv": Example({"model": MODEL, "data": LOG, "instruments": LOG, "weights": WEIGHTS}),
-    "identification.period_instruments": Example({"data": LOG, "period": number(2.0, positive=True)}),
     "identification.cross_validate": Example(
         {"model": MODEL, "folds": list(DRIFTING.split_time(0.5)), "method": "ols"}
     ),
@@ -458,7 +440,6 @@ EXAMPLES = {
             "known_bodies": Argument((), "empty"),
             "model": RegressorModel(ROBOT),
             "friction": "same",
-            "method": "tls",
             "reading": Reading(),
             "filtering": Filtering(cutoff=10.0),
         },

@@ -112,7 +112,7 @@ EXAMPLES = {
     "identification.RecursiveLeastSquares.update": Example(
         {"q": Q, "v": V, "a": A, "tau": np.array([1.0, 2.0])}, Fresh(recursive)
     ),
-    "identification.RecursiveLeastSquares.projected": Example({"method": "manifold"}, Fresh(recursive)),
+    "identification.RecursiveLeastSquares.projected": Example({"method": "consistent"}, Fresh(recursive)),
     "controllers.OnlineIdentification": Example(
         {
             "law": LAW,

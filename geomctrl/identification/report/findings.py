@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geomctrl.identification.estimators import Estimate
 from geomctrl.mechanism import inertia
 
-from .estimators import Estimate
-from .told_apart import Exchange, alone, undecided
+from .identifiability import Exchange, alone, undecided
 
 KINDS = {
     "viscous": ("viscous friction", "N m s/rad"),
@@ -26,7 +26,7 @@ OPEN = "not told apart by this log, see what it leaves open"
 
 
 @dataclass(frozen=True)
-class Beside:
+class NonInertialParameter:
     """A parameter beside the inertial ones. `place`: whether the exported robot holds it, in words; `interval`: 95 %,
     where it is a base parameter by itself and its estimator, or least squares, has one; `remark`: BY_PRIOR, OPEN, or
     nothing.
@@ -54,7 +54,9 @@ class BodyFound:
     violation: str | None
 
 
-def beside(estimate: Estimate, reference: Estimate | None, left_open: list[Exchange]) -> list[Beside]:
+def non_inertial_parameters(
+    estimate: Estimate, reference: Estimate | None, left_open: list[Exchange]
+) -> list[NonInertialParameter]:
     """Rows of all parameters after the inertial ones. reference: the estimate whose intervals are shown."""
     m, held = estimate.model, estimate.held_by_robot
     by_itself, unknown = alone(m.base), undecided(estimate, left_open)
@@ -71,7 +73,7 @@ def beside(estimate: Estimate, reference: Estimate | None, left_open: list[Excha
             interval = float(box[row_of[k], 0]), float(box[row_of[k], 1])
         remark = BY_PRIOR if k not in by_itself else OPEN if k in unknown else ""
         owner = "" if kind == "user" else m.owners[k]
-        rows.append(Beside(m.names[k], what, owner, float(estimate.x[k]), unit, place, interval, remark))
+        rows.append(NonInertialParameter(m.names[k], what, owner, float(estimate.x[k]), unit, place, interval, remark))
     return rows
 
 

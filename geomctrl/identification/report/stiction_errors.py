@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .data import Dataset
-from .estimators import Estimate
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.estimators import Estimate
 
 
 def moving_and_resting(estimate: Estimate, data: Dataset) -> dict[str, float]:
@@ -70,26 +70,3 @@ def first_line(errors: Mapping[str, Mapping[str, Any]]) -> str:
         f"{part} error {moving:.2f} % at the rows at which joints move; {every:.2f} % with those at rest, {share:.0f} %"
         f" of the rows, of which static friction within its band explains {within:.0f} %"
     )
-
-
-def error_lines(parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Lines below a table of errors by part; none where nothing rests."""
-    if all(p["resting_share"] == 0.0 for p in parts.values()):
-        return []
-    shares = ", ".join(f"{100 * p['resting_share']:.0f}" for p in parts.values())
-    lines = []
-    for kind, label in (("moving", "moving"), ("resting", f"at rest, {shares} %")):
-        cells = [
-            f"{p[f'{kind}_rmse']:14.4g}{100 * p[f'{kind}_error']:9.2f}%"
-            if np.isfinite(p[f"{kind}_rmse"])
-            else f"{'-':>14}{'-':>10}"
-            for p in parts.values()
-        ]
-        lines.append(f"{label:24}" + "".join(cells))
-    cells = [
-        f"{100 * p['resting_within']:13.0f}%{100 * p['resting_beyond']:9.2f}%"
-        if np.isfinite(p["resting_within"])
-        else f"{'-':>14}{'-':>10}"
-        for p in parts.values()
-    ]
-    return [*lines, f"{'  within friction, left':24}" + "".join(cells)]
