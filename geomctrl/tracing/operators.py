@@ -33,7 +33,7 @@ from .symbols import (
     unary,
     where,
 )
-from .untraceable import UntraceableError, caller
+from .untraceable import UntraceableError, asker, caller
 
 POWERS = 4  # powers up to this are products: as near to the exact power as the C library's
 
@@ -196,6 +196,46 @@ for _name, _method in _METHODS.items():
     setattr(Symbol, _name, _method)
 for _name, _method in {"mul": _times, "rmul": _times, "add": _plus, "radd": _plus}.items():
     setattr(Condition, f"__{_name}__", _method)
+
+
+# --- conditions ---------------------------------------------------------------------------------------------------
+
+
+def _of_two(operation: Any) -> Any:
+    """An operator of two conditions; an array beside one knows what to do."""
+    return lambda self, other: (
+        NotImplemented if hasattr(other, "dtype") and other.dtype == object else operation(self, other)
+    )
+
+
+def _not(self: Condition) -> Any:
+    if self.python:
+        raise UntraceableError(f"~ of a bool is a whole number{caller()}: write np.logical_not")
+    return invert(self)
+
+
+def _truth(self: Condition) -> bool:
+    if (ask := asker.get()) is None:
+        raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
+    return ask(self)
+
+
+_OF_CONDITIONS = {
+    "and": _of_two(both),
+    "or": _of_two(lambda a, b: invert(both(invert(a), invert(b)))),
+    "xor": _of_two(differ),
+}
+for _name, _method in _OF_CONDITIONS.items():
+    setattr(Condition, f"__{_name}__", _method)
+    setattr(Condition, f"__r{_name}__", _method)
+Condition.__ne__ = _of_two(differ)
+Condition.__eq__ = _of_two(lambda a, b: invert(differ(a, b)))
+Condition.__invert__ = _not  # pyright: ignore[reportAttributeAccessIssue]
+Condition.__bool__ = _truth  # pyright: ignore[reportAttributeAccessIssue]
+Symbol.__bool__ = lambda self: bool(  # pyright: ignore[reportAttributeAccessIssue]
+    invert(compare("eq", self, 0.0))
+)
+Symbol.item = lambda self: as_python(self)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 # --- leaks -------------------------------------------------------------------------------------------------------

@@ -16,199 +16,31 @@ A comparison of symbols is a symbol too, a `Condition`: `if` on it asks `asker`,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from .graph import Condition as Condition
+from .graph import Graph as Graph
+from .graph import Symbol as Symbol
+from .graph import operands as operands
 from .operations import EVEN, ODD, VALUES, value
 from .requirements import on_symbols, require
-from .untraceable import UntraceableError, asker, caller
+from .untraceable import UntraceableError as UntraceableError
+from .untraceable import caller
 
 COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
-BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "sin", "cos", "tanh", "floor", "rint"}
 ROUNDED = {"add", "sub", "mul", "div"}
 LOGICAL = {"and", "or", "not"}
 LARGEST = float(np.finfo(float).max)
 
 
-class Graph:
-    """Operations in the order in which they can be done: node k is (operation, operands), operands being smaller nodes.
-
-    Operations are those of `operations.VALUES`, const (a float and its sign) and load (number of an array, index).
-    finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
-    watched: whether what that leaves out is then required to be finite.
-    finite_arrays: numbers of the arrays that whoever runs the code knows to be finite.
-    limit: the number of nodes beyond which a trace is given up with UntraceableError.
-    """
-
-    def __init__(
-        self,
-        *,
-        finite: bool = True,
-        watched: bool = False,
-        finite_arrays: Collection[int] = (),
-        limit: float = math.inf,
-    ):
-        self.nodes: list[tuple] = []
-        self._known: dict[tuple, int] = {}
-        self.finite, self.watched, self.finite_arrays, self.limit = finite, watched, frozenset(finite_arrays), limit
-        self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
-        self._bounded: dict[int, bool] = {}
-        self.whole: set[int] = set()  # nodes that are Python's own whole numbers, as of math.floor
-        self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
-
-    @contextmanager
-    def of_finite_numbers(self) -> Iterator[None]:
-        """Inside, numbers are taken for finite: for kernels, whose inputs are, and for derivatives."""
-        before, self.finite, self.watched = (self.finite, self.watched), True, False
-        try:
-            yield
-        finally:
-            self.finite, self.watched = before
-
-    def leave_out(self, at: int) -> None:
-        """Folding makes a result without that node, which holds where the node is finite."""
-        if self.watched and not self.is_bounded(at):
-            require(is_finite(Symbol(self, at)))
-
-    def is_bounded(self, at: int) -> bool:
-        """Whether a node is finite on every bounded set of inputs, whatever they are."""
-        open_nodes = [at]
-        while open_nodes:
-            k = open_nodes[-1]
-            op, *rest = self.nodes[k]
-            waiting = [x for x in operands(self.nodes[k]) if x not in self._bounded]
-            if k in self._bounded or not waiting:
-                inner = all(self._bounded[x] for x in operands(self.nodes[k]))
-                self._bounded[k] = inner and op in BOUNDED and not (op == "const" and rest[0] == "nan")
-                open_nodes.pop()
-            else:
-                open_nodes += waiting
-        return self._bounded[at]
-
-    def node(self, *key: Any) -> int:
-        at = self._known.get(key)
-        if at is None:
-            if len(self.nodes) >= self.limit:
-                raise UntraceableError(f"more than {self.limit} operations and inputs")
-            at = self._known[key] = len(self.nodes)
-            self.nodes.append(key)
-        return at
-
-    def load(self, array: int, index: int) -> Symbol:
-        """Number `index` of input array number `array`; it may be Python's own float."""
-        return Symbol(self, self.node("load", array, index), True)
-
-    def is_finite_input(self, x: Symbol) -> bool:
-        """Whether a symbol is a number of `finite_arrays`; it is then relied upon."""
-        op, *place = self.nodes[x.at]
-        known = op == "load" and place[0] in self.finite_arrays
-        if known:
-            self.relied_upon.add((place[0], place[1]))
-        return known
-
-    def constant(self, x: float) -> int:
-        x = float(x)
-        return self.node("const", x, math.copysign(1.0, x)) if x == x else self.node("const", "nan", 1.0)
-
-    def operand(self, x: Any) -> int:
-        """The node of a symbol or number."""
-        if isinstance(x, (Symbol, Condition)):
-            if x.graph is not self:
-                raise UntraceableError("symbols of two traces meet in one expression")
-            return x.at
-        if isinstance(x, bool):
-            return self.node("const", x, 1.0)
-        return self.constant(x)
-
-    def needed(self, outputs: Iterable[int]) -> list[int]:
-        """The nodes that the outputs depend on, in order."""
-        wanted = set(outputs)
-        for at in range(len(self.nodes) - 1, -1, -1):
-            if at in wanted:
-                wanted.update(operands(self.nodes[at]))
-        return sorted(wanted)
-
-
-def operands(node: tuple) -> tuple[int, ...]:
-    return () if node[0] in ("const", "load") else node[1:]
-
-
-class Symbol:
-    """A real number that is not known yet.
-
-    python: whether it may be Python's own float, which raises where numpy's numbers become nan or infinite; False where
-    it is certainly numpy's, as the entries of arrays are. Where Python would raise there is no result (`require`).
-    """
-
-    __slots__ = ("at", "graph", "python")
-    __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
-    __array_function__: Any
-
-    def __init__(self, graph: Graph, at: int, python: bool = False):
-        self.graph, self.at, self.python = graph, at, python
-
-    def __bool__(self):
-        return bool(invert(compare("eq", self, 0.0)))
-
-    def __copy__(self, *_):
-        return self
-
-    def item(self):
-        return as_python(self)
-
-    __deepcopy__ = conjugate = __copy__
-    real, imag = property(lambda self: self), property(lambda self: 0.0)
-
-
-class Condition:
-    """A comparison of symbols: true or false, not known yet. python: whether it may be Python's own bool."""
-
-    __slots__ = ("at", "graph", "python")
-    __array_ufunc__: Any = None
-    __array_function__: Any
-
-    def __init__(self, graph: Graph, at: int, python: bool = False):
-        self.graph, self.at, self.python = graph, at, python
-
-    def __and__(self, other):
-        return NotImplemented if _holds_symbols(other) else both(self, other)
-
-    __rand__ = __and__
-
-    def __or__(self, other):
-        return NotImplemented if _holds_symbols(other) else invert(both(invert(self), invert(other)))
-
-    __ror__ = __or__
-
-    def __xor__(self, other):
-        return NotImplemented if _holds_symbols(other) else differ(self, other)
-
-    __rxor__ = __ne__ = __xor__
-
-    def __eq__(self, other):
-        return NotImplemented if _holds_symbols(other) else invert(differ(self, other))
-
-    def __invert__(self):
-        if self.python:
-            raise UntraceableError(f"~ of a bool is a whole number{caller()}: write np.logical_not")
-        return invert(self)
-
-    def __copy__(self, *_):
-        return self
-
-    __deepcopy__ = __copy__
-
-    def __bool__(self):
-        if (ask := asker.get()) is None:
-            raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
-        return ask(self)
-
-
-# --- operations --------------------------------------------------------------------------------------------------
+def leave_out(graph: Graph, at: int) -> None:
+    """Folding makes a result without that node, which holds where the node is finite."""
+    if graph.watched and not graph.is_bounded(at):
+        require(is_finite(Symbol(graph, at)))
 
 
 def is_symbol(x: Any) -> bool:
@@ -242,11 +74,6 @@ def as_whole(x: Any) -> Any:
     if is_symbol(made):
         made.graph.whole.add(made.at)
     return as_python(made)
-
-
-def _holds_symbols(x: Any) -> bool:
-    """Whether x is an array, which then knows what to do beside a symbol."""
-    return hasattr(x, "dtype") and x.dtype == object
 
 
 def _made(op: str, *args: Any) -> Symbol:
@@ -352,7 +179,7 @@ def sub(a: Any, b: Any) -> Any:
     if not finite:
         return add(a, 0.0) if _vanishes(b) else _made("sub", a, b)
     if a.at == b.at:
-        b.graph.leave_out(a.at)
+        leave_out(b.graph, a.at)
         return 0.0
     minus_a = _negated(a)
     return neg(add(minus_a, b)) if minus_a is not None else _made("sub", a, b)
@@ -366,7 +193,7 @@ def mul(a: Any, b: Any) -> Any:
     minus_a = _negated(a)
     if not is_symbol(b):
         if b == 0.0 and a.graph.finite:
-            a.graph.leave_out(a.at)
+            leave_out(a.graph, a.at)
             return 0.0
         if b == 1.0:
             return a
@@ -391,7 +218,7 @@ def div(a: Any, b: Any) -> Any:
     if not is_symbol(a):
         quotient = _made("div", a, b)  # kept of 0 / b, so that a proof sees where b is zero
         if a == 0.0 and b.graph.finite:
-            b.graph.leave_out(quotient.at)
+            leave_out(b.graph, quotient.at)
             return 0.0
         return quotient
     minus_a = _negated(a)
@@ -418,7 +245,7 @@ def binary(op: str, a: Any, b: Any) -> Any:
 def relation(op: str, a: Any, b: Any) -> Any:
     """lt, le or eq of two numbers: a condition, or True or False where it is known; a finite number equals itself."""
     if is_symbol(a) and is_symbol(b) and a.at == b.at and a.graph.finite:
-        a.graph.leave_out(a.at)
+        leave_out(a.graph, a.at)
         return op != "lt"
     return compare(op, a, b) if _is_traced(a) or _is_traced(b) else bool(VALUES[op](a, b))
 

@@ -1,0 +1,150 @@
+"""Operations that have been done on symbols, in their order; symbols and conditions, which are places among them.
+
+What operations mean and fold to is in `symbols`, Python's operators on symbols are in `operators`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .untraceable import UntraceableError
+
+BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "sin", "cos", "tanh", "floor", "rint"}
+
+
+class Graph:
+    """Operations in the order in which they can be done: node k is (operation, operands), operands being smaller nodes.
+
+    Operations are those of `operations.VALUES`, const (a float and its sign) and load (number of an array, index).
+    finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
+    watched: whether what that leaves out is then required to be finite.
+    finite_arrays: numbers of the arrays that whoever runs the code knows to be finite.
+    limit: the number of nodes beyond which a trace is given up with UntraceableError.
+    """
+
+    def __init__(
+        self,
+        *,
+        finite: bool = True,
+        watched: bool = False,
+        finite_arrays: Collection[int] = (),
+        limit: float = math.inf,
+    ):
+        self.nodes: list[tuple] = []
+        self._known: dict[tuple, int] = {}
+        self.finite, self.watched, self.finite_arrays, self.limit = finite, watched, frozenset(finite_arrays), limit
+        self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
+        self._bounded: dict[int, bool] = {}
+        self.whole: set[int] = set()  # nodes that are Python's own whole numbers, as of math.floor
+        self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
+
+    @contextmanager
+    def of_finite_numbers(self) -> Iterator[None]:
+        """Inside, numbers are taken for finite: for kernels, whose inputs are, and for derivatives."""
+        before, self.finite, self.watched = (self.finite, self.watched), True, False
+        try:
+            yield
+        finally:
+            self.finite, self.watched = before
+
+    def is_bounded(self, at: int) -> bool:
+        """Whether a node is finite on every bounded set of inputs, whatever they are."""
+        open_nodes = [at]
+        while open_nodes:
+            k = open_nodes[-1]
+            op, *rest = self.nodes[k]
+            waiting = [x for x in operands(self.nodes[k]) if x not in self._bounded]
+            if k in self._bounded or not waiting:
+                inner = all(self._bounded[x] for x in operands(self.nodes[k]))
+                self._bounded[k] = inner and op in BOUNDED and not (op == "const" and rest[0] == "nan")
+                open_nodes.pop()
+            else:
+                open_nodes += waiting
+        return self._bounded[at]
+
+    def node(self, *key: Any) -> int:
+        at = self._known.get(key)
+        if at is None:
+            if len(self.nodes) >= self.limit:
+                raise UntraceableError(f"more than {self.limit} operations and inputs")
+            at = self._known[key] = len(self.nodes)
+            self.nodes.append(key)
+        return at
+
+    def load(self, array: int, index: int) -> Symbol:
+        """Number `index` of input array number `array`; it may be Python's own float."""
+        return Symbol(self, self.node("load", array, index), True)
+
+    def is_finite_input(self, x: Symbol) -> bool:
+        """Whether a symbol is a number of `finite_arrays`; it is then relied upon."""
+        op, *place = self.nodes[x.at]
+        known = op == "load" and place[0] in self.finite_arrays
+        if known:
+            self.relied_upon.add((place[0], place[1]))
+        return known
+
+    def constant(self, x: float) -> int:
+        x = float(x)
+        return self.node("const", x, math.copysign(1.0, x)) if x == x else self.node("const", "nan", 1.0)
+
+    def operand(self, x: Any) -> int:
+        """The node of a symbol or number."""
+        if isinstance(x, (Symbol, Condition)):
+            if x.graph is not self:
+                raise UntraceableError("symbols of two traces meet in one expression")
+            return x.at
+        if isinstance(x, bool):
+            return self.node("const", x, 1.0)
+        return self.constant(x)
+
+    def needed(self, outputs: Iterable[int]) -> list[int]:
+        """The nodes that the outputs depend on, in order."""
+        wanted = set(outputs)
+        for at in range(len(self.nodes) - 1, -1, -1):
+            if at in wanted:
+                wanted.update(operands(self.nodes[at]))
+        return sorted(wanted)
+
+
+def operands(node: tuple) -> tuple[int, ...]:
+    return () if node[0] in ("const", "load") else node[1:]
+
+
+class Symbol:
+    """A real number that is not known yet.
+
+    python: whether it may be Python's own float, which raises where numpy's numbers become nan or infinite; False where
+    it is certainly numpy's, as the entries of arrays are. Where Python would raise there is no result (`require`).
+    """
+
+    __slots__ = ("at", "graph", "python")
+    __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
+    __array_function__: Any
+
+    def __init__(self, graph: Graph, at: int, python: bool = False):
+        self.graph, self.at, self.python = graph, at, python
+
+    def __copy__(self, *_):
+        return self
+
+    __deepcopy__ = conjugate = __copy__
+    real, imag = property(lambda self: self), property(lambda self: 0.0)
+
+
+class Condition:
+    """A comparison of symbols: true or false, not known yet. python: whether it may be Python's own bool."""
+
+    __slots__ = ("at", "graph", "python")
+    __array_ufunc__: Any = None
+    __array_function__: Any
+
+    def __init__(self, graph: Graph, at: int, python: bool = False):
+        self.graph, self.at, self.python = graph, at, python
+
+    def __copy__(self, *_):
+        return self
+
+    __deepcopy__ = __copy__
