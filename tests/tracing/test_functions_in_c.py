@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from compiled_functions import COMPILER, in_c, in_numpy, require_same
-from test_functions import BOOLEAN, GRID, ONE, OPERATORS, PAIRS, SIGNLESS, TWO, numbers
+from grids import BOOLEAN, GRID, ONE, OPERATORS, PAIRS, SIGNLESS, TWO, numbers
 
 from geomctrl.tracing.elementwise import BINARY, UNARY
 
