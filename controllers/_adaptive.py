@@ -20,6 +20,7 @@ from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
+from geomctrl.terms.base_parameters import base_parameters
 from geomctrl.terms.dynamics import Form, form_number
 from geomctrl.tracing.arrays import scalar
 
@@ -199,8 +200,6 @@ def _adapted(robot: Robot, parameters: str, names: Sequence[str] | None, form: F
     if parameters == "links":
         columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in _bodies(robot, names)])
         return columns, np.eye(10 * robot.nbodies)[columns]
-    from geomctrl.identification import base_parameters  # here: identification is slow to import
-
     base = base_parameters(robot, form)
     return base.columns, base.projection
 

@@ -13,11 +13,15 @@ import difflib
 from typing import Any
 
 from geomctrl.errors import NameNotFoundError
+from geomctrl.models.c_header import save_c_header as save_c_header
 from geomctrl.models.cart_pole import cart_pole as cart_pole
 from geomctrl.models.dh_file import load_dh as load_dh
 from geomctrl.models.in_place import update_model_file as update_model_file
 from geomctrl.models.mjcf import load_mjcf as load_mjcf
 from geomctrl.models.mjcf_writing import save_mjcf as save_mjcf
+from geomctrl.models.model_file import load_extra as load_extra
+from geomctrl.models.model_file import load_model as load_model
+from geomctrl.models.model_file import save_model as save_model
 from geomctrl.models.panda import panda as panda
 from geomctrl.models.puma560 import puma560 as puma560
 from geomctrl.models.quadrotor import quadrotor as quadrotor
@@ -30,16 +34,20 @@ from geomctrl.models.ur10 import ur10 as ur10
 from geomctrl.models.urdf import load_urdf as load_urdf
 from geomctrl.models.urdf_boxes import link_boxes as link_boxes
 from geomctrl.models.urdf_collisions import collision_capsules as collision_capsules
+from geomctrl.models.urdf_writing import save_urdf as save_urdf
 from geomctrl.robot import Robot
 
 _ALL = (two_link, puma560, panda, ur10, scara, three_spheres, quadruped, satellite, quadrotor, cart_pole)
 _BUNDLED = {f.__name__: f for f in _ALL}
-_FROM_FILES = (load_urdf, load_mjcf, load_dh, save_mjcf, update_model_file, collision_capsules)
+_FILES = (
+    load_urdf, load_mjcf, load_dh, load_model, load_extra, save_model, save_urdf, save_mjcf, save_c_header,
+    update_model_file, collision_capsules,
+)  # fmt: skip
 
 
 def __dir__() -> list[str]:
     own = ["load", "names", "__doc__", "__file__", "__name__", "__path__"]
-    return sorted([*own, *(f.__name__ for f in _ALL + _FROM_FILES)])
+    return sorted([*own, *(f.__name__ for f in _ALL + _FILES)])
 
 
 def names() -> tuple[str, ...]:

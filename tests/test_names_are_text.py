@@ -15,7 +15,7 @@ from matplotlib.text import Text
 import geomctrl as gc
 from geomctrl import models
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.identification import save_c_header
+from geomctrl.models import save_c_header
 from geomctrl.models.source import read_numbers
 from geomctrl.models.urdf_collisions import collision_capsules
 from geomctrl.viewing import monitors, overview, torques, tracking

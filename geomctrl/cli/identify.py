@@ -108,7 +108,7 @@ def identify(
     - report.html, for people, one file with all pictures; report.txt, report.json, parameters.csv (base parameters,
     with 95 % intervals where the method has them)
 
-    - robot.json: the identified robot, bit for bit (`geomctrl.identification.load_model`; friction, rotor inertias,
+    - robot.json: the identified robot, bit for bit (`geomctrl.models.load_model`; friction, rotor inertias,
       springs: `load_extra`); robot.urdf: the same to rounding, without springs and gravity;
       robot.xml: MJCF, with both
 

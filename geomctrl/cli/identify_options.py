@@ -377,8 +377,7 @@ class OutputOptions:
 
     def exported(self, source: str, report: Any) -> list[Path]:
         """Write the files of --export; their paths."""
-        from geomctrl.identification import save_c_header
-        from geomctrl.models import update_model_file
+        from geomctrl.models import save_c_header, update_model_file
 
         robot = report.robot
         return [

@@ -36,8 +36,8 @@ def info(
 
     - `geomctrl info robot.urdf --floating-base`
     """
-    from geomctrl.identification.base_parameters import exact_base_parameters
     from geomctrl.terms import factored
+    from geomctrl.terms.base_parameters import exact_base_parameters
 
     from .posture import middle
     from .robot_tables import joint_table

@@ -142,7 +142,7 @@ def identified_friction(source: str, modelling: ModelOptions, without_load: Path
     """What a robot.json of `geomctrl identify` says of friction, where one log needs it; None for other robots."""
     if Path(source).suffix.lower() != ".json" or without_load is not None:
         return None
-    from geomctrl.identification import load_extra
+    from geomctrl.models import load_extra
 
     extra = load_extra(Path(source))
     if "identified" not in extra:

@@ -142,7 +142,7 @@ def load_robot(
     if table:
         return models.load_dh(Path(source))
     if ours:
-        from geomctrl.identification import load_model
+        from geomctrl.models import load_model
 
         return load_model(Path(source))
     return models.load_urdf(Path(source), floating_base, mimic=str(mimic), physical=str(physical))

@@ -12,12 +12,8 @@ says the same to type checkers; a test compares the two.
 import importlib
 from typing import Any
 
-# at once: a file of the same name would take the place of the function
-from .base_parameters import BaseParameters as BaseParameters
-from .base_parameters import base_parameters as base_parameters
-from .base_parameters import exact_base_parameters as exact_base_parameters
-
 NAMES = {
+    "BaseParameters": "geomctrl.terms.base_parameters",
     "Column": "columns",
     "Compressed": "compressed",
     "ControllerLoop": "simulated",
@@ -46,6 +42,7 @@ NAMES = {
     "SolverError": "errors",
     "Validation": "settings",
     "Verdict": "verdict",
+    "base_parameters": "geomctrl.terms.base_parameters",
     "choose_cutoffs": "cutoffs",
     "choose_prior": "estimators",
     "cloe": "simulated",
@@ -53,6 +50,7 @@ NAMES = {
     "cross_validate": "estimators",
     "didim": "simulated",
     "drive_gains": "drives",
+    "exact_base_parameters": "geomctrl.terms.base_parameters",
     "excitation": "estimators",
     "fit": "estimators",
     "fit_curves": "friction",
@@ -60,24 +58,20 @@ NAMES = {
     "identify_load": "loads",
     "irls": "estimators",
     "load_columns": "formulas",
-    "load_extra": "export",
-    "load_model": "export",
     "ols": "estimators",
     "output_error": "simulated",
     "ridge": "estimators",
-    "save_c_header": "c_header",
-    "save_model": "export",
-    "save_urdf": "export",
     "wls": "estimators",
 }
 
-__all__ = sorted(["BaseParameters", "base_parameters", "exact_base_parameters", *NAMES])  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted(NAMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
     if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{NAMES[name]}"), name)
+    home = NAMES[name] if NAMES[name].startswith("geomctrl.") else f"{__name__}.{NAMES[name]}"
+    value = globals()[name] = getattr(importlib.import_module(home), name)
     return value
 
 

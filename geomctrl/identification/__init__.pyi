@@ -1,8 +1,8 @@
 # What geomctrl/identification/__init__.py loads when asked, for type checkers; a test compares the two.
-from .base_parameters import BaseParameters as BaseParameters
-from .base_parameters import base_parameters as base_parameters
-from .base_parameters import exact_base_parameters as exact_base_parameters
-from .c_header import save_c_header as save_c_header
+from geomctrl.terms.base_parameters import BaseParameters as BaseParameters
+from geomctrl.terms.base_parameters import base_parameters as base_parameters
+from geomctrl.terms.base_parameters import exact_base_parameters as exact_base_parameters
+
 from .columns import Column as Column
 from .columns import Curve as Curve
 from .compressed import Compressed as Compressed
@@ -29,10 +29,6 @@ from .estimators import irls as irls
 from .estimators import ols as ols
 from .estimators import ridge as ridge
 from .estimators import wls as wls
-from .export import load_extra as load_extra
-from .export import load_model as load_model
-from .export import save_model as save_model
-from .export import save_urdf as save_urdf
 from .formulas import load_columns as load_columns
 from .friction import CurveFit as CurveFit
 from .friction import fit_curves as fit_curves

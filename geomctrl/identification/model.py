@@ -18,10 +18,10 @@ from geomctrl.arguments import checked, choice, count, exactly, instance, listed
 from geomctrl.arguments import function as callable_
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.terms.base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
 from geomctrl.terms.regressor import stacked_regressor, subtree_bodies
 
 from . import parameters
-from .base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
 from .columns import Column, Curve, coulomb
 from .compressed import Compressed, Factors
 from .data import Dataset, filters

@@ -11,7 +11,8 @@ from cli.identify_logs import COULOMB, GEARS, RATE, ROTOR, VISCOUS, ZERO, run, s
 import geomctrl.identification
 from geomctrl import inertia, models
 from geomctrl.errors import GeomctrlError
-from geomctrl.identification import Curve, Filtering, Reading, Validation, load_extra, load_model
+from geomctrl.identification import Curve, Filtering, Reading, Validation
+from geomctrl.models import load_extra, load_model
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from cli.identify_logs import run, simulated, write
 
 from geomctrl import models
-from geomctrl.identification import load_model
+from geomctrl.models import load_model
 
 LINK = (
     '  <link name="l{k}">\n    <!-- link {k} -->\n    <visual><geometry><mesh filename="package://a/l{k}.stl"/></geometry>'

@@ -15,8 +15,9 @@ from identification.loaded import Load, Oracle, motion, torque_log
 from geomctrl import models
 from geomctrl.cli import drive_gains, identify_load
 from geomctrl.cli.load_options import setup_applies
-from geomctrl.identification import IdentificationReport, RegressorModel, fit, save_model, save_urdf
+from geomctrl.identification import IdentificationReport, RegressorModel, fit
 from geomctrl.mechanism.mechanism import Frame
+from geomctrl.models import save_model, save_urdf
 
 OFF = np.eye(4)
 OFF[2, 3] = 0.05

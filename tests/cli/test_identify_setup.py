@@ -14,7 +14,8 @@ from geomctrl import Robot, inertia, models
 from geomctrl.cli import identify as command
 from geomctrl.cli.identify_options import GROUPS
 from geomctrl.cli.setup_file import options_of
-from geomctrl.identification import Filtering, RegressorModel, Validation, identify, save_urdf
+from geomctrl.identification import Filtering, RegressorModel, Validation, identify
+from geomctrl.models import save_urdf
 
 ROOT = Path(__file__).parents[2]
 SETUP = """

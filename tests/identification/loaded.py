@@ -6,7 +6,8 @@ import numpy as np
 import pinocchio as pin
 
 import geomctrl as gc
-from geomctrl.identification import Dataset, save_urdf
+from geomctrl.identification import Dataset
+from geomctrl.models import save_urdf
 
 SMOOTHING = 0.01  # rad/s, of Coulomb friction, as RegressorModel has it
 

@@ -20,11 +20,9 @@ from geomctrl.identification import (
     RegressorModel,
     fit,
     identify_load,
-    load_extra,
-    load_model,
-    save_model,
 )
 from geomctrl.identification.loads import body, stacked
+from geomctrl.models import load_extra, load_model, save_model
 
 PANDA, LOAD, FRAME = models.panda(), Load(), "panda_link8"
 TRUE = inertia.from_com(LOAD.mass, np.array(LOAD.centre), LOAD.inertia)

@@ -28,11 +28,11 @@ from geomctrl.identification import (
     identify_load,
 )
 from geomctrl.identification.data.signals import motion_bandwidth
-from geomctrl.identification.export import save_or_why, save_urdf
 from geomctrl.identification.trajectories import search
 from geomctrl.identification.trajectories.limits import limits_of
 from geomctrl.identification.verdict import trials
 from geomctrl.identification.verdict.rows import Rows
+from geomctrl.models.urdf_writing import save_or_why, save_urdf
 
 CUT = Filtering(5.0)  # Hz
 

@@ -161,6 +161,18 @@ def test_the_table_has_every_base_parameter_with_the_report_s_numbers(page, made
             assert float(text) == pytest.approx(float(value), rel=6e-3)
 
 
+def test_numbers_say_how_they_were_obtained_and_base_parameters_are_folded_away(page, made):
+    report = made[0]
+    first_screen = page.all("summary", title="How this number was obtained")
+    assert len(first_screen) >= 4
+    unseen = f"{100 * report.errors['test']['relative_error']:.2f} %"
+    (how,) = (e[2] for e in page.all("details") if e[2].startswith(unseen + "unseen relative error") and "rows" in e[2])
+    assert f"{report.errors['test']['samples']} rows that no fit was made to" in how
+    folded = page.all("details")
+    assert not any("open" in e[1] for e in folded)
+    assert any(all(row["name"] in e[2] for row in report.parameter_table()) for e in folded)
+
+
 def test_errors_per_joint_are_the_report_s(page, made):
     report = made[0]
     section = page.within("errors")

@@ -18,12 +18,9 @@ from geomctrl.identification import (
     Validation,
     fit,
     identify,
-    load_extra,
-    load_model,
-    save_model,
-    save_urdf,
 )
 from geomctrl.identification.data.signals import motion_bandwidth
+from geomctrl.models import load_extra, load_model, save_model, save_urdf
 
 RATE = 200.0
 

@@ -6,9 +6,9 @@ from lib import logs
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.identification import Curve, Dataset, IdentificationReport, RegressorModel, fit
-from geomctrl.identification.base_parameters import reduce_columns
 from geomctrl.identification.report.findings import BY_PRIOR, OPEN, bodies
 from geomctrl.identification.report.identifiability import alone, exchanges, undecided
+from geomctrl.terms.base_parameters import reduce_columns
 
 RAD = np.pi / 180
 COUPLED = [[1, 0], [0, 1], [1, 1]]

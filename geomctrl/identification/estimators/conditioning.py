@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.base_parameters import combinations
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.model import RegressorModel
 from geomctrl.robot import Robot
+from geomctrl.terms.base_parameters import combinations
 
 DEAD = 1e-10  # length of a column, of the longest, up to which it holds rounding errors only: a joint stood still
 POOR = 1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited

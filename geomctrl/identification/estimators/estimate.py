@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import instance, number
-from geomctrl.identification.base_parameters import BaseParameters
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.model import RegressorModel
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
+from geomctrl.terms.base_parameters import BaseParameters
 
 
 @dataclass(frozen=True, eq=False, repr=False)

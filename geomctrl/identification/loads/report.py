@@ -13,10 +13,11 @@ import numpy as np
 from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 from geomctrl.identification.doubts import Doubt
-from geomctrl.identification.export import save_model, save_or_why, save_urdf
 from geomctrl.identification.report.definitions import LOAD_DEFINITIONS
 from geomctrl.identification.report.rendering import Column, Table, plain, rendered, save_json
 from geomctrl.mechanism import inertia
+from geomctrl.models.model_file import save_model
+from geomctrl.models.urdf_writing import save_or_why, save_urdf
 from geomctrl.robot import Robot
 
 from .body import Body

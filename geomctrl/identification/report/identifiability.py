@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geomctrl.identification.base_parameters import BaseParameters, combinations
 from geomctrl.identification.estimators import Estimate
 from geomctrl.identification.estimators.conditioning import DEAD, POOR
+from geomctrl.terms.base_parameters import BaseParameters, combinations
 
 ZERO = 1e-9  # of a row's largest coefficient, as in `combinations`: what names leave out does not count here either
 PART = 0.05  # of a direction of length 1: smaller parts are not written

@@ -7,8 +7,8 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Any
 
-from geomctrl.identification.base_parameters import SYMBOLS
 from geomctrl.identification.estimators import named
+from geomctrl.terms.base_parameters import SYMBOLS
 
 from . import findings, tables
 from .definitions import GLOSSARY, LABELS

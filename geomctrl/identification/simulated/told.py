@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.identification.base_parameters import combinations
+from geomctrl.terms.base_parameters import combinations
 
 from .unknowns import Unknowns
 

@@ -25,10 +25,9 @@ from geomctrl.identification import (
     drive_gains,
     fit,
     identify_load,
-    load_extra,
-    save_model,
     trajectories,
 )
+from geomctrl.models import save_model
 
 RATE, PERIOD = 100.0, 2.0
 TIME = np.arange(800) / RATE
@@ -449,16 +448,16 @@ EXAMPLES = {
     "identification.DriveGains.text": Example({}, Fresh(drives_report)),
     "identification.DriveGains.tables": Example({}, Fresh(drives_report)),
     "identification.DriveGains.save": Example({"folder": path("gains")}, Fresh(drives_report)),
-    "identification.save_model": Example(
+    "models.save_model": Example(
         {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}
     ),
-    "identification.load_model": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
-    "identification.load_extra": Example({"path": FOLDER / "robot.json"}),
+    "models.load_model": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
+    "models.load_extra": Example({"path": FOLDER / "robot.json"}),
     "identification.load_columns": Example({"path": FOLDER / "columns.toml", "robot": ROBOT}, compare=False),
-    "identification.save_c_header": Example(
+    "models.save_c_header": Example(
         {"robot": ROBOT, "path": path("robot.h"), "extra": Argument({}, "mapping"), "name": words("robot")}
     ),
-    "identification.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
+    "models.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
     "identification.Verdict.of": Example(
         {"found": Argument([Doubt("sign", "seen", "advice")], "empty"), "ignore": ["sign"], "notes": ["a note"]},
         forms=["found", "ignore", "notes"],
@@ -563,7 +562,6 @@ EXAMPLES |= {
 }
 assert A.size == N
 assert BaseParameters
-assert load_extra
 MADE = "made by fit, compress, identify and the like"
 LEFT_OUT = dict.fromkeys(
     ("identification.Dataset.without_delay", "identification.RegressorModel.own_columns"),

@@ -28,9 +28,11 @@ import numpy as np
 from geomctrl.arguments import checked, count, exactly, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import require_free_joints, require_robot
-from geomctrl.robot import Robot
-from geomctrl.terms.dynamics import Form
+from geomctrl.mechanism.configuration import random_configuration
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
+
+from .dynamics import Form
+from .regressor import regressor
 
 SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}", "Iyy{0}", "Ixz{0}", "Iyz{0}", "Izz{0}")
 # Which of a body's parameters to keep as names of base parameters, the dearest first: first moments and products of
@@ -95,7 +97,7 @@ class BaseParameters:
 
 
 def base_parameters(
-    robot: Robot, form: Form | None = None, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
+    robot: Mechanism, form: Form | None = None, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
 ) -> BaseParameters:
     """Base parameters by pivoted QR of the regressor stacked over random states (Gautier 1990).
 
@@ -111,9 +113,9 @@ def base_parameters(
         raise ArgumentError(
             f"samples: expected at least {-(-10 * robot.nbodies // robot.nv)} for robot {robot.name!r}, got {n}"
         )
-    q = np.array([robot.random_configuration(rng) for _ in range(n)])
+    q = np.array([random_configuration(robot, rng) for _ in range(n)])
     v, a, v_ref = rng.normal(size=(3, n, robot.nv))
-    Y = robot.regressor(q, v, a) if form is None else robot.regressor(q, v, a, v_ref, form)
+    Y = regressor(robot, q, v, a) if form is None else regressor(robot, q, v, a, v_ref, form)
     return reduce_columns(Y.reshape(-1, Y.shape[-1]), tolerance)
 
 
@@ -146,7 +148,7 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     return BaseParameters(columns, projection)
 
 
-def exact_base_parameters(robot: Robot) -> BaseParameters:
+def exact_base_parameters(robot: Mechanism) -> BaseParameters:
     """Base parameters of inverse dynamics from the tree alone: no samples, no regressor; see the module's text.
 
     The kept columns of each body are chosen so that names read well (KEEP_FIRST).
