@@ -19,7 +19,7 @@ from geomctrl.robot import Robot
 from .columns import SHAPES
 from .data import Dataset
 from .doubts import Doubt
-from .errors import DataError, ExcitationError
+from .errors import ExcitationError
 from .estimators import Estimate, Estimator, fit, named
 from .estimators.automatic import with_chosen_prior
 from .estimators.least_squares import linear
@@ -62,8 +62,7 @@ def identify(
 
     log: a Dataset or the path of a file, see `Dataset.read`; reading: how to read it. Holes in the log, sampling
     intervals of more than five median ones, are not filtered or interpolated across (`Dataset.cut_at_holes`).
-    method, options: see `estimators.fit`; an option that can be made of a periodic log, the instruments of "iv", need
-    not be given. Weights of a prior and of joints that are not given are chosen by cross-validation (`choose_prior`);
+    method, options: see `estimators.fit`. Weights of a prior and of joints that are not given are chosen by cross-validation (`choose_prior`);
     where one weight of the prior is given, the other is its default, or "auto". model: default inertia, viscous and
     Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint, "auto" the one
     that predicts blocks left out better, if one does; default "auto" where no model is given, else none.
@@ -90,8 +89,7 @@ def identify(
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     doubts: list[Doubt] = []
-    missing = [name for name in estimator.from_period if name not in options]
-    period = validation.period_of(raw) if missing or validation.needs_period else None
+    period = validation.period_of(raw) if validation.needs_period else None
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
@@ -108,12 +106,9 @@ def identify(
         doubts += likeness.doubts()
     choices = choose_smoothing, choose_rotors, friction_curves
     model = _chosen(model, training, every_row, choices, notes, say)
-    for name in missing:
-        options[name] = _from_period(estimator, name, training, raw, period)
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
     estimate, free = _estimates(estimator, model, training, options, notes, say)
-    if not estimator.from_period:  # instruments are free of the motion's noise
-        estimate, free = _with_bias(estimate, free, (parts[0], training, filter_), notes, say)
+    estimate, free = _with_bias(estimate, free, (parts[0], training, filter_), notes, say)
     say("done", 1.0)
     return IdentificationReport(estimate, training, test[0] if test else None, raw, free, notes, tuple(doubts), ignore,
                                 boxes=corners)  # fmt: skip
@@ -227,12 +222,6 @@ def _with_curves(model: RegressorModel, training: Dataset, shape: str) -> tuple[
     speeds = ", ".join(f"{s:.4g}{'*' * b}" for s, b in zip(found.speeds, found.at_bound.tolist()))
     undetermined = " (*: at its bound, not determined by the log)" if found.at_bound.any() else ""
     return found.model, f"{shape}, speeds {speeds} rad/s{undetermined}"
-
-
-def _from_period(estimator: Estimator, name: str, training: Dataset, raw: Dataset, period: float | None) -> Any:
-    if period is None:
-        raise DataError(f"{raw.label}: {estimator.name} needs a trajectory that repeats (give its period), or {name}")
-    return estimator.from_period[name](training, period)
 
 
 def _estimates(

@@ -45,14 +45,10 @@ def model():
     return RegressorModel(models.two_link(), smoothing=0.1)
 
 
-def options(estimator, data):
-    return {name: make(data, PERIOD) for name, make in estimator.from_period.items()}
-
-
 @each
 def test_an_estimate_bears_its_estimators_name_and_options_have_defaults(estimator, model):
     data = periodic_log(model)
-    assert fit(model, data, estimator.name, **options(estimator, data)).method == estimator.name
+    assert fit(model, data, estimator.name).method == estimator.name
     assert estimator.summary
     assert Parameter.empty not in estimator.options.values()
 
@@ -60,7 +56,7 @@ def test_an_estimate_bears_its_estimators_name_and_options_have_defaults(estimat
 @each
 def test_what_needs_no_samples_makes_the_same_of_a_logs_factors(estimator, model):
     data = periodic_log(model)
-    whole = fit(model, data, estimator.name, **options(estimator, data))
+    whole = fit(model, data, estimator.name)
     if estimator.needs_samples:
         assert whole.correlation is not None
         return
@@ -79,19 +75,19 @@ def test_who_has_a_prior_answers_where_others_lack_excitation(estimator, model):
         np.testing.assert_allclose(e.x, model.prior, atol=1e-4)
     else:
         with pytest.raises(ExcitationError, match="can not be told apart"):
-            fit(model, data, estimator.name, **options(estimator, data))
+            fit(model, data, estimator.name)
 
 
 @each
 def test_physical_ones_find_bodies_that_can_exist_in_noise(estimator, model):
     noisy = periodic_log(model, noise=50.0)
-    assert fit(model, noisy, estimator.name, **options(estimator, noisy)).is_physical == estimator.physical
+    assert fit(model, noisy, estimator.name).is_physical == estimator.physical
 
 
 @each
 def test_who_has_no_standard_deviations_says_why(estimator, model):
     data = periodic_log(model)
-    e = fit(model, data, estimator.name, **options(estimator, data))
+    e = fit(model, data, estimator.name)
     assert e.std is not None or estimator.uncertainty
     text = identify(model.robot, data, method=estimator.name, model=model, validation=Validation(None, PERIOD)).text()
     assert estimator.uncertainty in text

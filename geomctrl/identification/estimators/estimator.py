@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
-
-from geomctrl.identification.data import Dataset
 
 from .estimate import Estimate
 
@@ -29,8 +27,6 @@ class Estimator:
        for logs that do not tell all parameters apart, and is reported beside unconstrained least squares.
     6. `physical`: every body of its estimate can exist.
     7. `uncertainty`: a remark on its standard deviations, or why it has none, as a clause.
-    8. `from_period`: options that `identify` makes where the caller does not give them, by function(data, period), of a
-       trajectory that repeats every `period` seconds.
     """
 
     name: str
@@ -40,7 +36,6 @@ class Estimator:
     prior_weight: str | None = None
     physical: bool = False
     uncertainty: str = ""
-    from_period: Mapping[str, Callable[[Dataset, float], Any]] = field(default_factory=dict)
 
     @property
     def has_prior(self) -> bool:
