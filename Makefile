@@ -12,6 +12,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST_OPTIONS ?=
 # neighbours share what they compile: each process works through its own half, then helps the others
 DISTRIBUTED := -n $(WORKERS) --dist worksteal
+# tests of what numpy, scipy, numba and Python do for the library: of kernels, compiled code and a robot's data
+ANYWHERE := tests/kernels tests/lie tests/mechanism tests/compiler/test_code.py tests/compiler/test_tracing.py tests/control/test_loop.py
 BENCH_OPTIONS ?=
 
 VENV := .venv
@@ -19,7 +21,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-all soak bench lint docs docs-links robots mjcfs cross numpy1 cuda-tools build-tools clean
+.PHONY: help demo test test-all soak bench lint docs docs-links robots mjcfs cross numpy1 minimum test-pythons test-some cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -34,6 +36,8 @@ help:
 	@echo "make mjcfs     gymnasium, gymnasium-robotics and dm_control in a folder of their own, whose MJCF files 'make test' then reads (170 MB)"
 	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
 	@echo "make numpy1    numpy 1.26 in a folder of its own, with which 'make test' then runs calls as well (18 MB)"
+	@echo "make minimum   the lowest versions that pyproject.toml allows, in a folder of their own, and some tests with them (400 MB)"
+	@echo "make test-pythons  some tests on each Python of 3.11 to 3.14 that is installed, in environments of their own"
 	@echo "make cuda-tools install NVIDIA's assembler, with which 'make test' then looks at code for GPUs; needs none (40 MB, 100 unpacked)"
 	@echo "make clean     remove what was made, the environment too"
 
@@ -85,12 +89,26 @@ cross: $(STAMPS)/cross
 
 numpy1: $(STAMPS)/numpy1
 
+minimum: $(STAMPS)/test $(STAMPS)/minimum
+	PYTHONPATH=$(VENV)/minimum $(BIN)/python -m pytest $(DISTRIBUTED) -m "not slow" $(ANYWHERE) $(PYTEST_OPTIONS)
+
+test-pythons:
+	@for python in 3.11 3.12 3.13 3.14; do \
+	  if python$$python -c 0 2>/dev/null; then \
+	    echo "Python $$python"; \
+	    $(MAKE) --no-print-directory PYTHON=python$$python VENV=.venv-$$python test-some || exit 1; \
+	  fi; \
+	done
+
+test-some: $(STAMPS)/test
+	$(BIN)/python -m pytest $(DISTRIBUTED) -m "not slow" $(ANYWHERE) $(PYTEST_OPTIONS)
+
 cuda-tools: $(STAMPS)/cuda-tools
 
 build-tools: $(STAMPS)/dev
 
 clean:
-	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .hypothesis .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-* build dist out *.egg-info .pytest_cache .hypothesis .ruff_cache .import_linter_cache
 	find geomctrl models controllers tests experiments -name __pycache__ -prune -exec rm -rf {} +
 
 $(STAMPS)/venv:
@@ -112,6 +130,13 @@ $(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/b
 $(STAMPS)/numpy1: $(STAMPS)/venv
 	@echo "installing numpy 1.26 beside"
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/numpy1 'numpy==1.26.4'
+	@touch $@
+
+$(STAMPS)/minimum: $(STAMPS)/venv pyproject.toml .ci/minimum.py
+	@echo "installing the lowest versions beside"
+	@rm -rf $(VENV)/minimum
+	@$(BIN)/python .ci/minimum.py > $(VENV)/minimum.txt
+	@$(PIP) install --upgrade --target $(VENV)/minimum --requirement $(VENV)/minimum.txt 2>$(VENV)/minimum.log || { cat $(VENV)/minimum.log >&2; exit 1; }
 	@touch $@
 
 # their files alone: nothing of them is imported, and none of what they need is installed

@@ -24,6 +24,15 @@ def packages() -> set[Path]:
     return {folder for folder in found if folder.name not in ("__pycache__", "data")}
 
 
+def test_every_dependency_has_a_lowest_version():
+    """Which `make minimum` installs."""
+    command = [sys.executable, str(ROOT / ".ci" / "minimum.py")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    dependencies = PROJECT["project"]["dependencies"]
+    assert [line.partition("==")[0] for line in lines] == [x.partition(">=")[0] for x in dependencies]
+    assert all(line.partition("==")[2] in x for line, x in zip(lines, dependencies, strict=True))
+
+
 def test_every_package_has_an_init_that_says_what_it_is():
     for folder in packages():
         tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
