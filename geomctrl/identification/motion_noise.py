@@ -17,6 +17,7 @@ from .data import Dataset
 from .data.samples import derive
 from .errors import DataError
 from .estimators import Estimate
+from .estimators.conditioning import excitation
 from .estimators.least_squares import base_values
 from .settings import LogFilter
 
@@ -70,6 +71,8 @@ def _shift(
     if std is None or not std.any() or x.shape[1] != part.nv:
         return None
     model, weights, rng = estimate.model, estimate.weights, np.random.default_rng(0)
+    if excitation(model, estimate.training, weights)[1]:  # least squares have no answer, a prior has
+        return None
     own = base_values(model, estimate.training, weights)
     shifts = []
     for _ in range(PAIRS):
