@@ -435,6 +435,24 @@ def test_a_law_that_branches_is_judged_on_both_sides():
     assert testing.certify_lyapunov(law, ARM, BOX, **QUICK).status == "refuted"
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_branch_is_taken_where_it_is_decided_and_only_there(first):
+    class Branching(controllers.Passivity):
+        def __call__(self, t, q, v, z):
+            command = super().__call__(t, q, v, z)
+            other = command._replace(tau=v)
+            if first:
+                return command if abs(q[0] - Q_D[0]) < 0.9 else other
+            return other if abs(q[0] - Q_D[0]) > 0.9 else command
+
+    law = Branching(ARM, hold(ARM, Q_D), Lambda=5.0, K=20.0, strict=True)
+    p = ARM.parameters.ravel()
+    for half, promised in ((0.8, True), (1.0, False)):
+        within = {"q": (Q_D - half, Q_D + half), "v": (-np.ones(2), np.ones(2)), "p": (p, p), "t": ([0.0], [9.0])}
+        lemmas = equations(law, gc.Plant(ARM), Q_D, within=within).lemmas
+        assert any("promised" in lemma.claim for lemma in lemmas) == promised
+
+
 # --- what it is for --------------------------------------------------------------------------------------------------
 
 
