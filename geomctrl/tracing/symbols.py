@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from .boundedness import is_bounded
 from .operations import EVEN, ODD, VALUES, value
 from .requirements import on_symbols, require
 from .untraceable import UntraceableError, asker, caller
 
 COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
-BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "sin", "cos", "tanh", "floor", "rint"}
 ROUNDED = {"add", "sub", "mul", "div"}
 LARGEST = float(np.finfo(float).max)
 
@@ -58,24 +58,9 @@ class Graph:
             self.finite, self.watched = before
 
     def leave_out(self, at: int) -> None:
-        """Folding makes a result without that node, which holds where the node is finite."""
-        if self.watched and not self.is_bounded(at):
+        """Require a node to be finite that folding leaves out of a result."""
+        if self.watched and not is_bounded(self.nodes, at, self._bounded):
             require(is_finite(Symbol(self, at)))
-
-    def is_bounded(self, at: int) -> bool:
-        """Whether a node is finite on every bounded set of inputs, whatever they are."""
-        open_nodes = [at]
-        while open_nodes:
-            k = open_nodes[-1]
-            op, *rest = self.nodes[k]
-            waiting = [x for x in operands(self.nodes[k]) if x not in self._bounded]
-            if k in self._bounded or not waiting:
-                inner = all(self._bounded[x] for x in operands(self.nodes[k]))
-                self._bounded[k] = inner and op in BOUNDED and not (op == "const" and rest[0] == "nan")
-                open_nodes.pop()
-            else:
-                open_nodes += waiting
-        return self._bounded[at]
 
     def node(self, *key: Any) -> int:
         at = self._known.get(key)
