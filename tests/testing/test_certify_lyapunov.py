@@ -16,9 +16,9 @@ from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
 from geomctrl.testing.certificates.bodies import share, spatial
 from geomctrl.testing.certificates.deciding import largest
-from geomctrl.testing.certificates.equations import equations
+from geomctrl.testing.certificates.equations import Lemma, equations
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse, joined
-from geomctrl.testing.certificates.recheck import arrays, check
+from geomctrl.testing.certificates.recheck import arrays, check, recheck
 from geomctrl.testing.certificates.searching import Search
 from geomctrl.tracing.symbols import Symbol, add, mul, neg
 from geomctrl.tracing.untraceable import UntraceableError
@@ -136,6 +136,16 @@ def test_tampered_proofs_are_refused():
         check(proof | {"allowed": -1.0}, "V'", processes=2)
 
 
+def test_a_lemma_that_does_not_hold_at_other_points_fails_the_recheck():
+    for holds in (True, False):
+        lemma = Lemma("a lemma", -300.0, lambda seed, holds=holds: holds)
+        if holds:
+            assert recheck({}, [lemma], {}).startswith("confirmed")
+        else:
+            with pytest.raises(testing.CheckError, match="not an identity: a lemma"):
+                recheck({}, [lemma], {})
+
+
 def test_region_of_attraction_is_that_of_the_simulated_loop():
     """From the boundary of the certified level, all simulations come to the level that is said."""
     found = testing.certify_lyapunov(passivity(), ARM, (0.6, 6.0), rate=1.0, seconds=30.0)
@@ -150,6 +160,20 @@ def test_region_of_attraction_is_that_of_the_simulated_loop():
         run = gc.simulate(plant, law, Q_D + x[:2], x[2:], 2.0, 1e-3)
         V = law.lyapunov(0.0, run.q[-1], run.v[-1], None, plant).value
         assert found.level * np.exp(-2.0) > V
+
+
+def test_solutions_end_no_lower_than_in_the_ball_nor_below_the_offset():
+    """The level that all come to is at least V all over the ball, and offset / rate."""
+    law, plant, rng = passivity(), gc.Plant(ARM), np.random.default_rng(0)
+    x = rng.normal(size=(200, 4))
+    x = x / np.linalg.norm(x, axis=1, keepdims=True) * [0.05, 0.05, 0.25, 0.25]
+    most = max(law.lyapunov(0.0, Q_D + y[:2], y[2:], None, plant).value for y in x)
+    for outside, offset in ((0.05, 1e-6), (0.05, 0.0), (0.01, 0.4)):
+        asked = {"rate": 1.0, "offset": offset, "outside": outside, "seconds": 30.0}
+        found = testing.certify_lyapunov(law, ARM, (1.0, 5.0), **asked)
+        assert found.proved, found
+        assert found.ends_in >= (most if outside == 0.05 else 0.4)
+        assert found.ends_in < 3.0 * max(most, 0.4)
 
 
 # --- what is false is refuted ----------------------------------------------------------------------------------------
@@ -244,7 +268,24 @@ def test_friction_that_the_law_does_not_know_is_no_lie():
     assert not any("promised" in lemma.claim for lemma in found.lemmas)
 
 
-@pytest.mark.parametrize("law", [passivity, computed_torque])
+class Drained(controllers.PDGravity):
+    """V less a multiple of v . v: no 1/2 v . M v and a potential."""
+
+    def lyapunov(self, t, q, v, z, plant):
+        V, rate = super().lyapunov(t, q, v, z, plant)
+        return Lyapunov(V - 0.01 * v.dot(v), rate)
+
+
+def test_a_u_that_depends_on_v_is_no_potential():
+    assert equations(controllers.PDGravity(ARM, Q_D), gc.Plant(ARM), Q_D).potential is not None
+    assert equations(Drained(ARM, Q_D), gc.Plant(ARM), Q_D).potential is None
+
+
+def unpromised():
+    return NotSkew(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
+
+
+@pytest.mark.parametrize("law", [passivity, computed_torque, unpromised])
 def test_forms_are_v_and_its_rate(law):
     """The rewritten V and V', at their own angles and errors, against the plant's acceleration in Python."""
     law, rng = law(), np.random.default_rng(3)
@@ -433,6 +474,24 @@ def test_a_law_that_branches_is_judged_on_both_sides():
     assert found.proved, found
     assert len(found.lemmas) == 3  # of the side that is taken all over this box
     assert testing.certify_lyapunov(law, ARM, BOX, **QUICK).status == "refuted"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_branch_is_taken_where_it_is_decided_and_only_there(first):
+    class Branching(controllers.Passivity):
+        def __call__(self, t, q, v, z):
+            command = super().__call__(t, q, v, z)
+            other = command._replace(tau=v)
+            if first:
+                return command if abs(q[0] - Q_D[0]) < 0.9 else other
+            return other if abs(q[0] - Q_D[0]) > 0.9 else command
+
+    law = Branching(ARM, hold(ARM, Q_D), Lambda=5.0, K=20.0, strict=True)
+    p = ARM.parameters.ravel()
+    for half, promised in ((0.8, True), (1.0, False)):
+        within = {"q": (Q_D - half, Q_D + half), "v": (-np.ones(2), np.ones(2)), "p": (p, p), "t": ([0.0], [9.0])}
+        lemmas = equations(law, gc.Plant(ARM), Q_D, within=within).lemmas
+        assert any("promised" in lemma.claim for lemma in lemmas) == promised
 
 
 # --- what it is for --------------------------------------------------------------------------------------------------

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.testing.certificates.branching import Task, prove
 from geomctrl.testing.certificates.deciding import about_zero
-from geomctrl.testing.certificates.quadratic import Form
+from geomctrl.testing.certificates.equations import equations
+from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, joined
+from geomctrl.tracing.symbols import Symbol, add, mul, unary
 
 RAYS = np.random.default_rng(9).normal(size=(200, 3))
 RADII = np.concatenate([np.geomspace(1e-6, 1.0, 40), np.linspace(1.0, 3.0, 200), np.geomspace(3.0, 1e3, 30)])
@@ -53,3 +58,49 @@ def test_terms_that_are_too_large_are_not_decided(with_ball):
         parts = np.array([top]), np.full((1, 3), slope), np.zeros((1, 3)), 0.1 * np.eye(3)[None]
         form = Form(*parts, np.array([np.inf]), np.ones(3))
         assert about_zero(form, np.ones(3), ball, allowed)[0] <= 0.0
+
+
+# --- branch and bound ------------------------------------------------------------------------------------------------
+
+
+def task(more, half=(1.0, 2.0, 1.0, 2.0)):
+    """F = more - q1^2 - v1^2 - q2^2 - v2^2 + 1.5 sin(3 q1) v1 on a box about 0, to be below 0."""
+    arm = models.two_link()
+    e = equations(controllers.PDGravity(arm, [0.0, 0.0]), gc.Plant(arm), np.zeros(2))
+    x = [Symbol(e.graph, k) for k in e.x]
+    F = add(more, mul(mul(unary("sin", mul(x[0], 3.0)), x[2]), 1.5))
+    for y in x:
+        F = add(F, mul(mul(y, y), -1.0))
+    hi = np.array([half])
+    return Task(Bounds(e, F, np.ones(4)), Boxes(-hi, hi, e.model[None], e.model[None]), None)
+
+
+def values(x, more):
+    return more + 1.5 * np.sin(3.0 * x[:, 0]) * x[:, 2] - (x**2).sum(1)
+
+
+def test_leaves_cover_the_box_and_f_is_below_zero_on_each():
+    asked = task(-1.0)
+    out = prove(asked, 20_000, 30.0)
+    assert out.proved
+    leaves = out.leaves[0]
+    for more in out.leaves[1:]:
+        leaves = joined(leaves, more)
+    volume = (asked.box.hi - asked.box.lo).prod()
+    assert len(leaves) > 1
+    assert (leaves.hi - leaves.lo).prod(1).sum() == pytest.approx(volume, rel=1e-9)
+    x = np.random.default_rng(0).uniform(asked.box.lo, asked.box.hi, (300, 4))
+    inside = (leaves.lo <= x[:, None]) & (x[:, None] <= leaves.hi)
+    assert inside.all(2).any(1).all()
+    assert values(x, -1.0).max() < 0.0
+
+
+def test_a_little_above_zero_is_not_proved():
+    """At the largest of F, 5e-4 above zero; without that much it is proved."""
+    grid = np.stack(np.meshgrid(np.linspace(-1, 1, 401), np.linspace(-1, 1, 401)), -1).reshape(-1, 2)
+    x = np.zeros((len(grid), 4))
+    x[:, [0, 2]] = grid
+    largest = values(x, 0.0).max()
+    half = (1.0, 0.01, 1.0, 0.01)
+    assert not prove(task(5e-4 - largest, half), 20_000, 10.0).proved
+    assert prove(task(-5e-3 - largest, half), 20_000, 10.0).proved

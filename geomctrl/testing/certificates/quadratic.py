@@ -222,7 +222,7 @@ class Kinks:
     def absent(self, given: Mapping[int, Any], boxes: int) -> np.ndarray:
         """(boxes,): whether none is on a box."""
         low, high = self.program.enclosed(given, boxes)
-        return ((low >= 0.0) | (high <= 0.0)).all(1)
+        return np.asarray(((low >= 0.0) | (high <= 0.0)).all(1))
 
 
 def key_of(graph: Any, at: int) -> tuple[int, int]:

@@ -1,0 +1,58 @@
+"""A traced loop without the branches that are decided all over a box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop
+from geomctrl.tracing.derivatives import loads
+from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.proofs.substitution import applied
+from geomctrl.tracing.symbols import Condition, Symbol, is_symbol
+
+
+def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLoop:
+    """The loop with the side in the place of every branch whose condition is decided all over a box."""
+    graph, (q, v, _) = loop.graph, loop.split(loop.y)
+    given: dict[int, Any] = {graph.load(NUMBERS, k).at: (x, x) for k, x in enumerate(loop.numbers.tolist())}
+    places = {"q": q.tolist(), "v": v.tolist(), "p": loop.extra["parameters"], "t": [loop.t]}
+    for name, (lo, hi) in within.items():
+        given |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
+    parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra]
+    ends: list[Any] = []
+    _with_symbols(parts, ends.append)
+    branches = [k for k in graph.needed(loads(ends)) if graph.nodes[k][0] == "where"]
+    known = [k for k in branches if all(graph.nodes[x][0] != "load" or x in given for x in graph.needed([k]))]
+    conditions = [Condition(graph, graph.nodes[k][1]) for k in known]
+    low, high = Program(graph, conditions, branches=True).enclosed(given, 1)
+    holds, fails = low[0] == 1.0, high[0] == 1.0
+    sides = {k: Symbol(graph, graph.nodes[k][2 if yes else 3]) for k, yes, no in zip(known, holds, fails) if yes or no}
+    if not sides:
+        return loop
+    new = dict(zip(loads(ends), _resolved(graph, ends, sides)))
+    value, rate, field, extra = _with_symbols(parts, lambda x: new[x.at])
+    return replace(loop, value=value, rate=rate, field=field, extra=extra)
+
+
+def _resolved(graph: Any, ends: list[Any], sides: dict[int, Any]) -> list[Any]:
+    """`ends` with those branches taken, also where one is the side of another."""
+    values: dict[int, Any] = {}
+    for k in graph.needed(loads(ends)):
+        op, *rest = graph.nodes[k]
+        values[k] = (
+            values[sides[k].at] if k in sides
+            else Symbol(graph, k) if op == "load" or (op == "const" and rest[0] == "nan")
+            else rest[0] if op == "const" else applied(op, [values[x] for x in rest])
+        )  # fmt: skip
+    return [values[k] for k in loads(ends)]
+
+
+def _with_symbols(x: Any, new: Callable[[Any], Any]) -> Any:
+    """Nested dicts, lists and tuples with new(symbol) in the place of each symbol."""
+    if isinstance(x, dict):
+        return {k: _with_symbols(y, new) for k, y in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(_with_symbols(y, new) for y in x)
+    return new(x) if is_symbol(x) else x
