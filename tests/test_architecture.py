@@ -25,7 +25,6 @@ LONG_FUNCTIONS = {
     "experiments/papers/ploen_1999.py:motion": ROWS,
 }
 LONG_FILES = {
-    "geomctrl/tracing/symbols.py": "the graph, its folding and what folding leaves out, which know each other",
     "experiments/papers/mueller_2018.py": ROWS,
     "experiments/papers/park_bobrow_ploen_1995.py": ROWS,
 }

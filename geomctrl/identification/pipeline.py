@@ -62,10 +62,11 @@ def identify(
 
     log: a Dataset or the path of a file, see `Dataset.read`; reading: how to read it. Holes in the log, sampling
     intervals of more than five median ones, are not filtered or interpolated across (`Dataset.cut_at_holes`).
-    method, options: see `estimators.fit`. Weights of a prior and of joints that are not given are chosen by cross-validation (`choose_prior`);
-    where one weight of the prior is given, the other is its default, or "auto". model: default inertia, viscous and
-    Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint, "auto" the one
-    that predicts blocks left out better, if one does; default "auto" where no model is given, else none.
+    method, options: see `estimators.fit`. Weights of a prior and of joints that are not given are chosen by cross-
+    validation (`choose_prior`); where one weight of the prior is given, the other is its default, or "auto". model:
+    default inertia, viscous and Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve
+    to every joint, "auto" the one that predicts blocks left out better, if one does; default "auto" where no model is
+    given, else none.
     choose_smoothing: whether the speed over which Coulomb friction changes its sign is chosen by cross-validation, see
     `smoothing`; choose_rotors: whether rotor inertias join a model without them; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.

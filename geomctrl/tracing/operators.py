@@ -220,22 +220,19 @@ def _truth(self: Condition) -> bool:
     return ask(self)
 
 
+_either = _of_two(lambda a, b: invert(both(invert(a), invert(b))))
 _OF_CONDITIONS = {
-    "and": _of_two(both),
-    "or": _of_two(lambda a, b: invert(both(invert(a), invert(b)))),
-    "xor": _of_two(differ),
+    **dict.fromkeys(("__and__", "__rand__"), _of_two(both)),
+    **dict.fromkeys(("__or__", "__ror__"), _either),
+    **dict.fromkeys(("__xor__", "__rxor__", "__ne__"), _of_two(differ)),
+    "__eq__": _of_two(lambda a, b: invert(differ(a, b))),
+    "__invert__": _not,
+    "__bool__": _truth,
 }
 for _name, _method in _OF_CONDITIONS.items():
-    setattr(Condition, f"__{_name}__", _method)
-    setattr(Condition, f"__r{_name}__", _method)
-Condition.__ne__ = _of_two(differ)
-Condition.__eq__ = _of_two(lambda a, b: invert(differ(a, b)))
-Condition.__invert__ = _not  # pyright: ignore[reportAttributeAccessIssue]
-Condition.__bool__ = _truth  # pyright: ignore[reportAttributeAccessIssue]
-Symbol.__bool__ = lambda self: bool(  # pyright: ignore[reportAttributeAccessIssue]
-    invert(compare("eq", self, 0.0))
-)
-Symbol.item = lambda self: as_python(self)  # pyright: ignore[reportAttributeAccessIssue]
+    setattr(Condition, _name, _method)
+for _name, _method in {"__bool__": lambda self: bool(invert(compare("eq", self, 0.0))), "item": as_python}.items():
+    setattr(Symbol, _name, _method)
 
 
 # --- leaks -------------------------------------------------------------------------------------------------------
