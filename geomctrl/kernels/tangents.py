@@ -11,7 +11,7 @@ from .primitives import primitive
 from .screws import Pose, Twist
 from .vectors import cross, rot
 
-STEP = 2.0**-100  # its square is lost beside 1, and its powers do not underflow
+STEP = 2.0**-250  # beside speeds of up to 1e60 its square is lost; of speeds down to 1e-200 it does not underflow
 
 
 @primitive

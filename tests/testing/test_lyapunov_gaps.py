@@ -282,7 +282,7 @@ def test_evidence_names_what_was_looked_at_and_what_was_left_out():
     for words in ("states 20", "q -1.5 to 1.5", "t 0.01 to 3 s", "spread 0.5", "tolerance 1e-06"):
         assert words in by_kind["sampled"]
     assert "weakened" not in by_kind["sampled"]
-    assert "lines" in by_kind["searched"]
+    assert "continuity proved" in by_kind["searched"]
     with evidence.listening() as heard:
         testing.assert_lyapunov(PD(), ARM, search=0, bound=True, states=3, rtol=1e-4)
     assert "weakened by states=3, search=0, bound=True" in str(heard[0])

@@ -281,3 +281,16 @@ def test_no_robot_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("exponent", [-3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 5.0, 0.5, 2.5])
+def test_enclosures_of_powers(exponent):
+    """A power of positive numbers increases or decreases: its ends are its values at the ends."""
+    made = trace(lambda x: np.power(x, exponent), ())
+    ends = sorted((0.3**exponent, 1.7**exponent))
+    lo, hi = made.enclose((0.3, 1.7))
+    assert lo <= ends[0] <= ends[1] <= hi
+    np.testing.assert_allclose((lo, hi), ends, rtol=1e-12)
+    if exponent == int(exponent) and exponent > 0:
+        lo, hi = made.enclose((-0.5, 0.3))
+        assert lo <= min((-0.5) ** exponent, 0.0) <= 0.3**exponent <= hi

@@ -108,6 +108,7 @@ def largest(form: Form, boxes: Boxes, ball: np.ndarray | None = None, enough: fl
     return best
 
 
+@np.errstate(invalid="ignore", over="ignore")  # nan decides nothing
 def _largest(form: Form, boxes: Boxes) -> np.ndarray:
     """From the form alone."""
     form, lift = form.lifted()

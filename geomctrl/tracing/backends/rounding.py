@@ -33,7 +33,9 @@ def tolerances(
     for y, size in zip(expected, trace.sizes, strict=True):
         y, ends = np.ravel(y), trace.outputs[at : at + size]
         moved = np.stack([values[k] for k in ends]) if ends else np.zeros((0, 1))
-        spread = np.nan_to_num(np.abs(moved[:, 1:] - moved[:, :1]), nan=0.0, posinf=0.0).max(axis=1, initial=0.0)
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(moved[:, 1:] - moved[:, :1])
+        spread = np.nan_to_num(apart, nan=0.0, posinf=0.0).max(axis=1, initial=0.0)
         largest = np.abs(y[np.isfinite(y)]).max(initial=0.0)
         found.append(MARGIN * spread + LEAST[real] * largest + np.finfo(np.float32).tiny)
         at += size

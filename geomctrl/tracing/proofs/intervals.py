@@ -185,6 +185,8 @@ def even_power(a: Interval, n: int) -> Interval:
 
 def odd_power(a: Interval, n: int) -> Interval:
     """a^n for an odd n: increasing."""
+    if n == 1:
+        return a
     if a.positive or a.thin:
         return times(a, even_power(a, n - 1))
     lo, hi = point(a.lo), point(a.hi)
