@@ -6,7 +6,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-SUFFIXES = (".py", ".pyi", ".typed", ".html", ".mplstyle")
+SUFFIXES = (".py", ".pyi", ".typed", ".html", ".css", ".js", ".txt", ".mplstyle")
 
 
 def sources() -> dict[str, str]:
