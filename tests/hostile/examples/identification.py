@@ -74,7 +74,7 @@ HANDED_ON = OPTIONS | {  # to `read`, where None is the default
     "rate": Argument(None, "none"),
     "label": Argument("log", "string none"),
 }
-BY_JOINT = {"joints": ["a", "b"], "topic": Argument(None), "current_gains": Argument(None)}
+BY_JOINT = {"joints": ["a", "b"], "topic": Argument(None), "current_gains": Argument(None), "episodes": Argument(None)}
 (FOLDER / "columns.toml").write_text('[[column]]\nname = "x"\njoint = "joint1"\ntorque = "sin(q)"\n')
 STATES = {"q": LOG.q[:5], "v": LOG.v[:5], "a": LOG.a[:5]}
 BASE = base_parameters(ROBOT)
@@ -276,6 +276,7 @@ EXAMPLES = {
             "topic": words("/joint_states"),
             "current_gains": gain(np.array([1.0, 2.0]), "negative shape"),
             "resample": number(50.0, positive=True),
+            "episodes": Argument(None),
             "check_units": True,
         }
     ),
