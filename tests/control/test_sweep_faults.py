@@ -22,10 +22,17 @@ from sweep_studies import ARM, SHORT, SPACE, WANTED, make, swept
 
 import geomctrl as gc
 from geomctrl import controllers, measures
+from geomctrl.compiler import code
 from geomctrl.control.sweeping.sweep import load
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 
 THREAD = {"executor": ThreadPoolExecutor(1)}
+
+
+@pytest.fixture(autouse=True)
+def terms_are_compiled_as_in_a_process_of_their_own(monkeypatch):
+    """Bits are compared with those of other processes, which compile the terms of their first robots at once."""
+    monkeypatch.setattr(code.Structure, "worthwhile", lambda *_: True)
 
 
 @pytest.fixture(scope="module")
