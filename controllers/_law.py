@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from geomctrl.control.overriding import require_called
+from geomctrl.control.subclass_checks import require_called
 from geomctrl.described import Described
 
 

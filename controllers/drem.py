@@ -12,8 +12,8 @@ from geomctrl.controllers._filtered_regression import FilteredAdaptation, Rememb
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-LARGEST = 12  # number of parameters: a determinant of more is rounding
-NOTHING = 1e-9  # of the largest that a determinant could be: next to this it is rounding
+MAX_PARAMETERS = 12  # number of parameters: a determinant of more is rounding
+MIN_DETERMINANT = 1e-9  # of the largest that a determinant could be: next to this it is rounding
 
 
 class DREM(RememberingAdaptation):
@@ -56,9 +56,10 @@ class DREM(RememberingAdaptation):
         super().__init__(robot, reference, Lambda, K, Gamma, parameters=parameters, **options)
         if self.gamma_inverse is None:
             raise ArgumentError("Gamma: expected a number or one per parameter, got a matrix: each learns by itself")
-        if len(self.p0) > LARGEST:
+        if len(self.p0) > MAX_PARAMETERS:
             raise ArgumentError(
-                f"parameters: expected at most {LARGEST} to be adapted, got {len(self.p0)}: tell bodies to `adapt`"
+                f"parameters: expected at most {MAX_PARAMETERS} to be adapted, got {len(self.p0)}: tell bodies to"
+                " `adapt`"
             )
         self.unit = np.sqrt(np.diag(self.Gamma))
 
@@ -68,7 +69,7 @@ class DREM(RememberingAdaptation):
         mixed = Delta * p / self.unit - A.dot(self.unit * eta)
         n = len(self.unit)
         largest = (np.trace(Phi) / n + 1.0) ** n
-        return self.weight * self.unit * mixed / (Delta + np.maximum(np.diag(A), 0.0) + NOTHING * largest)
+        return self.weight * self.unit * mixed / (Delta + np.maximum(np.diag(A), 0.0) + MIN_DETERMINANT * largest)
 
     def _bound(self) -> float:
         return self.weight * len(self.p0)

@@ -19,7 +19,7 @@ K1, K2 = 1.5, 1.1  # k1 = K1 rate^1/2, k2 = K2 rate (Levant 1998)
 RATIO = K2 / K1**2
 FIRST = 1.0 + 2.0 * RATIO
 P = np.array([[FIRST, -1.0], [-1.0, 0.5 * (FIRST + 1.0) / RATIO]])  # of A^T P + P A = -1, in closed form
-NEAR = 0.05  # rad/s or m/s: where the rule's law and this one are as steep
+MATCH_SPEED = 0.05  # rad/s or m/s: where the rule's law and this one are as steep
 
 
 class SuperTwisting(ModelBased):
@@ -58,7 +58,7 @@ class SuperTwisting(ModelBased):
     ):
         super().__init__(robot, reference, friction)
         self.Lambda = self._gain("Lambda", Lambda, lambda rule: rule.Lambda)
-        of_rate = self._gain("rate", rate, lambda rule: NEAR * (rule.kappa / K1) ** 2)
+        of_rate = self._gain("rate", rate, lambda rule: MATCH_SPEED * (rule.kappa / K1) ** 2)
         if np.count_nonzero(of_rate - np.diag(np.diag(of_rate))):
             raise ArgumentError(f"rate: expected a number or one a joint ({robot.nv},), got a matrix")
         rates = np.diag(of_rate)
@@ -68,7 +68,7 @@ class SuperTwisting(ModelBased):
     def tuned(cls, tuning: Tuning) -> SuperTwisting:
         """Lambda by the rule; rate, if it is not given, from kappa_i as by default."""
         instance("tuning", tuning, Tuning, "a Tuning")
-        rate = tuning.gains.get("rate", NEAR * (tuning.kappa / K1) ** 2)
+        rate = tuning.gains.get("rate", MATCH_SPEED * (tuning.kappa / K1) ** 2)
         return cls(tuning.robot, tuning.motion, tuning.Lambda, rate)
 
     def start(self):

@@ -26,9 +26,9 @@ MOTION = references.Sinusoids(ROBOT, [0.1, 0.2], amplitude=0.3, frequency=0.4)
         (gc.Friction(viscous=0.1), "Friction(viscous=0.1)"),
         (gc.Joint.revolute((0, 0, 1)), "Joint(kind='revolute', S=[[0, 0, 1, 0, 0, 0]])"),
         (
-            gc.Plant(ROBOT, actuators=[actuators.TorqueLimits(5.0)], f_ext=gc.Wrench("link2", [0, 0, 0, 0, 0, 1.0])),
+            gc.Plant(ROBOT, actuators=[actuators.Saturation(5.0)], f_ext=gc.Wrench("link2", [0, 0, 0, 0, 0, 1.0])),
             "Plant(two_link, friction=None, f_ext=[Wrench(frame='link2', value=[0, 0, 0, 0, 0, 1])],"
-            " actuators=(TorqueLimits(upper=5, lower=-5),))",
+            " actuators=(Saturation(upper=5, lower=-5),))",
         ),
         (gc.Plant(ROBOT, sensors=[sensors.Encoder(resolution=0.01)]), "sensors=(Encoder(resolution=0.01),))"),
         (gc.monitors.EnergyBalance(limit=1e-3), "EnergyBalance(limit=0.001)"),

@@ -160,7 +160,7 @@ def test_external_wrenches_push_it_too():
 
 def test_actuators_stand_before_it():
     """With a state, an energy of their own, and limits."""
-    drives = [gc.actuators.SeriesElasticity([400.0, 300.0, 200.0], [0.2, 0.1, 0.1]), gc.actuators.TorqueLimits(1.5)]
+    drives = [gc.actuators.SeriesElasticity([400.0, 300.0, 200.0], [0.2, 0.1, 0.1]), gc.actuators.Saturation(1.5)]
     plant = interop.mujoco_plant(ARM.format(option=""), actuators=drives)
     ours = gc.Plant(plant.robot, actuators=drives)
     q, v, tau = state(plant.robot)

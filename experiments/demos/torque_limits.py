@@ -26,7 +26,7 @@ laws = {
         robot, motion, **gains, share=share, clearances=[Clearance(tool, centre, radius)]
     ),
 }
-plant = gc.Plant(robot, actuators=actuators.TorqueLimits(limit))
+plant = gc.Plant(robot, actuators=actuators.Saturation(limit))
 
 nearest = {}
 plt.style.use("geomctrl.viewing.gallery")

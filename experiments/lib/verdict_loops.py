@@ -210,7 +210,7 @@ def right_held() -> Iterator[Loop]:
     adaptive = controllers.SlotineLi(ARM, motion(ARM), rate=0.1)
     yield tracking("SlotineLi held, every 7th sample stored", adaptive, options={"control_dt": 1e-3, "every": 7},
                    asserted=False)  # fmt: skip
-    limits = gc.Plant(ARM, None, actuators=[actuators.TorqueLimits(np.array([200.0, 200.0]))])
+    limits = gc.Plant(ARM, None, actuators=[actuators.Saturation(np.array([200.0, 200.0]))])
     yield tracking("ComputedTorque held, within torque limits", controllers.ComputedTorque(ARM, motion(ARM)), limits,
                    off=0.1, options={"control_dt": 1e-3}, asserted=False)  # fmt: skip
     late = gc.Plant(ARM, None, actuators=[actuators.TransportDelay(1e-3)])

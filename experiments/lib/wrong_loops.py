@@ -208,7 +208,7 @@ def wrong_matrices_and_energies() -> Iterator[Loop]:
 
 def wrong_plants() -> Iterator[Loop]:
     law = controllers.PDGravity(ARM, Q_D, 100.0, 20.0)
-    weak = gc.Plant(ARM, None, actuators=[actuators.TorqueLimits(np.array([12.0, 6.0]))])
+    weak = gc.Plant(ARM, None, actuators=[actuators.Saturation(np.array([12.0, 6.0]))])
     yield resting("saturation ignored", law, weak, off=0.8, steps=600, asserted=False)
     slow = gc.Plant(ARM, None, actuators=[actuators.Lag(0.05)])
     yield resting("a drive's lag ignored", law, slow, asserted=False, steps=600)

@@ -58,7 +58,7 @@ def model() -> gc.Robot:
 
 def plant(robot: gc.Robot) -> gc.Plant:
     """What is true: the same arm with friction, behind its drives and encoders."""
-    drives = [actuators.TransportDelay(DELAY), actuators.TorqueLimits.of(robot)]
+    drives = [actuators.TransportDelay(DELAY), actuators.Saturation.of(robot)]
     return gc.Plant(robot, FRICTION, actuators=drives, sensors=[sensors.Encoder(BITS, cutoff=CUTOFF)])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.control.actuators import Actuator, Lag, RateLimit, Selection, TorqueLimits, TransportDelay
+from geomctrl.control.actuators import Actuator, Lag, RateLimit, Saturation, Selection, TransportDelay
 from geomctrl.control.sensors import Encoder
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
@@ -16,7 +16,7 @@ from geomctrl.robot import Robot
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 TIMES = {"lag", "delay", "dt"}  # which units go with
 ACTUATORS: dict[str, Callable[[Robot, float | None], Actuator]] = {
-    "limits": lambda robot, x: TorqueLimits.of(robot) if x is None else TorqueLimits(x),
+    "limits": lambda robot, x: Saturation.of(robot) if x is None else Saturation(x),
     "lag": lambda robot, x: Lag(_given("lag", x)),
     "delay": lambda robot, x: TransportDelay(_given("delay", x)),
     "rate": lambda robot, x: RateLimit(_given("rate", x)),

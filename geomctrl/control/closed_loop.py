@@ -35,11 +35,11 @@ from .plant import Plant
 from .sample import Sample
 from .sensing import sensing_of
 from .sensors.sensor import Truth
-from .wrenches import SOON
+from .wrenches import SWITCH_TOLERANCE
 
 FLOAT = np.dtype(float)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
+MAX_STEPS = 10_000  # of an adaptive method from one sample to the next
 
 
 class Loop:
@@ -246,7 +246,7 @@ class Loop:
 
     def piece_at(self, t: float) -> int:
         """How many of the plant's switches there are up to time t."""
-        return bisect_right(self.plant.switches, t + SOON)
+        return bisect_right(self.plant.switches, t + SWITCH_TOLERANCE)
 
     def change(self, t: float) -> None:
         """Let the plant be what it is at time t."""
@@ -259,7 +259,7 @@ class Loop:
         """From t to t + h, in pieces where the plant changes in between."""
         end = t + h
         for start in self.plant.switches:
-            if t + SOON < start < end - SOON:
+            if t + SWITCH_TOLERANCE < start < end - SWITCH_TOLERANCE:
                 self.advance(t, start - t, k1)
                 self.change(start)
                 t, k1 = start, None
@@ -281,8 +281,8 @@ class Loop:
         for count, (at, y) in enumerate(
             steps(self.field, self.y, (t, t + h), first, self.tableau, self.group, rtol=rtol, atol=atol)
         ):
-            if count > MOST_STEPS:
-                raise IntegrationError(f"more than {MOST_STEPS} steps from t = {t:.6g} s to reach {at:.9g} s")
+            if count > MAX_STEPS:
+                raise IntegrationError(f"more than {MAX_STEPS} steps from t = {t:.6g} s to reach {at:.9g} s")
             self.y = y
         self.h = h / count
 

@@ -15,12 +15,12 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .compiled.choice import checked_choice, say
 from .compiled.contents import kept
 from .contracts import Controller
+from .loop_runner import LoopRunner, in_a_loop
 from .monitors import Monitor, monitor_list
 from .plant import Plant
 from .progress import shown
 from .run import Run
 from .watching import check_view, watched
-from .way import Way, in_a_loop
 
 if TYPE_CHECKING:
     from geomctrl.viewing.live import LiveView
@@ -70,13 +70,13 @@ def simulate(
     watching = monitor_list(monitors)
 
     def run(choice: bool | str) -> Run:
-        way = Way(
+        runner = LoopRunner(
             plant, controller, q0, v0, t_end, dt, method, control_dt, watching,
             strict=strict, every=every, rtol=rtol, atol=atol,
         )  # fmt: skip
-        with shown(progress) as told, watched(view, way, told) as report, in_a_loop(), way.interruptible():
-            way.begin(report)
-            return way.to_end(choice, report)
+        with shown(progress) as told, watched(view, runner, told) as report, in_a_loop(), runner.interruptible():
+            runner.begin(report)
+            return runner.to_end(choice, report)
 
     restore = kept(plant, controller, watching) if choice is True else None
     try:

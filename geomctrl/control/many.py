@@ -25,12 +25,12 @@ from geomctrl.robot import Robot
 from .closed_loop import hold_count
 from .compiled.choice import checked_choice
 from .contracts import Controller
+from .loop_runner import LoopRunner
 from .measures import Measure, Verdict, accumulates
 from .monitors import monitor_list
 from .plant import Plant, plant_of
 from .run import Run
 from .side_by_side import to_end
-from .way import Way
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,8 @@ def simulate_many(
     check_storing(every, None)
     options: dict[str, Any] = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict}
     options |= {"every": every, "rtol": rtol, "atol": atol}
-    ways = [_way(case, t_end, dt, **options) for case in cases]
-    return to_end(ways, choice, threads, compared_each=True)
+    runners = [_runner(case, t_end, dt, **options) for case in cases]
+    return to_end(runners, choice, threads, compared_each=True)
 
 
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
@@ -144,7 +144,7 @@ def check_options(t_end: float, dt: float, method: str, control_dt: float | None
 
 def run_of(case: Case, t_end: float, dt: float, **options: Any) -> Run:
     """The whole run that `outcomes` measures, equal to the bit; up to where it failed if it does."""
-    return to_end([_way(case, t_end, dt, **options)], "auto", 1)[0]
+    return to_end([_runner(case, t_end, dt, **options)], "auto", 1)[0]
 
 
 def outcomes(
@@ -164,24 +164,24 @@ def outcomes(
         options["every"] = step_count(t_end, dt)
     options["confirming"] = any(isinstance(m, Verdict) or not isinstance(m, Measure) for m in measures.values())
     options["monitors"] = [*monitor_list(options.get("monitors", "default"))]
-    ways: list[Way] = []
+    runners: list[LoopRunner] = []
     found: dict[int, Outcome] = {}
     for k, case in enumerate(cases):
         try:
-            ways.append(_way(case, t_end, dt, **options, measures=taken))
+            runners.append(_runner(case, t_end, dt, **options, measures=taken))
         except MemoryError:
             raise
         except Exception as error:  # of a case that `simulate` refuses
             found[k] = Outcome({}, said(error), False, np.nan, 0)
-    runs = iter(zip(ways, to_end(ways, "auto", 1)))
+    runs = iter(zip(runners, to_end(runners, "auto", 1)))
     return [found[k] if k in found else _outcome(*next(runs), measures) for k in range(len(cases))]
 
 
-def _outcome(way: Way, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -> Outcome:
+def _outcome(runner: LoopRunner, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -> Outcome:
     values, reason, success = {}, run.reason, run.success
     if any(isinstance(m, Verdict) for m in measures.values()):
         reason = "; ".join([reason, *(f"{m.name} {m.verdict}: {m.explanation}" for m in _doubtful(run))])
-    accumulated = iter(way.record.watchers[len(way.record.monitors) :])
+    accumulated = iter(runner.record.watchers[len(runner.record.monitors) :])
     for name, measure in measures.items():
         try:
             values[name] = next(accumulated).value() if accumulates(measure) else measure(run)
@@ -189,7 +189,9 @@ def _outcome(way: Way, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -
             raise
         except Exception as error:  # of a caller's measure
             reason, success = f"{reason}; measure {name!r}: {said(error)}", False
-    return Outcome(values, reason, success, way.time(way.record.steps) if way.record.rows else np.nan, run.steps)
+    return Outcome(
+        values, reason, success, runner.time(runner.record.steps) if runner.record.rows else np.nan, run.steps
+    )
 
 
 def _doubtful(run: Run) -> Iterator[Any]:
@@ -204,7 +206,7 @@ def said(error: Exception) -> str:
 # --- lanes -------------------------------------------------------------------------------------------------------
 
 
-def _way(
+def _runner(
     case: Case,
     t_end: float,
     dt: float,
@@ -214,16 +216,16 @@ def _way(
     monitors: Any = "default",
     measures: Sequence[Measure] = (),
     **options: Any,
-) -> Way:
-    """A case before its first sample, with monitors and measures of its own; options of `Way`. Raises ArgumentError."""
+) -> LoopRunner:
+    """The runner of a case, with its own monitors and measures; options of `LoopRunner`. Raises ArgumentError."""
     plant = plant_of("plant", case.plant)
     own = [copy.copy(measure) for measure in measures]
     for measure in own:
         measure.start(plant.at(0.0), case.controller)
     watching = [copy.copy(m) for m in monitor_list(monitors)]
-    way = Way(
+    runner = LoopRunner(
         plant, case.controller, case.q0, case.v0, t_end, dt, method, control_dt, watching, measures=own, **options
     )
     again = {"method": method, "control_dt": control_dt, "monitors": monitors, "measures": measures, **options}
-    way.again = partial(_way, case, t_end, dt, **again)
-    return way
+    runner.again = partial(_runner, case, t_end, dt, **again)
+    return runner

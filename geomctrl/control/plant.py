@@ -25,11 +25,11 @@ from .actuators.actuator import Actuator
 from .actuators.chain import Chain, chain_of
 from .desired import time
 from .friction import Friction
-from .overriding import overrides, require_arguments, require_together
 from .sensing import checked_sensors
 from .sensors.sensor import Sensor
 from .stops import JointStops
-from .wrenches import SOON, ExternalWrenches, external_wrenches
+from .subclass_checks import overrides, require_arguments, require_together
+from .wrenches import SWITCH_TOLERANCE, ExternalWrenches, external_wrenches
 
 SIGNATURES = {
     "net_torque": "t, q, v, tau, x",
@@ -156,7 +156,7 @@ class Plant(Described):
         if not self.switches:
             return self
         for start, changed in self.changes:
-            if t >= start - SOON:
+            if t >= start - SWITCH_TOLERANCE:
                 robot = changed
         plant = copy.copy(self)  # a subclass keeps what it adds
         object.__setattr__(plant, "robot", robot)

@@ -17,7 +17,7 @@ import numpy as np
 from geomctrl.arguments import function
 from geomctrl.output import moves
 
-OFTEN = 0.1  # s: between two pictures of a notebook's bar
+REDRAW_PERIOD = 0.1  # s: between two pictures of a notebook's bar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -124,7 +124,7 @@ def _left(fraction: float, started: float) -> str:
 
 
 class _NotebookBar:
-    """A bar that IPython displays, and puts another in the place of; draws at most so `OFTEN`."""
+    """A bar that IPython displays, and puts another in the place of; draws at most so `REDRAW_PERIOD`."""
 
     def __init__(self):
         from IPython.display import HTML, display
@@ -134,7 +134,7 @@ class _NotebookBar:
 
     def __call__(self, what: str, fraction: float, words: str) -> None:
         now = time.perf_counter()
-        if now - self.last >= OFTEN:
+        if now - self.last >= REDRAW_PERIOD:
             self.last = now
             text = html.escape(f"{what} {fraction:.0%} {words}")
             self.handle.update(

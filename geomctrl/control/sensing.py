@@ -44,7 +44,7 @@ def made_by(plant: Any) -> list[Made]:
 
 
 MAX_NUMBERS = 10_000_000  # of one sensor or actuator: each renewal copies them
-AHEAD = 256  # samples whose noise is drawn at once
+NOISE_BLOCK = 256  # samples whose noise is drawn at once
 _said: set[str] = set()
 
 
@@ -83,7 +83,7 @@ class Place:
         return slice(self.part.stop - self.measured, self.part.stop)
 
     @property
-    def words(self) -> tuple:
+    def signature(self) -> tuple:
         """What of it is in a trace."""
         return self.period, self.late, self.between
 
@@ -137,8 +137,8 @@ class Sensing:
         return [place.every for place in (*self.places, *self.links)]
 
     @property
-    def words(self) -> tuple:
-        return len(self.links), *(place.words for place in (*self.places, *self.links))
+    def signature(self) -> tuple:
+        return len(self.links), *(place.signature for place in (*self.places, *self.links))
 
     def renew(self, k: int, truth: Truth) -> None:
         """What the sensors that are due at step k measure; at step 0 all begin."""
@@ -192,9 +192,9 @@ class Sensing:
         if not place.draws:
             return np.zeros(0)
         first, table = self._noise.get(place.number, (0, None))
-        if table is None or not first <= count < first + AHEAD:
-            first = count - count % AHEAD
-            table = normals(sensor.keys, np.arange(first, first + AHEAD, dtype=float), place.draws)
+        if table is None or not first <= count < first + NOISE_BLOCK:
+            first = count - count % NOISE_BLOCK
+            table = normals(sensor.keys, np.arange(first, first + NOISE_BLOCK, dtype=float), place.draws)
             table.setflags(write=False)
             self._noise[place.number] = first, table
         return table[count - first]

@@ -21,25 +21,27 @@ from geomctrl.tracing.symbols import UntraceableError
 
 from .compiled.choice import Known, known_trace, say
 from .compiled.comparison import BESIDE, WHOLE, Comparison, Extent
+from .compiled.external_state import REPLACEMENTS
 from .compiled.machine import SAMPLE, STEP, Machine
-from .compiled.memory import REPLACEMENTS
 from .compiled.traced_loop import TracedLoop
+from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
 from .run import Run
-from .way import CHUNK, Way, in_a_loop
 
-LONG = 32_768  # steps of eight lanes without a look around, a quarter of a second
-FEW = 2  # loops that take longer side by side than one after the other
-SHORT = 250  # steps that are not worth compiling for, however many loops take them
+MAX_CHUNK_STEPS = 32_768  # steps of eight lanes without a look around, a quarter of a second
+MAX_SEQUENTIAL = 2  # loops that take longer side by side than one after the other
+MIN_STEPS = 250  # steps that are not worth compiling for, however many loops take them
 
 
-def to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_each: bool = False) -> list[Run]:
-    """The runs of ways that have not begun, in their order; those that fail up to there.
+def to_end(
+    runners: Sequence[LoopRunner], choice: bool | str, threads: int, *, compared_each: bool = False
+) -> list[Run]:
+    """The runs of runners that have not begun, in their order; those that fail up to there.
 
     compared_each: compare every compiled loop with Python, the first of each trace at more states than the others;
     False: compare only that.
 
-    A thread begins as many ways as there are lanes and, where they have one trace, takes them to their end together;
-    ways that find too few like them wait for others.
+    A thread begins as many runners as there are lanes and, where they have one trace, takes them to their end together;
+    runners that find too few like them wait for others.
     """
     runs: dict[int, Run] = {}
     waiting: dict[int, list[_Begun]] = {}
@@ -52,27 +54,27 @@ def to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_ea
 
     def go_on(group: list[_Begun]) -> None:
         traced = group[0].traced
-        laws = {id(ways[x.number].loop.controller) for x in group}
+        laws = {id(runners[x.number].loop.controller) for x in group}
         shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # one memory for all
-        if traced is not None and len(group) > FEW and not shared:
+        if traced is not None and len(group) > MAX_SEQUENTIAL and not shared:
             first = id(traced) not in compared
             compared.add(id(traced))
-            members = [(ways[x.number], x.known) for x in group if x.known is not None]
+            members = [(runners[x.number], x.known) for x in group if x.known is not None]
             extents = [WHOLE] * first + [BESIDE] * ((len(group) - first) * compared_each)
             runs.update(zip((x.number for x in group), _Lanes(members, choice, report).to_end(extents)))
         else:
-            runs.update((x.number, _alone(ways[x.number], choice, report)) for x in group)
+            runs.update((x.number, _alone(runners[x.number], choice, report)) for x in group)
 
     def begin(first: int) -> None:
         groups: dict[int, list[_Begun]] = {}
-        for k in range(first, min(first + lanes, len(ways))):
+        for k in range(first, min(first + lanes, len(runners))):
             with in_a_loop():
                 try:
-                    ways[k].begin()
+                    runners[k].begin()
                 except SimulationError as error:
                     runs[k] = _run_of(error)
                     continue
-                begun = _Begun(k, _traced(ways[k], choice))
+                begun = _Begun(k, _traced(runners[k], choice))
             groups.setdefault(id(begun.traced), []).append(begun)
         for key, group in groups.items():
             if len(group) == lanes or group[0].traced is None:
@@ -80,29 +82,29 @@ def to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_ea
             else:
                 waiting.setdefault(key, []).extend(group)
 
-    with _runs_kept(ways, runs), REPLACEMENTS.looked_at_once(), _workers(threads, interrupted) as each:
-        each(begin, range(0, len(ways), lanes))
+    with _runs_kept(runners, runs), REPLACEMENTS.looked_at_once(), _workers(threads, interrupted) as each:
+        each(begin, range(0, len(runners), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
         each(go_on, rest)
-    return [runs[k] for k in range(len(ways))]
+    return [runs[k] for k in range(len(runners))]
 
 
 @contextmanager
-def _runs_kept(ways: Sequence[Way], runs: Mapping[int, Run]) -> Iterator[None]:
-    """Ctrl-C, SystemExit and the like pass, with an attribute `runs`: of each way everything up to then."""
+def _runs_kept(runners: Sequence[LoopRunner], runs: Mapping[int, Run]) -> Iterator[None]:
+    """Ctrl-C, SystemExit and the like pass, with an attribute `runs`: of each runner everything up to then."""
     try:
         yield
     except Exception:
         raise
     except BaseException as error:
-        kept = [runs[k] if k in runs else way.interrupted(error) for k, way in enumerate(ways)]
+        kept = [runs[k] if k in runs else runner.interrupted(error) for k, runner in enumerate(runners)]
         error.runs = kept  # pyright: ignore[reportAttributeAccessIssue]
         error.add_note(f"geomctrl: the {len(kept)} runs so far are this exception's attribute `runs`")
         raise
 
 
 class _Begun(NamedTuple):
-    """A way whose first sample has been taken: its number, the trace that fits it."""
+    """A runner whose first sample has been taken: its number, the trace that fits it."""
 
     number: int
     known: Known | None
@@ -131,12 +133,12 @@ def _workers(
             raise
 
 
-def _traced(way: Way, choice: bool | str) -> Known | None:
-    """The trace that a way shares with others like it; None where it goes on by itself."""
-    if choice is False or not enabled() or way.n_steps * way.pieces < SHORT or way.loop.plant.switches:
+def _traced(runner: LoopRunner, choice: bool | str) -> Known | None:
+    """The trace that a runner shares with others like it; None where it goes on by itself."""
+    if choice is False or not enabled() or runner.n_steps * runner.pieces < MIN_STEPS or runner.loop.plant.switches:
         return None
     try:
-        return known_trace(way.loop, way.record.watchers, way.strict)
+        return known_trace(runner.loop, runner.record.watchers, runner.strict)
     except UntraceableError as error:
         if choice is True:
             raise
@@ -144,26 +146,26 @@ def _traced(way: Way, choice: bool | str) -> Known | None:
         return None
 
 
-def _alone(way: Way, choice: bool | str, report: Callable[[float], None], *, stopped: bool = False) -> Run:
+def _alone(runner: LoopRunner, choice: bool | str, report: Callable[[float], None], *, stopped: bool = False) -> Run:
     with in_a_loop():
         try:
-            way.compare()  # of a lane that it has left
-            here = True if choice == "auto" and _traced(way, choice) else choice
-            return way.to_end(here, report, stopped=stopped)
+            runner.compare()  # of a lane that it has left
+            here = True if choice == "auto" and _traced(runner, choice) else choice
+            return runner.to_end(here, report, stopped=stopped)
         except SimulationError as error:
             return _run_of(error)
         except UntraceableError as error:
-            return _in_python(way, choice, report, error)
+            return _in_python(runner, choice, report, error)
 
 
-def _in_python(way: Way, choice: bool | str, report: Callable[[float], None], error: UntraceableError) -> Run:
+def _in_python(runner: LoopRunner, choice: bool | str, report: Callable[[float], None], error: UntraceableError) -> Run:
     """The whole run in Python, as compiled code has another result; raises the error where `choice` is True."""
     if choice is True:
         raise error
     say(f"these loops run in Python: {error}")
-    remembers = way.comparison is not None and way.comparison.law.size  # then the first sample is not taken again
-    fresh = way if remembers else way.again()
-    way.comparison = None
+    remembers = runner.comparison is not None and runner.comparison.law.size  # then the first sample is not taken again
+    fresh = runner if remembers else runner.again()
+    runner.comparison = None
     with in_a_loop():
         try:
             if not remembers:
@@ -171,7 +173,7 @@ def _in_python(way: Way, choice: bool | str, report: Callable[[float], None], er
             run = fresh.to_end(False, report)
         except SimulationError as failed:
             run = _run_of(failed)
-    way.record = fresh.record  # with what its measures have accumulated
+    runner.record = fresh.record  # with what its measures have accumulated
     return run
 
 
@@ -184,58 +186,60 @@ def _run_of(error: SimulationError) -> Run:
 class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
-    def __init__(self, members: list[tuple[Way, Known]], choice: bool | str, report: Callable[[float], None]):
-        self.ways, self.known = [way for way, _ in members], [known for _, known in members]
+    def __init__(self, members: list[tuple[LoopRunner, Known]], choice: bool | str, report: Callable[[float], None]):
+        self.runners, self.known = [runner for runner, _ in members], [known for _, known in members]
         self.choice, self.report, width = choice, report, host.lanes()
         self.machine = Machine(self.known[0].traced, width)
         spare = width - len(members)  # lanes that nobody wants run as the first does
-        values = [known.twins.values for known in self.known]
+        values = [known.copies.values for known in self.known]
         self.machine.numbers_are([*values, *[values[0]] * spare])
-        self.filled = [*self.ways, *[self.ways[0]] * spare]
+        self.filled = [*self.runners, *[self.runners[0]] * spare]
         self.alive = (1 << len(members)) - 1
 
     def to_end(self, compared: Sequence[Extent]) -> list[Run]:
         """The runs, of which the first are compared with Python, each to an extent."""
-        first, runs, phase = self.ways[0], {}, STEP
-        for lane, way in enumerate(self.filled):
-            way.enter(self.machine, lane)
-        for lane, (way, extent) in enumerate(zip(self.ways, compared)):
-            way.comparison = Comparison(way.loop, self.machine, lane, self.known[lane].copies, extent)
+        first, runs, phase = self.runners[0], {}, STEP
+        for lane, runner in enumerate(self.filled):
+            runner.enter(self.machine, lane)
+        for lane, (runner, extent) in enumerate(zip(self.runners, compared)):
+            runner.comparison = Comparison(runner.loop, self.machine, lane, self.known[lane].parts, extent)
             try:
-                way.comparison.before(*way.times)
+                runner.comparison.before(*runner.times)
             except UntraceableError as error:
                 self.alive &= ~(1 << lane)
-                runs[lane] = _in_python(way, self.choice, self.report, error)
-        for lane, way in enumerate(self.filled if compared else ()):  # comparing has changed what all lanes hold
-            way.enter(self.machine, lane)
-        k, pieces = first.k, max(way.pieces for way in self.ways)
-        chunk = ceil(min(LONG, CHUNK * first.every) / pieces)  # rows are taken to their records while they are near
+                runs[lane] = _in_python(runner, self.choice, self.report, error)
+        for lane, runner in enumerate(self.filled if compared else ()):  # comparing has changed what all lanes hold
+            runner.enter(self.machine, lane)
+        k, pieces = first.k, max(runner.pieces for runner in self.runners)
+        chunk = ceil(
+            min(MAX_CHUNK_STEPS, CHUNK_STEPS * first.every) / pieces
+        )  # rows are taken to their records while they are near
         while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
             last = min(k + chunk, first.n_steps)
             k, phase, stopped, rows = self.machine.run(
                 k, last, first.every, first.n_steps, first.dt, first.t_end, self.alive, phase
             )
-            for lane, way in enumerate(self.ways):
+            for lane, runner in enumerate(self.runners):
                 if self.alive >> lane & 1:
-                    way.stored(self.machine, lane, rows)
+                    runner.stored(self.machine, lane, rows)
                 if (self.alive & stopped) >> lane & 1:
-                    way.leave(self.machine, lane, k, phase)
-                    way.count_stop()
-                    runs[lane] = _alone(way, self.choice, self.report, stopped=True)
+                    runner.leave(self.machine, lane, k, phase)
+                    runner.count_stop()
+                    runs[lane] = _alone(runner, self.choice, self.report, stopped=True)
             self.alive &= ~stopped
             self.report(k / first.n_steps)
-        rest = [lane for lane in range(len(self.ways)) if lane not in runs]
+        rest = [lane for lane in range(len(self.runners)) if lane not in runs]
         for lane in rest:
-            self.ways[lane].leave(self.machine, lane, k, phase)
-        runs |= {lane: self._compared(self.ways[lane]) for lane in rest}
-        return [runs[lane] for lane in range(len(self.ways))]
+            self.runners[lane].leave(self.machine, lane, k, phase)
+        runs |= {lane: self._compared(self.runners[lane]) for lane in rest}
+        return [runs[lane] for lane in range(len(self.runners))]
 
-    def _compared(self, way: Way) -> Run:
+    def _compared(self, runner: LoopRunner) -> Run:
         try:
             with in_a_loop():
-                way.compare()
-            return way.run()
+                runner.compare()
+            return runner.run()
         except UntraceableError as error:
-            return _in_python(way, self.choice, self.report, error)
+            return _in_python(runner, self.choice, self.report, error)
         except SimulationError as error:
             return _run_of(error)

@@ -23,7 +23,7 @@ from .friction import Friction
 
 LAMBDA, KAPPA = 5.0, 20.0  # 1/s
 CONTROL_DT = 1e-3  # s, between a law's commands, for gains that are not given
-FASTEST = 1.5  # / dt: explicit Runge-Kutta methods of order 4 end at 2.8, a held torque at 2
+MAX_RATE_TIMES_DT = 1.5  # / dt: explicit Runge-Kutta methods of order 4 end at 2.8, a held torque at 2
 RATES = {"Lambda": "1/s", "kappa": "1/s, K = kappa D"}  # the gains of laws in v_ref = v_d - Lambda e, with meanings
 ADAPTED = ("load", "links", "base")  # what laws adapt: the body with the load, all links, the base parameters
 
@@ -76,7 +76,7 @@ def design(
     rates = KAPPA * (D.max() / D) ** (1.0 / 3.0)
     root = np.sqrt(rates * D)
     fastest = float(1.0 / np.linalg.eigvalsh(M / np.outer(root, root))[:, 0].min())
-    slower = min(1.0, FASTEST / (fastest * dt))
+    slower = min(1.0, MAX_RATE_TIMES_DT / (fastest * dt))
     return Design(D, slower * LAMBDA, slower * rates, slower * fastest, dt)
 
 

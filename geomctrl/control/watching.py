@@ -17,7 +17,7 @@ from .record import Record
 if TYPE_CHECKING:
     from geomctrl.viewing.live import LiveView
 
-    from .way import Way
+    from .loop_runner import LoopRunner
 
 
 def check_view(view: bool | LiveView) -> None:
@@ -30,7 +30,9 @@ def check_view(view: bool | LiveView) -> None:
 
 
 @contextmanager
-def watched(view: bool | LiveView, way: Way, report: Callable[[float], Any]) -> Iterator[Callable[[float], Any]]:
+def watched(
+    view: bool | LiveView, runner: LoopRunner, report: Callable[[float], Any]
+) -> Iterator[Callable[[float], Any]]:
     """The function to call with the fraction done, `report` and a picture of what is done; `view` as for `simulate`."""
     if isinstance(view, (bool, np.bool_)) and not view:
         yield report
@@ -39,13 +41,13 @@ def watched(view: bool | LiveView, way: Way, report: Callable[[float], Any]) -> 
 
     live = view if isinstance(view, LiveView) else LiveView()
     try:
-        record = way.record
-        live.begin(record.plant.robot, way.loop.split(way.loop.y)[0], record.desired is not None)
-        way.chunk = live.steps(way.dt) or way.chunk
+        record = runner.record
+        live.begin(record.plant.robot, runner.loop.split(runner.loop.y)[0], record.desired is not None)
+        runner.chunk = live.steps(runner.dt) or runner.chunk
 
         def both(fraction: float) -> None:
             report(fraction)
-            if record.rows and live.due(way.time(way.k), way.done):
+            if record.rows and live.due(runner.time(runner.k), runner.done):
                 _show(live, record)
 
         yield both

@@ -20,8 +20,8 @@ from geomctrl.terms.wrenches import on_a_body
 
 from .desired import time
 
-FAR = sys.float_info.max  # s: a time that never comes, and a number like any other in compiled code
-SOON = 1e-12  # s before a switch that count as at it
+NEVER = sys.float_info.max  # s: a time that never comes, and a number like any other in compiled code
+SWITCH_TOLERANCE = 1e-12  # s before a switch that count as at it
 
 
 class Bound(Protocol):
@@ -118,11 +118,11 @@ class ExternalWrenches:
     sees one side of a switch only.
     """
 
-    def __init__(self, robot: Robot, parts: Sequence[Bound], given: Sequence[Any] = (), since=-FAR, until=FAR):
+    def __init__(self, robot: Robot, parts: Sequence[Bound], given: Sequence[Any] = (), since=-NEVER, until=NEVER):
         self.robot, self.parts, self.given = robot, tuple(parts), tuple(given)
         self.since, self.until = since, until
         edges = {t for part in parts for t in part.switches}
-        self.piece = since > -FAR or until < FAR  # of the whole
+        self.piece = since > -NEVER or until < NEVER  # of the whole
         self.switches = () if self.piece else tuple(sorted(edges))
 
     def __repr__(self) -> str:
@@ -146,11 +146,11 @@ class ExternalWrenches:
     def _now(self, t: float) -> ExternalWrenches:
         if not self.switches:
             return self
-        t = time(t) + SOON
-        since = max((s for s in self.switches if s <= t), default=-FAR)
-        until = min((s for s in self.switches if s > t), default=FAR)
+        t = time(t) + SWITCH_TOLERANCE
+        since = max((s for s in self.switches if s <= t), default=-NEVER)
+        until = min((s for s in self.switches if s > t), default=NEVER)
         acting = [part for part in self.parts if part._acts(t)]
-        return ExternalWrenches(self.robot, acting, self.given, since, float(np.nextafter(until, -FAR)))
+        return ExternalWrenches(self.robot, acting, self.given, since, float(np.nextafter(until, -NEVER)))
 
 
 WANTED = "a function of (t, q, v), a Wrench, a Contact, or a list of them"

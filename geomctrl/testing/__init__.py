@@ -29,7 +29,7 @@ NAMES = {
     "Ellipsoid": "certifying",
     "Held": "sampled",
     "InputToState": "stability",
-    "LyapunovAt": "along",
+    "LyapunovAt": "lyapunov_rate",
     "LyapunovCertificate": "certificates.certificate",
     "PassivityIndex": "passivity",
     "Rates": "flows",

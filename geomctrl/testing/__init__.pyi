@@ -1,5 +1,4 @@
 # What geomctrl/testing/__init__.py loads when asked, for type checkers; a test compares the two.
-from .along import LyapunovAt as LyapunovAt
 from .assertions import assert_passive as assert_passive
 from .assertions import assert_skew_symmetric as assert_skew_symmetric
 from .certificates.certificate import LyapunovCertificate as LyapunovCertificate
@@ -20,6 +19,7 @@ from .lyapunov import assert_lyapunov as assert_lyapunov
 from .lyapunov import lyapunov_at as lyapunov_at
 from .lyapunov_certificates import certify_lyapunov as certify_lyapunov
 from .lyapunov_certificates import region_of_attraction as region_of_attraction
+from .lyapunov_rate import LyapunovAt as LyapunovAt
 from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
 from .passivity import PassivityIndex as PassivityIndex
 from .passivity import assert_passive_port as assert_passive_port

@@ -20,9 +20,9 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 
-from .along import continuous
 from .domain import Box, State
 from .inquiry import Inquiry
+from .lyapunov_rate import continuous
 from .sampling import derivative
 
 MEASURED = "print(testing.contraction_at(controller, plant, metric, t, q, v, z))"

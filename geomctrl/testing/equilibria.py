@@ -14,8 +14,8 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 
-from .along import Promise
 from .domain import State, untouchable
+from .lyapunov_rate import Promise
 
 ZERO = 1e-12  # of V where z is off by its own size: below this V is zero
 STEP = 1e-6  # of the size of z: of differences

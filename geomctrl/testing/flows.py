@@ -21,8 +21,8 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from .along import continuous, settled_derivative
 from .domain import State
+from .lyapunov_rate import continuous, settled_derivative
 
 STEP = 4e-3  # s, the first of the differences, halved until they settle
 ENOUGH = 1e-9  # to that, of S a second
@@ -119,14 +119,14 @@ class Flow:
         promised = np.nan if self.function is not None else loop.rate
         return loop.function([S, promised, loop.along(S), *push, *y])
 
-    def _extra(self, twin: Any, t: Any, q: Any, v: Any, z: Any, command: Command) -> dict[str, Any]:
-        found = {} if self.function is None else {"S": self.function(t, q, v, z, twin.plant)}
+    def _extra(self, parts: Any, t: Any, q: Any, v: Any, z: Any, command: Command) -> dict[str, Any]:
+        found = {} if self.function is None else {"S": self.function(t, q, v, z, parts.plant)}
         if self.port is not None:
-            B = self.port.torques(twin.plant.robot, q)
-            at_rest = twin.plant.acceleration(t, q, v, command.tau)
+            B = self.port.torques(parts.plant.robot, q)
+            at_rest = parts.plant.acceleration(t, q, v, command.tau)
             for k in range(self.size):
-                found[f"a{k}"] = twin.plant.acceleration(t, q, v, command.tau + B[:, k]) - at_rest
-            found["y"] = self.port.output(twin.plant.robot, t, q, v, z)
+                found[f"a{k}"] = parts.plant.acceleration(t, q, v, command.tau + B[:, k]) - at_rest
+            found["y"] = self.port.output(parts.plant.robot, t, q, v, z)
         return found
 
     # --- by differences ------------------------------------------------------------------------------------------

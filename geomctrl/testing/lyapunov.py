@@ -14,11 +14,11 @@ from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import SimulationError
 
 from . import evidence
-from .along import LyapunovAt, Promise
 from .counterexample import Counterexample, paste
 from .domain import Box, State
 from .loop_states import failed_before, require_controller, require_lyapunov, start_of_run, state_of, states_about
 from .lyapunov_checks import NOTHING, Checks
+from .lyapunov_rate import LyapunovAt, Promise
 from .lyapunov_search import LyapunovSearch
 from .shrinking import literal
 

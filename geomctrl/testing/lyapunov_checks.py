@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .along import LyapunovAt, Promise
 from .counterexample import MEASURED, Counterexample, paste
 from .domain import Domain, State
+from .lyapunov_rate import LyapunovAt, Promise
 from .repeatable import Repeatable
 from .shrinking import literal, shrunk
 

@@ -15,10 +15,10 @@ from geomctrl.control.closed_loop import Loop
 from geomctrl.errors import GeomctrlError
 from geomctrl.integrators.driver import steps
 
-from .along import flat
 from .counterexample import Counterexample, paste
 from .domain import REACH, Domain, Point, State
 from .lyapunov_checks import NOTHING, Checks
+from .lyapunov_rate import flat
 from .search import MOST_DIFFERENCES, STEP
 from .shrinking import literal
 

@@ -7,7 +7,7 @@ from command_line import run
 from geomctrl import models
 from geomctrl.cli import hardware
 from geomctrl.cli.laws import law_class
-from geomctrl.control.actuators import Lag, RateLimit, TorqueLimits, TransportDelay
+from geomctrl.control.actuators import Lag, RateLimit, Saturation, TransportDelay
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
 OWN = """
@@ -48,7 +48,7 @@ def test_a_law_from_a_file_on_hardware(own, tmp_path):
 def test_words_are_actuators_in_their_order():
     panda = models.panda()
     found = hardware.actuators("delay=2ms, rate=1e3, lag=0.5s, limits", panda)
-    assert [type(x) for x in found] == [TransportDelay, RateLimit, Lag, TorqueLimits]
+    assert [type(x) for x in found] == [TransportDelay, RateLimit, Lag, Saturation]
     assert found[0].delay == 2e-3
     assert found[2].time_constant == 0.5
     np.testing.assert_array_equal(found[3].upper, panda.limits.effort)

@@ -36,7 +36,7 @@ def test_gains_keep_the_fastest_rate_within_what_a_step_follows(robot):
         rates = np.linalg.eigvals(
             np.linalg.solve(r.mass_matrix(r.random_configuration(rng)), np.diag(rule.kappa * rule.D))
         )
-        assert rates.real.max() <= tuning.FASTEST / 2e-3 * (1.0 + 1e-9)
+        assert rates.real.max() <= tuning.MAX_RATE_TIMES_DT / 2e-3 * (1.0 + 1e-9)
 
 
 def test_the_load_is_a_body_with_an_inertia_at_the_tool():

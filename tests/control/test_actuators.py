@@ -11,9 +11,9 @@ from geomctrl.control.actuators import (
     CurrentDrive,
     DCMotor,
     Lag,
+    Saturation,
     Selection,
     SeriesElasticity,
-    TorqueLimits,
     TorqueSpeedLimits,
 )
 
@@ -60,7 +60,7 @@ STORING = [
     DCMotor([0.05, 0.1], 0.8, 0.02, [30.0, -20.0]),
 ]
 CHAINS = {
-    "limits": [TorqueLimits([6.0, 4.0], [-3.0, -4.0])],
+    "limits": [Saturation([6.0, 4.0], [-3.0, -4.0])],
     "speed": [TorqueSpeedLimits(8.0, [3.0, 5.0], 6.0)],
     "lag": [Lag(0.03)],
     "slope": [Lag(0.01, 100.0, 1.0)],
@@ -71,7 +71,7 @@ CHAINS = {
     "play": [SeriesElasticity([400.0, 300.0], [0.2, 0.1], [1.0, 0.5], 0.3, [0.02, 0.01])],
     "selection": [Selection([[1.0], [-0.5]])],
     "all": [
-        TorqueLimits(9.0),
+        Saturation(9.0),
         Selection([[1.0, 0.5], [0.0, 2.0]]),
         Lag(0.02),
         TorqueSpeedLimits(20.0, 9.0),
@@ -298,7 +298,7 @@ def test_mujocos_actuators():
     model = mujoco.MjModel.from_xml_string(XML)
     data = mujoco.MjData(model)
     robot = models.load_mjcf(XML)
-    chain = [TorqueLimits([0.8, 0.4], [-0.5, -0.4]), Lag([0.05, 0.2]), Selection(np.diag([3.0 * 12.0, -2.0 * 7.0]))]
+    chain = [Saturation([0.8, 0.4], [-0.5, -0.4]), Lag([0.05, 0.2]), Selection(np.diag([3.0 * 12.0, -2.0 * 7.0]))]
     plant, rng = gc.Plant(robot, None, actuators=chain), np.random.default_rng(0)
     for _ in range(5):
         q, v, u, x = rng.normal(size=(4, 2))
@@ -334,7 +334,7 @@ def test_each_alone_compiles(name):
 
 def test_side_by_side():
     """Loops that differ in an actuator's numbers share compiled code; each is what it is alone."""
-    plants = [gc.Plant(ARM, actuators=[Lag(T), TorqueLimits(limit)]) for T in (0.01, 0.03) for limit in (2.0, 5.0, 9.0)]
+    plants = [gc.Plant(ARM, actuators=[Lag(T), Saturation(limit)]) for T in (0.01, 0.03) for limit in (2.0, 5.0, 9.0)]
     law = Wave([6.0, 4.0], 0.1)
     runs = gc.simulate_many(plants, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3)
     for plant, run in zip(plants, runs):
@@ -346,7 +346,7 @@ def test_side_by_side():
 
 def test_a_sweep_over_an_actuators_number():
     def make(point):
-        return gc.Plant(ARM, actuators=TorqueLimits(point["limit"])), Wave([6.0, 4.0], 0.0), [0.3, -0.7], [0.0, 0.0]
+        return gc.Plant(ARM, actuators=Saturation(point["limit"])), Wave([6.0, 4.0], 0.0), [0.3, -0.7], [0.0, 0.0]
 
     table = gc.sweep(make, {"limit": [1.0, 3.0]}, [gc.measures.PeakTorque()], 0.2, 1e-2)
     np.testing.assert_allclose(table["peak_torque"], [1.0, 3.0])
@@ -369,15 +369,15 @@ def test_a_saved_run_keeps_both_torques(tmp_path):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: TorqueLimits(1.0, 2.0), r"lower: expected limits below upper"),
-        (lambda: TorqueLimits(-1.0), r"lower: expected limits below upper"),
+        (lambda: Saturation(1.0, 2.0), r"lower: expected limits below upper"),
+        (lambda: Saturation(-1.0), r"lower: expected limits below upper"),
         (
-            lambda: TorqueLimits([1.0, 2.0], [1.0, 1.0, 1.0]),
+            lambda: Saturation([1.0, 2.0], [1.0, 1.0, 1.0]),
             r"lower: expected as many as upper, \(2,\), got shape \(3,\)",
         ),
         (
-            lambda: gc.Plant(ARM, actuators=TorqueLimits([1.0, 2.0, 3.0])),
-            r"actuators\[0\]: TorqueLimits: upper: .*\(2,\)",
+            lambda: gc.Plant(ARM, actuators=Saturation([1.0, 2.0, 3.0])),
+            r"actuators\[0\]: Saturation: upper: .*\(2,\)",
         ),
         (lambda: Selection([1.0, 2.0]), r"B: expected a matrix"),
         (lambda: gc.Plant(ARM, actuators=Selection(np.eye(3))), r"Selection: B: expected 2 rows.*\(3, 3\)"),

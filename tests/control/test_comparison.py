@@ -10,8 +10,8 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.control.compiled import choice
 from geomctrl.control.compiled.comparison import Comparison, spread_rows
-from geomctrl.control.compiled.memory import Outside
-from geomctrl.control.compiled.twins import Twins
+from geomctrl.control.compiled.external_state import ExternalState
+from geomctrl.control.compiled.symbolic_copies import SymbolicCopies
 from geomctrl.control.monitors import Monitor
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -110,7 +110,7 @@ def test_another_result_is_refused_with_the_law_s_line(robot):
 
 @pytest.mark.parametrize("law", [NotANumberInPython, NeverTheSame])
 def test_nan_and_what_changes_from_call_to_call_are_refused(robot, law, monkeypatch):
-    monkeypatch.setattr(Twins, "outside", Outside((), ()))  # which would refuse what remembers
+    monkeypatch.setattr(SymbolicCopies, "external_state", ExternalState((), ()))  # which would refuse what remembers
     with pytest.raises(UntraceableError, match=r"compiled, .* is not what it is in Python"):
         run(law(robot))
 
@@ -173,7 +173,7 @@ def test_a_trace_of_another_law_is_refused(robot, monkeypatch):
         def __call__(self, t, q, v, z):
             return gc.Command(-self.k * q - 1.001 * v)
 
-    monkeypatch.setattr(Twins, "key", lambda self: ("every loop has this key",))
+    monkeypatch.setattr(SymbolicCopies, "key", lambda self: ("every loop has this key",))
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     run(Spring(robot))
     with pytest.raises(UntraceableError, match="Stronger"):

@@ -10,7 +10,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, integrators, models, testing
-from geomctrl.control import closed_loop, way
+from geomctrl.control import closed_loop, loop_runner
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.compiled import choice, trace
 from geomctrl.control.compiled.machine import Machine
@@ -307,7 +307,7 @@ def test_a_pair_takes_the_same_steps(robot, control_dt, tolerances, spied, monke
     options = {"method": "MK54", "control_dt": control_dt, "every": 4, **tolerances}
     run = partial(both_ways, loaded(robot), law("slotine-li", robot), dt=0.05, t_end=1.02, **options)
     _, at_once = run()
-    monkeypatch.setattr(way, "CHUNK", 1)
+    monkeypatch.setattr(loop_runner, "CHUNK_STEPS", 1)
     spied.paces.clear()
     python, compiled = run()
     assert_same(python, compiled)
@@ -374,7 +374,7 @@ WRONG = {
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
 def test_what_a_pair_can_not_do_ends_with_its_reason(robot, case, spied, monkeypatch):
     for module in (closed_loop, trace):
-        monkeypatch.setattr(module, "MOST_STEPS", 60)
+        monkeypatch.setattr(module, "MAX_STEPS", 60)
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     robot, ends = ROBOTS[robot](), []
     options, push, words = WRONG[case]
@@ -556,7 +556,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "words"), REFUSED)
 def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monkeypatch):
-    monkeypatch.setattr(choice, "WORTH", 10)
+    monkeypatch.setattr(choice, "MIN_EVALUATIONS", 10)
     monkeypatch.setattr(choice, "_said", set())
     robot = models.two_link()
     run = partial(gc.simulate, robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)

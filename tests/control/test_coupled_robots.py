@@ -143,7 +143,7 @@ def test_every_law(name):
 # --- actuators, sensors, measures -------------------------------------------------------------------------------------
 
 ACTUATORS = {
-    "TorqueLimits": [actuators.TorqueLimits(9.0), actuators.TorqueLimits([5.0, 4.0])],
+    "Saturation": [actuators.Saturation(9.0), actuators.Saturation([5.0, 4.0])],
     "Lag": [actuators.Lag(0.005)],
     "RateLimit": [actuators.RateLimit([900.0, 800.0])],
     "TransportDelay": [actuators.TransportDelay(0.002)],
@@ -155,7 +155,7 @@ ACTUATORS = {
 }
 SENSORS = {
     "Encoder": [sensors.Encoder(12), sensors.Encoder(resolution=[1e-3, 0.0], noise=[1e-4, 0.0], offset=[0.01, 0.0])],
-    "Imu": [sensors.Imu("b"), sensors.Imu("d")],
+    "IMU": [sensors.IMU("b"), sensors.IMU("d")],
     "JointTorque": [sensors.JointTorque(), sensors.JointTorque(side="link")],
 }
 MEASURES = [measures.TrackingRMS(joints=True), measures.SettlingTime(0.5), measures.PeakTorque(joints=True),

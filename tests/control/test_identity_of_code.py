@@ -22,7 +22,7 @@ law = Law()
 """
 
 
-class Way:
+class LoopRunner:
     """One way of changing something: sources that run in a module of their own.
 
     before: at the top of the module; torque: what the law returns; made: after the law has been made; change: between
@@ -43,333 +43,355 @@ def wrapped(f):
 """
 WAYS = {
     # module globals
-    "number": Way("GAIN = 1.0", "-GAIN * v", "GAIN = 5.0"),
-    "whole number": Way("GAIN = 1", "-GAIN * v", "GAIN = 5"),
-    "0.0 becomes -0.0": Way("X = 0.0", "-v * (1.0 + np.copysign(0.5, X))", "X = -0.0", python=True),
-    "array in place": Way("G = np.ones(2)", "-G * v", "G[1] = 5.0"),
-    "array by a view": Way("BASE = np.ones((2, 2)); G = BASE[0]", "-G * v", "BASE[0, 1] = 5.0"),
-    "array, reversed view": Way("BASE = np.array([1.0, 5.0]); G = BASE[:]", "-G * v", "G = BASE[::-1]"),
-    "list": Way("G = [1.0]", "-G[0] * v", "G[0] = 5.0"),
-    "nested list": Way("G = {'a': [(1.0,)]}", "-G['a'][0][0] * v", "G['a'][0] = (5.0,)"),
-    "dict": Way("G = dict(a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),
-    "order of a dict": Way("G = dict(a=1.0, b=5.0)", "-list(G.values())[0] * v", "G['a'] = G.pop('a')"),
-    "OrderedDict": Way("G = collections.OrderedDict(a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),
-    "defaultdict": Way("G = collections.defaultdict(float, a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),
-    "default_factory": Way(
+    "number": LoopRunner("GAIN = 1.0", "-GAIN * v", "GAIN = 5.0"),
+    "whole number": LoopRunner("GAIN = 1", "-GAIN * v", "GAIN = 5"),
+    "0.0 becomes -0.0": LoopRunner("X = 0.0", "-v * (1.0 + np.copysign(0.5, X))", "X = -0.0", python=True),
+    "array in place": LoopRunner("G = np.ones(2)", "-G * v", "G[1] = 5.0"),
+    "array by a view": LoopRunner("BASE = np.ones((2, 2)); G = BASE[0]", "-G * v", "BASE[0, 1] = 5.0"),
+    "array, reversed view": LoopRunner("BASE = np.array([1.0, 5.0]); G = BASE[:]", "-G * v", "G = BASE[::-1]"),
+    "list": LoopRunner("G = [1.0]", "-G[0] * v", "G[0] = 5.0"),
+    "nested list": LoopRunner("G = {'a': [(1.0,)]}", "-G['a'][0][0] * v", "G['a'][0] = (5.0,)"),
+    "dict": LoopRunner("G = dict(a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),
+    "order of a dict": LoopRunner("G = dict(a=1.0, b=5.0)", "-list(G.values())[0] * v", "G['a'] = G.pop('a')"),
+    "OrderedDict": LoopRunner("G = collections.OrderedDict(a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),
+    "defaultdict": LoopRunner("G = collections.defaultdict(float, a=1.0)", "-G['a'] * v", "G['a'] = 5.0"),
+    "default_factory": LoopRunner(
         "ONE = lambda: 1.0\nG = collections.defaultdict(ONE)",
         "-G.default_factory() * v",
         "G.default_factory = lambda: 5.0",
     ),
-    "Counter": Way("G = collections.Counter(a=1)", "-G['a'] * v", "G['a'] = 5"),
-    "attribute of a dict subclass": Way(
+    "Counter": LoopRunner("G = collections.Counter(a=1)", "-G['a'] * v", "G['a'] = 5"),
+    "attribute of a dict subclass": LoopRunner(
         "class D(dict):\n    pass\nG = D(); G.gain = 1.0", "-G.gain * v", "G.gain = 5.0"
     ),
-    "method of a dict subclass": Way(
+    "method of a dict subclass": LoopRunner(
         "class D(dict):\n    def __missing__(self, k):\n        return 1.0\nG = D()",
         "-G['a'] * v",
         "D.__missing__ = lambda self, k: 5.0",
     ),
-    "attribute of an array subclass": Way(
+    "attribute of an array subclass": LoopRunner(
         "class A(np.ndarray):\n    pass\nG = np.ones(2).view(A); G.gain = 1.0", "-G.gain * v", "G.gain = 5.0"
     ),
-    "attribute of a list subclass": Way(
+    "attribute of a list subclass": LoopRunner(
         "class L(list):\n    pass\nG = L(); G.gain = 1.0", "-G.gain * v", "G.gain = 5.0"
     ),
-    "maxlen": Way(
+    "maxlen": LoopRunner(
         "G = collections.deque([1.0], maxlen=3)", "-float(G.maxlen) * v", "G = collections.deque([1.0], maxlen=5)"
     ),
-    "subclass of float": Way(
+    "subclass of float": LoopRunner(
         "class F(float):\n    def __repr__(self):\n        return 'F'\nG = F(1.0)", "-float(G) * v", "G = F(5.0)"
     ),
-    "attribute of a float": Way("class F(float):\n    pass\nG = F(1.0); G.k = 1.0", "-G.k * v", "G.k = 5.0"),
-    "key with a repr": Way(
+    "attribute of a float": LoopRunner("class F(float):\n    pass\nG = F(1.0); G.k = 1.0", "-G.k * v", "G.k = 5.0"),
+    "key with a repr": LoopRunner(
         "class K:\n    def __repr__(self):\n        return 'K'\n    gain = 1.0\nG = {K(): 1.0}",
         "-sum(k.gain for k in G) * v",
         "k = K(); k.gain = 5.0; G.clear(); G[k] = 1.0",
     ),
-    "module attribute": Way("M = types.ModuleType('M'); M.gain = 1.0", "-M.gain * v", "M.gain = 5.0"),
-    "module attribute by getattr": Way(
+    "module attribute": LoopRunner("M = types.ModuleType('M'); M.gain = 1.0", "-M.gain * v", "M.gain = 5.0"),
+    "module attribute by getattr": LoopRunner(
         "M = types.ModuleType('M'); M.gain = 1.0", "-getattr(M, 'gain') * v", "M.gain = 5.0"
     ),
-    "module attribute by vars": Way("M = types.ModuleType('M'); M.gain = 1.0", "-vars(M)['gain'] * v", "M.gain = 5.0"),
-    "__getattr__ of a module": Way(
+    "module attribute by vars": LoopRunner(
+        "M = types.ModuleType('M'); M.gain = 1.0", "-vars(M)['gain'] * v", "M.gain = 5.0"
+    ),
+    "__getattr__ of a module": LoopRunner(
         "M = types.ModuleType('M'); M.__getattr__ = lambda name: 1.0",
         "-M.gain * v",
         "M.__getattr__ = lambda name: 5.0",
     ),
-    "global by another's globals": Way(
+    "global by another's globals": LoopRunner(
         "def f(v):\n    return v\nGAIN = 1.0", "-f.__globals__['GAIN'] * v", "GAIN = 5.0", python=True
     ),
-    "global by globals()": Way("GAIN = 1.0", "-globals()['GAIN'] * v", "GAIN = 5.0", python=True),
-    "shadowed builtin": Way("", "-abs(v)", "abs = lambda x: 5.0 * x"),
-    "replaced builtin": Way("", "-float(ascii(1)) * v", "patch(builtins, 'ascii', lambda x: '5')"),
+    "global by globals()": LoopRunner("GAIN = 1.0", "-globals()['GAIN'] * v", "GAIN = 5.0", python=True),
+    "shadowed builtin": LoopRunner("", "-abs(v)", "abs = lambda x: 5.0 * x"),
+    "replaced builtin": LoopRunner("", "-float(ascii(1)) * v", "patch(builtins, 'ascii', lambda x: '5')"),
     # functions
-    "function": Way("def f(v):\n    return v", "-f(v)", "def f(v):\n    return 5.0 * v"),
-    "code": Way("def f(v):\n    return v\ndef g(v):\n    return 5.0 * v", "-f(v)", "f.__code__ = g.__code__"),
-    "defaults": Way("def f(v, k=1.0):\n    return k * v", "-f(v)", "f.__defaults__ = (5.0,)"),
-    "mutable default": Way("def f(v, k=[1.0]):\n    return k[0] * v", "-f(v)", "f.__defaults__[0][0] = 5.0"),
-    "keyword default": Way("def f(v, *, k=1.0):\n    return k * v", "-f(v)", "f.__kwdefaults__['k'] = 5.0"),
-    "function attribute": Way("def f(v):\n    return f.k * v\nf.k = 1.0", "-f(v)", "f.k = 5.0"),
-    "closure": Way(
+    "function": LoopRunner("def f(v):\n    return v", "-f(v)", "def f(v):\n    return 5.0 * v"),
+    "code": LoopRunner("def f(v):\n    return v\ndef g(v):\n    return 5.0 * v", "-f(v)", "f.__code__ = g.__code__"),
+    "defaults": LoopRunner("def f(v, k=1.0):\n    return k * v", "-f(v)", "f.__defaults__ = (5.0,)"),
+    "mutable default": LoopRunner("def f(v, k=[1.0]):\n    return k[0] * v", "-f(v)", "f.__defaults__[0][0] = 5.0"),
+    "keyword default": LoopRunner("def f(v, *, k=1.0):\n    return k * v", "-f(v)", "f.__kwdefaults__['k'] = 5.0"),
+    "function attribute": LoopRunner("def f(v):\n    return f.k * v\nf.k = 1.0", "-f(v)", "f.k = 5.0"),
+    "closure": LoopRunner(
         "def make():\n    k = 1.0\n    def f(v):\n        return k * v\n    def s(x):\n        nonlocal k\n"
         "        k = x\n    return f, s\nf, s = make()",
         "-f(v)",
         "s(5.0)",
     ),
-    "closure cell": Way(
+    "closure cell": LoopRunner(
         "def make(k):\n    return lambda v: k * v\nf = make(1.0)", "-f(v)", "f.__closure__[0].cell_contents = 5.0"
     ),
-    "function in a closure": Way(
+    "function in a closure": LoopRunner(
         "def make(g):\n    return lambda v: g(v)\nf = make(lambda v: v)",
         "-f(v)",
         "f.__closure__[0].cell_contents = lambda v: 5.0 * v",
     ),
-    "decorated function": Way(
+    "decorated function": LoopRunner(
         WRAPPER + "def one(v):\n    return v\nf = wrapped(one)",
         "-f(v)",
         "f.__closure__[0].cell_contents = lambda v: 5.0 * v",
     ),
-    "nested function's global": Way(
+    "nested function's global": LoopRunner(
         "GAIN = 1.0\ndef f(v):\n    def g(v):\n        return [GAIN * x for x in v]\n    return np.array(g(v))",
         "-f(v)",
         "GAIN = 5.0",
     ),
-    "partial": Way("f = functools.partial(lambda k, v: k * v, 1.0)", "-f(v)", "f = functools.partial(f.func, 5.0)"),
-    "partial's keywords": Way("f = functools.partial(lambda v, k: k * v, k=1.0)", "-f(v)", "f.keywords['k'] = 5.0"),
-    "partialmethod": Way(
+    "partial": LoopRunner(
+        "f = functools.partial(lambda k, v: k * v, 1.0)", "-f(v)", "f = functools.partial(f.func, 5.0)"
+    ),
+    "partial's keywords": LoopRunner(
+        "f = functools.partial(lambda v, k: k * v, k=1.0)", "-f(v)", "f.keywords['k'] = 5.0"
+    ),
+    "partialmethod": LoopRunner(
         "",
         "-self.m(v)",
         "Law.m = functools.partialmethod(Law.f, 5.0)",
         body="robot = ROBOT\n    def f(self, k, v):\n        return k * v\n    m = functools.partialmethod(f, 1.0)",
     ),
-    "cached function": Way(
+    "cached function": LoopRunner(
         "GAIN = 1.0\n@functools.lru_cache\ndef k(i):\n    return GAIN",
         "-k(0) * v",
         "GAIN = 5.0; k.cache_clear()",
         python=True,
     ),
-    "cache with older values": Way(
+    "cache with older values": LoopRunner(
         "GAIN = 1.0\n@functools.cache\ndef k(i):\n    return GAIN",
         "-k(0) * GAIN * v",
         "GAIN = 5.0",
         python=True,
     ),
-    "singledispatch": Way(
+    "singledispatch": LoopRunner(
         "@functools.singledispatch\ndef k(x):\n    return 1.0",
         "-k(3) * v",
         "k.register(int, lambda x: 5.0)",
         python=True,
     ),
-    "function in a table": Way("F = {'a': lambda v: v}", "-F['a'](v)", "F['a'] = lambda v: 5.0 * v"),
-    "function in an attribute": Way("", "-self.f(v)", "law.f = lambda v: 5.0 * v", made="law.f = lambda v: v"),
-    "bound method in an attribute": Way(
+    "function in a table": LoopRunner("F = {'a': lambda v: v}", "-F['a'](v)", "F['a'] = lambda v: 5.0 * v"),
+    "function in an attribute": LoopRunner("", "-self.f(v)", "law.f = lambda v: 5.0 * v", made="law.f = lambda v: v"),
+    "bound method in an attribute": LoopRunner(
         "class H:\n    gain = 1.0\n    def f(self, v):\n        return self.gain * v\nh = H()",
         "-self.f(v)",
         "h.gain = 5.0",
         made="law.f = h.f",
     ),
     # attributes of the law and its class
-    "attribute": Way("", "-self.k * v", "law.k = 5.0", made="law.k = 1.0"),
-    "class attribute": Way("", "-self.k * v", "Law.k = 5.0", body="robot, k = ROBOT, 1.0"),
-    "class attribute, shadowed": Way("", "-self.k * v", "law.k = 5.0", body="robot, k = ROBOT, 1.0"),
-    "attribute, uncovered": Way("", "-self.k * v", "del law.k", body="robot, k = ROBOT, 5.0", made="law.k = 1.0"),
-    "class attribute by getattr": Way("", "-getattr(self, 'k') * v", "Law.k = 5.0", body="robot, k = ROBOT, 1.0"),
-    "class attribute by attrgetter": Way(
+    "attribute": LoopRunner("", "-self.k * v", "law.k = 5.0", made="law.k = 1.0"),
+    "class attribute": LoopRunner("", "-self.k * v", "Law.k = 5.0", body="robot, k = ROBOT, 1.0"),
+    "class attribute, shadowed": LoopRunner("", "-self.k * v", "law.k = 5.0", body="robot, k = ROBOT, 1.0"),
+    "attribute, uncovered": LoopRunner(
+        "", "-self.k * v", "del law.k", body="robot, k = ROBOT, 5.0", made="law.k = 1.0"
+    ),
+    "class attribute by getattr": LoopRunner(
+        "", "-getattr(self, 'k') * v", "Law.k = 5.0", body="robot, k = ROBOT, 1.0"
+    ),
+    "class attribute by attrgetter": LoopRunner(
         "from operator import attrgetter as ask", "-ask('k')(self) * v", "Law.k = 5.0", body="robot, k = ROBOT, 1.0"
     ),
-    "method": Way(
+    "method": LoopRunner(
         "", "-self.f(v)", "Law.f = lambda self, v: 5.0 * v", body="robot = ROBOT\n    def f(self, v):\n        return v"
     ),
-    "the call": Way("", "-v", "Law.__call__ = lambda self, t, q, v, z: gc.Command(-5.0 * v)"),
-    "method of an instance": Way(
+    "the call": LoopRunner("", "-v", "Law.__call__ = lambda self, t, q, v, z: gc.Command(-5.0 * v)"),
+    "method of an instance": LoopRunner(
         "",
         "-self.f(v)",
         "law.f = types.MethodType(lambda self, v: 5.0 * v, law)",
         body="robot = ROBOT\n    def f(self, v):\n        return v",
     ),
-    "static method": Way(
+    "static method": LoopRunner(
         "",
         "-self.f(v)",
         "Law.f = staticmethod(lambda v: 5.0 * v)",
         body="robot = ROBOT\n    f = staticmethod(lambda v: v)",
     ),
-    "class method": Way(
+    "class method": LoopRunner(
         "",
         "-self.f(v)",
         "Law.k = 5.0",
         body="robot, k = ROBOT, 1.0\n    @classmethod\n    def f(cls, v):\n        return cls.k * v",
     ),
-    "property": Way(
+    "property": LoopRunner(
         "",
         "-self.k * v",
         "Law.k = property(lambda self: 5.0)",
         body="robot = ROBOT\n    k = property(lambda self: 1.0)",
     ),
-    "descriptor": Way(
+    "descriptor": LoopRunner(
         "class D:\n    k = 1.0\n    def __get__(self, x, kind=None):\n        return self.k\nd = D()",
         "-self.k * v",
         "d.k = 5.0",
         body="robot, k = ROBOT, d",
     ),
-    "mangled slots": Way(
+    "mangled slots": LoopRunner(
         "class S:\n    __slots__ = ('__k',)\n    def __init__(self):\n        self.__k = 1.0\n"
         "    def get(self):\n        return self.__k",
         "-self.s.get() * v",
         "law.s._S__k = 5.0",
         made="law.s = S()",
     ),
-    "mangled slots of a global": Way(
+    "mangled slots of a global": LoopRunner(
         "class S:\n    __slots__ = ('__k',)\n    def __init__(self):\n        self.__k = 1.0\n"
         "    def get(self):\n        return self.__k\ns = S()",
         "-s.get() * v",
         "s._S__k = 5.0",
     ),
-    "slot of a base": Way(
+    "slot of a base": LoopRunner(
         "class B:\n    __slots__ = ('k',)\nclass S(B):\n    __slots__ = ('k',)\ns = S(); B.k.__set__(s, 1.0)",
         "-B.k.__get__(s) * v",
         "B.k.__set__(s, 5.0)",
     ),
-    "dataclass field": Way(
+    "dataclass field": LoopRunner(
         "@dataclasses.dataclass(frozen=True)\nclass C:\n    k: float = 1.0",
         "-self.c.k * v",
         "object.__setattr__(law.c, 'k', 5.0)",
         made="law.c = C()",
     ),
-    "replaced dataclass": Way(
+    "replaced dataclass": LoopRunner(
         "@dataclasses.dataclass\nclass C:\n    k: int = 1",
         "-self.c.k * v",
         "law.c = dataclasses.replace(law.c, k=5)",
         made="law.c = C()",
     ),
-    "field of a dataclass": Way(
+    "field of a dataclass": LoopRunner(
         "@dataclasses.dataclass\nclass C:\n    k: int = 1\nc = C()",
         "-dataclasses.fields(c)[0].default * v",
         "C.__dataclass_fields__['k'].default = 5",
         python=True,
     ),
-    "enum member": Way(
+    "enum member": LoopRunner(
         "class E(enum.Enum):\n    A = 1.0\n    B = 5.0", "-self.e.value * v", "law.e = E.B", made="law.e = E.A"
     ),
-    "attribute of an enum member": Way("class E(enum.Enum):\n    A = 1\nE.A.k = 1.0", "-E.A.k * v", "E.A.k = 5.0"),
-    "value of an enum member": Way(
+    "attribute of an enum member": LoopRunner(
+        "class E(enum.Enum):\n    A = 1\nE.A.k = 1.0", "-E.A.k * v", "E.A.k = 5.0"
+    ),
+    "value of an enum member": LoopRunner(
         "class E(enum.Enum):\n    A = [1.0]", "-self.e.value[0] * v", "E.A.value[0] = 5.0", made="law.e = E.A"
     ),
-    "method of an enum": Way(
+    "method of an enum": LoopRunner(
         "class E(enum.Enum):\n    A = 1\n    def k(self):\n        return 1.0",
         "-self.e.k() * v",
         "E.k = lambda self: 5.0",
         made="law.e = E.A",
     ),
-    "named tuple": Way("P = collections.namedtuple('P', 'k')", "-self.p.k * v", "law.p = P(5)", made="law.p = P(1)"),
-    "attribute of a named tuple": Way(
+    "named tuple": LoopRunner(
+        "P = collections.namedtuple('P', 'k')", "-self.p.k * v", "law.p = P(5)", made="law.p = P(1)"
+    ),
+    "attribute of a named tuple": LoopRunner(
         "class P(collections.namedtuple('P', 'k')):\n    pass",
         "-self.p.j * v",
         "law.p.j = 5.0",
         made="law.p = P(1); law.p.j = 1.0",
     ),
-    "method of a named tuple": Way(
+    "method of a named tuple": LoopRunner(
         "class P(collections.namedtuple('P', 'k')):\n    def f(self):\n        return 1.0",
         "-self.p.f() * v",
         "P.f = lambda self: 5.0",
         made="law.p = P(1)",
     ),
-    "OrderedDict in an attribute": Way(
+    "OrderedDict in an attribute": LoopRunner(
         "", "-self.g['a'] * v", "law.g['a'] = 5.0", made="law.g = collections.OrderedDict(a=1.0)"
     ),
-    "defaultdict in an attribute": Way(
+    "defaultdict in an attribute": LoopRunner(
         "", "-self.g['a'] * v", "law.g['a'] = 5.0", made="law.g = collections.defaultdict(float, a=1.0)"
     ),
-    "Counter in an attribute": Way("", "-self.g['a'] * v", "law.g['a'] = 5", made="law.g = collections.Counter(a=1)"),
-    "key of a dict": Way("", "-sum(self.g) * v", "law.g = {5: 0}", made="law.g = {1: 0}"),
-    "__getattr__": Way(
+    "Counter in an attribute": LoopRunner(
+        "", "-self.g['a'] * v", "law.g['a'] = 5", made="law.g = collections.Counter(a=1)"
+    ),
+    "key of a dict": LoopRunner("", "-sum(self.g) * v", "law.g = {5: 0}", made="law.g = {1: 0}"),
+    "__getattr__": LoopRunner(
         "class H:\n    def __getattr__(self, name):\n        return 1.0\nh = H()",
         "-h.k * v",
         "H.__getattr__ = lambda self, name: 5.0",
     ),
-    "__getattribute__": Way(
+    "__getattribute__": LoopRunner(
         "class H:\n    k = 1.0\nh = H()",
         "-h.k * v",
         "H.__getattribute__ = lambda self, name: 5.0",
     ),
-    "inherited attribute": Way("class B:\n    k = 1.0", "-self.k * v", "B.k = 5.0", bases="B"),
-    "inheritance": Way(
+    "inherited attribute": LoopRunner("class B:\n    k = 1.0", "-self.k * v", "B.k = 5.0", bases="B"),
+    "inheritance": LoopRunner(
         "class A:\n    k = 1.0\nclass B:\n    k = 5.0\nclass R(A):\n    robot = ROBOT",
         "-self.k * v",
         "R.__bases__ = (B,)",
         bases="R",
     ),
-    "order of inheritance": Way(
+    "order of inheritance": LoopRunner(
         "class A:\n    k = 1.0\nclass B:\n    k = 5.0", "-self.k * v", "Law.__bases__ = (B, A)", bases="A, B"
     ),
-    "super": Way(
+    "super": LoopRunner(
         "class B:\n    def f(self, v):\n        return v",
         "-super().f(v)",
         "B.f = lambda self, v: 5.0 * v",
         bases="B",
     ),
-    "class of the law": Way(
+    "class of the law": LoopRunner(
         "",
         "-v",
         "class Other(Law):\n    def __call__(self, t, q, v, z):\n        return gc.Command(-5.0 * v)\n"
         "law.__class__ = Other",
     ),
-    "attribute of a metaclass": Way(
+    "attribute of a metaclass": LoopRunner(
         "class M(type):\n    k = 1.0", "-type(self).k * v", "M.k = 5.0", bases="metaclass=M"
     ),
-    "__getattr__ of a metaclass": Way(
+    "__getattr__ of a metaclass": LoopRunner(
         "class M(type):\n    def __getattr__(cls, name):\n        if name != 'k':\n"
         "            raise AttributeError(name)\n        return 1.0",
         "-type(self).k * v",
         "M.__getattr__ = lambda cls, name: 5.0",
         bases="metaclass=M",
     ),
-    "class that a call makes": Way(
+    "class that a call makes": LoopRunner(
         "class H:\n    def __init__(self):\n        self.k = 1.0",
         "-H().k * v",
         "H.__init__ = lambda self: setattr(self, 'k', 5.0)",
         python=True,
     ),
-    "operator of a class": Way(
+    "operator of a class": LoopRunner(
         "class H:\n    def __mul__(self, v):\n        return v\nh = H()",
         "-(h * v)",
         "H.__mul__ = lambda self, v: 5.0 * v",
     ),
     # what is geomctrl's, and what is installed
-    "method of geomctrl": Way(
+    "method of geomctrl": LoopRunner(
         "", "-v - self.robot.gravity_force(q)", "patch(gc.Robot, 'gravity_force', lambda self, q: 0.0 * q)"
     ),
-    "method of a geomctrl base": Way(
+    "method of a geomctrl base": LoopRunner(
         "from geomctrl.control.references import Sinusoids\nREFERENCE = Sinusoids(ROBOT, ROBOT.neutral(), 0.3, 0.4)",
         "-v + self.reference(t).q",
         "patch(Sinusoids, '__call__', lambda self, t: gc.Desired(np.ones(2), np.zeros(2), np.zeros(2)))",
         body="robot, reference = ROBOT, REFERENCE",
     ),
-    "code of geomctrl": Way(
+    "code of geomctrl": LoopRunner(
         "def none(self, q):\n    return 0.0 * q",
         "-v - self.robot.gravity_force(q)",
         "patch(gc.Robot.gravity_force, '__code__', none.__code__)",
     ),
-    "class attribute of geomctrl": Way(
+    "class attribute of geomctrl": LoopRunner(
         "from geomctrl.control.references import Sinusoids\npatch(Sinusoids, 'offset', 1.0)\n"
         "REFERENCE = Sinusoids(ROBOT, ROBOT.neutral(), 0.3, 0.4)",
         "-v * REFERENCE.offset",
         "Sinusoids.offset = 5.0",
     ),
-    "function of geomctrl": Way(
+    "function of geomctrl": LoopRunner(
         "",
         "-v + gc.control.desired_at(lambda t: gc.Desired(q, v, v), t).q",
         "patch(gc.control, 'desired_at', lambda reference, t: gc.Desired(np.ones(2), np.ones(2), np.ones(2)))",
         python=True,
     ),
-    "function of numpy": Way("", "-np.sign(v)", "patch(np, 'sign', lambda v: 5.0 * v)"),
-    "function of numpy.linalg": Way("", "-np.linalg.norm(v) * v", "patch(np.linalg, 'norm', lambda v: 5.0)"),
-    "function of math": Way("import math", "-math.sin(t + 1.0) * v", "patch(math, 'sin', lambda t: 5.0)", python=True),
+    "function of numpy": LoopRunner("", "-np.sign(v)", "patch(np, 'sign', lambda v: 5.0 * v)"),
+    "function of numpy.linalg": LoopRunner("", "-np.linalg.norm(v) * v", "patch(np.linalg, 'norm', lambda v: 5.0)"),
+    "function of math": LoopRunner(
+        "import math", "-math.sin(t + 1.0) * v", "patch(math, 'sin', lambda t: 5.0)", python=True
+    ),
     # random numbers
-    "generator": Way("R = np.random.default_rng(1)", "-R.random() * v", "R = np.random.default_rng(2)", python=True),
-    "global generator": Way("", "-np.random.rand() * v", "np.random.seed(3)", made="np.random.seed(1)", python=True),
+    "generator": LoopRunner(
+        "R = np.random.default_rng(1)", "-R.random() * v", "R = np.random.default_rng(2)", python=True
+    ),
+    "global generator": LoopRunner(
+        "", "-np.random.rand() * v", "np.random.seed(3)", made="np.random.seed(1)", python=True
+    ),
     # the robot
-    "robot of the class": Way("", "-v - self.robot.gravity_force(q)", "Law.robot = ROBOT.with_payload(2.0)"),
-    "attribute of a robot": Way(
+    "robot of the class": LoopRunner("", "-v - self.robot.gravity_force(q)", "Law.robot = ROBOT.with_payload(2.0)"),
+    "attribute of a robot": LoopRunner(
         "class R(gc.Robot):\n    pass\nr = ROBOT._replace() if hasattr(ROBOT, '_replace') else copy.copy(ROBOT)\n"
         "object.__setattr__(r, 'gain', 1.0)",
         "-r.gain * v",

@@ -128,7 +128,7 @@ def test_sigma_modification_s_slope_is_found_along_its_gradient():
 def test_what_else_is_asked_for():
     controller, plant = LOOPS["passivity"]
     loop = trace_closed_loop(
-        plant, controller, lambda twin, t, q, v, z, command: {"energy": twin.plant.robot.kinetic_energy(q, v)}
+        plant, controller, lambda parts, t, q, v, z, command: {"energy": parts.plant.robot.kinetic_energy(q, v)}
     )
     f = loop.function([loop.extra["energy"], loop.along(loop.extra["energy"])])
     t, y, (q, v, z) = some_state(plant, controller, loop, 1)
@@ -190,7 +190,7 @@ def test_where_a_robot_s_parameters_are():
     """Changing those numbers changes V as changing the robot does, and the other robot's do not."""
     model, true = models.two_link(), heavier(models.two_link())
     controller = controllers.Passivity(model, sway(model))
-    loop = trace_closed_loop(true, controller, lambda twin, *_: {"parameters": inertial_parameters(twin.plant.robot)})
+    loop = trace_closed_loop(true, controller, lambda parts, *_: {"parameters": inertial_parameters(parts.plant.robot)})
     other = gc.Plant(true.robot.with_parameters(0.9 * true.robot.parameters), true.friction)
     for symbol, x in zip(loop.extra["parameters"], other.robot.parameters.ravel(), strict=True):
         if is_symbol(symbol):  # those that are zero are constants, and stay so

@@ -6,7 +6,7 @@ import pytest
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import sensing
-from geomctrl.control.actuators import Lag, RateLimit, Sampled, TorqueLimits, TransportDelay
+from geomctrl.control.actuators import Lag, RateLimit, Sampled, Saturation, TransportDelay
 from geomctrl.control.sensors import Encoder, JointTorque
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
@@ -70,7 +70,7 @@ def test_a_rate_limit_in_steps(compiled):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_links_act_one_after_the_other(compiled):
     """Limited in slope, then delayed, then through limits that act all the time."""
-    run = run_of([RateLimit(20.0), TransportDelay(3 * DT), TorqueLimits(0.5)], compiled=compiled)
+    run = run_of([RateLimit(20.0), TransportDelay(3 * DT), Saturation(0.5)], compiled=compiled)
     slow = run_of([RateLimit(20.0)], compiled=compiled)
     np.testing.assert_array_equal(run.applied[:3], 0.0)
     assert np.abs(run.applied).max() == 0.5

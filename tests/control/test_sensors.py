@@ -10,7 +10,7 @@ import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import sensing
 from geomctrl.control.compiled.machine import Machine
-from geomctrl.control.sensors import Encoder, Imu, JointTorque, Sensor, Truth
+from geomctrl.control.sensors import IMU, Encoder, JointTorque, Sensor, Truth
 from geomctrl.control.sensors.noise import normals, round_keys
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism import inertia
@@ -250,11 +250,11 @@ def test_periods_that_do_not_fit(dt, options, message):
 
 def test_an_imu_at_rest_and_in_free_fall():
     holding = controllers.PDGravity(ARM, ARM.neutral(), 100.0, 20.0)
-    run = measured([Imu("tip")], ARM, holding, v0=[0.0, 0.0], t_end=0.1)
+    run = measured([IMU("tip")], ARM, holding, v0=[0.0, 0.0], t_end=0.1)
     up = ARM.pose(run.q[-1], "tip")[:3, :3].T @ -ARM.gravity
     np.testing.assert_allclose(run.measured["imu"][-1], [0.0, 0.0, 0.0, *up], atol=1e-9)
     falling = models.quadruped()
-    run = measured([Imu(falling.body_names[0])], falling, v0=np.zeros(falling.nv), t_end=0.1)
+    run = measured([IMU(falling.body_names[0])], falling, v0=np.zeros(falling.nv), t_end=0.1)
     assert np.abs(run.measured["imu"][1:]).max() < 1e-9
 
 
@@ -266,7 +266,7 @@ def test_an_imu_on_a_pendulum():
     T = np.eye(4)
     T[0, 3] = l
     robot = gc.Robot.build(bob, gravity=(0.0, 0.0, -g), frames=[("end", "bob", T)])
-    run = measured([Imu("end", bias=[0.0] * 5 + [0.5])], robot, v0=[1.5], q0=[0.4])
+    run = measured([IMU("end", bias=[0.0] * 5 + [0.5])], robot, v0=[1.5], q0=[0.4])
     q, v = run.q[::2, 0], run.v[::2, 0]
     expected = np.zeros((len(q), 6))
     expected[:, 1] = v
@@ -293,7 +293,7 @@ def test_an_imu_is_mujocos(tmp_path):
     (tmp_path / "arm.xml").write_text(xml[: xml.index("<sensor>")] + "</mujoco>")
     plant = gc.Plant(models.load_mjcf(tmp_path / "arm.xml"))
     truth = Truth(0.0, np.array([0.3, -0.8]), np.array([1.2, -2.0]), np.array([3.0, -1.5]), None, plant)
-    y, _ = Imu("imu").measure(truth, np.zeros(0), np.zeros(0), 1e-3)
+    y, _ = IMU("imu").measure(truth, np.zeros(0), np.zeros(0), 1e-3)
     np.testing.assert_allclose(y, data.sensordata, rtol=1e-9, atol=1e-9)
 
 
@@ -339,7 +339,7 @@ def everything(robot, frame, dt):
     noise = 1e-3 * np.arange(1.0, robot.nv + 1.0)
     return [
         Encoder(14, offset=1e-3, noise=noise, cutoff=60.0, delay=2 * dt, seed=5),
-        Imu(frame, noise=0.1, bias=0.01, dt=2 * dt, delay=4 * dt, seed=5),
+        IMU(frame, noise=0.1, bias=0.01, dt=2 * dt, delay=4 * dt, seed=5),
         JointTorque(noise=0.3, dt=3 * dt),
     ]
 
@@ -497,7 +497,7 @@ def worst(run):
         (lambda: Encoder(seed=-1), "seed: expected a whole number from 0"),
         (lambda: Encoder(seed=1.5), "seed: expected a whole number from 0"),
         (lambda: Encoder(name=""), "name: expected a word"),
-        (lambda: Imu("tip", noise=[1.0, 2.0]), "noise: expected a number or 6 of them"),
+        (lambda: IMU("tip", noise=[1.0, 2.0]), "noise: expected a number or 6 of them"),
         (lambda: JointTorque(side="left"), "side: expected 'link' or 'motor'"),
         (lambda: gc.Plant(ARM, sensors=[Encoder(noise=np.ones(3))]), "encoder: noise: expected a number or 2 of them"),
         (lambda: gc.Plant(ARM, sensors=[Encoder(), Encoder()]), "sensors: two are named 'encoder'"),
@@ -522,4 +522,4 @@ def test_one_sensor_needs_no_list():
 
 def test_an_unknown_frame():
     with pytest.raises(NameNotFoundError, match="'tipp'"):
-        gc.Plant(ARM, sensors=[Imu("tipp")])
+        gc.Plant(ARM, sensors=[IMU("tipp")])

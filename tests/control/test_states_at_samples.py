@@ -127,10 +127,10 @@ class Breaks(Digital):
 def test_where_python_takes_a_sample_the_state_goes_on(monkeypatch):
     """Steps are Python's now and then, as of a compiled loop that has stopped."""
     whole = sampled(Breaks(SLIDER), True)
-    from geomctrl.control import way
+    from geomctrl.control import loop_runner
 
-    monkeypatch.setattr(way, "CHUNK", 3)
-    advanced, count = way.Way.advanced, [0]
+    monkeypatch.setattr(loop_runner, "CHUNK_STEPS", 3)
+    advanced, count = loop_runner.LoopRunner.advanced, [0]
 
     def now_and_then(self, machine, report):
         count[0] += 1
@@ -139,7 +139,7 @@ def test_where_python_takes_a_sample_the_state_goes_on(monkeypatch):
         self.steps_as_it_is = lambda: min(self.k + 3, self.n_steps)
         return advanced(self, machine, report)
 
-    monkeypatch.setattr(way.Way, "advanced", now_and_then)
+    monkeypatch.setattr(loop_runner.LoopRunner, "advanced", now_and_then)
     pieces = sampled(Breaks(SLIDER), True)
     assert count[0] > 20
     for name in ("q", "v", "z", "tau"):

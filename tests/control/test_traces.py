@@ -5,7 +5,7 @@ Every number is a symbol: time, state, gains, and the models' numbers.
 
 import numpy as np
 import pytest
-from twins import Twins
+from symbolic_copies import SymbolicCopies
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -78,13 +78,13 @@ def test_laws_and_their_lyapunov_functions(robot, name):
     law, rng = LAWS[name](robot), np.random.default_rng(1)
     for t, plant in zip(TIMES, plants(robot, rng)):
         q, v, z = loop(robot, law, rng)
-        twins = Twins()
-        own, true = twins.of(law), twins.of(plant)
-        state = twins.symbol(t), twins.array(q), twins.array(v), None if z is None else twins.array(z)
-        equal(twins.values(own, *state), law(t, q, v, z))
+        copies = SymbolicCopies()
+        own, true = copies.of(law), copies.of(plant)
+        state = copies.symbol(t), copies.array(q), copies.array(v), None if z is None else copies.array(z)
+        equal(copies.values(own, *state), law(t, q, v, z))
         lyapunov = law.lyapunov(t, q, v, z, plant)
         assert all(isinstance(x, float) for x in lyapunov)
-        equal(twins.values(own.lyapunov, *state, true), tuple(lyapunov))
+        equal(copies.values(own.lyapunov, *state, true), tuple(lyapunov))
 
 
 def rate(plant, *state):
@@ -98,9 +98,9 @@ def test_plants(robot):
     rng = np.random.default_rng(2)
     for plant in plants(robot, rng):
         q, v, tau = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
-        twins = Twins()
-        true, state = twins.of(plant), (twins.symbol(0.3), twins.array(q), twins.array(v), twins.array(tau))
-        equal(twins.values(rate, true, *state), rate(plant, 0.3, q, v, tau))
+        copies = SymbolicCopies()
+        true, state = copies.of(plant), (copies.symbol(0.3), copies.array(q), copies.array(v), copies.array(tau))
+        equal(copies.values(rate, true, *state), rate(plant, 0.3, q, v, tau))
 
 
 @pytest.mark.quick(3)
@@ -126,17 +126,17 @@ def test_monitors(robot, name):
                 assert (m.name, m.held) == ("holding", 0.0) or m.name.endswith("_limits")
                 continue
             m.measure(samples[0])
-            twins = Twins()
-            own = twins.of(m)
+            copies = SymbolicCopies()
+            own = copies.of(m)
             if m.name in ("lyapunov", "holding"):
-                own.function = twins.of(law).lyapunov
-            seen = Sample(*(twins.of(getattr(samples[1], name)) for name in Sample._fields))
+                own.function = copies.of(law).lyapunov
+            seen = Sample(*(copies.of(getattr(samples[1], name)) for name in Sample._fields))
             scale = 1e3 if m.name == "skew" or m.held else 0.0  # it is rounding itself, or differences
-            equal(twins.values(own.measure, seen), m.measure(samples[1]), scale)
+            equal(copies.values(own.measure, seen), m.measure(samples[1]), scale)
             for name, x in vars(m).items():
                 if isinstance(x, float):
-                    equal(twins.evaluated(getattr(own, name)), x, 10.0 * scale)
-            equal(twins.evaluated(tuple(own.signals.values())), tuple(m.signals.values()))
+                    equal(copies.evaluated(getattr(own, name)), x, 10.0 * scale)
+            equal(copies.evaluated(tuple(own.signals.values())), tuple(m.signals.values()))
 
 
 def references(robot):
@@ -154,8 +154,8 @@ def references(robot):
 def test_references(robot):
     for motion in references(robot):
         for t in (-0.5, 0.1, 0.7, 1.7, 2.2, 3.0, 5.0):
-            twins = Twins()
-            equal(twins.values(twins.of(motion), twins.symbol(t)), tuple(motion(t)), 1.0)
+            copies = SymbolicCopies()
+            equal(copies.values(copies.of(motion), copies.symbol(t)), tuple(motion(t)), 1.0)
 
 
 SMOOTH = [
@@ -171,16 +171,16 @@ def test_elastic_joints(smooth):
     law = controllers.ElasticJoint(robot, smooth, 800.0, 0.1)
     plant = ElasticPlant(robot, 900.0, 0.11, gc.Friction(0.1, 0.2))
     for t in (-0.1, 0.7, 5.0):
-        twins = Twins()
-        equal(twins.values(twins.of(smooth), twins.symbol(t)), smooth(t))
+        copies = SymbolicCopies()
+        equal(copies.values(copies.of(smooth), copies.symbol(t)), smooth(t))
         q, v, tau = 0.1 * rng.normal(size=(3, 14))
-        twins = Twins()
-        own, true = twins.of(law), twins.of(plant)
-        state = twins.symbol(t), twins.array(q), twins.array(v)
-        equal(twins.values(own, *state, None), law(t, q, v, None))
-        equal(twins.values(own.lyapunov, *state, None, true), tuple(law.lyapunov(t, q, v, None, plant)))
-        equal(twins.values(own.reference, state[0]), tuple(law.reference(t)))
-        equal(twins.values(rate, true, *state, twins.array(tau)), rate(plant, t, q, v, tau))
+        copies = SymbolicCopies()
+        own, true = copies.of(law), copies.of(plant)
+        state = copies.symbol(t), copies.array(q), copies.array(v)
+        equal(copies.values(own, *state, None), law(t, q, v, None))
+        equal(copies.values(own.lyapunov, *state, None, true), tuple(law.lyapunov(t, q, v, None, plant)))
+        equal(copies.values(own.reference, state[0]), tuple(law.reference(t)))
+        equal(copies.values(rate, true, *state, copies.array(tau)), rate(plant, t, q, v, tau))
 
 
 GROUPS = [
@@ -201,9 +201,11 @@ def test_groups(group, name, kinds):
     rng = np.random.default_rng(6)
     for spread in (1e-9, 0.5):
         given = [group.random(rng) if kind == "g" else spread * rng.normal(size=group.dim) for kind in kinds]
-        twins = Twins()
-        own, expected = twins.of(group), getattr(group, name)(*given)
-        equal(twins.values(getattr(own, name), *map(twins.array, given)), expected, 1e3 if name == "residual" else 1.0)
+        copies = SymbolicCopies()
+        own, expected = copies.of(group), getattr(group, name)(*given)
+        equal(
+            copies.values(getattr(own, name), *map(copies.array, given)), expected, 1e3 if name == "residual" else 1.0
+        )
 
 
 TERMS = {
@@ -232,10 +234,10 @@ TERMS = {
 @pytest.mark.parametrize("name", TERMS)
 def test_terms(name):
     """Those that a law seldom asks for; `tests/compiler/test_arrays.py` has the others."""
-    robot, rng, twins = models.three_spheres(), np.random.default_rng(7), Twins()
+    robot, rng, copies = models.three_spheres(), np.random.default_rng(7), SymbolicCopies()
     q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
     expected = TERMS[name](robot, q, v, a)
-    found = twins.values(TERMS[name], twins.of(robot), *map(twins.array, (q, v, a)))
+    found = copies.values(TERMS[name], copies.of(robot), *map(copies.array, (q, v, a)))
     equal(found, tuple(expected) if isinstance(expected, tuple) else expected)
 
 

@@ -13,11 +13,11 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.control import way
+from geomctrl.control import loop_runner
 from geomctrl.tracing.code_identity import attributes_of
 
 ROBOT = models.two_link()
-trial = way.machine_for
+trial = loop_runner.machine_for
 TEMPLATE = """
 {before}
 class Law:
@@ -251,7 +251,7 @@ def tried(monkeypatch, tmp_path, capsys):
                 assert capsys.readouterr().out == ""
                 raise Tried
 
-        monkeypatch.setattr(way, "machine_for", machine_for)
+        monkeypatch.setattr(loop_runner, "machine_for", machine_for)
         with pytest.raises(Tried):
             gc.simulate(ROBOT, space["law"], [0.3, -0.2], [0.1, 0.4], t_end=0.01, dt=1e-3, compiled=True)
         before, after = seen

@@ -9,7 +9,7 @@ from bundled_laws import ROBOTS, law_of
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control.contracts import started
-from geomctrl.control.overriding import CONTRACT
+from geomctrl.control.subclass_checks import CONTRACT
 from geomctrl.errors import ArgumentError
 
 ARM = models.two_link()

@@ -8,8 +8,8 @@ import geomctrl as gc
 from geomctrl import models, so3, testing
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
-from geomctrl.testing.along import settled_derivative
 from geomctrl.testing.domain import REACH, WAYS, Domain, Point, State, box
+from geomctrl.testing.lyapunov_rate import settled_derivative
 from geomctrl.testing.search import worst
 from geomctrl.testing.shrinking import shrunk
 

@@ -3,7 +3,7 @@
 from .actuator import Actuator
 from .elasticity import SeriesElasticity
 from .lag import Lag
-from .limits import TorqueLimits, TorqueSpeedLimits
+from .limits import Saturation, TorqueSpeedLimits
 from .motor import CurrentDrive, DCMotor
 from .sampled import RateLimit, Sampled, TransportDelay
 from .selection import Selection
@@ -15,9 +15,9 @@ __all__ = [
     "Lag",
     "RateLimit",
     "Sampled",
+    "Saturation",
     "Selection",
     "SeriesElasticity",
-    "TorqueLimits",
     "TorqueSpeedLimits",
     "TransportDelay",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.control.overriding import require_arguments, require_together
+from geomctrl.control.subclass_checks import require_arguments, require_together
 from geomctrl.described import Described
 
 SIGNATURES = {

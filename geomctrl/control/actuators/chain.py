@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import checked, listed
-from geomctrl.control.overriding import overrides
+from geomctrl.control.subclass_checks import overrides
 from geomctrl.errors import ArgumentError
 
 from .actuator import Actuator

@@ -17,7 +17,7 @@ from .sizes import require_sizes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TorqueLimits(Actuator):
+class Saturation(Actuator):
     """tau = u, between `lower` and `upper` [N m, N]: numbers, or one each; lower default -upper.
 
     Infinite ones are none. Raises ArgumentError where limits are reversed.
@@ -37,7 +37,7 @@ class TorqueLimits(Actuator):
         object.__setattr__(self, "lower", lower)
 
     @classmethod
-    def of(cls, robot: Robot) -> TorqueLimits:
+    def of(cls, robot: Robot) -> Saturation:
         """The efforts of the robot's joints, as its model file says."""
         require_robot("robot", robot)
         return cls(robot.limits.effort)

@@ -15,21 +15,21 @@ from geomctrl.tracing.symbols import UntraceableError
 
 from .comparison import Comparison
 from .law_memory import Cell, covering
-from .loop_twins import Twin, law_of, met
+from .loop_parts import LoopParts, copied_parts, law_of
 from .machine import Machine
+from .symbolic_copies import SymbolicCopies
 from .trace import trace_loop
 from .traced_loop import TracedLoop
-from .twins import Twins
 
-WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
-KEPT = 64  # traces in memory
+MIN_EVALUATIONS = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
+MAX_TRACES = 64  # traces in memory
 
 
 class Refused(NamedTuple):
-    """Why a loop is not traced; twins: what its words name by id lives as long as this."""
+    """Why a loop is not traced; copies: what its words name by id lives as long as this."""
 
     reason: str
-    twins: Twins
+    copies: SymbolicCopies
 
 
 _lock = threading.Lock()
@@ -45,11 +45,11 @@ def checked_choice(compiled: Any) -> bool | str:
 
 
 class Known(NamedTuple):
-    """A trace that fits a loop; `twins` and `copies` are of this loop's own objects."""
+    """A trace that fits a loop; `copies` and `parts` are of this loop's own objects."""
 
     traced: TracedLoop
-    twins: Twins
-    copies: Twin
+    copies: SymbolicCopies
+    parts: LoopParts
 
 
 def machine_for(
@@ -60,7 +60,7 @@ def machine_for(
     steps: of the run, about. times: now, the run's end, and the time between samples of the law. Raises
     UntraceableError where `compiled` is True and the loop does not trace, or Python computes something else.
     """
-    if compiled is False or (compiled == "auto" and steps * len(loop.tableau.c) < WORTH):
+    if compiled is False or (compiled == "auto" and steps * len(loop.tableau.c) < MIN_EVALUATIONS):
         return None
     if not enabled():
         if compiled is True:
@@ -69,8 +69,8 @@ def machine_for(
     try:
         known = known_trace(loop, record.watchers, strict)
         machine = Machine(known.traced)
-        machine.numbers_are([known.twins.values])
-        comparison = Comparison(loop, machine, 0, known.copies)
+        machine.numbers_are([known.copies.values])
+        comparison = Comparison(loop, machine, 0, known.parts)
         comparison.before(*times)
     except UntraceableError as error:
         if compiled is True:
@@ -86,37 +86,37 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
     kind = type(law), type(getattr(law, "reference", None))
     try:
         cells = covering(_cells.get(kind, {}), law) if loop.hold else {}
-        twins, copies = met(loop, watchers, cells)
-        key = twins.key()
+        copies, parts = copied_parts(loop, watchers, cells)
+        key = copies.key()
     except UntraceableError:
         raise
     except Exception as error:  # of what a user's object does when it is looked at
         raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
-    sensing = () if loop.sensing is None else loop.sensing.words
+    sensing = () if loop.sensing is None else loop.sensing.signature
     others = loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing
     key = *key, *others
-    own = (*key, twins.values.tobytes())  # of a trace that has a loop's numbers for constants
+    own = (*key, copies.values.tobytes())  # of a trace that has a loop's numbers for constants
     with _lock:
         found = _traces.get(key) or _traces.get(own)
         if found is None:
             try:
                 found = _made(loop, watchers, strict, cells)
             except UntraceableError as error:
-                found = Refused(str(error), twins)
+                found = Refused(str(error), copies)
             else:
                 if (more := found.law_memory.cells) != cells:
                     _cells[kind] = _cells.get(kind, {}) | more
-                    twins, copies = met(loop, watchers, more)
-                    key = *twins.key(), *others
-                    own = *key, twins.values.tobytes()
-        key = own if found.twins.constant else key
+                    copies, parts = copied_parts(loop, watchers, more)
+                    key = *copies.key(), *others
+                    own = *key, copies.values.tobytes()
+        key = own if found.copies.constant else key
         _traces[key] = found
         _traces.move_to_end(key)
-        while len(_traces) > KEPT:
+        while len(_traces) > MAX_TRACES:
             _traces.popitem(last=False)
     if isinstance(found, Refused):
         raise UntraceableError(found.reason)
-    return Known(found, twins, copies)
+    return Known(found, copies, parts)
 
 
 def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:

@@ -33,7 +33,7 @@ from geomctrl.tracing.untraceable_attribute import at_work
 
 from .law_memory import restore, value_at
 from .law_trace import AGREEMENT, OF_STATE
-from .loop_twins import Twin, law_of
+from .loop_parts import LoopParts, law_of
 from .machine import Machine
 from .traced_loop import TracedLoop
 
@@ -56,14 +56,14 @@ BOOKKEPT = ("tau", "signal", "applied", "desired")  # columns that depend on the
 class Comparison:
     """A loop in a lane of a machine, compared with copies of its objects in Python.
 
-    loop: before its first step. copies: of its objects. Raises UntraceableError in `before` and `after`
+    loop: before its first step. parts: copies of its objects. Raises UntraceableError in `before` and `after`
     where Python has another result.
     """
 
-    def __init__(self, loop: Any, machine: Machine, lane: int, copies: Twin, extent: Extent = WHOLE):
+    def __init__(self, loop: Any, machine: Machine, lane: int, parts: LoopParts, extent: Extent = WHOLE):
         self.extent = extent
         self.loop, self.machine, self.lane = loop, machine, lane
-        self.python, self.watchers = _copied(loop, copies), copies.watchers
+        self.python, self.watchers = _copied(loop, parts), parts.watchers
         self.traced = machine.traced
         if self.traced.observed is None:
             self.traced.observed = Observed(self.traced, loop)
@@ -311,11 +311,11 @@ def where_is(controller: Any) -> str:
     return name if code is None else f"{name} ({code.co_filename}, line {code.co_firstlineno})"
 
 
-def _copied(loop: Any, twin: Twin) -> Any:
+def _copied(loop: Any, clone: LoopParts) -> Any:
     """The loop with copies of its objects, which write on memory of their own."""
     own = copy.copy(loop)
-    own.now, own.controller = twin.plant, twin.controller
-    own.reference = getattr(twin.controller, "reference", None)
+    own.now, own.controller = clone.plant, clone.controller
+    own.reference = getattr(clone.controller, "reference", None)
     own.rates = np.zeros_like(loop.rates)
     own.plant_rates = own.rates if loop.plant_rates is loop.rates else np.zeros_like(loop.plant_rates)
     first = 2 * loop.plant.robot.nv

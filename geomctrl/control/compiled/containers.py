@@ -11,21 +11,21 @@ import numpy as np
 
 from geomctrl.tracing.code_identity import MISSING, PLAIN, attributes_of, in_cell, plain_value
 
-LONG = 1024  # bytes of an array that are a word; of a longer one their digest is
+MAX_INLINE_BYTES = 1024  # bytes of an array that are a word; of a longer one their digest is
 CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
 
 
-def array_word(x: np.ndarray) -> tuple:
+def array_signature(x: np.ndarray) -> tuple:
     """What an array is; equal for arrays of equal numbers."""
     content = x.tobytes()
-    return x.shape, x.dtype.str, content if len(content) <= LONG else hashlib.sha256(content).digest()
+    return x.shape, x.dtype.str, content if len(content) <= MAX_INLINE_BYTES else hashlib.sha256(content).digest()
 
 
-def key_word(key: Any) -> Any:
+def key_signature(key: Any) -> Any:
     """What a dict's key is, None for objects whose equality is code."""
     if issubclass(type(key), PLAIN):
         return plain_value(key)
-    words = [key_word(k) for k in key] if type(key) is tuple else [None]
+    words = [key_signature(k) for k in key] if type(key) is tuple else [None]
     return None if None in words else tuple(words)
 
 
@@ -36,7 +36,7 @@ def is_named_tuple(x: Any) -> bool:
 def values_in(x: Any, content: Any) -> list[Any]:
     """What is to be looked at of a copy of x's content."""
     if issubclass(type(x), np.ndarray):
-        return [*content.ravel().tolist()] if x.dtype == object else [repr(array_word(content))]
+        return [*content.ravel().tolist()] if x.dtype == object else [repr(array_signature(content))]
     if issubclass(type(x), np.random.Generator):
         return []
     if isinstance(content, dict):

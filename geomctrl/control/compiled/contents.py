@@ -1,4 +1,4 @@
-"""What twins hold, what a call has changed of that, and how it is put back."""
+"""What copies hold, what a call has changed of that, and how it is put back."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .law_memory import changed_leaves, line_of_change
 
 LAW = "controller"  # the path of what a loop's law is
 
-Filled = Sequence[tuple[Any, str, Any]]  # (twin, path, what it held)
+Filled = Sequence[tuple[Any, str, Any]]  # (clone, path, what it held)
 
 
 def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
-    """Raise UntraceableError where arrays share their memory with one another, or with a twin at another path."""
+    """Raise UntraceableError where arrays share their memory with one another, or with a clone at another path."""
     own = [(path, x.view(np.ndarray)) for path, x in arrays.items()]
-    others = [(path, twin.view(np.ndarray)) for twin, path, _ in filled if issubclass(type(twin), np.ndarray)]
+    others = [(path, clone.view(np.ndarray)) for clone, path, _ in filled if issubclass(type(clone), np.ndarray)]
     for k, (path, x) in enumerate(own):
         for other, y in [*own[:k], *others]:
             if other != path and np.may_share_memory(x, y):
@@ -33,17 +33,17 @@ def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
 def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, bool]]:
     """(path, what it is now, whether as another object) of what a call has changed. Raises UntraceableError where that
     is no number, array or value."""
-    contents = {id(twin): before for twin, _, before in filled if isinstance(before, dict)}
-    for twin, path, before in filled:
-        name = difference(twin, before)
+    contents = {id(clone): before for clone, _, before in filled if isinstance(before, dict)}
+    for clone, path, before in filled:
+        name = difference(clone, before)
         if name is None:
             continue
-        if isinstance(twin, np.random.Generator) or not path.startswith(LAW):
+        if isinstance(clone, np.random.Generator) or not path.startswith(LAW):
             raise UntraceableError(f"{path}{name} changes during a call: it is no memory of a law's own")
-        if isinstance(twin, np.ndarray):
-            yield path, twin, False
+        if isinstance(clone, np.ndarray):
+            yield path, clone, False
             continue
-        now, items = content(twin), isinstance(twin, (list, dict, deque))
+        now, items = content(clone), isinstance(clone, (list, dict, deque))
         if now.keys() != before.keys():
             what = f"{path} changes its length" if items else f"{path}{name} is made or deleted"
             raise UntraceableError(
@@ -65,18 +65,18 @@ def content(x: Any) -> dict[Any, Any]:
     return attributes_of(x)
 
 
-def difference(twin: Any, before: Any) -> str | None:
-    """Which attribute of a twin is not what it was, "" for a twin without; None where all is."""
+def difference(clone: Any, before: Any) -> str | None:
+    """Which attribute of a clone is not what it was, "" for a clone without; None where all is."""
     if isinstance(before, np.ndarray):
-        same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
-    elif issubclass(type(twin), np.ndarray):
-        same = all(a is b for a, b in zip(twin.view(np.ndarray).ravel().tolist(), before, strict=True))
-    elif issubclass(type(twin), np.random.Generator):
-        same = repr(twin.bit_generator.state) == repr(before)
+        same = clone.shape == before.shape and clone.tobytes() == before.tobytes()
+    elif issubclass(type(clone), np.ndarray):
+        same = all(a is b for a, b in zip(clone.view(np.ndarray).ravel().tolist(), before, strict=True))
+    elif issubclass(type(clone), np.random.Generator):
+        same = repr(clone.bit_generator.state) == repr(before)
     else:
-        now = content(twin)
+        now = content(clone)
         same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-        if not same and not issubclass(type(twin), (list, dict, deque)):
+        if not same and not issubclass(type(clone), (list, dict, deque)):
             return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
     return None if same else ""
 
@@ -114,23 +114,23 @@ def kept(*objects: Any) -> Callable[[], None]:
     return restore
 
 
-def put_back(twin: Any, before: Any) -> None:
-    """Let a twin hold what it held."""
+def put_back(clone: Any, before: Any) -> None:
+    """Let a clone hold what it held."""
     if isinstance(before, np.ndarray):
-        twin[...] = before
-    elif issubclass(type(twin), np.ndarray):
-        twin.ravel()[:] = before
-    elif issubclass(type(twin), np.random.Generator):
-        twin.bit_generator.state = before
-    elif issubclass(type(twin), (list, deque)):
-        twin.clear()
-        twin.extend(before.values())
-    elif issubclass(type(twin), types.FunctionType):
-        for name, cell in zip(twin.__code__.co_freevars, twin.__closure__ or ()):
+        clone[...] = before
+    elif issubclass(type(clone), np.ndarray):
+        clone.ravel()[:] = before
+    elif issubclass(type(clone), np.random.Generator):
+        clone.bit_generator.state = before
+    elif issubclass(type(clone), (list, deque)):
+        clone.clear()
+        clone.extend(before.values())
+    elif issubclass(type(clone), types.FunctionType):
+        for name, cell in zip(clone.__code__.co_freevars, clone.__closure__ or ()):
             if in_cell(cell) is not before[name]:
                 cell.cell_contents = before[name]
-    elif issubclass(type(twin), dict):
-        twin.clear()
-        twin.update(before)
+    elif issubclass(type(clone), dict):
+        clone.clear()
+        clone.update(before)
     else:
-        set_attributes(twin, before)
+        set_attributes(clone, before)

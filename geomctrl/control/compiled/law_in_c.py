@@ -26,9 +26,9 @@ from geomctrl.tracing.backends.rounding import ROUNDING, rounded, tolerances
 from geomctrl.tracing.tracer import traced
 
 from .law_trace import OF_STATE, State, class_name, parts_of, trial_state
-from .twins import Twins
+from .symbolic_copies import SymbolicCopies
 
-CASES, TRIALS = 4, 64  # states that the test compares, and that are tried for them
+TEST_CASES, MAX_TRIALS = 4, 64  # states that the test compares, and that are tried for them
 FAILURE = "where there is no result"
 MEANINGS = {
     **{name: OF_TERMS[name] for name in ("q", "v", "tau")},
@@ -83,7 +83,7 @@ class _Export:
     def states(self) -> list[State]:
         """States at which the law has a result in Python."""
         rng, found = np.random.default_rng(0), []
-        for k in range(TRIALS):
+        for k in range(MAX_TRIALS):
             t, q, v, z = trial_state(self.controller, self.robot, self.z0, rng, k)
             state = (
                 float(rounded(np.array(t), self.real)),
@@ -94,7 +94,7 @@ class _Export:
             except Exception:
                 continue
             found.append(state)
-            if len(found) == CASES:
+            if len(found) == TEST_CASES:
                 break
         return [*found[1:], found[0]]  # a random state first
 
@@ -126,10 +126,10 @@ class _Export:
 
     def start_of_robot(self, z: c.Parameter) -> c_files.Unit:
         """`start(q0, v0)`, traced."""
-        robot, twins = self.robot, Twins()
-        twin = twins.of(self.controller)
-        with twins.used():
-            trace = traced(twin.start, (robot.nq,), (robot.nv,), name=f"{class_name(self.controller)}.start").trace
+        robot, copies = self.robot, SymbolicCopies()
+        clone = copies.of(self.controller)
+        with copies.used():
+            trace = traced(clone.start, (robot.nq,), (robot.nv,), name=f"{class_name(self.controller)}.start").trace
         inputs = [self.parameters["q"], self.parameters["v"]]
         f = c.Function(f"{self.name}_start", trace, inputs, [z], self.real)
         cases = []

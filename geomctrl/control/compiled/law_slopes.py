@@ -19,7 +19,7 @@ from geomctrl.tracing.traces import Trace
 
 from .law_trace import OF_STATE, traced
 
-NOTHING = np.zeros(1)  # a model array that nothing reads
+NO_MODEL = np.zeros(1)  # a model array that nothing reads
 
 
 def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, np.ndarray]]:
@@ -49,7 +49,7 @@ def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, 
             f" {budget.OPERATIONS} are compiled"
         )
     given = [(), (robot.nq,), (robot.nv,), *([] if z0 is None else [z0.shape])]
-    call: Any = entries.entry(address_of_one(found), NOTHING, given, sizes)
+    call: Any = entries.entry(address_of_one(found), NO_MODEL, given, sizes)
 
     def slopes(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> dict[str, np.ndarray]:
         made = call(t, q, v) if z0 is None else call(t, q, v, z)

@@ -26,7 +26,7 @@ from geomctrl.tracing.symbols import (
 from geomctrl.tracing.tracer import finished
 from geomctrl.tracing.traces import Trace
 
-from .twins import Twins
+from .symbolic_copies import SymbolicCopies
 
 AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
 OF_STATE = ("z_rate", "z_next")  # what a Command says of the controller's state
@@ -51,16 +51,16 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
     time_ = t.item()
-    twins = Twins()
-    twin = twins.of(controller)
+    copies = SymbolicCopies()
+    clone = copies.of(controller)
     states, rates = (set(), set()) if z0 is None else ({z0.shape}, _rate_shapes(controller, z0))
 
     def called() -> dict[str, Any]:
-        command = named(twin, lambda: twin(time_, q, v, state))
+        command = named(clone, lambda: clone(time_, q, v, state))
         return outputs_of(controller, command, robot.nv, rates, states)
 
-    with twins.used(), requirements() as required, numpy_on_symbols(space):
-        outputs = joined(called, twins.reset)
+    with copies.used(), requirements() as required, numpy_on_symbols(space):
+        outputs = joined(called, copies.reset)
     arrays = [np.asarray(y, object) for y in outputs.values()]
     trace = finished(graph, [(n,) for n in lengths], arrays, required)
     if trace is None:

@@ -20,7 +20,7 @@ from geomctrl.tracing.backends import cache, host
 from geomctrl.tracing.symbols import UntraceableError
 
 from .law_memory import restore, value_at
-from .loop_twins import law_of
+from .loop_parts import law_of
 from .traced_loop import Column, TracedLoop
 
 LINE = 8  # doubles of a cache line
@@ -62,7 +62,7 @@ class Machine:
         return self.memory[start : start + count * self.width].reshape(count, self.width)
 
     def numbers_are(self, values: Sequence[np.ndarray]) -> None:
-        """The model's numbers, those of each lane as `Twins` meets them."""
+        """The model's numbers, those of each lane as `SymbolicCopies` meets them."""
         self.values = self.numbers.filled(values)
 
     # --- running -----------------------------------------------------------------------------------------------

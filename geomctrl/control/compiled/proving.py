@@ -37,15 +37,15 @@ from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.tracing.traces import Trace
 
-from .choice import KEPT
+from .choice import MAX_TRACES
 from .law_trace import named, outputs_of
-from .loop_twins import Twin, met, twins_of
+from .loop_parts import LoopParts, copied_parts, loop_parts
+from .symbolic_copies import SymbolicCopies
 from .trace_parts import as_symbols, one_number, plant_rate
-from .twins import Twins
 
 NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero when anything is evaluated
 
-Extra = Callable[[Twin, Any, Any, Any, Any, Command], Mapping[str, Any]]
+Extra = Callable[[LoopParts, Any, Any, Any, Any, Command], Mapping[str, Any]]
 
 
 @dataclasses.dataclass(eq=False)
@@ -69,7 +69,7 @@ class TracedClosedLoop:
     extra: dict[str, Any]
     good: Any
     displacement: tuple[list[Any], list[Any]] | None  # (u, y exp(u)), u an input; None where that is y + u
-    twins: Twins  # whose words hold ids: what they are of lives as long as this
+    copies: SymbolicCopies  # whose signature hold ids: what they are of lives as long as this
     split: Callable[[Any], Any]  # y -> (q, v, z)
     _calls: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -154,7 +154,7 @@ _known: OrderedDict[tuple, TracedClosedLoop] = OrderedDict()
 def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None) -> TracedClosedLoop:
     """The closed loop of a plant, as it is at t = 0, and a controller that is evaluated at every time.
 
-    extra: (twin, t, q, v, z, command) -> further symbols by name, `twin` having the plant and controller they are of.
+    extra: (clone, t, q, v, z, command) -> further symbols by name, `clone` having the plant and controller they are of.
     Without, loops that differ in their numbers only share a graph: what varies them traces once. Raises
     UntraceableError, with file and line, for what does not trace, and with the compiler off.
     """
@@ -164,43 +164,43 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
     loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), "MK4", None, 1e-3, None, None)
     if extra is not None:
         return _traced(loop, extra)
-    twins, _ = met(loop, [])
-    key = *twins.key(), loop.z_shape
+    copies, _ = copied_parts(loop, [])
+    key = *copies.key(), loop.z_shape
     with _lock:
         if (known := _known.get(key)) is None:
             known = _known[key] = _traced(loop, None)
-            while len(_known) > KEPT:
+            while len(_known) > MAX_TRACES:
                 _known.popitem(last=False)
         _known.move_to_end(key)
-    return dataclasses.replace(known, numbers=twins.values)
+    return dataclasses.replace(known, numbers=copies.values)
 
 
 def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
     robot, graph = loop.plant.robot, Graph(watched=True)
-    twins = Twins(lambda k: graph.load(NUMBERS, k))
-    twin = twins_of(loop, [], twins, lambda *_: None)
+    copies = SymbolicCopies(lambda k: graph.load(NUMBERS, k))
+    clone = loop_parts(loop, [], copies, lambda *_: None)
     t = graph.load(TIME, 0)
     y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
     y.setflags(write=False)
-    spaces = getattr(type(twin.controller).__call__, "__globals__", {}), *twins.outside.spaces.values()
-    with twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces), requirements() as required:
+    spaces = getattr(type(clone.controller).__call__, "__globals__", {}), *copies.external_state.spaces.values()
+    with copies.used(), evaluated_each_time(), numpy_on_symbols(*spaces), requirements() as required:
         q, v, z = state = loop.split(y)
-        command = joined(lambda: _command(loop, twin.controller, t, state), twins.reset)
-        outputs = outputs_of(twin.controller, command, loop.inputs, loop.rate_shapes)
-        rates = joined(lambda: plant_rate(loop, twin.plant, t, y, outputs["tau"]), twins.reset)
+        command = joined(lambda: _command(loop, clone.controller, t, state), copies.reset)
+        outputs = outputs_of(clone.controller, command, loop.inputs, loop.rate_shapes)
+        rates = joined(lambda: plant_rate(loop, clone.plant, t, y, outputs["tau"]), copies.reset)
         z_rate = as_symbols(outputs["z_rate"]).ravel().tolist() if "z_rate" in outputs else []
         value = rate = None
-        if hasattr(twin.controller, "lyapunov"):
-            value, rate = joined(lambda: _lyapunov(twin, t, state), twins.reset)
-        found = {} if extra is None else joined(lambda: dict(extra(twin, t, q, v, z, command)), twins.reset)
+        if hasattr(clone.controller, "lyapunov"):
+            value, rate = joined(lambda: _lyapunov(clone, t, state), copies.reset)
+        found = {} if extra is None else joined(lambda: dict(extra(clone, t, q, v, z, command)), copies.reset)
         displacement = None if is_vector_space(loop.group) else _displaced(graph, loop.group, y)
     good: Any = functools.reduce(both, required, True)
     if not (good is True or isinstance(good, Condition)):
         raise UntraceableError("a term of a robot has no result")
     n = 2 * robot.nv
     return TracedClosedLoop(
-        graph, twins.values, loop.group, t, y, command, [*rates[:n], *z_rate, *rates[n:]], value, rate, found, good,
-        displacement, twins, loop.split,
+        graph, copies.values, loop.group, t, y, command, [*rates[:n], *z_rate, *rates[n:]], value, rate, found, good,
+        displacement, copies, loop.split,
     )  # fmt: skip
 
 
@@ -211,9 +211,9 @@ def _command(loop: Loop, law: Any, t: Any, state: tuple) -> Command:
     return command
 
 
-def _lyapunov(twin: Twin, t: Any, state: tuple) -> tuple[Any, Any]:
+def _lyapunov(clone: LoopParts, t: Any, state: tuple) -> tuple[Any, Any]:
     """V and the rate that the controller promises."""
-    value, rate = named(twin.controller, lambda: twin.controller.lyapunov(t, *state, twin.plant))
+    value, rate = named(clone.controller, lambda: clone.controller.lyapunov(t, *state, clone.plant))
     return one_number(value), one_number(rate)
 
 

@@ -1,4 +1,4 @@
-"""What a robot's twin is made of: which of its numbers are symbols, and what its structure says in words."""
+"""What a robot's clone is made of: which of its numbers are symbols, and what its structure says in words."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.arrays import SymbolArray
 from geomctrl.tracing.symbols import is_symbol
 
-from .memory import OF_ROBOTS
+from .external_state import OF_ROBOTS
 
-MOST_KNOWN = 256
+MAX_CACHED = 256
 
 
 def inertial_parameters(robot: Any) -> list[Any]:
-    """The symbols that the terms of a twin of a robot know as its parameters, ten a body, one body after the other."""
+    """The symbols that the terms of a clone of a robot know as its parameters, ten a body, one body after the other."""
     return tree.body_records(robot._model)[:, tree.J : tree.S].ravel().tolist()
 
 
 def armatures(robot: Any) -> list[Any]:
-    """The symbols, or zeros, that the terms of a twin of a robot use as the armatures of its joints."""
+    """The symbols, or zeros, that the terms of a clone of a robot use as the armatures of its joints."""
     return tree.body_records(robot._model)[:, tree.ARMATURE].tolist()
 
 
@@ -42,7 +42,7 @@ def pattern_of(model: np.ndarray) -> np.ndarray:
     bodies[:, tree.ARMATURE] = bodies[:, tree.ARMATURE] != 0.0
     key = rest.tobytes()
     if key not in _patterns:
-        if len(_patterns) > MOST_KNOWN:
+        if len(_patterns) > MAX_CACHED:
             _patterns.clear()
         _patterns[key] = structure(model)
     return _patterns[key]
@@ -64,7 +64,7 @@ def joint_constants(joints: tuple[Joint, ...]) -> bytes:
 def _remembered(x: Any, word_of: Callable[[Any], bytes]) -> bytes:
     known = _known.get(id(x))
     if known is None or known[0] is not x:
-        if len(_known) > MOST_KNOWN:
+        if len(_known) > MAX_CACHED:
             _known.clear()
         known = _known[id(x)] = x, word_of(x)
     return known[1]
@@ -74,17 +74,17 @@ def with_armature(joint: Joint, armature: Any) -> Joint:
     """The joint with a symbol for its armature, if it has one."""
     if not is_symbol(armature):
         return joint
-    twin = object.__new__(type(joint))
-    twin.__dict__.update(vars(joint), armature=armature)
-    return twin
+    clone = object.__new__(type(joint))
+    clone.__dict__.update(vars(joint), armature=armature)
+    return clone
 
 
-def twin_of_robot(twins: Any, x: Mechanism, path: str) -> Mechanism:
+def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
     """A robot whose model array, parameters and placements are symbols; its structure is words."""
-    if twins.constant:
-        return twins._begin(x, x, constants(x))
+    if copies.constant:
+        return copies._begin(x, x, constants(x))
     pattern = pattern_of(x._model)
-    twin = object.__new__(type(x)) if twins.load else x
+    clone = object.__new__(type(x)) if copies.load else x
     words = (
         joint_constants(x.joints),
         constants(x.frames),
@@ -93,21 +93,21 @@ def twin_of_robot(twins: Any, x: Mechanism, path: str) -> Mechanism:
         x.body_names,
         constants(x.couplings),
     )
-    twins._begin(x, twin, pattern.tobytes(), *words)
-    own = dict(vars(x)) if twin is x else twin.__dict__
+    copies._begin(x, clone, pattern.tobytes(), *words)
+    own = dict(vars(x)) if clone is x else clone.__dict__
     own.update(vars(x))
     open_places = np.isnan(pattern)
-    numbers = twins._numbers(x._model[open_places])
+    numbers = copies._numbers(x._model[open_places])
     for name in ("parameters", "placements"):
-        own[name] = twins._numbers(getattr(x, name)).view(SymbolArray if twins.load else np.ndarray)
+        own[name] = copies._numbers(getattr(x, name)).view(SymbolArray if copies.load else np.ndarray)
     for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # a subclass's own
-        twins.words.append(name)
-        own[name] = twins.of(getattr(x, name), f"{path}.{name}")
-    twins._kinds[type(x)] = None
-    if twins.load is None:
-        return twin
+        copies.signature.append(name)
+        own[name] = copies.of(getattr(x, name), f"{path}.{name}")
+    copies._kinds[type(x)] = None
+    if copies.load is None:
+        return clone
     model = pattern.astype(object)
     model[open_places] = numbers
     own["_model"], own["_code"] = model, Code(model, pattern)
     own["joints"] = tuple(map(with_armature, x.joints, tree.body_records(model)[:, tree.ARMATURE]))
-    return twin
+    return clone

@@ -1,6 +1,6 @@
 """A closed loop run once on symbols: the equations of `compiler.loops`, and what their numbers mean.
 
-Traced are twins of the plant, of the controller with its reference, and of what watches: monitors and measures. Their
+Traced are copies of the plant, of the controller with its reference, and of what watches: monitors and measures. Their
 numbers, attributes that a sample changes, are inputs and outputs of it, as are the monitors' worst values so far.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
-from geomctrl.control.closed_loop import MOST_STEPS
+from geomctrl.control.closed_loop import MAX_STEPS
 from geomctrl.control.desired import evaluated_each_time
 from geomctrl.control.monitors import Monitor, Sample
 from geomctrl.control.sensing import made_by
@@ -41,7 +41,8 @@ from geomctrl.tracing.traces import Trace
 
 from .law_memory import Cell, LawMemory, MemoryGrows, value_at
 from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
-from .loop_twins import law_of, twins_of
+from .loop_parts import law_of, loop_parts
+from .symbolic_copies import LAW, SymbolicCopies
 from .trace_parts import (
     as_symbol,
     as_symbols,
@@ -54,7 +55,6 @@ from .trace_parts import (
     trace_of,
 )
 from .traced_loop import Column, Remembered, TracedLoop
-from .twins import LAW, Twins
 
 NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
 
@@ -69,7 +69,7 @@ def trace_loop(
 ) -> TracedLoop:
     """The loop's trace. loop: a `Loop` whose first sample has been looked at. watchers: monitors, measures.
 
-    constant: as for `Twins`. cells: what the law is known to remember. Raises UntraceableError.
+    constant: as for `SymbolicCopies`. cells: what the law is known to remember. Raises UntraceableError.
     """
     cells = dict(cells or {})
     try:
@@ -104,7 +104,7 @@ class _Tracing:
         self.graph = Graph(finite=False, finite_arrays=(NUMBERS, TIME, STATE))
         first = 0 if loop.sensing is None else loop.sensing.size
         self.law_memory = LawMemory(cells, self.graph, HELD, first)
-        self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant, memory=self.law_memory)
+        self.copies = SymbolicCopies(lambda k: self.graph.load(NUMBERS, k), constant=constant, memory=self.law_memory)
         self.grown: dict[str, Cell] = {}
         self.memory: list[Remembered] = []
         self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
@@ -114,16 +114,16 @@ class _Tracing:
         loop, graph = self.loop, self.graph
         sensed = 0 if loop.sensing is None else loop.sensing.size
         require_compilable_size("the loop", len(loop.y) + sensed)
-        self.plant, self.controller, watching = twins_of(loop, self.watchers, self.twins, self._remember)
-        self.watching = [(twin, {name: (x, entries_of(x)) for name, x in vars(twin).items()}) for twin in watching]
+        self.plant, self.controller, watching = loop_parts(loop, self.watchers, self.copies, self._remember)
+        self.watching = [(clone, {name: (x, entries_of(x)) for name, x in vars(clone).items()}) for clone in watching]
         self.law = self.controller
         self.reference = getattr(self.controller, "reference", None)
         self.t = graph.load(TIME, 0)
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
         self.y.setflags(write=False)
         space = getattr(type(self.controller).__call__, "__globals__", {})
-        spaces = space, *self.twins.outside.spaces.values()
-        with self.twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces):
+        spaces = space, *self.copies.external_state.spaces.values()
+        with self.copies.used(), evaluated_each_time(), numpy_on_symbols(*spaces):
             return self._equations()
 
     # --- the law, the plant, the sample ----------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class _Tracing:
         pair = None
         if loop.adaptive:
             weights = tableau.b_hat - np.append(tableau.b, 0.0)
-            pair = Pair(weights.tolist(), tableau.order, MOST_STEPS)
+            pair = Pair(weights.tolist(), tableau.order, MAX_STEPS)
         renewed = next(((c.first, loop.parts[2].start, c.size) for c in held if c.kind == "z_next"), None)
         equations = Equations(
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
@@ -185,9 +185,9 @@ class _Tracing:
             len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
         taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
-        if not np.isfinite(self.twins.values[taken]).all():  # of loops whose numbers are finite alike, see `Twins.key`
+        if not np.isfinite(self.copies.values[taken]).all():  # as in all loops of one `SymbolicCopies.key`
             raise UntraceableError("a term of a robot takes a number that is nan or infinite")
-        return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.twins, self.law_memory)
+        return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory)
 
     def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
         """What sensors and actuators do at their samples; where what sensors tell lies; that itself."""
@@ -219,14 +219,14 @@ class _Tracing:
 
     def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
         """What user's code returns, for all ways through it."""
-        return joined(lambda: (self.twins.choose(self.law), call())[1], reset or self.twins.reset)
+        return joined(lambda: (self.copies.choose(self.law), call())[1], reset or self.copies.reset)
 
     def _law(self, state: tuple) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """What the law returns, by name, and what becomes of what it remembers."""
         if not self.loop.hold:
             return self._joined(lambda: self._asked(state)), {}
         try:
-            found = self._joined(lambda: (self._asked(state), self._remembered()), lambda: self.twins.reset(True))
+            found = self._joined(lambda: (self._asked(state), self._remembered()), lambda: self.copies.reset(True))
         finally:
             if any(self.law_memory.cells.get(path) != cell for path, cell in self.grown.items()):
                 raise MemoryGrows(self.grown) from None
@@ -243,7 +243,7 @@ class _Tracing:
     def _remembered(self) -> dict[str, list[Any]]:
         """The numbers of what the law remembers, after a call."""
         memory, grows = self.law_memory, False
-        for path, x, another in self.twins.changes():
+        for path, x, another in self.copies.changes():
             own = path.removeprefix(LAW)
             cell = self.grown.get(own) or memory.cells.get(own)
             if cell is None:
@@ -258,7 +258,7 @@ class _Tracing:
         if grows:
             return {}
         values = {path: value_at(self.law, path) for path, cell in memory.cells.items() if cell.size}
-        self.twins.check_sharing({path: x for path, x in values.items() if isinstance(x, np.ndarray)})
+        self.copies.check_sharing({path: x for path, x in values.items() if isinstance(x, np.ndarray)})
         return {path: memory.numbers(path, x) for path, x in values.items()}
 
     def _held(self, column: Column) -> SymbolArray:
@@ -308,16 +308,16 @@ class _Tracing:
         self.size += place.size
         return symbols[0] if place.shape is None else symbol_array(symbols, place.shape)
 
-    def _watched(self, k: int, twin: Any, before: dict[str, tuple[Any, Any]], sample: Sample) -> tuple[Any, Any, Any]:
+    def _watched(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], sample: Sample) -> tuple[Any, Any, Any]:
         """(what a monitor measures, its signals, the new content of the memory that this changes)."""
         value = None
-        if isinstance(twin, Monitor):
-            value = one_number(named(twin, lambda: twin.measure(sample)))
+        if isinstance(clone, Monitor):
+            value = one_number(named(clone, lambda: clone.measure(sample)))
         else:
-            named(twin, lambda: twin.add(sample))
+            named(clone, lambda: clone.add(sample))
         places = {place.name: place for place in self.memory if place.watcher == k}
         changed, signals = {}, {}
-        for name, now in vars(twin).items():
+        for name, now in vars(clone).items():
             was, entries = before.get(name, (None, None))
             if name == "signals":
                 signals = {signal: one_number(x) for signal, x in now.items()}
@@ -325,20 +325,20 @@ class _Tracing:
                 place = places[name]
                 changed[name] = [one_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
                 if len(changed[name]) != place.size:
-                    raise UntraceableError(f"{twin.name!r} changes the shape of {name}")
+                    raise UntraceableError(f"{clone.name!r} changes the shape of {name}")
             elif now is not was or not same_entries(entries_of(now), entries):
-                raise UntraceableError(f"{twin.name!r} changes {name}, which is neither number nor array")
+                raise UntraceableError(f"{clone.name!r} changes {name}, which is neither number nor array")
         return value, signals, changed
 
-    def _reset_watcher(self, twin: Any, before: dict[str, tuple[Any, Any]]) -> None:
+    def _reset_watcher(self, clone: Any, before: dict[str, tuple[Any, Any]]) -> None:
         """Make a monitor what it was before it measured."""
-        self.twins.reset()
-        for name in vars(twin).keys() - before.keys():
-            delattr(twin, name)
+        self.copies.reset()
+        for name in vars(clone).keys() - before.keys():
+            delattr(clone, name)
         for name, (x, entries) in before.items():
             if not same_entries(entries_of(x), entries):
                 x.ravel()[:] = entries
-            twin.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
+            clone.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
 
     def _compare_with_worst(self, values: list[Any], required: list) -> None:
         """The worst values so far and when, as `Record.add` keeps them; strict: a sample that it accuses has none."""

@@ -25,7 +25,7 @@ def trace_of(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], re
 
 
 def plant_rate(loop: Any, plant: Any, t: Any, y: SymbolArray, tau: Any) -> list[Any]:
-    """(v, vdot, x', power) of a plant, a twin, where the loop's state is y."""
+    """(v, vdot, x', power) of a plant, a clone, where the loop's state is y."""
     (q, v, _), x = loop.split(y), loop.plant_state(y)
     size = len(loop.plant_rates) if x is not None else 2 * loop.plant.robot.nv + 1
     out = symbol_array([0.0] * size, (size,))

@@ -10,7 +10,7 @@ from typing import Any
 from geomctrl.compiler.loop_memory import Equations
 
 from .law_memory import LawMemory
-from .twins import Twins
+from .symbolic_copies import SymbolicCopies
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class TracedLoop:
     held: list[Column]
     memory: list[Remembered]
     worst: int  # where in the memory the monitors' worst values begin; their times follow
-    twins: Twins  # whose words hold ids: what they are of lives as long as this
+    copies: SymbolicCopies  # whose signature hold ids: what they are of lives as long as this
     law_memory: LawMemory  # what the law remembers, within a held command
 
     @property

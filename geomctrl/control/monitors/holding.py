@@ -9,7 +9,7 @@ import numpy as np
 from geomctrl.arguments import tolerance
 from geomctrl.tracing.symbols import where
 
-from .lyapunov import LEAST, ROUNDING, SHORT, uncompiled
+from .lyapunov import HELD_STEP_FRACTION, MIN_VALUE, ROUNDING, uncompiled
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 from .replay import Replay
 
@@ -54,7 +54,7 @@ class Holding(Monitor):
         self.last, self.largest = t, max(self.largest, value)
         rest = value - self.fed
         self.lowest = rest if sample.changed else min(self.lowest, rest)
-        return where(value == value, (rest - self.lowest) / max(self.largest, LEAST), np.nan)
+        return where(value == value, (rest - self.lowest) / max(self.largest, MIN_VALUE), np.nan)
 
     def _power(self, sample, tau):
         """dV/dt through torques tau added to the command."""
@@ -76,7 +76,7 @@ class Holding(Monitor):
         t, q, v, z, plant = replay.split(*replay.state(last))
         if largest <= ROUNDING * float(self.function(t, q, -v, z, plant)[0]):
             return Finding(HELD, "V is within rounding of its largest terms")
-        rise = values[last] * max(largest, LEAST)
+        rise = values[last] * max(largest, MIN_VALUE)
         if not 4.0 * float(replay.step_error(lambda t, y: self.function(*replay.split(t, y))[0], last)) < rise:
             said = "the rise is no more than truncation can have added"
             return Finding(UNRESOLVED, said, "halve dt", 0.5 * replay.dt)
@@ -92,7 +92,7 @@ class Holding(Monitor):
 
     def _growth_unheld(self, replay: Replay, last: int) -> float:
         """What V would have grown by, up to stored sample `last`, where the law acts all the time: of 32 samples."""
-        ks, h, total = np.unique(np.linspace(0, last, 32).astype(int)), SHORT * self.held, 0.0
+        ks, h, total = np.unique(np.linspace(0, last, 32).astype(int)), HELD_STEP_FRACTION * self.held, 0.0
         for k in ks.tolist():
             t, y = replay.state(k)
             end, plant = replay.after(t, y, h), replay.split(t, y)[-1]
@@ -108,9 +108,9 @@ class Holding(Monitor):
         for k in range(max(last - MAX_PAIRS, 0), last):
             t, q, v, z, plant = replay.split(*replay.state(k))
             robot = plant.robot
-            way = robot.difference(q, run.q[k + 1]), run.v[k + 1] - v
+            change = robot.difference(q, run.q[k + 1]), run.v[k + 1] - v
             line = np.linspace(0.0, 1.0, 9)
-            tau = np.array([self.law(t, robot.integrate(q, x * way[0]), v + x * way[1], z).tau for x in line])
+            tau = np.array([self.law(t, robot.integrate(q, x * change[0]), v + x * change[1], z).tau for x in line])
             steps = np.abs(np.diff(tau, axis=0))
             if (steps.max(axis=0) > np.maximum(0.5 * steps.sum(axis=0), 1e-6 * np.abs(tau).max())).any():
                 return True

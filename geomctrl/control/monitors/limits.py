@@ -18,7 +18,7 @@ class JointLimits(Monitor):
     """By how much a joint is beyond a limit of its model, at most, in the limit's unit; negative where all are within.
 
     of: "position", "velocity" or "effort", the torque that is applied to the joint. Reported, not enforced: that is
-    what `JointStops` do, at which the position's does not apply, and `actuators.TorqueLimits`.
+    what `JointStops` do, at which the position's does not apply, and `actuators.Saturation`.
     """
 
     def __init__(self, limit: float = 0.0, of: str = "position"):

@@ -15,12 +15,12 @@ from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 from .refinement import STAYS, UNDECIDED, VANISHES, extrapolated, refined
 from .replay import Replay
 
-LEAST = 1e-12  # the least V that growth is compared with, in its SI unit
+MIN_VALUE = 1e-12  # the least V that growth is compared with, in its SI unit
 MAX_STEPS = 64  # that are repeated, from the worst on
 MAX_PARTS_OF_ALL = 1500  # of these steps together
 ROUNDING = 16.0 * np.finfo(float).eps  # of the largest terms of V, in one step
 NOISE_SIGMAS = 16.0
-SHORT = 0.125  # of a period, the step in which a held law's V is judged, and the scale of growth in it
+HELD_STEP_FRACTION = 0.125  # of a period, the step in which a held law's V is judged, and the scale of growth in it
 
 
 class LyapunovDecrease(Monitor):
@@ -70,7 +70,7 @@ class LyapunovDecrease(Monitor):
         else:
             growth = max(self._growth_unheld(sample, value) - allowed * self.held, 0.0)
         self.largest, self.last = max(self.largest, value), value
-        share = where(value == value, growth / max(self.largest, LEAST), np.nan)
+        share = where(value == value, growth / max(self.largest, MIN_VALUE), np.nan)
         self._remember(sample, share)
         self.since = sample.t
         return share
@@ -154,7 +154,9 @@ class _Repeated:
     def __init__(self, monitor: LyapunovDecrease, replay: Replay, step: Step):
         self.monitor, self.replay, self.step, self.parts = monitor, replay, step, 0
         self.held = monitor.law is not None
-        self.h, self.scale = (SHORT * monitor.held, 1.0 / SHORT) if self.held else (replay.dt, 1.0)
+        self.h, self.scale = (
+            (HELD_STEP_FRACTION * monitor.held, 1.0 / HELD_STEP_FRACTION) if self.held else (replay.dt, 1.0)
+        )
         self.state = replay.split(step.t, step.y)
         self.plant = self.state[-1]
         self.first = self.value(self.state)
@@ -194,7 +196,7 @@ class _Repeated:
         return max(float(np.sqrt(np.mean(np.diff(row, 6) ** 2) / 924.0)) for row in rows)
 
     def finding(self) -> Finding:
-        allowed, order = self.monitor.limit * max(self.step.largest, LEAST), self.replay.order
+        allowed, order = self.monitor.limit * max(self.step.largest, MIN_VALUE), self.replay.order
         outcome, growths, _ = refined(self.growth, allowed, order)
         if outcome != VANISHES and np.isfinite(growths).all():
             allowed += NOISE_SIGMAS * max(self.noise(1), self.noise(2 ** (len(growths) - 1)))
@@ -224,7 +226,7 @@ class _Repeated:
         if np.isfinite(growths[:2]).all():
             rate = np.log2(max(abs(growths[0] / growths[1]), 2.0)) + 1.0 if growths[1] else order + 1.0
             if self.step.largest < 1e-6 * terms:  # V is no more than the truncation, squared
-                rate, allowed = 2.0 * order + 1.0, self.monitor.limit * LEAST
+                rate, allowed = 2.0 * order + 1.0, self.monitor.limit * MIN_VALUE
             enough = min(enough, 0.9 * dt * (allowed / growths[0]) ** (1.0 / rate))
         fastest, stable = self.replay.fastest_rate(self.step.t, self.step.y)
         if stable < dt:

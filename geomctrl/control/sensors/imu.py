@@ -13,7 +13,7 @@ from geomctrl.robot import Robot
 from .sensor import Sensor, Truth, numbers_of
 
 
-class Imu(Sensor):
+class IMU(Sensor):
     """Measures (angular rate, specific force) (6,) [rad/s, m/s^2] of a named frame, in its axes, at its origin.
 
     The specific force is what an accelerometer feels, acceleration less gravity: at rest it points up. The acceleration

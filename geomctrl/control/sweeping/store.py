@@ -31,11 +31,11 @@ try:
 except ImportError:  # Windows: two sweeps on one store are not noticed
     fcntl = None
 
-ALWAYS = "success", "t_reached", "reason"  # columns that every block has
+FIXED_COLUMNS = "success", "t_reached", "reason"  # columns that every block has
 RUN = "run"  # the dimension along which the columns go
 FORMAT = 2
 CHECKSUMS = "checksum"  # the array of digests (blocks, columns)
-MOST_NAMED = 5  # damaged blocks in a warning
+MAX_NAMED = 5  # damaged blocks in a warning
 DIGEST = "#"  # with which digests begin in a record's identity, all else being words
 Record = dict[str, Any]  # which sweep it is: see `sweep.record_of`; can be written as JSON
 
@@ -92,7 +92,7 @@ class Disk(Memory):
     def __init__(self, group: Any, record: Record):
         super().__init__(record["runs"])
         self.group, self.record, self.block = group, record, record["block"]
-        self.names = [*ALWAYS, *record["measures"]]  # along the second axis of checksums
+        self.names = [*FIXED_COLUMNS, *record["measures"]]  # along the second axis of checksums
         found = {name: _array_of(group, name) for name in (*self.names, "done")}
         self.arrays = {name: x for name, x in found.items() if x is not None and x.shape[:1] == (self.n,)}
         self.checksums = _array_of(group, CHECKSUMS)
@@ -124,9 +124,9 @@ class Disk(Memory):
     def columns(self) -> Columns:
         done, columns, damaged = self._whole()
         if damaged:
-            more = f"; and {len(damaged) - MOST_NAMED} more" if len(damaged) > MOST_NAMED else ""
+            more = f"; and {len(damaged) - MAX_NAMED} more" if len(damaged) > MAX_NAMED else ""
             warnings.warn(
-                f"store: {str(self.group.store_path.store.root)!r} is damaged: {'; '.join(damaged[:MOST_NAMED])}{more}."
+                f"store: {str(self.group.store_path.store.root)!r} is damaged: {'; '.join(damaged[:MAX_NAMED])}{more}."
                 " These runs count as missing; the same sweep, started again, computes them again",
                 RuntimeWarning,
                 stacklevel=4,
@@ -152,7 +152,7 @@ class Disk(Memory):
             bad = [
                 name
                 for j, name in enumerate(self.names)
-                if (expected[j] or name in ALWAYS)  # a measure that no run of the block has is not written
+                if (expected[j] or name in FIXED_COLUMNS)  # a measure that no run of the block has is not written
                 and (name not in columns or digest(name, first, columns[name][rows]) != expected[j])
             ]
             if bad:

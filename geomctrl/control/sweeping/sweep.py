@@ -27,7 +27,7 @@ from .store import DIGEST, FORMAT, Memory, Record, differences, opened, read
 from .table import ENDS, table
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
-LEAST, MOST, BLOCKS = 8, 256, 64  # runs in a block; blocks in a sweep that is neither small nor large
+MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs in a block; blocks in a sweep that is neither small nor large
 
 
 def sweep(
@@ -208,7 +208,7 @@ def _seed(seed: Any) -> int:
 
 def _block(block: Any, runs: int) -> int:
     if block is None:
-        return min(max(LEAST, LEAST * -(-runs // (LEAST * BLOCKS))), MOST)
+        return min(max(MIN_BLOCK, MIN_BLOCK * -(-runs // (MIN_BLOCK * TARGET_BLOCKS))), MAX_BLOCK)
     return count("block", block, 1)
 
 

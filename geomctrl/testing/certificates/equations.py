@@ -167,13 +167,13 @@ def apart(plant: Plant) -> Plant:
     return moved
 
 
-def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
+def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
     """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
-    robot, graph, n = twin.plant.robot, t.graph, len(v)
+    robot, graph, n = parts.plant.robot, t.graph, len(v)
     found: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
     found["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
-    net = _numbers(twin.plant._net(t, q, v, command.tau, None))
-    wrenches = None if twin.plant.f_ext is None else twin.plant.f_ext(t, q, v)
+    net = _numbers(parts.plant._net(t, q, v, command.tau, None))
+    wrenches = None if parts.plant.f_ext is None else parts.plant.f_ext(t, q, v)
     candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]
     motion = [graph.load(MOTION, k) for k in range(n)]
     pushed = _numbers(robot.inverse_dynamics(q, _array([0.0] * n), _array(motion)))
@@ -184,8 +184,8 @@ def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[st
         momentum = tangents(graph, pushed, dict(zip(loads(motion), w)))  # M w, by the recursion: bound more tightly
         power = dot(w, [sub(a, b) for a, b in zip(net, force)])
         found["power"].append((v_ref, power, mul(dot(w, momentum), 0.5)))
-    if hasattr(twin.controller, "acceleration") and n <= LARGEST_SOLVED:
-        a = twin.controller.acceleration(t, q, v, z)
+    if hasattr(parts.controller, "acceleration") and n <= LARGEST_SOLVED:
+        a = parts.controller.acceleration(t, q, v, z)
         rest = [sub(x, y) for x, y in zip(net, _numbers(robot.inverse_dynamics(q, v, a, f_ext=wrenches)))]
         columns = [tangents(graph, pushed, {k: 1.0}) for k in loads(motion)]
         M = [[columns[min(i, j)][max(i, j)] for j in range(n)] for i in range(n)]

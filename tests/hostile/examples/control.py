@@ -10,7 +10,7 @@ from hostile.values import Argument, Fresh, gain, number
 import geomctrl as gc
 from geomctrl import controllers, measures, monitors, sensors
 from geomctrl.control import ElasticPlant
-from geomctrl.control.actuators import TorqueLimits
+from geomctrl.control.actuators import Saturation
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 
 FRICTION = gc.Friction([0.5, 0.25], 0.25, 0.125)
@@ -98,7 +98,7 @@ EXAMPLES = {
             "rotor": gain(np.array([0.5, 0.25])),
             "friction": Argument(gc.Friction(0.5), "none"),
             "f_ext": lambda t, q, v: np.zeros((4, 6)),
-            "actuators": Argument([TorqueLimits(50.0)], "empty"),
+            "actuators": Argument([Saturation(50.0)], "empty"),
         }
     ),
     "control.ElasticPlant.at": Example({"t": number(1.0)}, ELASTIC),

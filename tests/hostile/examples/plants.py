@@ -63,8 +63,8 @@ EXAMPLES = {
             "backlash": gain(0.01 * TWO, "shape"),
         }
     ),
-    "actuators.TorqueLimits": Example({"upper": gain(TWO, "inf"), "lower": gain(-TWO, "inf none negative")}),
-    "actuators.TorqueLimits.of": Example({"robot": LIMITED}, compare=False),
+    "actuators.Saturation": Example({"upper": gain(TWO, "inf"), "lower": gain(-TWO, "inf none negative")}),
+    "actuators.Saturation.of": Example({"robot": LIMITED}, compare=False),
     "actuators.TorqueSpeedLimits": Example(
         {"stall": gain(TWO, "shape"), "no_load": gain(TWO, "shape"), "peak": gain(TWO, "shape none")}
     ),
@@ -77,7 +77,7 @@ LINKS = [
     "Lag",
     "Selection",
     "SeriesElasticity",
-    "TorqueLimits",
+    "Saturation",
     "TorqueSpeedLimits",
 ]
 LEFT_OUT = {"actuators.Actuator": "a contract for subclasses"} | dict.fromkeys(

@@ -27,7 +27,7 @@ EXAMPLES = {
             "velocity_noise": Argument([0.25, 0.125], "huge", "negative"),
         }
     ),
-    "sensors.Imu": Example(
+    "sensors.IMU": Example(
         {
             "frame": text("tip"),
             "bias": gain(SIX, "negative"),
@@ -52,7 +52,7 @@ EXAMPLES = {
 LEFT_OUT = dict.fromkeys(
     (
         f"sensors.{name}.{method}"
-        for name in ("Sensor", "Encoder", "Imu", "JointTorque")
+        for name in ("Sensor", "Encoder", "IMU", "JointTorque")
         for method in ("check", "outputs", "draws", "start", "measure", "between")
     ),
     "called when a plant is made, and by a running loop, with samples that it made",

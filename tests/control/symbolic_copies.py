@@ -1,4 +1,4 @@
-"""Twins: copies of a law, a reference, a plant, a robot or a monitor whose numbers are symbols, and their values."""
+"""Copies of a law, a reference, a plant, a robot or a monitor whose numbers are symbols, and their values."""
 
 import numpy as np
 from compiler.evaluation import evaluate
@@ -13,8 +13,8 @@ from geomctrl.tracing.symbols import Condition, Graph
 PLAIN = (bool, int, str, bytes, type(None), type, slice, range)
 
 
-class Twins:
-    """Twins of one trace. Floats and arrays of floats are symbols in them; whole numbers stay."""
+class SymbolicCopies:
+    """SymbolicCopies of one trace. Floats and arrays of floats are symbols in them; whole numbers stay."""
 
     def __init__(self):
         self.graph, self.numbers, self.known = Graph(), [], {}

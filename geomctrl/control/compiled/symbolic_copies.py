@@ -1,10 +1,10 @@
-"""Twins: copies of a user's objects in which numbers are symbols, so that what an object computes can be traced.
+"""Copies of a user's objects in which numbers are symbols, so that tracing runs the user's code on the copies.
 
-A controller, a plant, a reference know numbers: gains, inertias, amplitudes. In a trace they are inputs, so that one
-compilation serves objects that differ in numbers only, and nothing that is traced touches the objects themselves. What
-remains of an object without its numbers are `words`: two objects with equal words have the same trace.
+The numbers of a controller, plant or reference (gains, inertias, amplitudes) are inputs of the trace. One compilation
+therefore serves all objects that differ in numbers only, and tracing never changes the objects themselves. The
+`signature` is the rest of an object: two objects with equal signatures have the same trace.
 
-Zeros within arrays count as words: a diagonal gain is compiled as a diagonal.
+Zeros within arrays belong to the signature: a diagonal gain is compiled as a diagonal.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.untraceable import heard
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .containers import array_word, is_named_tuple, key_word
+from .containers import array_signature, is_named_tuple, key_signature
 from .contents import LAW, changes, check_sharing, content, difference, put_back
+from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
-from .memory import LIBRARY, MOST, PRINTED, Outside
-from .robot_numbers import twin_of_robot
+from .robot_numbers import copy_of_robot
 
-LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
+MAX_SYMBOLIC_SIZE = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 
 Load = Callable[[int], Any]
 
 
-class Twins:
-    """Makes twins, and keeps what it met on the way.
+class SymbolicCopies:
+    """Makes the copies, and records every object that it copies.
 
-    load: the symbol for number k of `values`; None keeps the numbers: a twin is then a copy. constant: all numbers are
+    load: the symbol for number k of `values`; None keeps the numbers: a clone is then a copy. constant: all numbers are
     constants of the trace, and words. cells: what a law remembers, by path; memory: the same in a trace.
     """
 
@@ -61,32 +61,32 @@ class Twins:
     ):
         self.memory, self.cells = memory, memory.cells if memory else cells or {}
         self.load, self.constant = None if constant else load, constant
-        self.words: list[Any] = []
+        self.signature: list[Any] = []
         self._values: list[np.ndarray] = []
         self._count = 0
-        self._twins: dict[int, tuple[int, Any]] = {}
+        self._copies: dict[int, tuple[int, Any]] = {}
         self._kept: list[Any] = []  # an id is an object's as long as it lives
         self._filled: list[tuple[Any, str, Any]] = []
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
         self._kinds: dict[type, None] = {}  # of objects
-        self._twinned: list[types.FunctionType] = []
-        self._owners: dict[int, list[np.ndarray]] = {}  # twins of arrays by whose memory theirs is
-        self._outside: Outside | None = None
+        self._copied_functions: list[types.FunctionType] = []
+        self._owners: dict[int, list[np.ndarray]] = {}  # copies of arrays by whose memory theirs is
+        self._external_state: ExternalState | None = None
         self._remembered_ids: set[int] = set()
         self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, what stands there, what a way has there)
         self._changed = ""  # the first place that a call has written on
 
     @contextmanager
     def used(self, *, remembering: bool = False) -> Iterator[None]:
-        """Twins are called in here. Raises UntraceableError where that changes them, or what else the code reaches;
-        the latter is put back. remembering: the law's may change."""
-        outside = self.outside
-        outside.begin()
+        """A context in which copies are called. Raises UntraceableError if a call changes them, or anything else that
+        the code reaches, which is then restored. remembering: the law's own attributes may change."""
+        state = self.external_state
+        state.begin()
         try:
             with at_work(), heard():
                 yield
         finally:
-            place = outside.restored()
+            place = state.restored()
         self.reset(remembering)
         place = place or self._changed
         if place:
@@ -96,17 +96,17 @@ class Twins:
             )
 
     @property
-    def outside(self) -> Outside:
+    def external_state(self) -> ExternalState:
         """What the code of what was met reaches by names. Raises UntraceableError where that may be a memory."""
-        if self._outside is None:
-            self._outside = Outside(self._roots, self._kinds, self._twinned)
-        return self._outside
+        if self._external_state is None:
+            self._external_state = ExternalState(self._roots, self._kinds, self._copied_functions)
+        return self._external_state
 
     def key(self) -> tuple:
         """Equal for what has the same trace."""
         finite = np.isfinite(self.values)
         odd = () if finite.all() else tuple(map(repr, np.where(finite, 0.0, self.values).tolist()))
-        return *self.words, *self.outside.words, odd
+        return *self.signature, *self.external_state.signature, odd
 
     @property
     def values(self) -> np.ndarray:
@@ -114,53 +114,59 @@ class Twins:
         return np.concatenate(self._values) if self._values else np.zeros(0)
 
     def of(self, x: Any, path: str = "") -> Any:
-        """The twin of x."""
+        """The clone of x."""
         kind, cell = type(x), self.cells.get(path.removeprefix(LAW)) if path.startswith(LAW) else None
         if cell is not None and cell.size:
             return self._remembered(x, path, cell)
-        if kind in (list, tuple, dict, deque) and len(x) > MOST:
+        if kind in (list, tuple, dict, deque) and len(x) > MAX_THINGS:
             return self._unknown(x, path)
         if kind is float or kind is np.float64:
             return self._scalar(x)
         if issubclass(kind, PLAIN):
-            self.words.append(plain_value(x))
+            self.signature.append(plain_value(x))
             self._kept.append(x)
             if kind.__module__ != "builtins" and is_own_class(kind):
                 self._roots.append((x, path.lstrip(".")))
             return x
-        known = self._twins.get(id(x))
+        known = self._copies.get(id(x))
         if known is not None:
             if id(x) in self._remembered_ids:
                 raise UntraceableError(f"{path} is an array that a call changes by another name too: copy one of them")
-            self.words.append(("again", known[0]))
+            self.signature.append(("again", known[0]))
             return known[1]
         make = MAKERS.get(kind)
         if make is None:
-            make = Twins._robot if issubclass(kind, Mechanism) else Twins._named if is_named_tuple(x) else Twins._object
+            make = (
+                SymbolicCopies._robot
+                if issubclass(kind, Mechanism)
+                else SymbolicCopies._named
+                if is_named_tuple(x)
+                else SymbolicCopies._object
+            )
         return make(self, x, path)
 
     def of_kind(self, kind: type) -> Any:
         """An object of a class, with nothing in it."""
         self._kinds[kind] = None
-        self.words.append(kind)
+        self.signature.append(kind)
         return object.__new__(kind)
 
     def reset(self, remembering: bool = False) -> None:
-        """Make all twins what they were; the place that a call has written on is remembered for `used`."""
+        """Make all copies what they were; the place that a call has written on is remembered for `used`."""
         for law, path, before, x in self._chosen:
             if not remembering and value_at(law, path) is not x:
                 self._changed = self._changed or f"{LAW}{path}"
             put_at(law, path, before)
         self._chosen.clear()
-        for twin, path, before in self._filled:
-            name = difference(twin, before)
+        for clone, path, before in self._filled:
+            name = difference(clone, before)
             if name is not None:
                 if not (remembering and path.startswith(LAW)):
                     self._changed = self._changed or f"{path}{name}".lstrip(".")
-                put_back(twin, before)
+                put_back(clone, before)
 
     def choose(self, law: Any) -> None:
-        """Let the law's twin, at the beginning of a way, have one of the values that are no numbers; asks which."""
+        """Let the law's clone, at the beginning of a way, have one of the values that are no numbers; asks which."""
         for path, cell in self.cells.items():
             if cell.values and self.memory is not None:
                 before, x = value_at(law, path), self.memory.value(path)
@@ -178,12 +184,12 @@ class Twins:
 
     # --- what an object can be -----------------------------------------------------------------------------------
 
-    def _begin(self, x: Any, twin: Any, *words: Any) -> Any:
-        """Twin `twin` of x, from now on."""
-        self._twins[id(x)] = len(self._twins), twin
+    def _begin(self, x: Any, clone: Any, *words: Any) -> Any:
+        """LoopParts `clone` of x, from now on."""
+        self._copies[id(x)] = len(self._copies), clone
         self._kept.append(x)
-        self.words.append((type(x), *words))
-        return twin
+        self.signature.append((type(x), *words))
+        return clone
 
     def _numbers(self, x: np.ndarray) -> np.ndarray:
         """The symbols of an array's numbers, in their order; a copy where they stay numbers."""
@@ -198,107 +204,107 @@ class Twins:
 
     def _scalar(self, x: float) -> Any:
         if self.constant:
-            self.words.append(float(x).hex())
+            self.signature.append(float(x).hex())
             return x
-        self.words.append(float)
+        self.signature.append(float)
         return self._numbers(np.array([x])).item()
 
     def _remembered(self, x: Any, path: str, cell: Cell) -> Any:
         """What a law remembers is neither a word nor one of the numbers: all loops have it as their state."""
-        self.words.append((path, cell, tuple(map(type, cell.values))))
-        words, twin = len(self.words), x
+        self.signature.append((path, cell, tuple(map(type, cell.values))))
+        words, clone = len(self.signature), x
         if self.memory is not None:
-            twin = x if cell.values else self.memory.value(path.removeprefix(LAW))
+            clone = x if cell.values else self.memory.value(path.removeprefix(LAW))
         if isinstance(x, np.ndarray):
-            twin = x.copy() if isinstance(twin, np.ndarray) and twin is x else twin
-            if id(x) in self._twins:
+            clone = x.copy() if isinstance(clone, np.ndarray) and clone is x else clone
+            if id(x) in self._copies:
                 raise UntraceableError(f"{path} is an array that a call changes by another name too: copy one of them")
             self._remembered_ids.add(id(x))
-            self._begin(x, twin)
-            entries = twin.copy() if twin.dtype != object else twin.view(np.ndarray).ravel().tolist()
-            self._filled.append((twin, path, entries))
-            self.is_twin(twin, x)
-        del self.words[words:]
-        return twin
+            self._begin(x, clone)
+            entries = clone.copy() if clone.dtype != object else clone.view(np.ndarray).ravel().tolist()
+            self._filled.append((clone, path, entries))
+            self.is_copy(clone, x)
+        del self.signature[words:]
+        return clone
 
     def _array(self, x: np.ndarray, path: str) -> Any:
         if x.dtype == object:
             return self._unknown(x, path)
-        if x.dtype != np.float64 or self.constant or x.size > LARGEST:
-            twin = self._begin(x, x.copy(), *array_word(x))
+        if x.dtype != np.float64 or self.constant or x.size > MAX_SYMBOLIC_SIZE:
+            clone = self._begin(x, x.copy(), *array_signature(x))
         else:
             numbers, zero = self._numbers(x), (x == 0.0).ravel() & ~np.signbit(x).ravel()
             if self.load is not None:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
                 numbers = numbers.view(SymbolArray)
-            twin = self._begin(x, numbers, x.shape, zero.tobytes())
+            clone = self._begin(x, numbers, x.shape, zero.tobytes())
         self._filled.append(
-            (twin, path, x if twin.dtype == x.dtype != object else twin.view(np.ndarray).ravel().tolist())
+            (clone, path, x if clone.dtype == x.dtype != object else clone.view(np.ndarray).ravel().tolist())
         )
-        self.is_twin(twin, x)
-        return twin
+        self.is_copy(clone, x)
+        return clone
 
-    def is_twin(self, twin: np.ndarray, x: np.ndarray) -> None:
-        """Twins of arrays that share their memory do not: nothing may write on them."""
+    def is_copy(self, clone: np.ndarray, x: np.ndarray) -> None:
+        """SymbolicCopies of arrays that share their memory do not: nothing may write on them."""
         owner: Any = x
         while owner.base is not None and (isinstance(owner, np.ndarray) or isinstance(owner.base, np.ndarray)):
             owner = owner.base
             if not isinstance(owner, np.ndarray):
                 break
         self._kept.append(owner)
-        twins = self._owners.setdefault(id(owner), [])
-        twins.append(twin)
-        if len(twins) > 1:
-            for twin in twins:
-                twin.flags.writeable = False
+        copies = self._owners.setdefault(id(owner), [])
+        copies.append(clone)
+        if len(copies) > 1:
+            for clone in copies:
+                clone.flags.writeable = False
 
     def _list(self, x: list, path: str) -> list:
-        twin = self._begin(x, [], len(x))
-        twin += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
-        return self._done(twin, path)
+        clone = self._begin(x, [], len(x))
+        clone += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
+        return self._done(clone, path)
 
     def _deque(self, x: deque, path: str) -> deque:
-        twin = self._begin(x, deque(maxlen=x.maxlen), len(x), x.maxlen)
-        twin += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
-        return self._done(twin, path)
+        clone = self._begin(x, deque(maxlen=x.maxlen), len(x), x.maxlen)
+        clone += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
+        return self._done(clone, path)
 
     def _tuple(self, x: tuple, path: str) -> tuple:
-        self.words.append(len(x))
+        self.signature.append(len(x))
         return self._begin(x, tuple([self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]))
 
     def _named(self, x: Any, path: str) -> Any:
         kind, fields = type(x), type(x)._fields
         values = [self.of(value, f"{path}.{n}") for n, value in zip(fields, tuple.__iter__(x), strict=False)]
-        twin = self._begin(x, tuple.__new__(kind, values), len(values))
+        clone = self._begin(x, tuple.__new__(kind, values), len(values))
         self._kinds[kind] = None
-        set_attributes(twin, {n: self.of(value, f"{path}.{n}") for n, value in attributes_of(x).items()})
-        return twin
+        set_attributes(clone, {n: self.of(value, f"{path}.{n}") for n, value in attributes_of(x).items()})
+        return clone
 
     def _dict(self, x: Any, path: str) -> Any:
-        keys = tuple(map(key_word, x))
+        keys = tuple(map(key_signature, x))
         if None in keys:
             return self._unknown(x, path)
         kind = type(x)
-        twin: Any = self._begin(x, kind() if kind in (OrderedDict, defaultdict, Counter) else {}, keys)
+        clone: Any = self._begin(x, kind() if kind in (OrderedDict, defaultdict, Counter) else {}, keys)
         if kind is defaultdict:
-            twin.default_factory = self.of(x.default_factory, f"{path}.default_factory")
+            clone.default_factory = self.of(x.default_factory, f"{path}.default_factory")
         for key, value in x.items():
             self._kept.append(key)
-            twin[key] = self.of(value, f"{path}[{key!r}]")
-        return self._done(twin, path)
+            clone[key] = self.of(value, f"{path}[{key!r}]")
+        return self._done(clone, path)
 
     def _robot(self, x: Mechanism, path: str) -> Mechanism:
-        return twin_of_robot(self, x, path)
+        return copy_of_robot(self, x, path)
 
     def _function(self, x: types.FunctionType, path: str) -> Any:
         self._roots.append((x, path))
         if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
             return self._opaque(x, path)
-        self._twinned.append(x)
+        self._copied_functions.append(x)
         cells = empty_cells(x)
-        twin = self._begin(x, rebind(x, closure=cells), id(x.__code__))
-        twin.__defaults__, twin.__kwdefaults__ = (
+        clone = self._begin(x, rebind(x, closure=cells), id(x.__code__))
+        clone.__defaults__, clone.__kwdefaults__ = (
             self.of(x.__defaults__, f"{path}.__defaults__"),
             self.of(x.__kwdefaults__, f"{path}.__kwdefaults__"),
         )
@@ -307,7 +313,7 @@ class Twins:
                 cell.cell_contents = self.of(original.cell_contents, f"{path}.{name}")
             except ValueError:  # not filled yet
                 continue
-        return self._done(twin, path)
+        return self._done(clone, path)
 
     def _method(self, x: types.MethodType, path: str) -> Any:
         self._roots.append((x.__func__, path))
@@ -319,11 +325,11 @@ class Twins:
         )
 
     def _generator(self, x: np.random.Generator, path: str) -> Any:
-        twin = np.random.Generator(type(x.bit_generator)())
-        twin.bit_generator.state = x.bit_generator.state
-        self._begin(x, twin)
-        self._filled.append((twin, path, x.bit_generator.state))
-        return twin
+        clone = np.random.Generator(type(x.bit_generator)())
+        clone.bit_generator.state = x.bit_generator.state
+        self._begin(x, clone)
+        self._filled.append((clone, path, x.bit_generator.state))
+        return clone
 
     def _object(self, x: Any, path: str) -> Any:
         kind = type(x)
@@ -332,20 +338,20 @@ class Twins:
         if not is_own_class(kind) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
-            twin = kind() if kind is types.SimpleNamespace else object.__new__(kind)
+            clone = kind() if kind is types.SimpleNamespace else object.__new__(kind)
         except TypeError:
             return self._unknown(x, path)
         self._kinds[kind] = None
-        self._begin(x, twin)
+        self._begin(x, clone)
         attributes = {}
         for name, value in attributes_of(x).items():
-            self.words.append(name)
+            self.signature.append(name)
             attributes[name] = self.of(value, f"{path}.{name}")
-        set_attributes(twin, attributes)
-        return self._done(twin, path)
+        set_attributes(clone, attributes)
+        return self._done(clone, path)
 
     def _opaque(self, x: Any, path: str) -> Any:
-        self.words.append(id(x))
+        self.signature.append(id(x))
         self._kept.append(x)
         return x
 
@@ -359,27 +365,27 @@ class Twins:
     def _unknown(self, x: Any, path: str) -> Any:
         return self._begin(x, UntraceableAttribute(path, type(x)))
 
-    def _done(self, twin: Any, path: str) -> Any:
-        self._filled.append((twin, path, content(twin)))
-        return twin
+    def _done(self, clone: Any, path: str) -> Any:
+        self._filled.append((clone, path, content(clone)))
+        return clone
 
 
-MAKERS: dict[type, Callable[[Twins, Any, str], Any]] = {
-    np.ndarray: Twins._array,
-    SymbolArray: Twins._opaque,
-    list: Twins._list,
-    deque: Twins._deque,
-    tuple: Twins._tuple,
-    dict: Twins._dict,
-    types.MappingProxyType: Twins._dict,
-    types.FunctionType: Twins._function,
-    types.MethodType: Twins._method,
-    functools.partial: Twins._partial,
-    np.random.Generator: Twins._generator,
-    type: Twins._root,
-    types.ModuleType: Twins._root,
-    types.BuiltinFunctionType: Twins._builtin,
-    defaultdict: Twins._dict,
-    OrderedDict: Twins._dict,
-    Counter: Twins._dict,
+MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
+    np.ndarray: SymbolicCopies._array,
+    SymbolArray: SymbolicCopies._opaque,
+    list: SymbolicCopies._list,
+    deque: SymbolicCopies._deque,
+    tuple: SymbolicCopies._tuple,
+    dict: SymbolicCopies._dict,
+    types.MappingProxyType: SymbolicCopies._dict,
+    types.FunctionType: SymbolicCopies._function,
+    types.MethodType: SymbolicCopies._method,
+    functools.partial: SymbolicCopies._partial,
+    np.random.Generator: SymbolicCopies._generator,
+    type: SymbolicCopies._root,
+    types.ModuleType: SymbolicCopies._root,
+    types.BuiltinFunctionType: SymbolicCopies._builtin,
+    defaultdict: SymbolicCopies._dict,
+    OrderedDict: SymbolicCopies._dict,
+    Counter: SymbolicCopies._dict,
 }

@@ -40,11 +40,11 @@ from geomctrl.tracing.symbols import UntraceableError
 
 from .containers import CONTAINERS, content_of, differs, put_back, values_in
 
-MOST = 10_000  # things that are looked at
-QUIET = {"typing", "dataclasses"}  # whose objects change nothing
+MAX_THINGS = 10_000  # things that are looked at
+PURE_MODULES = {"typing", "dataclasses"}  # whose objects change nothing
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
-ANYWHERE = {
+DYNAMIC_LOOKUPS = {
     "getattr",
     "setattr",
     "delattr",
@@ -54,15 +54,15 @@ ANYWHERE = {
     "__dict__",
 }  # attributes that no code names
 READERS = {id(f): f for f in (getattr, setattr, delattr, vars, operator.attrgetter, operator.methodcaller)}
-AROUND = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # ways to what no code names
+REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # ways to what no code names
 FILES = {  # of numpy: functions and methods that read or write files, or change how numpy works
     *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "tofile"),
     *("fromregex", "dump", "set_printoptions", "seterr", "seterrcall", "setbufsize", "DataSource", "open_memmap"),
 }
-ASKED = {  # of a law
+CONTRACT_ATTRIBUTES = {  # of a law
     *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
 }
-MADE = ("__new__", "__init__", "__post_init__")  # asked when an object is made
+CONSTRUCTORS = ("__new__", "__init__", "__post_init__")  # asked when an object is made
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
@@ -78,36 +78,36 @@ CREATED = {"__annotations__", "__annotations_cache__"}  # by reading them
 # --- outside -----------------------------------------------------------------------------------------------------
 
 
-class Outside:
+class ExternalState:
     """What functions and classes reach by names. `words`: what that is; two of equal words are the same code with the
     same constants. `restored` puts it back, saying what had changed.
 
     roots: functions, classes and modules with what they are called; kinds: classes of objects that are there already;
-    twinned: functions whose closures and defaults are somebody else's care.
+    copied: functions whose closures and defaults are somebody else's care.
     Raises UntraceableError where something is reached that can remember and can not be put back.
     """
 
     def __init__(
-        self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type], twinned: Iterable[types.FunctionType] = ()
+        self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type], copied: Iterable[types.FunctionType] = ()
     ):
-        self.words: list[Any] = []
+        self.signature: list[Any] = []
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []
-        self._attributes = set(ASKED)  # that are named somewhere
+        self._attributes = set(CONTRACT_ATTRIBUTES)  # that are named somewhere
         self._named: list[tuple[Any, str, Any]] = []
         self._held: list[tuple[str, Any, Any, bool]] = []  # name, object, its content or its attributes (True)
         self._owners: dict[int, Any] = {}  # classes and modules
         self._libraries: dict[int, types.ModuleType] = {}
         self._known: dict[int, frozenset[str]] = {}  # names in the owners
         self._visited: set[tuple[int, str]] = set()
-        self._twinned = set(map(id, twinned))
+        self._copied_functions = set(map(id, copied))
         for x, name in roots:
             self._visit(x, name)
         for kind in kinds:
             self._class(kind, kind.__name__)
         for place, members in REPLACEMENTS.now():
-            self.words.append((place, *map(id, members)))
+            self.signature.append((place, *map(id, members)))
             self._kept += members
             for x in members:
                 if is_followed(getattr(x, "__module__", "builtins")) or parts_of(x) is not None:
@@ -150,7 +150,7 @@ class Outside:
 
     def _more(self) -> bool:
         """Visit attributes of classes and modules that the code seen so far names; False where there are none."""
-        anything = not self._attributes.isdisjoint(ANYWHERE)
+        anything = not self._attributes.isdisjoint(DYNAMIC_LOOKUPS)
         todo = [
             (owner, name)
             for owner in self._owners.values()
@@ -178,7 +178,7 @@ class Outside:
 
     def _of_library(self, x: Any, name: str) -> None:
         """A member of a library's module: code that is the user's is followed, the library's own is known by itself."""
-        self.words.append((name, id(x)))
+        self.signature.append((name, id(x)))
         self._kept.append(x)
         if type(x) is types.ModuleType:
             self._libraries.setdefault(id(x), x)
@@ -189,23 +189,23 @@ class Outside:
     def _visit(self, x: Any, name: str) -> None:
         kind = type(x)
         if issubclass(kind, PLAIN) and not _has_more(kind):
-            self.words.append((name, *plain_value(x)))
+            self.signature.append((name, *plain_value(x)))
             return
         seen = self._seen.get(id(x))
         if seen is not None:
-            self.words.append((name, seen))
+            self.signature.append((name, seen))
             return
         self._seen[id(x)] = len(self._seen)
         self._kept.append(x)
-        if len(self._kept) > MOST:
-            raise UntraceableError(f"the code reaches more than {MOST} things, by way of {name}")
+        if len(self._kept) > MAX_THINGS:
+            raise UntraceableError(f"the code reaches more than {MAX_THINGS} things, by way of {name}")
         if id(x) in READERS:
             self._attributes.add("getattr")
         if kind is types.FunctionType:
             self._function(x, name)
         elif issubclass(kind, type):
             self._class(x, name)
-            self._attributes.update(MADE)
+            self._attributes.update(CONSTRUCTORS)
         elif issubclass(kind, types.ModuleType):
             self._module(x, name)
         elif issubclass(kind, FUNCTIONS):
@@ -214,7 +214,7 @@ class Outside:
             self._thing(x, name)
 
     def _function(self, x: types.FunctionType, name: str) -> None:
-        self.words.append((name, id(x.__code__)))
+        self.signature.append((name, id(x.__code__)))
         self._kept.append(x.__code__)
         if not leaves_nothing(x.__module__):
             raise UntraceableError(f"{name} (of {x.__module__}) may leave something behind, or know more than numbers")
@@ -227,7 +227,7 @@ class Outside:
         self._held.append((name, x.__dict__, dict(x.__dict__), False))
         for other, value in x.__dict__.items():
             self._visit(value, f"{name}.{other}")
-        if id(x) in self._twinned:
+        if id(x) in self._copied_functions:
             return
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
             self._held.append((other, cell, in_cell(cell), False))
@@ -240,7 +240,7 @@ class Outside:
         space, names = x.__globals__, names_of(x.__code__)
         self.spaces[id(space)] = space
         self._attributes |= names.attributes
-        for other in sorted(names.attributes & AROUND):
+        for other in sorted(names.attributes & REFUSED_ATTRIBUTES):
             raise UntraceableError(f"{name} asks for {other}: it may know more than numbers")
         for other in names.loaded:
             if other in space:
@@ -250,12 +250,12 @@ class Outside:
                 raise UntraceableError(
                     f"{name} calls {other}: it may leave something behind, or know more than numbers"
                 )
-            elif other in ANYWHERE:
+            elif other in DYNAMIC_LOOKUPS:
                 self._attributes.add(other)
             else:
                 self._named.append((space, other, MISSING))
                 own = vars(builtins).get(other, MISSING)
-                self.words.append((other, id(own)))
+                self.signature.append((other, id(own)))
                 self._kept.append(own)
                 if isinstance(own, types.FunctionType):
                     self._visit(own, other)
@@ -267,7 +267,7 @@ class Outside:
             self._visit(found, module)
 
     def _class(self, kind: type, name: str) -> None:
-        self.words.append((name, *map(id, kind.__mro__)))
+        self.signature.append((name, *map(id, kind.__mro__)))
         self._kept.append(kind.__mro__)
         if is_own_class(type(kind)):
             self._visit(type(kind), f"type({name})")
@@ -284,7 +284,7 @@ class Outside:
         self._owners[id(x)] = x
 
     def _module(self, x: types.ModuleType, name: str) -> None:
-        self.words.append((name, id(x)))
+        self.signature.append((name, id(x)))
         if not leaves_nothing(x.__name__):
             raise UntraceableError(f"{name} is used: it may leave something behind, or know more than numbers")
         if x.__name__ == "dataclasses":
@@ -295,7 +295,7 @@ class Outside:
             self._libraries[id(x)] = x
 
     def _builtin(self, x: Any, name: str) -> None:
-        self.words.append((name, id(x)))
+        self.signature.append((name, id(x)))
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         known = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
@@ -306,13 +306,13 @@ class Outside:
         """Something that holds others, or can change."""
         kind = type(x)
         if issubclass(kind, Mechanism):
-            self.words.append((name, id(x), kind))
+            self.signature.append((name, id(x), kind))
             own = {k: y for k, y in vars(x).items() if k not in OF_ROBOTS and k not in Mechanism.__dataclass_fields__}
             self._several(name, kind, *own, *own.values())
         elif kind is dataclasses.Field:
             self._several(name, kind, *attributes_of(x).values())
-        elif issubclass(type(x), LIBRARY) or kind.__module__ in QUIET or x is MISSING:
-            self.words.append((name, id(x)))
+        elif issubclass(type(x), LIBRARY) or kind.__module__ in PURE_MODULES or x is MISSING:
+            self.signature.append((name, id(x)))
             _refuse_files(x, name)
         elif kind is CACHE:
             raise UntraceableError(f"{name} is cached by functools: it may know older values, and remembers new ones")
@@ -327,7 +327,7 @@ class Outside:
             self._several(name, kind, *(tuple if issubclass(kind, tuple) else frozenset).__iter__(x))
             self._own_attributes(x, name)
         elif is_own_class(kind) or issubclass(kind, PLAIN):
-            self.words.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
+            self.signature.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
             self._own_attributes(x, name)
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
             self._several(name, kind, wrapped)
@@ -343,7 +343,7 @@ class Outside:
             self._class(type(x), name)
 
     def _several(self, name: str, kind: type, *xs: Any) -> None:
-        self.words.append((name, kind, len(xs)))
+        self.signature.append((name, kind, len(xs)))
         for x in xs:
             self._visit(x, name)
 
@@ -361,7 +361,7 @@ def _is_implicit(owner: Any, name: str, x: Any) -> bool:
     """Whether Python asks for an attribute of a class or module although no code names it."""
     if not isinstance(owner, type):
         return name == "__getattr__"
-    special = name.startswith("__") and name not in (*MADE, "__repr__", "__str__")
+    special = name.startswith("__") and name not in (*CONSTRUCTORS, "__repr__", "__str__")
     return special and (type(x) is types.FunctionType or parts_of(x) is not None or is_own_class(type(x)))
 
 

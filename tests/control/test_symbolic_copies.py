@@ -32,7 +32,7 @@ SETTINGS.gain = 1.0
 
 @pytest.fixture(autouse=True)
 def compiled_soon(monkeypatch):
-    monkeypatch.setattr(choice, "WORTH", 1)
+    monkeypatch.setattr(choice, "MIN_EVALUATIONS", 1)
 
 
 class Law:

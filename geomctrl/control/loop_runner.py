@@ -1,7 +1,6 @@
-"""The way of a closed loop from its first sample to its last, in Python and in compiled code.
+"""Runs a closed loop from its first sample to its last, in Python and in compiled code.
 
-Compiled code knows results only. Where it has none, a step or a sample is Python's, which has the words for the end, or
-goes on.
+If compiled code can not complete a step or a sample, Python repeats it and either goes on or explains why the run ends.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from .monitors.replay import finding
 from .plant import Plant, plant_of
 from .record import Record
 from .run import Run
-from .wrenches import SOON
+from .wrenches import SWITCH_TOLERANCE
 
-CHUNK = 1024  # steps that compiled code takes before others have their turn, some milliseconds
-TURN = 64  # steps in Python, likewise
-FEW, MOST_STOPS = 10, 20  # compiled code that stops so often within so few steps is left alone
+CHUNK_STEPS = 1024  # steps that compiled code takes before others have their turn, some milliseconds
+PYTHON_CHUNK_STEPS = 64  # steps in Python, likewise
+MAX_STOPS, STOP_INTERVAL = 20, 10  # compiled code that stops more often, each time within so few steps, is left
 
 
 @contextmanager
@@ -47,7 +46,7 @@ def in_a_loop() -> Iterator[None]:
         yield
 
 
-class Way:
+class LoopRunner:
     """One closed loop, how far it has come, and its record. Arguments as for `simulate`; measures: started; confirming:
     whether its run says what confirmation of its monitors finds.
 
@@ -85,9 +84,9 @@ class Way:
         self.machine: Machine | None = None
         self.comparison: Comparison | None = None  # of the machine with Python
         self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
-        self.chunk = CHUNK
+        self.chunk = CHUNK_STEPS
         self.stops = 0  # of compiled code, one after the other
-        self.again: Callable[[], Way]  # the same from the beginning; set by who can make it
+        self.again: Callable[[], LoopRunner]  # the same from the beginning; set by who can make it
         self.resumed = 0  # the step or sample after the last that was Python's
 
     @property
@@ -153,7 +152,7 @@ class Way:
                 continue
             self.in_python()
             stopped, self.resumed = False, self.k
-            if self.machine or self.k % min(TURN, self.chunk) == 0 or self.done:
+            if self.machine or self.k % min(PYTHON_CHUNK_STEPS, self.chunk) == 0 or self.done:
                 report(self.k / self.n_steps)
 
     def run(self) -> Run:
@@ -256,13 +255,13 @@ class Way:
             self.leave(machine, 0, self.k, phase)
         if stopped:
             self.count_stop()
-            if self.stops > MOST_STOPS:
+            if self.stops > MAX_STOPS:
                 self.machine = None
         return not stopped
 
     def count_stop(self) -> None:
         """Of compiled code, before what comes next; the same in a lane and alone, wherever chunks end."""
-        self.stops = self.stops + 1 if self.k - self.resumed < FEW else 0
+        self.stops = self.stops + 1 if self.k - self.resumed < STOP_INTERVAL else 0
 
     def enter(self, machine: Machine, lane: int) -> None:
         """Into a lane of the machine, before a step."""
@@ -284,11 +283,11 @@ class Way:
 
     def steps_as_it_is(self) -> int:
         """The step within which, or at whose end, the plant changes next."""
-        ahead = [start for start in self.loop.plant.switches if start - SOON > self.time(self.k)]
+        ahead = [start for start in self.loop.plant.switches if start - SWITCH_TOLERANCE > self.time(self.k)]
         if not ahead:
             return self.n_steps
         k = max(int(min(ahead) / self.dt) - 2, self.k)
-        while k < self.n_steps and self.time(k + 1) < min(ahead) - SOON:
+        while k < self.n_steps and self.time(k + 1) < min(ahead) - SWITCH_TOLERANCE:
             k += 1
         return k
 

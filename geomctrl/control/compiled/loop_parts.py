@@ -1,0 +1,69 @@
+"""Copies of the plant, the controller and the watchers of a closed loop."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .law import CompiledLaw
+from .law_memory import Cell
+from .symbolic_copies import LAW, SymbolicCopies
+
+
+class LoopParts(NamedTuple):
+    """Copies of a loop's plant, controller and watchers (monitors, measures)."""
+
+    plant: Any
+    controller: Any
+    watchers: list[Any]
+
+
+def loop_parts(
+    loop: Any, watchers: Sequence[Any], copies: SymbolicCopies, remember: Callable[[int, str, Any], Any]
+) -> LoopParts:
+    """Copies of the current plant, of the controller and of watchers; `remember` returns the watchers' numbers."""
+    plant = copy.copy(loop.now)
+    object.__setattr__(plant, "changes", ())
+    both = copies.of(plant, "plant"), copies.of(law_of(loop), LAW)
+    return LoopParts(*both, [_copy_of_watcher(k, m, copies, remember) for k, m in enumerate(watchers)])
+
+
+def law_of(loop: Any) -> Any:
+    """The controller as the user wrote it."""
+    return loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
+
+
+def copied_parts(
+    loop: Any, watchers: Sequence[Any], cells: Mapping[str, Cell] | None = None
+) -> tuple[SymbolicCopies, LoopParts]:
+    """Copies of a loop's objects that keep their numbers. cells: what the law remembers."""
+    copies = SymbolicCopies(cells=cells)
+    return copies, loop_parts(loop, watchers, copies, lambda watcher, name, x: copy.copy(x))
+
+
+def _copy_of_watcher(k: int, watcher: Any, copies: SymbolicCopies, remember: Callable[[int, str, Any], Any]) -> Any:
+    clone = copies.of_kind(type(watcher))
+    copies.signature.append((watcher.name, getattr(watcher, "limit", None)))
+    for name, x in vars(watcher).items():
+        copies.signature.append(name)
+        if name == "signals":
+            value: Any = dict.fromkeys(x, np.nan)
+            copies.signature.append(tuple(x))
+        elif is_memory(x):
+            copies.signature.append(np.shape(x))
+            value = remember(k, name, x)
+            if isinstance(x, np.ndarray):
+                copies.is_copy(value, x)
+        else:
+            value = copies.of(x, f"{type(watcher).__name__}.{name}")
+        clone.__dict__[name] = value
+    return clone
+
+
+def is_memory(x: Any) -> bool:
+    """Whether an attribute of a watcher may change from sample to sample: numbers and arrays of them."""
+    kind = type(x)
+    return kind is float or kind is np.float64 or (kind is np.ndarray and x.dtype == np.float64)
