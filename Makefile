@@ -69,8 +69,8 @@ bench: $(STAMPS)/bench
 lint: $(STAMPS)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/lint-imports
-	$(BIN)/pyright
+	$(BIN)/python .ci/tree.py out/tree $(abspath $(BIN))/lint-imports
+	$(BIN)/python .ci/tree.py out/tree $(abspath $(BIN))/pyright --pythonpath $(abspath $(BIN))/python
 	$(BIN)/vulture
 
 docs: $(STAMPS)/docs

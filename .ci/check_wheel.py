@@ -1,19 +1,18 @@
 """Check what a built wheel and sdist hold: sources, pages and types of every package, and nothing else at the top."""
 
-import os
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 SUFFIXES = (".py", ".pyi", ".typed", ".html", ".css", ".js", ".txt", ".mplstyle")
+BESIDE = ("models", "controllers")  # in the repository; inside geomctrl in a wheel
 
 
 def sources() -> dict[str, str]:
-    """Every file of the package: its path in the wheel, and in the sdist, where files are instead of symlinks."""
-    inside = [Path(at, f) for at, _, files in os.walk("geomctrl", followlinks=True) for f in files]
-    shipped = [p for p in inside if p.suffix in SUFFIXES]
-    return {p.as_posix(): f"src/{p.as_posix()}" for p in shipped}
+    """Every file of the package: its path in the wheel, and in the sdist, which is laid out as the repository."""
+    files = [p for folder in ("geomctrl", *BESIDE) for p in Path(folder).rglob("*") if p.suffix in SUFFIXES]
+    return {f"geomctrl/{p.as_posix()}" if p.parts[0] in BESIDE else p.as_posix(): p.as_posix() for p in files}
 
 
 def main(dist: str) -> None:

@@ -5,6 +5,13 @@ The public names and where they live. They are loaded when they are asked for, s
 """
 
 import importlib
+import os
+
+_FOLDER = os.path.dirname(__file__)
+if not os.path.isdir(
+    os.path.join(_FOLDER, "models")
+):  # in the repository models/ and controllers/ stand beside geomctrl/
+    __path__.append(os.path.dirname(_FOLDER))
 
 __version__ = "0.1.0"  # the one place: pyproject.toml reads it here
 

@@ -7,9 +7,14 @@ of exceptions are complete: an entry that is no longer needed fails too.
 import ast
 import functools
 import io
+import os
+import subprocess
+import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import geomctrl
 
@@ -32,8 +37,7 @@ CIRCLES: dict[str, set[str]] = {}  # module: what it must cease to import
 
 
 def sources(*folders: str) -> list[Path]:
-    """Python files below the folders, symlinks left out."""
-    return sorted(p for f in folders for p in (ROOT / f).rglob("*.py") if p.resolve() == p)
+    return sorted(p for f in folders for p in (ROOT / f).rglob("*.py"))
 
 
 @functools.cache
@@ -51,6 +55,16 @@ def module_name(path: Path) -> str:
 LIBRARY = sources("geomctrl", "models", "controllers")
 MODULES = {module_name(path): path for path in LIBRARY}
 TABLE = {name: f"geomctrl.{home}" for name, home in (geomctrl.NAMES | geomctrl.MODULES).items()}
+
+
+def test_dependencies_point_one_way(tmp_path):
+    """The contracts in pyproject.toml, which `make lint` checks too, models and controllers included."""
+    pytest.importorskip("importlinter")
+    command = [sys.executable, str(ROOT / ".ci" / "tree.py"), str(tmp_path), sys.executable, "-c"]
+    code = "import sys; from importlinter import cli; sys.exit(cli.lint_imports(no_cache=True))"
+    done = subprocess.run([*command, code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
 
 
 # --- circles -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import os
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -17,11 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def packages() -> set[Path]:
-    """Every folder of the package with Python in it, those behind symlinks too."""
-    found = {
-        Path(at) for at, _, files in os.walk(ROOT / "geomctrl", followlinks=True) if any(".py" in f for f in files)
-    }
-    return {folder for folder in found if folder.name not in ("__pycache__", "data")}
+    """Every folder of the package with Python in it: those beside geomctrl/ too."""
+    return {path.parent for name in ("geomctrl", "models", "controllers") for path in (ROOT / name).rglob("*.py")}
 
 
 def test_every_dependency_has_a_lowest_version():
@@ -39,18 +37,45 @@ def test_every_package_has_an_init_that_says_what_it_is():
         assert ast.get_docstring(tree), folder
 
 
-@pytest.mark.parametrize("name", ["geomctrl/models", "geomctrl/controllers", "src/geomctrl"])
-def test_symlinks_make_it_one_package(name):
-    link = ROOT / name
-    assert link.is_symlink()
-    assert os.readlink(link) == f"../{link.name}"
-    assert (link / "__init__.py").is_file()
+def test_no_symlink_is_committed():
+    """A clone on Windows has text files in their place."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no clone of the repository")
+    command = ["git", "-C", str(ROOT), "ls-files", "--stage"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) > 500
+    assert [line for line in lines if line.startswith("120000")] == []
 
 
-def test_type_checkers_find_an_editable_install():
-    """They follow .pth files that name a folder, and nothing that is imported: so it must hold geomctrl and no more."""
-    assert PROJECT["tool"]["setuptools"]["package-dir"] == {"": "src"}
-    assert [p.name for p in (ROOT / "src").iterdir() if not p.name.endswith(".egg-info")] == ["geomctrl"]
+def test_the_repository_is_laid_out_as_one_package(tmp_path):
+    """geomctrl.models is models/ wherever Python starts, and the tree of .ci/tree.py is what a wheel holds."""
+    path = {**os.environ, "PYTHONPATH": str(ROOT)}
+    names = ["geomctrl.models.panda", "geomctrl.controllers.slotine_li", "geomctrl.robot"]
+    code = f"import importlib; print(*(importlib.import_module(x).__file__ for x in {names}), sep='\\n')"
+    command = [sys.executable, "-c", code]
+    files = subprocess.run(command, cwd=tmp_path, env=path, capture_output=True, text=True, check=True).stdout
+    expected = ["models/panda.py", "controllers/slotine_li.py", "geomctrl/robot.py"]
+    assert files.splitlines() == [str(ROOT / x) for x in expected]
+
+    tree = tmp_path / "tree"
+    subprocess.run([sys.executable, str(ROOT / ".ci" / "tree.py"), str(tree)], check=True)
+    files = subprocess.run(
+        command, cwd=tree, env={**path, "PYTHONPATH": ""}, capture_output=True, text=True, check=True
+    )
+    assert files.stdout.splitlines() == [str(tree / f"{name.replace('.', '/')}.py") for name in names]
+
+
+def test_setuptools_installs_every_package(monkeypatch):
+    setuptools, calls = pytest.importorskip("setuptools"), []
+    monkeypatch.setattr(setuptools, "setup", lambda **arguments: calls.append(arguments))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path(str(ROOT / "setup.py"))
+    (arguments,) = calls
+    assert arguments["package_dir"] == {"geomctrl.models": "models", "geomctrl.controllers": "controllers"}
+    assert len(arguments["packages"]) == len(set(arguments["packages"]))
+    folders = {name.replace(".", "/") for name in arguments["packages"]}
+    inside = {path.relative_to(ROOT).as_posix() for path in packages()}
+    assert folders == {x if x.startswith("geomctrl") else f"geomctrl/{x}" for x in inside}
 
 
 @pytest.mark.parametrize("name", ["models", "controllers"])
@@ -91,7 +116,7 @@ def test_the_badges_are_true():
     assert f"version: {geomctrl.__version__}{', alpha' if alpha else ''}" in said.pop("version")
     assert f"license: {PROJECT['project']['license']}" in said.pop("license")
     assert "checked by pyright" in said.pop("typing")
-    assert "$(BIN)/pyright" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "(BIN))/pyright" in (ROOT / "Makefile").read_text(encoding="utf-8")
     assert not said
 
 

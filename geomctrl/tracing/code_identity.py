@@ -36,7 +36,6 @@ STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 PLACES = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
 PACKAGES = tuple({str(path) for place in PLACES for path in (place, place.resolve())})
 OWN = __name__.partition(".")[0]
-FOLDER = str(Path(__file__).parents[1])
 HEAP_TYPE = 1 << 9  # the flag of classes that a class statement has made
 CACHE = type(functools.lru_cache(len))
 
@@ -100,9 +99,11 @@ def leaves_nothing(module: str | None) -> bool:
 
 def raised_in(error: BaseException) -> traceback.FrameSummary | None:
     """Return the innermost line of a caller's code on the way to where an error was raised."""
-    elsewhere = (FOLDER, *STDLIB, *PACKAGES, "<")
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((frame for frame in reversed(frames) if not frame.filename.startswith(elsewhere)), None)
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        code = frame.f_code
+        if origin(frame.f_globals.get("__name__")) == "user" and not code.co_filename.startswith("<"):
+            return traceback.FrameSummary(code.co_filename, line, code.co_name)
+    return None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -329,7 +330,8 @@ def _is_elsewhere(function: types.FunctionType, package: str) -> bool:
         return is_followed(module) and not module.startswith("namedtuple_")
     if code.co_filename == "<string>":  # of a dataclass
         return code.co_name != function.__name__
-    return not code.co_filename.startswith(str(Path(getattr(sys.modules.get(top), "__file__", None) or "").parent))
+    files = (getattr(sys.modules.get(name), "__file__", None) or "" for name in (top, module))
+    return not code.co_filename.startswith(tuple(str(Path(file).parent) for file in files))
 
 
 def replaced_in(*packages: str) -> dict[str, Any]:
