@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geomctrl.identification.trajectories import load_surroundings
+from geomctrl.identification.excitation import load_surroundings
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -49,7 +49,7 @@ def test_python_in_the_page_about_loads_runs(capsys):
     for block in blocks:
         exec(compile(block, "docs/loads.md", "exec"), space)
     assert space["report"].mass == pytest.approx(2.0, rel=0.01)
-    assert space["report"].doubts == ()
+    assert space["report"].findings == ()
     assert space["drives"].gains == pytest.approx(space["GAINS"], rel=0.05)
 
 

@@ -131,18 +131,18 @@ def assessed(case: Case, full: bool) -> tuple[str, list[str]]:
         )
     except GeomctrlError as error:
         return "refused", [str(error)]
-    verdict = report.verdict
-    said = [f"{'FATAL ' if d.fatal else ''}{d.kind}: {d.seen}" for d in verdict.doubts]
-    return verdict.status, said + [f"note: {note}" for note in verdict.notes]
+    assessment = report.assessment
+    said = [f"{'FATAL ' if d.fatal else ''}{d.kind}: {d.seen}" for d in assessment.findings]
+    return assessment.status, said + [f"note: {note}" for note in assessment.notes]
 
 
 def outcome(case: Case, status: str, said: list[str]) -> str:
     """Of a broken log: "named", "doubted", "noted" (said not to be told from this log), or "silent"."""
-    doubts = [s for s in said if not s.startswith("note: ")]
-    of_kind = [s for s in doubts if s.removeprefix("FATAL ").split(":")[0] in case.kinds]
+    findings = [s for s in said if not s.startswith("note: ")]
+    of_kind = [s for s in findings if s.removeprefix("FATAL ").split(":")[0] in case.kinds]
     if any(case.joint in s for s in of_kind):
         return "named"
-    if doubts:
+    if findings:
         return "doubted"
     subject = case.joint or {"delay": "lag positions", "gravity": "tilt of the base"}.get(case.kinds[0], "-")
     noted = [s for s in said if "not told from this log" in s and subject in s]

@@ -21,7 +21,7 @@ from geomctrl import models
 from geomctrl.control.references import Sinusoids
 from geomctrl.controllers import ComputedTorque, SlotineLi
 from geomctrl.identification import Dataset, Filtering, LoadReport, RegressorModel, identify_load
-from geomctrl.identification.trajectories import optimize
+from geomctrl.identification.excitation import optimize
 
 MASS, COM, RADII = 2.0, np.array([0.03, -0.02, 0.08]), np.array([0.05, 0.06, 0.04])  # kg, m in the flange's frame, m
 VISCOUS, COULOMB, SMOOTHING = 0.4, 0.25, 0.02  # N m s/rad, N m, rad/s
@@ -73,7 +73,7 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     )
     fv, fc = (np.array([load.friction[f"{kind}{k + 1}"] for k in range(nominal.nv)]) for kind in ("fv", "fc"))
     print(f"friction         {fv.mean():.3f} N m s/rad, {fc.mean():.3f} N m (means)    true {VISCOUS}, {COULOMB}")
-    print(f"doubts           {', '.join(d.kind for d in load.doubts) or 'none'}\n")
+    print(f"doubts           {', '.join(d.kind for d in load.findings) or 'none'}\n")
     found = gc.Friction(fv, fc, SMOOTHING)
 
     q0 = np.array([0.0, -0.6, 0.2, -2.0, 0.1, 1.6, 0.4])

@@ -11,7 +11,7 @@ import numpy as np
 
 from geomctrl import models
 from geomctrl.identification import Dataset, Estimate, RegressorModel, fit
-from geomctrl.identification.trajectories import Excitation, optimize
+from geomctrl.identification.excitation import Excitation, optimize
 
 RATE, CUTOFF, DURATION = 500.0, 20.0, 10.0  # Hz, Hz, s
 ENCODER, TORQUE = 1e-5, 0.02  # rad, of each joint's torque range

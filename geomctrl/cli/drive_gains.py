@@ -70,7 +70,7 @@ def drive_gains(
         raise ArgumentError("--current-gains: they are what is to be found")
     model, read, filtering = linear_model(modelling, nominal), reading.reading(nominal.nv), filters.filtering()
     from geomctrl import identification
-    from geomctrl.identification import Verdict
+    from geomctrl.identification import Assessment
 
     with compiling(console, "20 s"):
         report = identification.drive_gains(
@@ -79,6 +79,6 @@ def drive_gains(
     written = ", ".join(sorted(path.name for path in report.save(out)))
     console.print(report.text(), soft_wrap=True)
     console.print(f"wrote {written} in {out}", soft_wrap=True)
-    judged = Verdict.of(report.doubts, ignore)
-    console.print(f"verdict: {judged}", soft_wrap=True)
-    raise typer.Exit(judged.exit_status)
+    assessment = Assessment.of(report.findings, ignore)
+    console.print(f"verdict: {assessment}", soft_wrap=True)
+    raise typer.Exit(assessment.exit_status)

@@ -61,7 +61,7 @@ def excite(
     - `geomctrl excite scara --velocity 2 --floor none --noise 0.5 --out out/scara`
     """
     from geomctrl.identification.errors import ExcitationError
-    from geomctrl.identification.trajectories.limits import limits_of
+    from geomctrl.identification.excitation.limits import limits_of
 
     console = stdout_console()
     nominal = load_robot(robot, floating_base, mimic, "unchecked")
@@ -86,7 +86,7 @@ def excite(
 def _designed(console: Any, model: Any, options: dict[str, Any]) -> Any:
     import numpy as np
 
-    from geomctrl.identification.trajectories import optimize
+    from geomctrl.identification.excitation import optimize
 
     robot = model.robot
     with compiling(console, "20 s"):

@@ -126,7 +126,7 @@ class SurroundingsOptions:
         from dataclasses import replace
 
         from geomctrl import models
-        from geomctrl.identification.trajectories import Surroundings, load_surroundings
+        from geomctrl.identification.excitation import Surroundings, load_surroundings
 
         found = Surroundings() if self.surroundings is None else load_surroundings(self.surroundings, robot)
         changes: dict[str, Any] = {} if self.self_collision else {"self_collision": False}

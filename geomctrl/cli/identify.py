@@ -158,8 +158,8 @@ def identify(
     console.print(f"wrote {names} in {output.out}", soft_wrap=True)
     for path in output.exported(robot, report):
         console.print(f"wrote {path}", soft_wrap=True)
-    if report.verdict.exit_status:
-        raise typer.Exit(report.verdict.exit_status)
+    if report.assessment.exit_status:
+        raise typer.Exit(report.assessment.exit_status)
 
 
 def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, Any]) -> Any:

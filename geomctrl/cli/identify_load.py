@@ -76,7 +76,7 @@ def identify_load(
     model = None if load.sensor is not None or identified is not None else linear_model(modelling, nominal)
     read, filtering = reading.reading(nominal.nv), filters.filtering()
     from geomctrl import identification
-    from geomctrl.identification import Verdict
+    from geomctrl.identification import Assessment
 
     with compiling(console, "20 s"):
         report = identification.identify_load(
@@ -86,6 +86,6 @@ def identify_load(
     written = ", ".join(sorted(path.name for path in report.save(out)))
     console.print(report.text(), soft_wrap=True)
     console.print(f"wrote {written} in {out}", soft_wrap=True)
-    judged = Verdict.of(report.doubts, ignore)
-    console.print(f"verdict: {judged}", soft_wrap=True)
-    raise typer.Exit(judged.exit_status)
+    assessment = Assessment.of(report.findings, ignore)
+    console.print(f"verdict: {assessment}", soft_wrap=True)
+    raise typer.Exit(assessment.exit_status)

@@ -25,6 +25,6 @@ class VerdictOptions:
 
     def kinds(self) -> tuple[str, ...]:
         """Raises ArgumentError for kinds that there are not."""
-        from geomctrl.identification.verdict import ignorable
+        from geomctrl.identification.assessment import ignorable
 
         return ignorable("--ignore", [kind for words in self.ignore or () for kind in words.split(",")])

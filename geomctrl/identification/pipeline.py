@@ -16,22 +16,22 @@ from geomctrl.control.progress import told_in_steps
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from .columns import SHAPES
-from .data import Dataset
-from .doubts import Doubt
+from .assessment import checked_boxes, estimated_delay, ignorable
+from .assessment.similarity import compare
 from .errors import ExcitationError
 from .estimators import Estimate, Estimator, fit, named
 from .estimators.automatic import with_chosen_prior
 from .estimators.least_squares import linear
-from .friction import fit_curves
-from .model import RegressorModel
-from .motion_noise import with_bias_of_noise
-from .provenance import with_provenance
+from .estimators.motion_noise import with_bias_of_noise
+from .estimators.smoothing import with_best_curves, with_best_rotors, with_smoothing
+from .findings import Finding
+from .logs import Dataset
+from .model.columns import SHAPES
+from .model.friction_curves import fit_curves
+from .model.regressor_model import RegressorModel
 from .report import IdentificationReport
+from .report.provenance import with_provenance
 from .settings import Filtering, LogFilter, Reading, Validation
-from .similarity import compare
-from .smoothing import with_best_curves, with_best_rotors, with_smoothing
-from .verdict import checked_boxes, estimated_delay, ignorable
 
 AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
@@ -70,7 +70,7 @@ def identify(
     choose_smoothing: whether the speed over which Coulomb friction changes its sign is chosen by cross-validation, see
     `smoothing`; choose_rotors: whether rotor inertias join a model without them; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
-    ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`. boxes: (2, 3) corners [m] of
+    ignore: kinds of findings, or "all", that do not count in the assessment. boxes: (2, 3) corners [m] of
     bodies in their frames by name, where their mass can be (`models.link_boxes` of a URDF); else boxes about joints.
     progress(what, fraction) is called now and then; True draws a bar. Raises DataError, ExcitationError, SolverError,
     ArgumentError.
@@ -89,14 +89,14 @@ def identify(
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
-    doubts: list[Doubt] = []
+    findings: list[Finding] = []
     period = validation.period_of(raw) if validation.needs_period else None
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
     filtering = filtering or Filtering()
     parts = _without_delay(filtering, model, parts)
-    filter_ = _filter(filtering, model, parts[0], notes, doubts)
+    filter_ = _filter(filtering, model, parts[0], notes, findings)
     parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
     say("filtering", 0.1)
     every_row, *test = (filter_.filtered(part) for part in parts)
@@ -104,15 +104,15 @@ def identify(
     if test:
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)
-        doubts += likeness.doubts()
+        findings += likeness.findings()
     choices = choose_smoothing, choose_rotors, friction_curves
     model = _chosen(model, training, every_row, choices, notes, say)
-    options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
+    options = with_chosen_prior(estimator, model, training, options, period, notes, findings, say)
     estimate, free = _estimates(estimator, model, training, options, notes, say)
     estimate, free = _with_bias(estimate, free, (parts[0], training, filter_), notes, say)
     say("done", 1.0)
-    return IdentificationReport(estimate, training, test[0] if test else None, raw, free, notes, tuple(doubts), ignore,
-                                boxes=corners)  # fmt: skip
+    unseen = test[0] if test else None
+    return IdentificationReport(estimate, training, unseen, raw, free, notes, tuple(findings), ignore, boxes=corners)
 
 
 def _check(robot, log, options, model, friction_curves, reading, filtering, validation) -> None:
@@ -205,11 +205,11 @@ def _filter(
     model: RegressorModel,
     training: Dataset,
     notes: dict[str, Any],
-    doubts: list[Doubt],
+    findings: list[Finding],
 ) -> LogFilter:
     """The filter for a log: cut-offs as given, else chosen from the part that trains; what was chosen is noted."""
     chosen, found = filtering.choose(model, training)
-    doubts += found
+    findings += found
     filter_ = filtering.for_log(training, chosen)
     notes |= {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
     if chosen is not None:

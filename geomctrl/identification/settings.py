@@ -13,13 +13,13 @@ from geomctrl.arguments import count, flag, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from .cutoffs import Cutoffs, TooShort, choose_cutoffs
-from .data import Dataset, filters, reading, signals
-from .data.reading import ANGULAR, LINEAR
-from .data.samples import derive
-from .doubts import Doubt
 from .errors import DataError
-from .model import RegressorModel
+from .estimators.cutoffs import Cutoffs, TooShort, choose_cutoffs
+from .findings import Finding
+from .logs import Dataset, filters, reading, signals
+from .logs.reading import ANGULAR, LINEAR
+from .logs.samples import derive
+from .model.regressor_model import RegressorModel
 
 SHORTEST = 32  # samples: less is no log
 MOVED = 0.01  # rad, m: more than noise of encoders
@@ -148,7 +148,7 @@ class Filtering:
             decimate -= decimate % min(decimate, signals.thinning(data.rate, cutoff, torque_cutoff))
         return LogFilter(self, cutoff, torque_cutoff, decimate, velocities)
 
-    def choose(self, model: RegressorModel, data: Dataset) -> tuple[Cutoffs | None, list[Doubt]]:
+    def choose(self, model: RegressorModel, data: Dataset) -> tuple[Cutoffs | None, list[Finding]]:
         """(what `for_log` is to use, chosen from the torques of a log that are trusted; what is doubtful about it).
 
         None where a cut-off is given, and where the log is too short. Raises DataError, ArgumentError.
@@ -161,8 +161,8 @@ class Filtering:
         try:
             chosen = choose_cutoffs(model, first.without_outliers(first.without_saturation(data, model.robot)))
         except TooShort as error:
-            return None, [Doubt("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)")]
-        return chosen, chosen.doubts()
+            return None, [Finding("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)")]
+        return chosen, chosen.findings()
 
 
 @dataclass(frozen=True)

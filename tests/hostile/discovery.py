@@ -13,7 +13,7 @@ BESIDES = {  # public, and no modules of the table
     "control.smooth_references": "control.smooth_references",
     "viewing": "viewing.plots",
     "viewing.sweeps": "viewing.sweeps",
-    "identification.trajectories": "identification.trajectories",
+    "identification.excitation": "identification.excitation",
 }
 
 

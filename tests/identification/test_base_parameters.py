@@ -5,7 +5,7 @@ import pytest
 
 from geomctrl import Robot, inertia, models
 from geomctrl.identification import base_parameters, exact_base_parameters
-from geomctrl.identification.model import reduce_columns
+from geomctrl.identification.model.regressor_model import reduce_columns
 
 RAD = np.pi / 180
 BODY = inertia.from_com(1.0, (0.1, 0.05, 0.02), np.diag([0.03, 0.04, 0.05]))

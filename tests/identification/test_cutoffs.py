@@ -7,11 +7,11 @@ from lib import logs
 
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
-from geomctrl.identification.blocked import Prediction
-from geomctrl.identification.cutoffs import TooShort, _bound, choose_cutoffs
-from geomctrl.identification.data.samples import derive
-from geomctrl.identification.data.signals import motion_bandwidth
-from geomctrl.identification.smoothing import with_smoothing
+from geomctrl.identification.estimators.block_validation import Prediction
+from geomctrl.identification.estimators.cutoffs import TooShort, _bound, choose_cutoffs
+from geomctrl.identification.estimators.smoothing import with_smoothing
+from geomctrl.identification.logs.samples import derive
+from geomctrl.identification.logs.signals import motion_bandwidth
 
 
 def needs(name):
@@ -50,7 +50,7 @@ def test_the_cutoff_chosen_is_never_far_from_the_best_on_a_grid(options):
     assert mine <= 1.5 * min(errors)
     assert max(errors) > 3.0 * min(errors)  # the choice matters
     assert chosen.bound is None
-    assert chosen.doubts() == []
+    assert chosen.findings() == []
     assert chosen.tried[0] <= chosen.torque_cutoff <= chosen.cutoff <= chosen.tried[-1]
 
 
@@ -68,7 +68,7 @@ def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
         for f in (2.0, 5.0, report.notes["cutoff"])
     }
     assert errors[report.notes["cutoff"]] < 1.1 * min(errors.values())
-    assert report.doubts == ()
+    assert report.findings == ()
     assert "measured velocities" in report.text()
     wide = Filtering(0.199 * made.log.rate, alike=False, decimate=20).for_log(made.log)
     assert made.true_error(fitted(made.model, log, wide), rest) > 0.05
@@ -167,9 +167,9 @@ def test_a_best_cutoff_at_an_end_of_the_search_is_a_doubt():
     # 25 Hz is all that a log at 125 Hz allows: motion that goes on to 40 Hz is not covered
     fast = simulated("two_link", rate=125.0, bits=19, lowest=8.0, amplitude=0.02)
     report = identify(fast.robot, fast.log, model=fast.model, method="ridge")
-    (doubt,) = [d for d in report.doubts if d.kind == "cutoff"]
-    assert "the highest that was tried, 25 Hz" in doubt.seen
-    assert "--cutoff" in doubt.advice
+    (finding,) = [d for d in report.findings if d.kind == "cutoff"]
+    assert "the highest that was tried, 25 Hz" in finding.seen
+    assert "--cutoff" in finding.advice
 
 
 def test_a_cutoff_given_is_taken_as_it_is_and_short_logs_say_so():

@@ -8,7 +8,7 @@ import pytest
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel
-from geomctrl.identification.data import filters
+from geomctrl.identification.logs import filters
 
 RATE = 250.0
 

@@ -33,7 +33,7 @@ def test_gains_are_found_and_intervals_cover_them(known, tmp_path):
         logs = (currents(LOAD, tmp_path, seed), empty) if "mass" in known else (empty,)
         found = drive_gains(nominal, *logs, filtering=FILTER, **known)
         assert found.refused == {}
-        assert not found.doubts
+        assert not found.findings
         assert "'panda_joint3' -9" in found.notes["negative gains"]  # one of GAINS is negative: noted, not doubted
         np.testing.assert_allclose(found.gains, GAINS, rtol=0.15 if "known_bodies" in known else 0.02)
         z.append((found.gains - GAINS) / found.std)
@@ -57,18 +57,20 @@ def test_exchanged_logs_and_torques_in_place_of_currents_are_fatal(turned, seen,
         return Dataset(made.t, made.q, made.tau * (np.sign(GAINS) if turned else GAINS))
 
     loaded, empty = log(LOAD, 0), log(None, 1)
-    (doubt,) = drive_gains(PANDA, *((empty, loaded) if turned else (loaded, empty)), filtering=FILTER, **KNOWN).doubts
-    assert seen in doubt.seen
-    assert doubt.fatal
+    (finding,) = drive_gains(
+        PANDA, *((empty, loaded) if turned else (loaded, empty)), filtering=FILTER, **KNOWN
+    ).findings
+    assert seen in finding.seen
+    assert finding.fatal
 
 
 def test_exchanged_logs_are_doubted_where_one_drive_counts_the_other_way(tmp_path):
     logs = currents(LOAD, tmp_path, 0), currents(None, tmp_path, 1)
-    (doubt,) = drive_gains(PANDA, *logs[::-1], filtering=FILTER, **KNOWN).doubts
-    assert doubt.kind == "sign"
-    assert "most gains that the logs determine are negative: 'panda_joint1' -" in doubt.seen
-    assert "'panda_joint3'" not in doubt.seen
-    assert doubt.advice.startswith("Exchange the logs")
+    (finding,) = drive_gains(PANDA, *logs[::-1], filtering=FILTER, **KNOWN).findings
+    assert finding.kind == "sign"
+    assert "most gains that the logs determine are negative: 'panda_joint1' -" in finding.seen
+    assert "'panda_joint3'" not in finding.seen
+    assert finding.advice.startswith("Exchange the logs")
 
 
 def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
@@ -79,7 +81,7 @@ def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
     assert np.isnan(found.gains[0])
     np.testing.assert_allclose(found.gains[1:4], GAINS[1:4], rtol=0.02)
     assert found.known_torques[0, 1] == pytest.approx(0.0, abs=1e-9)
-    assert [d.kind for d in found.doubts] == ["gain"] * len(found.refused)
+    assert [d.kind for d in found.findings] == ["gain"] * len(found.refused)
     saved = {path.name: path for path in found.save(tmp_path / "out")}
     assert json.loads(saved["report.json"].read_text())["gains"][0] is None
     assert "REFUSED panda_joint1" in saved["report.txt"].read_text()

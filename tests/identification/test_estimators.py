@@ -18,9 +18,9 @@ from geomctrl.identification import (
     RegressorModel,
     SolverError,
     cross_validate,
-    excitation,  # fmt: skip
     fit,
     fit_curves,
+    regressor_condition,
 )
 from geomctrl.identification.estimators.barrier import Bounds, Interior, Quadratic
 from geomctrl.identification.estimators.conditioning import natural_scale
@@ -517,20 +517,20 @@ def test_parameters_a_log_does_not_tell_apart_are_named():
         x[:, still] = 0.0
     q[:, still] = 0.3
     data = Dataset(t, q, model.torque(truth_of(model), q, v, a), v=v, a=a)
-    condition, words = excitation(model, data)
+    condition, words = regressor_condition(model, data)
     assert condition == np.inf
     assert any(w.startswith("fv7") for w in words)
     with pytest.raises(ExcitationError, match=r"can not be told apart: .*fv7"):
         fit(model, data, "ols")
     assert fit(model, data, "consistent").is_physical  # a prior settles them
-    assert excitation(model, synthetic(model, truth_of(model)))[1] == []
+    assert regressor_condition(model, synthetic(model, truth_of(model)))[1] == []
 
 
 def test_fewer_rows_than_parameters_are_too_little_excitation():
     model = RegressorModel(models.two_link())
     t, q, v, a = motion(2)
     few = Dataset(t[:3], q[:3], q[:3], v=v[:3], a=a[:3])
-    assert len(excitation(model, few)[1]) >= model.base.size - 6
+    assert len(regressor_condition(model, few)[1]) >= model.base.size - 6
     with pytest.raises(ExcitationError, match="can not be told apart"):
         fit(model, few, "ols")
 
@@ -664,7 +664,7 @@ def test_bad_arguments_are_named():
 def test_importing_geomctrl_does_not_import_solvers_or_plots():
     heavy = "cvxpy matplotlib clarabel scipy.signal scipy.stats scipy.interpolate scipy.optimize scipy.linalg"
     code = (
-        "import sys, geomctrl.identification, geomctrl.identification.trajectories\n"
+        "import sys, geomctrl.identification, geomctrl.identification.excitation\n"
         f"print(*(m for m in {heavy.split()} if m in sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == ""

@@ -9,10 +9,10 @@ from studies import identify_synthetic_panda
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, ExcitationError, RegressorModel, fit
-from geomctrl.identification.trajectories import Surroundings, optimize
-from geomctrl.identification.trajectories.clearance import clearances_of
-from geomctrl.identification.trajectories.problem import FELT, SHIFTS, WEIGHTS, Problem, limits_of
-from geomctrl.identification.trajectories.starts import postures, random_motion
+from geomctrl.identification.excitation import Surroundings, optimize
+from geomctrl.identification.excitation.clearance import clearances_of
+from geomctrl.identification.excitation.problem import FELT, SHIFTS, WEIGHTS, Problem, limits_of
+from geomctrl.identification.excitation.starts import postures, random_motion
 
 
 def problem(robot, kind, objective, scaling="length", surroundings=None, **model):

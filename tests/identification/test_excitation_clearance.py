@@ -7,10 +7,10 @@ from urdf_arms import ARM
 
 from geomctrl import models
 from geomctrl.identification import RegressorModel
-from geomctrl.identification.trajectories import Surroundings, Trajectory, guarantee, link_capsules, optimize
-from geomctrl.identification.trajectories.clearance import BOXES, FLOOR, SELF, clearances_of, sweeps
-from geomctrl.identification.trajectories.guarantee import keeps_clear, margins, nearest
-from geomctrl.identification.trajectories.limits import limits_of
+from geomctrl.identification.excitation import Surroundings, Trajectory, guarantee, link_capsules, optimize
+from geomctrl.identification.excitation.clearance import BOXES, FLOOR, SELF, clearances_of, sweeps
+from geomctrl.identification.excitation.guarantee import keeps_clear, margins, nearest
+from geomctrl.identification.excitation.limits import limits_of
 
 BOX = (0.35, -0.6, 0.0, 0.7, 0.6, 0.5)
 QUICK = {"terms": 4, "iterations": 24, "samples": 50, "compare": 8, "objective": "log_det"}

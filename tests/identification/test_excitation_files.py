@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.trajectories import Capsule, Surroundings, Trajectory, load_surroundings, save_trajectory
+from geomctrl.identification.excitation import Capsule, Surroundings, Trajectory, load_surroundings, save_trajectory
 from geomctrl.models import panda
 
 NAMES = ["shoulder", 'el"bow']

@@ -65,7 +65,7 @@ def test_the_load_is_found_in_a_bag_as_in_arrays(form, samples, tmp_path):
     same = identify_load(ROBOT, Dataset(t, q, 0.0 * q), sensor=FRAME, wrench=W, filtering=FILTER)
     assert off(same).max() < 0.1
     assert off(report).max() < 0.1
-    assert report.doubts == ()
+    assert report.findings == ()
     assert "joint states of /joint_states" in report.text()
 
 
@@ -96,7 +96,7 @@ def test_nothing_is_made_up_where_wrenches_are_missing(samples, tmp_path):
     bag = write_bag(tmp_path / "bag", {"/joint_states": states(samples), "/ft": wrenches(samples, holes)})
     report = identify_load(ROBOT, bag, sensor=FRAME, filtering=FILTER)
     assert off(report).max() < 0.15
-    assert report.doubts == ()
+    assert report.findings == ()
     assert "samples left out: no wrenches there" in report.text()
 
 

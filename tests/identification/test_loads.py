@@ -58,7 +58,7 @@ def test_the_load_is_found_and_intervals_cover_it(two, logs):
         both = (logs(seed), logs(seed + 1, None)) if two else (logs(seed),)
         report = identify_load(PANDA, *both, frame=FRAME, filtering=FILTER)
         z.append(z_scores(report))
-        assert report.doubts == ()
+        assert report.findings == ()
         assert report.mass == pytest.approx(LOAD.mass, rel=0.01)
         np.testing.assert_allclose(report.centre, LOAD.centre, atol=2e-3)
         np.testing.assert_allclose(report.inertia, LOAD.inertia, atol=2e-3)
@@ -81,7 +81,7 @@ def test_two_logs_need_no_inertias_of_the_robot_and_one_log_does(logs):
     np.testing.assert_allclose(report.parameters, right.parameters, rtol=1e-6, atol=1e-9)
     misled = identify_load(wrong, logs(0), frame=FRAME, filtering=FILTER)
     assert misled.mass < 0.8 * LOAD.mass
-    assert {"model", "bodies"} & {d.kind for d in misled.doubts}
+    assert {"model", "bodies"} & {d.kind for d in misled.findings}
 
 
 def test_defaults_find_the_load(logs):
@@ -150,7 +150,7 @@ def test_what_a_planar_arm_can_not_show_is_said(tmp_path):
     assert report.mass == pytest.approx(load.mass, rel=0.02)
     np.testing.assert_allclose(report.centre[across], np.array(load.centre)[across], atol=2e-3)
     assert report.centre[axis] == pytest.approx(0.0, abs=1e-3), "what is open is at the frame's origin"
-    assert [d.kind for d in report.doubts] == ["excitation"]
+    assert [d.kind for d in report.findings] == ["excitation"]
     saved = {path.name: path for path in report.save(tmp_path / "out")}
     tables = json.loads(saved["report.json"].read_text())
     assert tables["intervals"]["centre"][axis] == [None, None]
@@ -160,14 +160,14 @@ def test_what_a_planar_arm_can_not_show_is_said(tmp_path):
 
 def test_doubts(logs, tmp_path):
     swapped = identify_load(PANDA, logs(1, None), logs(0), frame=FRAME, filtering=FILTER)
-    assert (swapped.doubts[0].kind, swapped.doubts[0].fatal) == ("mass", True)
+    assert (swapped.findings[0].kind, swapped.findings[0].fatal) == ("mass", True)
     assert "wrong way round" in swapped.text()
     assert inertia.is_physical(swapped.parameters, strict=True)
     nothing = identify_load(PANDA, logs(3, None), logs(1, None), frame=FRAME, filtering=FILTER)
-    assert [d.kind for d in nothing.doubts] == ["mass"]
+    assert [d.kind for d in nothing.findings] == ["mass"]
     assert "no load is seen" in nothing.text()
     other = Dataset(logs(1, None).t, logs(1, None).q, 1.3 * logs(1, None).tau)
-    assert "logs" in [d.kind for d in identify_load(PANDA, logs(0), other, frame=FRAME, filtering=FILTER).doubts]
+    assert "logs" in [d.kind for d in identify_load(PANDA, logs(0), other, frame=FRAME, filtering=FILTER).findings]
 
 
 # --- from a sensor at the wrist ------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_a_wrist_sensor_shows_load_offsets_sign_and_gravity(sign, tilted, tmp_pa
         t, q, W = wrench_log(tmp_path, seed, sign, g)
         report = identify_load(PANDA, silent(t, q), sensor=FRAME, wrench=W, estimate_gravity=tilted, filtering=FILTER)
         z.append(z_scores(report))
-        assert report.doubts == ()
+        assert report.findings == ()
         np.testing.assert_allclose(report.parameters, TRUE, atol=5e-3)
     assert 0.5 < np.sqrt(np.mean(np.square(z))) < 1.5
     offsets = [float(x) for x in report.notes["offsets [N, N m]"].split(", ")]
@@ -265,7 +265,7 @@ def test_wrenches_of_another_topic_come_at_times_of_their_own(tmp_path):
     columns |= {name: np.where(rows, np.nan, x) for name, x in wrist.items()}
     report = identify_load(PANDA, write(tmp_path / "log.csv", columns), sensor=FRAME, filtering=FILTER)
     np.testing.assert_allclose(report.parameters, TRUE, atol=8e-3)
-    assert report.doubts == ()
+    assert report.findings == ()
 
 
 def numbered(stem, x):

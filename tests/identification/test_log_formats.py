@@ -10,7 +10,7 @@ from identification.bags import JOINTS, RATE, START, motion, states, write_bag
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, Reading, identify
-from geomctrl.identification.data.reading import FORMATS, formats
+from geomctrl.identification.logs.reading import FORMATS, formats
 
 ARM = models.two_link()
 MOTION = motion()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from identification.verdict_logs import AS_IT_IS, first, simulated
+from identification.assessment_logs import AS_IT_IS, first, simulated
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.cli import identify as identify_command
@@ -27,11 +27,11 @@ from geomctrl.identification import (
     identify,
     identify_load,
 )
-from geomctrl.identification.data.signals import motion_bandwidth
-from geomctrl.identification.trajectories import search
-from geomctrl.identification.trajectories.limits import limits_of
-from geomctrl.identification.verdict import trials
-from geomctrl.identification.verdict.rows import Rows
+from geomctrl.identification.assessment import trials
+from geomctrl.identification.assessment.rows import Rows
+from geomctrl.identification.excitation import search
+from geomctrl.identification.excitation.limits import limits_of
+from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.models.urdf_writing import save_or_why, save_urdf
 
 CUT = Filtering(5.0)  # Hz
@@ -62,7 +62,7 @@ def test_a_joint_whose_torque_never_changes_is_not_trusted(arm, k, torque):
     """As a column that was never filled in: "consistent" then leaves 14 % of the torques, which alone is no doubt."""
     log, model = arm
     report = identify(model.robot, with_torque(log, k, torque), model=model, filtering=CUT, validation=Validation(None))
-    said = first(report.verdict, "silent")
+    said = first(report.assessment, "silent")
     assert said.fatal
     assert f"'joint{k + 1}' is {torque:.4g} N m" in said.seen
     assert "nan" not in report.text()[: report.text().index("joint ")]
@@ -72,11 +72,11 @@ def test_a_joint_without_torques_or_at_rest_is_not_silent(arm):
     log, model = arm
     still = dataclasses.replace(with_torque(log, 1, 0.0), q=log.q * [1.0, 0.0])
     for data in (masked(with_torque(log, 1, 0.0), 1), still):
-        verdict = identify(
+        assessment = identify(
             model.robot, data, model=model, filtering=CUT, method="ridge", options={"strength": 1e-6, "weights": None},
             validation=Validation(None), reading=AS_IT_IS,
-        ).verdict  # fmt: skip
-        assert "silent" not in [d.kind for d in verdict.doubts]
+        ).assessment  # fmt: skip
+        assert "silent" not in [d.kind for d in assessment.findings]
 
 
 def test_cutoffs_are_not_chosen_from_no_torques(arm):
@@ -131,7 +131,7 @@ def test_a_load_is_found_without_a_cutoff_that_is_given():
     loaded = robot.with_payload(0.5, (0.4, 0.1, 0.0), 0.01 * np.eye(3), robot.body_names[-1])
     logs = [coarse(r, seed, 11, 500.0, 0.4) for seed, r in enumerate((loaded, robot))]
     report = identify_load(robot, *logs)
-    assert {d.kind for d in report.doubts} <= {"excitation"}  # the arm is planar
+    assert {d.kind for d in report.findings} <= {"excitation"}  # the arm is planar
     low, high = report.intervals["mass"]
     assert abs(report.mass - 0.5) < high - low < 0.1
     gains = np.array([5.0, -2.0])
@@ -200,8 +200,8 @@ def test_one_joint_has_nothing_to_tell_its_scale_by():
     v, a = (np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0))
     noise = 0.01 * np.random.default_rng(0).normal(size=q.shape)
     data = Dataset(t, q, 1.5 * model.torque(model.prior, q, v, a) + noise).filtered(5.0).without_edges(0.3)
-    verdict = IdentificationReport(fit(model, data, "wls"), data).verdict
-    assert any("by which factor the torques may be off" in note for note in verdict.notes)
+    assessment = IdentificationReport(fit(model, data, "wls"), data).assessment
+    assert any("by which factor the torques may be off" in note for note in assessment.notes)
 
 
 def test_a_folder_holds_the_urdf_of_its_last_robot_only(tmp_path):

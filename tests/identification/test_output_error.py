@@ -20,13 +20,13 @@ from geomctrl.identification import (
     SampledReference,
     ServoLoop,
     cloe,
+    closed_loop_fit,
     didim,
     fit,
-    output_error,
 )
-from geomctrl.identification.simulated.dynamics import Dynamics
-from geomctrl.identification.simulated.sensitivities import Layout, sensitivities
-from geomctrl.identification.simulated.simulation import schedule, simulated
+from geomctrl.identification.output_error.dynamics import Dynamics
+from geomctrl.identification.output_error.sensitivities import Layout, sensitivities
+from geomctrl.identification.output_error.simulation import schedule, simulated
 
 TRUTH = true_parameters()
 BASE = MODEL.base.projection @ TRUTH
@@ -168,7 +168,7 @@ def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator
     desired = [MOTION(t) for t in counted.t]
     columns = SampledReference(counted.t, [d.q for d in desired], [d.v for d in desired])
     loop = ServoLoop(columns, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
-    found = output_error(wrong(), counted, loop, estimator="consistent", cutoff=10.0, decimate=5)
+    found = closed_loop_fit(wrong(), counted, loop, estimator="consistent", cutoff=10.0, decimate=5)
     assert found.converged
     assert found.estimate.is_physical
     assert_close(found.values[:6], BASE[:6], 1e-2)
@@ -193,7 +193,7 @@ def test_a_controller_of_the_library_is_a_loop():
 def test_gains_delay_friction_and_armature_are_found_together():
     data, _ = servo_log(PERIOD, 4.0, delay=0.0026, steps=20, bits=14)
     loop = ServoLoop(MOTION, 1.2 * KP, 0.8 * KD, period=PERIOD, delay=0.001, velocity="differences")
-    found = output_error(wrong(), data, loop, "cloe", gains=("kp", "kd"), delay=True)
+    found = closed_loop_fit(wrong(), data, loop, "cloe", gains=("kp", "kd"), delay=True)
     truth = np.concatenate((BASE, KP, KD, [0.0026]))
     assert found.converged
     assert len(found.history) < 10
@@ -307,7 +307,7 @@ def test_what_can_not_be_simulated_is_refused_in_words():
     with pytest.raises(ArgumentError, match="gains"):
         cloe(MODEL, data, ControllerLoop(LAW, PERIOD), gains=("kp",))
     with pytest.raises(ArgumentError, match="has no option"):
-        output_error(MODEL, data, loop, gains=("kp",))
+        closed_loop_fit(MODEL, data, loop, gains=("kp",))
     with pytest.raises(ArgumentError, match="degree of freedom"):
         didim(models.quadrotor(), data, loop)
     with pytest.raises(gc.NameNotFoundError, match="kp1"):

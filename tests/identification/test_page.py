@@ -9,15 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from geomctrl import Body, Joint, Robot, inertia, models
-from geomctrl.identification import (
-    Dataset,
-    Doubt,
-    Filtering,
-    IdentificationReport,
-    RegressorModel,
-    fit,
-    identify,
-)
+from geomctrl.identification import Dataset, Filtering, Finding, IdentificationReport, RegressorModel, fit, identify
 from geomctrl.identification.report.page import STATUS
 from geomctrl.identification.report.rendering import exact, rendered
 
@@ -94,8 +86,8 @@ def made(tmp_path_factory):
     model = RegressorModel(arm(NASTY), smoothing=0.05, rotor=True)
     data = log(model, label="<b>log</b> & 'co'")
     report = identify(model.robot, data, model=model, filtering=Filtering(10.0))
-    doubt = Doubt("cutoff", "the <em>cut-off</em> is high", "give --cutoff & look", fatal=True)
-    report = replace(report, doubts=(doubt, Doubt("split", "few rows", "record more")))
+    finding = Finding("cutoff", "the <em>cut-off</em> is high", "give --cutoff & look", fatal=True)
+    report = replace(report, findings=(finding, Finding("split", "few rows", "record more")))
     folder = tmp_path_factory.mktemp("page") / "out"
     report.save(folder)
     return report, folder, (folder / "report.html").read_text(encoding="utf-8")
@@ -135,7 +127,7 @@ def test_names_from_logs_and_robots_are_text(page, made):
     assert not page.all("em")
     assert "<b>log</b>" not in text
     body = page.all("body")[0][2]
-    for name in (*NASTY, report.raw.label, *(str(d.seen) for d in report.doubts), *report.robot.body_names):
+    for name in (*NASTY, report.raw.label, *(str(d.seen) for d in report.findings), *report.robot.body_names):
         assert name in body
 
 
@@ -223,17 +215,17 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
     assert "Do not trust this result" in text
 
     @dataclass(frozen=True)
-    class Verdict:
+    class Assessment:
         status: str
-        doubts: tuple = ()
+        findings: tuple = ()
         ignored: tuple = ()
 
     class Judged(IdentificationReport):
-        verdict = Verdict("doubts", (Doubt("split", "too <few> rows", "record more"),))
+        assessment = Assessment("doubts", (Finding("split", "too <few> rows", "record more"),))
 
     fields = {name: getattr(report, name) for name in IdentificationReport.__dataclass_fields__}
     for status, said in (("trust", "Trust: nothing"), ("doubts", "Doubts: look"), ("distrust", "Do not trust")):
-        Judged.verdict = replace(Judged.verdict, status=status)
+        Judged.assessment = replace(Judged.assessment, status=status)
         box = Page(Judged(**fields)._repr_html_()).elements[0][2]
         assert said in box
         assert "too <few> rows" in box
@@ -251,10 +243,10 @@ def test_pictures_show_the_intervals_of_the_table(made):
 
 def test_what_was_ignored_is_on_the_page(made):
     report = replace(made[0], ignore=("all",))
-    assert report.verdict.status == "trust"
+    assert report.assessment.status == "trust"
     box = Page(report.save_html(made[1] / "ignored.html", plots=False).read_text()).all("div", id="verdict")[0][2]
     assert "Ignored, as asked for: the <em>cut-off</em> is high" in box
-    kinds = dict.fromkeys(doubt.kind for doubt in report.verdict.ignored)
+    kinds = dict.fromkeys(finding.kind for finding in report.assessment.ignored)
     for text in (box, Page(report._repr_html_()).elements[0][2]):
         assert f"speaks against this result, but for what was ignored ({', '.join(kinds)})" in text
 
@@ -281,7 +273,7 @@ def test_a_report_without_pictures_tests_or_intervals_is_a_page_too(tmp_path):
     assert "no unseen data" in body
     assert "None was asked for." in body
     assert "No covariance: " in body
-    assert STATUS[report.verdict.status] in body
+    assert STATUS[report.assessment.status] in body
 
 
 def test_numbers_are_read_back_exactly():

@@ -161,7 +161,7 @@ def test_bodies_that_nobody_doubts_at_no_cost(name, prior, noise):
     assert least_ratio(e) >= min(1e-3, 0.5 * real)
     assert e.x[: model.inertial : 10].max() <= 1.5 * robot.parameters[:, 0].max()
     assert 0.5 <= e.x[: model.inertial : 10].sum() / robot.parameters[:, 0].sum() <= 1.5
-    assert not choice.doubts
+    assert not choice.findings
     assert (choice.kind == "entropic") or choice.kind.endswith("and entropic")
 
 
@@ -190,18 +190,18 @@ def test_torques_that_have_nothing_to_do_with_the_motion_raise_a_doubt():
     model, _, data = simulated(robot, seconds=10.0)
     noise = np.random.default_rng(0).normal(size=data.tau.shape)
     light = RegressorModel(robot.with_parameters(1e-3 * robot.parameters), smoothing=0.05)
-    (doubt,) = choose_prior(light, replace(data, tau=noise)).doubts
-    assert doubt.kind == "prior"
-    assert not doubt.fatal
-    assert not choose_prior(model, data).doubts  # the prior is the truth: as strong as can be, and right
+    (finding,) = choose_prior(light, replace(data, tau=noise)).findings
+    assert finding.kind == "prior"
+    assert not finding.fatal
+    assert not choose_prior(model, data).findings  # the prior is the truth: as strong as can be, and right
 
 
 def test_a_prior_that_the_log_contradicts_raises_a_doubt():
     robot = models.two_link()
     _, _, data = simulated(robot, seconds=20.0, noise=0.05, correlation=0.0)
     wrong = robot.with_parameters(1e-8 * robot.parameters)
-    (doubt,) = choose_prior(RegressorModel(wrong, smoothing=0.05), data, entropic="auto").doubts
-    assert "bound of the search" in doubt.seen
+    (finding,) = choose_prior(RegressorModel(wrong, smoothing=0.05), data, entropic="auto").findings
+    assert "bound of the search" in finding.seen
 
 
 def test_auto_in_fit_is_what_choose_prior_says():

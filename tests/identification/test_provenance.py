@@ -20,7 +20,7 @@ from geomctrl.identification import (
     fit,
     identify,
 )
-from geomctrl.identification.provenance import checksum, provenance
+from geomctrl.identification.report.provenance import checksum, provenance
 
 ROBOT = models.two_link()
 

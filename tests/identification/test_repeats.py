@@ -7,7 +7,7 @@ from identification.simulated_logs import fourier
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, Validation, identify
-from geomctrl.identification.similarity import SEEN, compare
+from geomctrl.identification.assessment.similarity import SEEN, compare
 
 RATE, PERIOD = 200.0, 4.0
 
@@ -92,13 +92,13 @@ def test_retraced_motion_is_told_from_motion_that_crosses():
     found = compare(first, again)
     assert found.retraced > 0.95
     assert found.lag == pytest.approx(4.0, abs=0.1) or found.lag == pytest.approx(8.0, abs=0.1)
-    (doubt,) = found.doubts()
-    assert doubt.kind == "unseen"
-    assert "% of the test rows retrace" in doubt.seen
+    (finding,) = found.findings()
+    assert finding.kind == "unseen"
+    assert "% of the test rows retrace" in finding.seen
     for seed in range(1, 4):
         other = compare(first, log(seed=seed, nv=3))
         assert other.retraced == 0.0
-        assert other.doubts() == []
+        assert other.findings() == []
     pieces = np.random.default_rng(0).permutation(np.arange(1400).reshape(70, 20)).ravel()  # of 0.1 s, in any order
     shuffled = compare(first, Dataset(again.t, first.q[pieces], again.tau, v=first.v[pieces], a=first.a[pieces]))
     assert shuffled.seen == 1.0
@@ -119,5 +119,5 @@ def test_a_test_log_that_repeats_the_training_is_doubted():
         report = identify(
             model.robot, logs[0], model=model, method="ridge", filtering=Filtering(15.0), validation=Validation(test)
         )
-        assert [d.kind for d in report.doubts] == ["unseen"] * doubted
+        assert [d.kind for d in report.findings] == ["unseen"] * doubted
         assert "standard deviations of (q, v, a) from the nearest training row" in report.text()

@@ -19,7 +19,7 @@ from geomctrl.identification import (
     fit,
     identify,
 )
-from geomctrl.identification.data.signals import motion_bandwidth
+from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.models import load_extra, load_model, save_model, save_urdf
 
 RATE = 200.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from geomctrl.identification.data import Dataset, reading
-from geomctrl.identification.data.reading.naming import ALIASES, named
-from geomctrl.identification.data.samples import derive
 from geomctrl.identification.errors import DataError
+from geomctrl.identification.logs import Dataset, reading
+from geomctrl.identification.logs.reading.naming import ALIASES, named
+from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.settings import Reading
 from geomctrl.robot import Robot
 

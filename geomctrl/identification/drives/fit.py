@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.estimators.conditioning import POOR
 from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
 from geomctrl.identification.loads.stacked import Chunk, Factored
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 PASSES = 3  # of the noise
 Rows = Callable[[np.ndarray, np.ndarray, np.ndarray], list[np.ndarray]]

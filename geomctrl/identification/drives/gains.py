@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import choice, exactly, instance, listed, number, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.errors import ExcitationError
+from geomctrl.identification.findings import Finding
 from geomctrl.identification.loads.load import carried, filtered, own_friction
 from geomctrl.identification.loads.stacked import factored
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering, Reading
 from geomctrl.mechanism import inertia as body
 from geomctrl.robot import Robot
@@ -199,25 +199,26 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
     if len(refused) == robot.nv:
         name, why = next(iter(refused.items()))
         raise ExcitationError(f"{data[-1].label}: no gain is determined; {name}: {why}")
-    doubts = [
-        Doubt("gain", f"no gain of {name}: {why}", "Give the rest only, or log again.") for name, why in refused.items()
+    findings = [
+        Finding("gain", f"no gain of {name}: {why}", "Give the rest only, or log again.")
+        for name, why in refused.items()
     ]
-    doubts += _implausible(robot, found, isinstance(scale, _Load))
+    findings += _implausible(robot, found, isinstance(scale, _Load))
     total = float(np.linalg.norm(rms / size.max(0)) / np.sqrt(rms.size))
     if total > UNEXPLAINED:
         advice = "Look at the robot's geometry, gears that couple joints, and which columns are currents."
-        doubts.append(Doubt("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
+        findings.append(Finding("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
     notes = {"time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
     negative = _sure(found) & (found.g < 0.0)
-    if negative.any() and all(doubt.kind != "sign" for doubt in doubts):
+    if negative.any() and all(finding.kind != "sign" for finding in findings):
         notes["negative gains"] = f"{_list(robot, found, negative)}: positive current turns these joints backwards"
     return DriveGains(
         robot, found.g, found.std, refused, known, tuple(x.label for x in data), rms, relative,
-        f"scale: {scale.words}", data[-1].history, notes, tuple(doubts), scale.load(found.theta),
+        f"scale: {scale.words}", data[-1].history, notes, tuple(findings), scale.load(found.theta),
     )  # fmt: skip
 
 
-def _implausible(robot: Robot, found: Gains, loaded: bool) -> list[Doubt]:
+def _implausible(robot: Robot, found: Gains, loaded: bool) -> list[Finding]:
     """Gains that no drive has; loaded: whether a load fixes the scale."""
     sure = _sure(found)
     negative, positive = sure & (found.g < 0.0), sure & (found.g > 0.0)
@@ -225,18 +226,18 @@ def _implausible(robot: Robot, found: Gains, loaded: bool) -> list[Doubt]:
         advice = "Exchange the logs with and without the load; or all currents have the other sign"
         if not loaded:
             advice = "All currents have the other sign, or the known bodies are not where the model has them"
-        return [Doubt("sign", "all gains that the logs determine are negative", advice, True)]
+        return [Finding("sign", "all gains that the logs determine are negative", advice, True)]
     if negative.sum() > positive.sum():
         advice = "Exchange the logs with and without the load; or turn the sign of these currents"
         if not loaded:
             advice = "Turn the sign of these currents, or look at where the known bodies are in the model"
         return [
-            Doubt("sign", f"most gains that the logs determine are negative: {_list(robot, found, negative)}", advice)
+            Finding("sign", f"most gains that the logs determine are negative: {_list(robot, found, negative)}", advice)
         ]
     ones = np.abs(found.g - 1.0) < np.maximum(ONE, 2.0 * found.std)
     if sure.sum() > 1 and ones[sure].all() and (found.std[sure] < 3.0 * ONE).any():
         advice = "The columns may be torques already: identify takes them as --column tau=..., no gains are needed"
-        return [Doubt("gain", "all gains that the logs determine are 1 N m/A", advice, True)]
+        return [Finding("gain", "all gains that the logs determine are 1 N m/A", advice, True)]
     return []
 
 

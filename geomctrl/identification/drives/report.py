@@ -10,7 +10,7 @@ import numpy as np
 
 from geomctrl.arguments import path_of
 from geomctrl.files import write_text
-from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.findings import Finding
 from geomctrl.identification.report.definitions import GAIN_DEFINITIONS
 from geomctrl.identification.report.rendering import Column, Table, plain, rendered, save_json
 from geomctrl.robot import Robot
@@ -35,7 +35,7 @@ class DriveGains:
     way: str
     history: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
-    doubts: tuple[Doubt, ...] = ()
+    findings: tuple[Finding, ...] = ()
     load: np.ndarray | None = None
 
     @property
@@ -70,7 +70,7 @@ class DriveGains:
             "way": self.way,
             "processing": self.history,
             "notes": {k: str(v) for k, v in self.notes.items()},
-            "doubts": [vars(d) for d in self.doubts],
+            "doubts": [vars(d) for d in self.findings],
             "joints": self.robot.dof_names,
             **{
                 key: getattr(self, key)

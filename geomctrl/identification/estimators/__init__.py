@@ -14,13 +14,13 @@ import numpy as np
 
 from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import DataError
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .choosing import PriorChoice, chosen, is_auto
-from .conditioning import check, compressed, excitation
+from .conditioning import check, compressed, regressor_condition
 from .estimate import Estimate
 from .estimator import Estimator
 from .folds import FOLDS
@@ -39,11 +39,11 @@ __all__ = [
     "choose_prior",
     "consistent",
     "cross_validate",
-    "excitation",
     "fit",
     "irls",
     "named",
     "ols",
+    "regressor_condition",
     "ridge",
     "wls",
 ]

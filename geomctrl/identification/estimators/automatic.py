@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.doubts import Doubt
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .choosing import AUTO, chosen, is_auto
 from .estimator import Estimator
@@ -23,7 +23,7 @@ def with_chosen_prior(
     options: Mapping[str, Any],
     period: float | None,
     notes: dict[str, Any],
-    doubts: list[Doubt],
+    findings: list[Finding],
     say: Callable[[str, float], None],
 ) -> dict[str, Any]:
     """The options for `fit`, those open or "auto" chosen by cross-validation; why goes to the notes, what is doubtful
@@ -50,10 +50,10 @@ def with_chosen_prior(
             continue
         if folds < FOLDS:
             seen = f"the log is too short to compare weights of the prior on {FOLDS} parts of it: {folds} were used"
-            doubts.append(Doubt("excitation", seen + (", next to each other" if guard == 0.0 else ""), LONGER))
+            findings.append(Finding("excitation", seen + (", next to each other" if guard == 0.0 else ""), LONGER))
         notes |= choice.notes
-        doubts += choice.doubts
+        findings += choice.findings
         return choice.options
     seen = "the log is too short to choose weights by parts of it: the estimator's own are used"
-    doubts.append(Doubt("excitation", seen, LONGER))
+    findings.append(Finding("excitation", seen, LONGER))
     return {name: value for name, value in options.items() if not is_auto(value)}

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.doubts import Doubt
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .estimator import Estimator
 from .folds import Folds, folds_of
@@ -62,7 +62,7 @@ class PriorChoice:
     best: float
     tried: tuple[tuple[str, bool, float, float], ...]
     notes: dict[str, str]
-    doubts: tuple[Doubt, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def chosen(
@@ -94,9 +94,9 @@ def chosen(
             f"the model has none to use for {', '.join(prior.replaced)}: uniform density between the joints instead,"
             f" {mass:.3g} kg in all by the log"
         )
-    doubts = tuple(d for d in [search.doubt(curve)] if d is not None)
+    findings = tuple(d for d in [search.finding(curve)] if d is not None)
     return PriorChoice(changed, setting.kind, setting.error, best, tuple(search.tried),
-                       {k: v for k, v in notes.items() if v}, doubts)  # fmt: skip
+                       {k: v for k, v in notes.items() if v}, findings)  # fmt: skip
 
 
 def is_auto(value: Any) -> bool:
@@ -303,19 +303,19 @@ class _Search:
             f" {100 * setting.error:.3g} %{best}" + "".join(f"; {x}" for x in others)
         )
 
-    def doubt(self, curve: _Curve) -> Doubt | None:
+    def finding(self, curve: _Curve) -> Finding | None:
         best = curve.best
         if best.kind == "as given" or best.error <= PERFECT:
             return None
         if curve.chosen.weight >= 0.99 * 10.0**STRONGEST and best.error > HOPELESS:
-            return Doubt(
+            return Finding(
                 "prior",
                 f"no weight predicts the log better than the prior alone (error {100 * best.error:.3g} %)",
                 "The log adds nothing to the model's bodies: look at torques' unit, sign and order of joints, or record"
                 " a richer motion",
             )
         if best.weight <= 10.01 * 10.0**WEAKEST:
-            return Doubt(
+            return Finding(
                 "prior",
                 f"the weaker the prior, the better parts left out are predicted, to the bound of the search"
                 f" ({best.kind}, weight {best.weight:.2g}; error {100 * best.error:.3g} %)",

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import ExcitationError
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import combinations
 
@@ -34,7 +34,7 @@ def check(model: RegressorModel, data: Dataset | Compressed) -> None:
     instance("data", data, (Dataset, Compressed), "a Dataset or a Compressed")
 
 
-def excitation(
+def regressor_condition(
     model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | None = None
 ) -> tuple[float, list[str]]:
     """(condition number, directions that the log does not excite) of the base regressor with columns of unit length.
@@ -64,7 +64,7 @@ def excitation(
 
 def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLike | None = None) -> float:
     """The condition number; raises ExcitationError naming the parameters that can not be told apart."""
-    condition, words = excitation(model, data, weights)
+    condition, words = regressor_condition(model, data, weights)
     if words:
         raise ExcitationError(
             f"too little excitation: {len(words)} of {model.base.size} base parameters can not be told apart: "

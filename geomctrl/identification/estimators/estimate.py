@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import instance, number
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import BaseParameters

@@ -14,10 +14,10 @@ from operator import add
 import numpy as np
 
 from geomctrl.arguments import count, number
-from geomctrl.identification.compressed import Compressed, Factors
-from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import DataError
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed, Factors
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 FOLDS = 5
 

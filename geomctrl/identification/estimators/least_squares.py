@@ -9,9 +9,9 @@ import numpy as np
 
 from geomctrl.arguments import checked, count
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.compressed import Compressed, per_joint
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed, per_joint
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .conditioning import check, compressed, require_excitation
 from .estimate import Estimate

@@ -31,12 +31,12 @@ from typing import Protocol
 
 import numpy as np
 
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import DataError
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .conditioning import excitation
+from .conditioning import regressor_condition
 from .folds import folds_of
 
 STRETCHES = (10, 5)  # K: the first with which whatever is left determines all parameters
@@ -71,7 +71,7 @@ def scatter(
             folds = folds_of(model, data, K, guard=0.0, added=added, weights=weights)
         except DataError:
             continue
-        if prior or not any(excitation(model, c)[1] for c in folds.rest):
+        if prior or not any(regressor_condition(model, c)[1] for c in folds.rest):
             return jackknife(folds.whole, folds.rest, estimator)
     return np.ones(model.base.size), np.inf
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, number
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.errors import DataError, SolverError
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 
 from .conditioning import natural_scale

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import number
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 
 from .barrier import SLACK, Bounds, Interior, Quadratic

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 
 def autocorrelation_factor(model: RegressorModel, x: np.ndarray, data: Dataset) -> np.ndarray:

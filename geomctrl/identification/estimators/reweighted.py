@@ -9,10 +9,10 @@ import numpy as np
 
 from geomctrl.arguments import choice, count, number
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .conditioning import check, excitation, require_excitation
+from .conditioning import check, regressor_condition, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import Normal, covariance_of, finish, solve
@@ -69,7 +69,7 @@ def irls(
     covariance = covariance_of(model, model.compress(data, weights=rows), alike, variance)
     added = spread * psi / slope - residual
     factor, dof = scatter(model, data, Normal(model, alike, variance), added=added, weights=rows)
-    condition = excitation(model, first, w)[0]
+    condition = regressor_condition(model, first, w)[0]
     return replace(
         out, covariance=covariance * np.outer(factor, factor), dof=dof, correlation=correlation, condition=condition
     )

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .conditioning import compressed, excitation, natural_scale
+from .conditioning import compressed, natural_scale, regressor_condition
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish, prior_of, weights_of
@@ -42,7 +42,7 @@ def ridge(
     size = np.linalg.norm(w * c.norms)
     scale = natural_scale(model, *c.system(w))
     x, rows = _solution(c, w, x0, scale, strength)
-    out = finish(model, c, x, w, "ridge", condition=excitation(model, c, w)[0], notes={"strength": strength})
+    out = finish(model, c, x, w, "ridge", condition=regressor_condition(model, c, w)[0], notes={"strength": strength})
     correlation = autocorrelation_factor(model, x, data) if isinstance(data, Dataset) else None
     variance = out.noise**2 * (1.0 if correlation is None else correlation)
     V, _ = c.system(w**2 * np.sqrt(variance))  # its square is A^T V A

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, instance, number
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import SolverError
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 
-from .conditioning import compressed, excitation
+from .conditioning import compressed, regressor_condition
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish
@@ -77,7 +77,7 @@ def consistent(
     x, notes = _solved(problem, penalties, limits, solver, solver_options)
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
-    out = finish(model, c, x, w, "consistent", condition=excitation(model, c, w)[0], notes=notes)
+    out = finish(model, c, x, w, "consistent", condition=regressor_condition(model, c, w)[0], notes=notes)
     _require_physical(out, limits, penalties)
     return out
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from geomctrl.identification.columns import coulomb
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.columns import coulomb
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Frame
 

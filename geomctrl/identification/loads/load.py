@@ -13,20 +13,21 @@ import numpy as np
 
 from geomctrl.arguments import choice, flag, instance
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.data import Dataset
-from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering, LogFilter, Reading
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.robot import Robot
 
-from . import doubts, wrenches
+from . import findings as findings
+from . import wrenches
 from .body import Body, estimated
 from .joint_torques import OWN, Columns, TorqueLog
-from .known import known
+from .known_bodies import known
 from .report import LoadReport
 from .stacked import Solved, factored, solved
 from .wrist import WrenchLog, fit_wrench
@@ -107,7 +108,7 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
 
     s, columns = _with_share(fit, columns, friction)
     body = _seen(s, with_.label)
-    found = (*doubts.of_body(body), *doubts.of_two_logs(s), *cut)
+    found = (*findings.of_body(body), *findings.of_two_logs(s), *cut)
     way = f"from {with_.label!r} and, without it, {without.label!r}"
     notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
     notes |= _shares(columns, s)
@@ -123,7 +124,7 @@ def _from_one(robot, log, at: Frame, identified, model, friction, reading: Readi
     s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
     body = _seen(s, data.label)
     torques = np.sqrt(np.mean(np.square(data.tau), 0))
-    found = (*doubts.of_body(body), *doubts.of_model(s, torques, robot_known.source), *cut)
+    found = (*findings.of_body(body), *findings.of_model(s, torques, robot_known.source), *cut)
     notes = {"robot": robot_known.source, "friction of the loaded robot": friction,
              "time [s]": round(data.t[-1] - data.t[0], 3)}  # fmt: skip
     extra = dict(identified) if isinstance(identified, Mapping) else {}
@@ -153,7 +154,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
         g = ", ".join(f"{x:.5g}" for x in fitted.source.gravity)
         notes["gravity in the base [m/s^2]"] = f"{g}: {fitted.tilt:.3g} degrees from the robot's"
     way = f"from {data.label!r}, wrenches of the sensor at {sensor!r}"
-    return _report(robot, at, body, fitted.solved, way, data.history, notes, tuple(doubts.of_body(body)))
+    return _report(robot, at, body, fitted.solved, way, data.history, notes, tuple(findings.of_body(body)))
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def _shares(columns: Columns, s: Solved) -> dict[str, str]:
 
 def filtered(
     logs: list[Dataset], robot: Robot, filtering: Filtering, model: RegressorModel | None = None
-) -> tuple[list[Dataset], list[Doubt]]:
+) -> tuple[list[Dataset], list[Finding]]:
     """(The logs, low-passed at the same frequencies so that what filters do cancels between them, doubts).
 
     Cut-offs that are not given are chosen from the last log, of torques that `model` explains; without one, and where

@@ -12,7 +12,7 @@ import numpy as np
 
 from geomctrl.arguments import path_of
 from geomctrl.files import write_text
-from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.findings import Finding
 from geomctrl.identification.report.definitions import LOAD_DEFINITIONS
 from geomctrl.identification.report.rendering import Column, Table, plain, rendered, save_json
 from geomctrl.mechanism import inertia
@@ -43,7 +43,7 @@ class LoadReport:
     way: str
     history: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
-    doubts: tuple[Doubt, ...] = ()
+    findings: tuple[Finding, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     friction: Mapping[str, float] = field(default_factory=dict)
 
@@ -125,7 +125,7 @@ class LoadReport:
             "way": self.way,
             "processing": self.history,
             "notes": {k: v if isinstance(v, (int, float, str, list)) else str(v) for k, v in self.notes.items()},
-            "doubts": [vars(d) for d in self.doubts],
+            "doubts": [vars(d) for d in self.findings],
             "mass": self.mass,
             "centre": self.centre,
             "inertia": self.inertia,

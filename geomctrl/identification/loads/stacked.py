@@ -15,10 +15,10 @@ from typing import Protocol
 
 import numpy as np
 
-from geomctrl.identification.compressed import triangle
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators.conditioning import POOR
 from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
+from geomctrl.identification.model.compressed import triangle
 
 ITERATIONS = 6  # of the weights: the noise changes by less than a percent then
 TOO_FEW = 1.5  # rows per unknown, in any of the logs: less says next to nothing of its own noise

@@ -11,10 +11,10 @@ import numpy as np
 
 from geomctrl.arguments import checked, instance, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.data import Dataset, reading
-from geomctrl.identification.data.reading.numbers import real
-from geomctrl.identification.data.samples import derive
 from geomctrl.identification.errors import DataError
+from geomctrl.identification.logs import Dataset, reading
+from geomctrl.identification.logs.reading.numbers import real
+from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.settings import Reading
 from geomctrl.robot import Robot
 

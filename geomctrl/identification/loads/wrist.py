@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geomctrl.identification.data import Dataset, filters
 from geomctrl.identification.errors import DataError, ExcitationError
+from geomctrl.identification.logs import Dataset, filters
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 
 class MomentumFilter:

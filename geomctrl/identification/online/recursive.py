@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, instance, number
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.compressed import Compressed, per_joint
 from geomctrl.identification.estimators import Estimate, fit
 from geomctrl.identification.estimators.least_squares import prior_of
-from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.model.compressed import Compressed, per_joint
+from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 
 from .momentum import MomentumFilter

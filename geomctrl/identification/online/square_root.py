@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.identification.compressed import triangle
+from geomctrl.identification.model.compressed import triangle
 from geomctrl.tracing.arrays import has_symbols
 
 TINY = 1e-300

@@ -1,5 +1,5 @@
 """Reports of identifications: their numbers, and these as text, JSON, CSV, pictures and one HTML page."""
 
-from .result import IdentificationReport
+from .report import IdentificationReport
 
 __all__ = ["IdentificationReport"]

@@ -5,7 +5,7 @@ Three things can stand between a parameter x_k and the log:
     the robot    torques depend on x_k only as a part of a sum, whatever the motion: e_k is no combination of the rows
                  of the base projection, which are [I D] but for the columns' order. So x_k stands alone in its row.
     the motion   the log does not excite a direction of the base parameters: singular values that are rounding errors
-                 (`conditioning.excitation`)
+                 (`conditioning.regressor_condition`)
     the noise    it does, but not above its noise. A parameter's unit is taken as what brings, alone, as much torque
                  (2-norm over the log) as was measured on a joint, on the joint where the least of it does; rows are
                  divided by the noise. A step along the singular vector v_j, of length 1 in those units, is then seen as

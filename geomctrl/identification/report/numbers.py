@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset, filters
-from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.assessment import Assessment, Evidence, assess
 from geomctrl.identification.estimators import Estimate, named
 from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
-from geomctrl.identification.provenance import Provenance
-from geomctrl.identification.verdict import Evidence, Verdict, judged
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.logs import Dataset, filters
+from geomctrl.identification.model.compressed import Compressed
 
-from .findings import NonInertialParameter, non_inertial_parameters
 from .identifiability import Exchange, exchanges
+from .parameter_rows import NonInertialParameter, non_inertial_parameters
+from .provenance import Provenance
 from .stiction_errors import moving_and_resting
 
 
@@ -34,19 +34,19 @@ class ReportNumbers:
     raw: Dataset | None = None
     unconstrained: Estimate | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    doubts: tuple[Doubt, ...] = ()  # that came up on the way
+    findings: tuple[Finding, ...] = ()  # that came up on the way
     ignore: tuple[str, ...] = ()
     provenance: Provenance | None = None  # where it came from: `identify` says
     boxes: Mapping[str, np.ndarray] = field(default_factory=dict)  # of bodies' geometry, for the verdict
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def assessment(self) -> Assessment:
         """Whether to trust it: the doubts that came up on the way, and those of all checks in `verdict`."""
         correlation = np.array([white["correlation"] for white in self.whiteness])
         seen = Evidence(
             self.estimate, self.training, self.errors, correlation, self.reference, self.all_notes, self.boxes, self.raw
         )
-        return judged(seen, self.doubts, self.ignore)
+        return assess(seen, self.findings, self.ignore)
 
     @property
     def all_notes(self) -> dict[str, Any]:

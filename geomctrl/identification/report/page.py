@@ -10,7 +10,8 @@ from typing import Any
 from geomctrl.identification.estimators import named
 from geomctrl.terms.base_parameters import SYMBOLS
 
-from . import findings, tables
+from . import parameter_rows as findings
+from . import tables
 from .definitions import GLOSSARY, LABELS
 from .numbers import ReportNumbers
 from .pictures import Pictures
@@ -53,11 +54,12 @@ def summary(report: ReportNumbers) -> str:
 
 
 def _heading(report: ReportNumbers) -> dict[str, Any]:
-    kinds = dict.fromkeys(doubt.kind for doubt in report.verdict.ignored)
+    kinds = dict.fromkeys(finding.kind for finding in report.assessment.ignored)
+    but = f", but for what was ignored ({', '.join(kinds)})" if kinds else ""
     return {
         "report": report, "e": report.estimate, "model": report.estimate.model,
         "log": (report.training if report.raw is None else report.raw).label,
-        "status": STATUS[report.verdict.status] + (f", but for what was ignored ({', '.join(kinds)})" if kinds else ""),
+        "status": STATUS[report.assessment.status] + but,
     }  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.identification.data import Dataset
 from geomctrl.identification.estimators import Estimate
+from geomctrl.identification.logs import Dataset
 
 
 def moving_and_resting(estimate: Estimate, data: Dataset) -> dict[str, float]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import findings
+from . import parameter_rows as findings
 from .definitions import GLOSSARY
 from .numbers import ReportNumbers
 from .rendering import Column, Table

@@ -8,24 +8,26 @@ from hostile.examples.common import FOLDER, ROBOT, A, N, Q, V, path, words
 from hostile.values import Argument, Fresh, gain, number
 
 from geomctrl.identification import (
+    Assessment,
     BaseParameters,
     Column,
     Curve,
     Dataset,
-    Doubt,
     Filtering,
+    Finding,
     IdentificationReport,
     JointMapping,
     Reading,
     RegressorModel,
     Validation,
-    Verdict,
     base_parameters,
     choose_cutoffs,
     drive_gains,
     fit,
     identify_load,
-    trajectories,
+)
+from geomctrl.identification import (
+    excitation as trajectories,
 )
 from geomctrl.models import save_model
 
@@ -239,7 +241,7 @@ EXAMPLES = {
             "delay": Argument(0.01, bad="huge"),
         }
     ),
-    "identification.Cutoffs.doubts": Example({}, Fresh(cutoffs)),
+    "identification.Cutoffs.findings": Example({}, Fresh(cutoffs)),
     "identification.Filtering.for_log": Example({"data": LOG, "chosen": Argument(None)}, Filtering()),
     "identification.Filtering.choose": Example({"model": MODEL, "data": LOG}, Filtering(), compare=False),
     "identification.choose_cutoffs": Example({"model": MODEL, "data": LOG}, compare=False),
@@ -364,7 +366,7 @@ EXAMPLES = {
         },
         compare=False,
     ),
-    "identification.excitation": Example({**FITTED, "weights": gain(np.array([1.0, 2.0]), "negative")}),
+    "identification.regressor_condition": Example({**FITTED, "weights": gain(np.array([1.0, 2.0]), "negative")}),
     "identification.fit": Example({**FITTED, "method": "ridge", "strength": number(0.001, negative=False)}),
     "identification.fit_curves": Example(
         {
@@ -459,12 +461,12 @@ EXAMPLES = {
         {"robot": ROBOT, "path": path("robot.h"), "extra": Argument({}, "mapping"), "name": words("robot")}
     ),
     "models.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
-    "identification.Verdict.of": Example(
-        {"found": Argument([Doubt("sign", "seen", "advice")], "empty"), "ignore": ["sign"], "notes": ["a note"]},
+    "identification.Assessment.of": Example(
+        {"found": Argument([Finding("sign", "seen", "advice")], "empty"), "ignore": ["sign"], "notes": ["a note"]},
         forms=["found", "ignore", "notes"],
     ),
-    "identification.Verdict.text": Example({}, Verdict()),
-    "identification.Verdict.tables": Example({}, Verdict()),
+    "identification.Assessment.text": Example({}, Assessment()),
+    "identification.Assessment.tables": Example({}, Assessment()),
     "LogFilter.filtered": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
     "LogFilter.without_outliers": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
     "LogFilter.without_standstill": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
@@ -473,22 +475,22 @@ EXAMPLES = {
 (FOLDER / "cell.toml").write_text("floor = -1.0")
 TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
 EXAMPLES |= {
-    "identification.trajectories.Trajectory.basis": Example(
+    "identification.excitation.Trajectory.basis": Example(
         {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
     ),
-    "identification.trajectories.Trajectory.at": Example(
+    "identification.excitation.Trajectory.at": Example(
         {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
     ),
-    "identification.trajectories.Trajectory.__call__": Example({"t": number(0.5)}, TRAJECTORY),
-    "identification.trajectories.Trajectory.derivative": Example(
+    "identification.excitation.Trajectory.__call__": Example({"t": number(0.5)}, TRAJECTORY),
+    "identification.excitation.Trajectory.derivative": Example(
         {"order": 3, "t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
     ),
-    "identification.trajectories.Trajectory.bounds": Example({"order": 2}, TRAJECTORY),
-    "identification.trajectories.Excitation.text": Example({}, Fresh(excited)),
-    "identification.trajectories.Excitation.report": Example({}, Fresh(excited)),
-    "identification.trajectories.Excitation.table": Example({}, Fresh(excited)),
-    "identification.trajectories.Excitation.plot": Example({"path": path("excited.png")}, Fresh(excited)),
-    "identification.trajectories.Excitation.save": Example(
+    "identification.excitation.Trajectory.bounds": Example({"order": 2}, TRAJECTORY),
+    "identification.excitation.Excitation.text": Example({}, Fresh(excited)),
+    "identification.excitation.Excitation.report": Example({}, Fresh(excited)),
+    "identification.excitation.Excitation.table": Example({}, Fresh(excited)),
+    "identification.excitation.Excitation.plot": Example({"path": path("excited.png")}, Fresh(excited)),
+    "identification.excitation.Excitation.save": Example(
         {
             "folder": path("excited"),
             "rate": number(100.0, positive=True),
@@ -498,7 +500,7 @@ EXAMPLES |= {
         },
         Fresh(excited),
     ),
-    "identification.trajectories.save_trajectory": Example(
+    "identification.excitation.save_trajectory": Example(
         {
             "trajectory": TRAJECTORY,
             "path": path("motion.csv"),
@@ -508,11 +510,11 @@ EXAMPLES |= {
             "name": words("motion"),
         },
     ),
-    "identification.trajectories.load_surroundings": Example({"path": path("cell.toml"), "robot": ROBOT}),
-    "identification.trajectories.link_capsules": Example(
+    "identification.excitation.load_surroundings": Example({"path": path("cell.toml"), "robot": ROBOT}),
+    "identification.excitation.link_capsules": Example(
         {"robot": ROBOT, "radius": Argument(0.05, "none huge", "negative")}
     ),
-    "identification.trajectories.capsule": Example(
+    "identification.excitation.capsule": Example(
         {
             "robot": ROBOT,
             "frame": "world",
@@ -521,7 +523,7 @@ EXAMPLES |= {
             "radius": number(0.05, positive=True),
         },
     ),
-    "identification.trajectories.Surroundings": Example(
+    "identification.excitation.Surroundings": Example(
         {
             "floor": Argument(-5.0, "none huge negative"),
             "keep_out": [[5.0, 5.0, 5.0, 6.0, 6.0, 6.0]],
@@ -531,8 +533,8 @@ EXAMPLES |= {
             "radius": Argument(0.05, "none huge", "negative"),
         },
     ),
-    "identification.trajectories.Surroundings.of": Example({"robot": ROBOT}, trajectories.Surroundings()),
-    "identification.trajectories.optimize": Example(
+    "identification.excitation.Surroundings.of": Example({"robot": ROBOT}, trajectories.Surroundings()),
+    "identification.excitation.optimize": Example(
         {
             "model": MODEL,
             "duration": number(2.0, positive=True),
@@ -576,15 +578,15 @@ LEFT_OUT = dict.fromkeys(
         "identification.Compressed",
         "identification.CurveFit",
         "identification.Cutoffs",
-        "identification.Doubt",
+        "identification.Finding",
         "identification.DriveGains",
         "identification.LoadReport",
         "identification.PriorChoice",
         "identification.OutputErrorFit",
-        "identification.Verdict",
+        "identification.Assessment",
         "LogFilter",
-        "identification.trajectories.Excitation",
-        "identification.trajectories.Trajectory",
+        "identification.excitation.Excitation",
+        "identification.excitation.Trajectory",
     ),
     MADE,
 )

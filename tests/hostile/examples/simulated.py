@@ -9,14 +9,7 @@ from hostile.values import Argument, Fresh, gain, number
 
 import geomctrl as gc
 from geomctrl import controllers
-from geomctrl.identification import (
-    Dataset,
-    RecursiveLeastSquares,
-    RegressorModel,
-    SampledReference,
-    ServoLoop,
-    didim,
-)
+from geomctrl.identification import Dataset, RecursiveLeastSquares, RegressorModel, SampledReference, ServoLoop, didim
 
 PERIOD = 0.005
 T = PERIOD * np.arange(160)
@@ -93,7 +86,7 @@ EXAMPLES = {
         }
     ),
     "identification.cloe": Example({**FITTED, **COMMON, "gains": ["kp"], "delay": True, "positions": True}),
-    "identification.output_error": Example({**FITTED, "method": "cloe"}),
+    "identification.closed_loop_fit": Example({**FITTED, "method": "cloe"}),
     "identification.OutputErrorFit.intervals": Example({"level": number(0.5, positive=True)}, Fresh(found)),
     "identification.OutputErrorFit.value": Example({"name": "fv1"}, Fresh(found)),
     "identification.OutputErrorFit.deviation": Example({"name": "fv1"}, Fresh(found)),

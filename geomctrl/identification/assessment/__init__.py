@@ -1,0 +1,66 @@
+"""Whether to trust an identification: checks that each say what was seen, in numbers, and what to do.
+
+    assessment = report.assessment  # .status "trust", "doubts" or "distrust"; .findings; .text()
+
+`search` tests explanations of what is wrong with the log against each other: signs, swaps, couplings, scales, a delay,
+a tilted base, a drift. One that is fatal also holds in other views of the log (`survival`).
+
+One file a family of other checks; `CHECKS` has them all. A check is a function of `Evidence` that returns doubts; those
+that look at rows (`ON_ROWS`, `ON_ALL_ROWS`) see them with the mistakes undone that the search has found, so that one
+mistake is one doubt; those in `ON_ROWS` are confirmed in other views. To add a check write it, name its kind in
+`kinds.KINDS`, and put it in `CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from geomctrl.identification.findings import Finding
+
+from .assessment import Assessment
+from .bodies import bodies, checked_boxes
+from .causes import estimated_delay
+from .couplings import couplings
+from .driving import driving
+from .evidence import Evidence
+from .excited import excited, vague
+from .fit import converged, explained, lacking, prior, unseen
+from .kinds import KINDS, ignorable
+from .recorded import recorded
+from .scales import against_masses
+from .search import undone
+from .survival import confirmed
+
+__all__ = [
+    "CHECKS",
+    "KINDS",
+    "ON_ALL_ROWS",
+    "ON_ROWS",
+    "Assessment",
+    "Evidence",
+    "assess",
+    "checked_boxes",
+    "estimated_delay",
+    "ignorable",
+]
+
+ON_ROWS = (driving, couplings)
+ON_ALL_ROWS = (against_masses, excited)
+CHECKS = (recorded, explained, unseen, prior, converged, bodies)
+
+
+def assess(evidence: Evidence, findings: Sequence[Finding] = (), ignore: Sequence[str] = ()) -> Assessment:
+    """The verdict; doubts: those there are already."""
+    seen = undone(evidence)
+    found = list(seen.findings)
+    for check in ON_ROWS:
+        found += confirmed(evidence, seen.changes, check(evidence, seen.rows, seen.fit), check)
+    for check in ON_ALL_ROWS:
+        found += check(evidence, seen.rows, seen.fit)
+    for check in CHECKS:
+        found += check(evidence)
+    found += findings
+    if any(finding.kind == "excitation" for finding in found):  # that says why unseen motion is predicted badly
+        found = [replace(finding, fatal=False) if finding.kind == "unseen" else finding for finding in found]
+    return Assessment.of(found, ignore, [*seen.notes, *vague(evidence, found), *lacking(evidence, seen.rows, seen.fit)])

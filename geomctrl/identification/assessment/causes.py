@@ -1,0 +1,267 @@
+"""Causes that no exchange of columns undoes: torques that lag the motion, a tilted base, friction that changes.
+
+Delay: the motion of each row is taken `seconds` before, and the likelihood followed over the delay.
+
+Base: gravity enters the regressor linearly. With its direction off by d1, d2 along two horizontal axes
+tau = (Y + d1 Z1 + d2 Z2) x, where Z are the rows of a robot at rest under horizontal gravity. Directions of x that the
+upright robot does not feel are felt then, and join as columns of their own.
+
+Drift: each joint's offset, Coulomb and viscous friction times the time.
+
+Columns of unknown size take a penalty of half the logarithm of the number of residuals each (Schwarz 1978).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
+from geomctrl.identification.settings import Filtering
+
+from .evidence import Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
+from .recorded import late_velocities
+from .rows import Rows, cutoff_of, rows_of
+
+CHANCE = 0.01  # that one of the causes is so much likelier by chance
+LONGEST = 0.12  # s: delays that are looked for
+COARSE = np.array([-0.12, -0.08, -0.05, -0.03, -0.016, -0.008, 0.0, 0.008, 0.016, 0.03, 0.05, 0.08, 0.12])  # s
+PASSES = 3  # of cut-offs and delay
+TOLERATED = 0.004  # s: delays below are those of sampling
+DEVIATIONS = 4.0  # standard deviations from which an estimate is told from zero
+TILTED = np.deg2rad(0.7)  # base: installation is not much better
+LEVEL = np.deg2rad(2.0)  # base: what a spirit level does not leave
+DRIFT = 0.03  # of a joint's torques
+WARMING = 4.0  # s: in less, what looks like a change of friction is what the model lacks
+DRIVING = 0.2  # of friction's power: it may seem to drive by so much where its change is not well known
+STEADY = 0.05  # of friction's power: a smaller change is none
+FELT = 1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
+
+
+def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mistake], list[str]]:
+    """(explanations that are much likelier than the log as it is, notes)."""
+    found = []
+    robot = evidence.model.robot
+    lag, told = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
+    tilt, open_ = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else (None, [])
+    least = float(np.log(3.0 / CHANCE))
+    found = [x for x in (lag, tilt, _drift(evidence, rows, fit)) if x is not None and x.evidence > least]
+    return found, told + open_
+
+
+# --- delay -------------------------------------------------------------------------------------------------------
+
+
+def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float, float]:
+    """(delay of torques behind the motion [s], its standard deviation, by how much likelier than none it is)."""
+    from scipy.optimize import minimize_scalar
+
+    ends = rows.delayed(-LONGEST).used & rows.delayed(LONGEST).used
+    same = replace(rows, used=rows.used & ends)
+    if same.used.sum() < 0.5 * rows.used.sum():
+        return 0.0, np.inf, 0.0
+    start = fit_rows_like(model, same, fit, np.arange(model.robot.nv))
+    known: dict[float, float] = {0.0: 0.0}
+
+    def below(seconds: float) -> float:
+        """Minus the log likelihood, 0 without a delay."""
+        if seconds not in known:
+            late = fit_rows_like(model, same.delayed(seconds), start, np.arange(model.robot.nv))
+            known[seconds] = -late.evidence_over(start)
+        return known[seconds]
+
+    best = int(np.argmin([below(float(s)) for s in COARSE]))
+    low, high = COARSE[max(best - 1, 0)], COARSE[min(best + 1, len(COARSE) - 1)]
+    solver = minimize_scalar(below, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
+    seconds = float(min((0.0, float(solver.x)), key=below))  # pyright: ignore[reportAttributeAccessIssue]
+    step = 0.002
+    bend = (below(seconds - step) - 2.0 * below(seconds) + below(seconds + step)) / step**2
+    gain = -below(seconds)
+    if gain > 0.0:  # residuals without the delay may hang together less than those with it
+        late = fit_rows(model, same.delayed(seconds))
+        gain = max(gain, late.evidence_over(start, own=True))
+    return seconds, (1.0 / np.sqrt(bend) if bend > 0.0 else np.inf), gain
+
+
+def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -> float:
+    """By how many seconds torques lag positions in a log that is not filtered; cut-offs are chosen again with the delay
+    taken back, since they are poor where there is a long one."""
+    total = 0.0
+    for _ in range(PASSES):
+        at = log.without_delay(total) if total else log
+        filter_ = filtering.for_log(at, filtering.choose(model, at)[0])
+        data = filter_.without_standstill(filter_.filtered(at))
+        rows = rows_of(data, np.arange(len(data)), cutoff_of(data, filter_.cutoff), filter_.cutoff)
+        seconds, deviation, _ = delay(model, rows, fit_rows(model, rows))
+        if not np.isfinite(deviation):
+            break
+        total += seconds
+        if abs(seconds) < 0.5 * TOLERATED:
+            break
+    return total
+
+
+def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+    if rows.lag or late_velocities(evidence):  # undone already, or half of the motion lags
+        return None, []
+    seconds, deviation, gain = delay(evidence.model, rows, fit)
+    told = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]
+    if not np.isfinite(deviation):
+        return None, ["not told from this log is by how much torques lag positions"]
+    if abs(seconds) < max(TOLERATED, DEVIATIONS * deviation):
+        return None, told
+
+    def change(rows: Rows) -> Rows:
+        return rows.delayed(seconds)
+
+    right = change(rows)
+    after = fit_rows(evidence.model, right)
+    worst = int(np.argmax(fit.residuals / np.maximum(after.residuals, 1e-300)))
+    order = "lag" if seconds > 0.0 else "lead"
+    seen = (
+        f"torques {order} positions by {1e3 * abs(seconds):.3g} ms (standard deviation {1e3 * deviation:.2g} ms): of"
+        f" the torques of {evidence.names[worst]!r} {100 * fit.relative[worst]:.3g} % are left unexplained, and"
+        f" {100 * after.relative[worst]:.3g} % without the delay"
+    )
+    advice = "Take it off (--delay auto), or look at how the log's signals are stamped and filtered"
+    return Mistake(gain, Finding("delay", seen, advice), f"torques {order} positions", right, after, change), []
+
+
+# --- a tilted base -----------------------------------------------------------------------------------------------
+
+
+def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+    """(the explanation, a note where a tilt that large is not told)."""
+    model = evidence.model
+    g = np.asarray(model.robot.gravity, float)
+    axes = np.linalg.svd(g[None])[2][1:]  # horizontal
+    sideways = [model.robot.with_gravity(np.linalg.norm(g) * axis) for axis in axes]
+    P = model.base.projection[:, : model.inertial]
+    unseen = np.linalg.svd(P)[2][np.linalg.matrix_rank(P) :].T  # of x, under upright gravity
+
+    def regressors(rows: Rows) -> list[np.ndarray]:
+        still = np.zeros_like(rows.v)
+        return [robot.regressor(rows.q, still, still) for robot in sideways]
+
+    first = regressors(rows)
+    felt = np.concatenate([Z @ unseen for Z in first], -1)
+    _, s, Vt = np.linalg.svd(felt.reshape(-1, felt.shape[-1]), full_matrices=False)
+    more = Vt[s > FELT * max(s[0], 1e-300)].T if len(s) and s[0] > 1e-9 else np.zeros((felt.shape[-1], 0))
+    x = np.zeros(model.size)
+    x[model.base.columns] = fit.values
+    tilt, after = np.zeros(2), fit
+
+    def columns_for(x: np.ndarray) -> Callable[[Rows], np.ndarray]:
+        def columns(rows: Rows) -> np.ndarray:
+            Z = regressors(rows)
+            own = [(z @ x[: model.inertial])[..., None] for z in Z]
+            return np.concatenate([*own, np.concatenate([z @ unseen for z in Z], -1) @ more], -1)
+
+        return columns
+
+    for _ in range(3):
+        columns = columns_for(x)
+        after = fit_rows(model, rows, columns(rows))
+        x[model.base.columns] = after.values[: len(fit.values)]
+        tilt = after.values[len(fit.values) : len(fit.values) + 2]
+    angle = float(np.arctan(np.linalg.norm(tilt)))
+    variance = after.covariance[len(fit.values) : len(fit.values) + 2, len(fit.values) : len(fit.values) + 2]
+    direction = tilt / max(float(np.linalg.norm(tilt)), 1e-300)
+    deviation = float(np.sqrt(direction @ variance @ direction))  # of the angle; across it the log may tell little
+    clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > DEVIATIONS**2
+    if angle < TILTED or not clear:
+        return None, _tilts_untold(variance, axes)
+    direction = direction @ axes
+    seen = (
+        f"gravity is {np.rad2deg(angle):.3g} degrees (standard deviation {np.rad2deg(deviation):.2g}) off the model's,"
+        f" towards ({', '.join(f'{c:.2f}' for c in direction)}) in the base's frame"
+    )
+    advice = "Level the base, or give the robot's model the gravity of the place: the base may be mounted at an angle"
+    finding = Finding("gravity", seen, advice)
+    return _with_columns(evidence, rows, fit, finding, "the base is tilted", columns, after), []
+
+
+def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
+    """A note on horizontal directions towards which the base may be tilted by more than LEVEL; variance (2, 2) of the
+    tilt along two axes, zero along those that nothing moves with.
+    """
+    deviations, directions = np.linalg.eigh(variance)
+    least = DEVIATIONS * np.sqrt(deviations.clip(0.0))
+    open_ = [
+        f"towards ({', '.join(f'{c:.2f}' for c in direction @ axes)})"
+        + (f" below {np.rad2deg(np.arctan(size)):.2g} degrees" if size > 0.0 else "")
+        for size, direction in zip(least, directions.T)
+        if size > LEVEL or size == 0.0
+    ]
+    return [f"not told from this log is a tilt of the base {' or '.join(open_)}"] if open_ else []
+
+
+# --- friction that changes ---------------------------------------------------------------------------------------
+
+
+def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+    model = evidence.model
+    t0, t1 = float(rows.t[0]), float(rows.t[-1])
+    n = model.robot.nv
+    if t1 - t0 < WARMING:
+        return None
+
+    def columns(rows: Rows) -> np.ndarray:
+        clock = 2.0 * (rows.t[:, None] - t0) / max(t1 - t0, 1e-300) - 1.0
+        out = np.zeros((len(rows.t), n, 3 * n))
+        rubs = rows.steps(model.smoothing)
+        for k in range(n):
+            steady = (np.ones(len(rows.t)), rubs[:, k], rows.v[:, k])
+            out[:, k, 3 * k : 3 * k + 3] = np.stack(steady, -1) * clock
+        return out
+
+    added = columns(rows)
+    after = fit_rows(model, rows, added)
+    torque = np.einsum("nkm,m->nk", added, after.values[len(fit.values) :])
+    size = np.sqrt((torque**2 * rows.used).sum(0) / np.maximum((rows.torques(model) ** 2 * rows.used).sum(0), 1e-300))
+    gain = fit.freedom * np.log(np.maximum(fit.residuals, 1e-300) / np.maximum(after.residuals, 1e-300))
+    out = np.flatnonzero((size > DRIFT) & (gain > 1.5 * np.log(np.maximum(fit.independent, 2.0)) + 3.0))
+    if not len(out) or not _brakes(model, rows, after, columns, out):
+        return None
+    which = ", ".join(f"{evidence.names[k]!r} {100 * size[k]:.2g} % of its torques" for k in out)
+    seen = f"friction or offset changes while the log lasts ({t1 - t0:.3g} s): {which}"
+    advice = "Let the robot run warm before the log starts, or fit parts of the log on their own and compare friction"
+    return _with_columns(
+        evidence, rows, fit, Finding("drift", seen, advice), "friction or offsets change", columns, after
+    )
+
+
+def _brakes(
+    model: RegressorModel, rows: Rows, after: FreeFit, columns: Callable[[Rows], np.ndarray], joints: np.ndarray
+) -> bool:
+    """Whether friction of these joints takes power away at the start and at the end, and falls in all of them or rises
+    in all: heat and wear do that, and what the model lacks need not."""
+    friction = np.isin(np.array(model.kinds)[model.base.columns], ("viscous", "coulomb", "curve"))
+    n = len(friction)
+    steady = rows.regressor(model)[..., friction] @ after.values[:n][friction]
+    change = after.values[n:].copy()
+    change[0::3] = 0.0  # offsets
+    at_end = replace(rows, t=np.full(len(rows.t), rows.t[-1]))
+    power = [(rows.v * x * rows.used).sum(0)[joints] for x in (steady, columns(at_end) @ change)]
+    share = power[1] / np.where(power[0] > 0.0, power[0], np.nan)
+    return bool((np.abs(share) < 1.0 + DRIVING).all() and not (share.min() < -STEADY and share.max() > STEADY))
+
+
+def _with_columns(
+    evidence: Evidence, rows: Rows, fit: FreeFit, finding: Finding, what: str,
+    columns: Callable[[Rows], np.ndarray], after: FreeFit,
+) -> Mistake:  # fmt: skip
+    """A mistake that columns undo, at the size at which they were found."""
+    sizes = after.values[len(fit.values) :]
+
+    def change(rows: Rows) -> Rows:
+        return replace(rows, tau=rows.tau - columns(rows) @ sizes)
+
+    gain = max(after.evidence_over(fit), after.evidence_over(fit, own=True))
+    gain -= 0.5 * len(sizes) * float(np.log(max(fit.independent.sum(), 2.0)))
+    right = change(rows)
+    return Mistake(gain, finding, what, right, fit_rows(evidence.model, right), change, takes_off=True)

@@ -1,0 +1,281 @@
+"""What the checks look at, worked out once: the fit, a few hundred rows of the log, least squares on them.
+
+The rows are spread evenly over the training data, see `rows`: whatever is compared is compared on the same rows. They
+hold the torques that were measured, so that a trial can change signs and units where they are wrong: before the known
+armature's share is taken off.
+
+How sure a comparison is. Residuals of a log hang together in time: joint k has n_k = rows / correlation independent
+ones, of which parameters take h_k, their leverage, and d_k = n_k - h_k are left. Fits are compared by
+
+    L = sum_k d_k log |r_k|
+
+minus the logarithm of the restricted likelihood of Gaussian residuals of unknown size (Patterson and Thompson 1971),
+so that 2 (L_0 - L_1) is about chi squared of one degree of freedom where one parameter was free in fit 1 only.
+What the model lacks (friction's shape, backlash, elasticity) leaves residuals that last longer than a sensor's noise,
+and so fewer independent ones: the same gain is then worth less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geomctrl.identification.estimators import Estimate
+from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.plausibility import coarseness
+from geomctrl.identification.model.compressed import Compressed
+from geomctrl.identification.model.regressor_model import RegressorModel
+
+from .rows import Rows, cutoff_of, rows_of
+
+POOR = 1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
+LEAST = 1e-6  # of a joint's torques: a residual below it is rounding
+FEWEST = 2.0  # independent residuals that a joint has at least
+SAME, ROUNDING = 1e-6, 1e-12  # of a joint's largest torque, and of all joints': a change below is none
+COARSE = 0.05  # of a joint's torques: rms error of their steps
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """All that least squares need of rows: per joint the products (nv, m, m) of its columns [Y_k of the base
+    parameters, others, tau_k], and how many rows there are, `counts` (nv,).
+    """
+
+    products: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, columns: np.ndarray, used: np.ndarray) -> Products:
+        """columns (n, nv, m) of which `used` (n, nv) count."""
+        A = np.where(used[..., None], columns, 0.0).transpose(1, 2, 0)
+        return cls(A @ A.transpose(0, 2, 1), used.sum(0))
+
+    @classmethod
+    def of_factors(cls, model: RegressorModel, c: Compressed) -> Products:
+        """Of a whole log."""
+        columns = model.base.columns
+        place = np.full(model.size, -1)
+        place[columns] = np.arange(len(columns))
+        out = np.zeros((len(c.factors), len(columns) + 1, len(columns) + 1))
+        for k, (at, R) in enumerate(zip(model.active, c.factors)):
+            block, kept = np.zeros((len(R), len(columns) + 1)), place[at] >= 0
+            block[:, place[at][kept]], block[:, -1] = R[:, :-1][:, kept], R[:, -1]
+            out[k] = block.T @ block
+        return cls(out, c.counts)
+
+    @property
+    def norms(self) -> np.ndarray:
+        """|tau_k| (nv,) [N m]."""
+        return np.sqrt(self.products[:, -1, -1])
+
+    def without(self, other: Products) -> Products:
+        """The products of the rows that are not the other's."""
+        return Products(self.products - other.products, self.counts - other.counts)
+
+    def solve(self, weights: np.ndarray, poor: float = POOR) -> np.ndarray:
+        """x (m - 1,) of least squares, joints weighted; directions below `poor` are left at nearly zero."""
+        P, b, length = self._scaled(weights, poor)
+        return np.linalg.solve(P, b) / length
+
+    def covariance(self, weights: np.ndarray) -> np.ndarray:
+        """(m - 1, m - 1): the inverse of the normal matrix."""
+        P, _, length = self._scaled(weights)
+        return np.linalg.inv(P) / length / length[:, None]
+
+    def _scaled(self, weights: np.ndarray, poor: float = POOR) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        P = np.tensordot(weights**2, self.products, 1)
+        length = np.sqrt(np.diag(P)[:-1])
+        length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
+        return P[:-1, :-1] / length / length[:, None] + poor**2 * np.eye(len(length)), P[:-1, -1] / length, length
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        """|tau_k - Y_k x| (nv,), not below what rounding leaves."""
+        y = np.append(x, -1.0)
+        squares = np.einsum("i,kij,j->k", y, self.products, y)
+        return np.maximum(np.sqrt(np.maximum(squares, 0.0)), LEAST * self.norms)
+
+
+@dataclass(frozen=True, eq=False)
+class FreeFit:
+    """Least squares of base parameters without prior or constraints; directions not excited are left at zero.
+
+    values (nb,), their covariance (nb, nb), correlation of residuals counted; residuals (nv,): |tau_k - Y_k x| [N m];
+    relative (nv,): the same in terms of |tau_k|; independent, freedom (nv,): how many independent residuals a joint
+    has, and has left besides parameters; weights (nv,): root of freedom over residuals, 0 for joints without torques.
+    """
+
+    values: np.ndarray
+    covariance: np.ndarray
+    residuals: np.ndarray
+    relative: np.ndarray
+    independent: np.ndarray
+    freedom: np.ndarray
+    weights: np.ndarray
+
+    def gain_over(self, other: FreeFit) -> float:
+        """By how much less torque is left unexplained than by another fit: sum over joints of log |r_other| / |r|."""
+        live = (self.residuals > 0.0) & (other.residuals > 0.0)
+        return float(np.log(other.residuals[live] / self.residuals[live]).sum())
+
+    def evidence_over(self, other: FreeFit, order: np.ndarray | None = None, own: bool = False) -> float:
+        """By how much the log likelihood is higher than another fit's, L of the module's text with that fit's freedom,
+        or with this one's `own`, which is more where the other leaves much that hangs together.
+
+        order (nv,): where the joints' torques were in the other fit, if they changed places.
+        """
+        r0, freedom = (x if order is None else x[order] for x in (other.residuals, other.freedom))
+        freedom = self.freedom if own else freedom
+        live = (self.residuals > 0.0) & (r0 > 0.0)
+        return float((freedom[live] * np.log(r0[live] / self.residuals[live])).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Mistake:
+    """One explanation of what is wrong with the log.
+
+    evidence: by how much likelier the log is with it undone (`FreeFit.evidence_over`); what: it, as a clause; change:
+    undoes it in any rows of the log; rows, fit: the rows with it undone, and their fit; takes_off: whether that takes
+    torques off, so that what is left is no measure of errors.
+    """
+
+    evidence: float
+    finding: Finding
+    what: str
+    rows: Rows
+    fit: FreeFit
+    change: Callable[[Rows], Rows]
+    takes_off: bool = False
+
+
+def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None) -> FreeFit:
+    """The maximum of L: least squares, each joint weighted by the root of its freedom over its residual.
+
+    independent (nv,): independent residuals a joint; start: weights to begin with.
+    """
+    norms = data.norms
+    live, freedom = norms > 0.0, np.maximum(independent, FEWEST)
+    size = np.where(live, norms, 1.0)
+    weights = np.where(live, np.sqrt(freedom) / size, 0.0) if start is None else start
+    for _ in range(iterations):
+        values = data.solve(weights)
+        residuals = data.residuals(values)
+        covariance = data.covariance(weights)
+        leverage = weights**2 * np.einsum("ij,kji->k", covariance, data.products[:, :-1, :-1])
+        freedom = np.maximum(independent - leverage, np.minimum(FEWEST, independent))
+        weights = np.where(live, np.sqrt(freedom) / np.where(live, residuals, 1.0), 0.0)
+    residuals = np.where(live, residuals, 0.0)
+    return FreeFit(values, data.covariance(weights), residuals, residuals / size, independent, freedom, weights)
+
+
+def fit_rows(model: RegressorModel, rows: Rows, extra: np.ndarray | None = None) -> FreeFit:
+    """The free fit on rows; extra (n, nv, m): columns beside the model's."""
+    data, Y, torques = _rows_products(model, rows, extra)
+    first = free_fit(data, data.counts.astype(float))
+    return free_fit(data, independent_rows(torques - Y @ first.values, rows.used), start=first.weights)
+
+
+def fit_rows_like(model: RegressorModel, rows: Rows, fit: FreeFit, order: np.ndarray) -> FreeFit:
+    """The same with another fit's numbers of independent residuals; order: as in `FreeFit.evidence_over`.
+
+    The likelihood has several maxima: joints that a mistake leaves unexplained hardly weigh, and stay so. So it is
+    looked for from the other fit's weights, and from joints alike.
+    """
+    data, _, _ = _rows_products(model, rows, None)
+    both = [free_fit(data, fit.independent[order], start=start) for start in (fit.weights[order], None)]
+    return max(both, key=lambda found: found.evidence_over(fit, order))
+
+
+def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):
+    Y, torques = rows.regressor(model), rows.torques(model)
+    Y = Y if extra is None else np.concatenate((Y, extra), -1)
+    return Products.of(np.concatenate((Y, torques[..., None]), -1), rows.used), Y, torques
+
+
+def independent_rows(residuals: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """(nv,): how many residuals (n, nv) count as independent, their autocorrelation summed."""
+    correlation = [correlation_factor(autocorrelation(r)) for r in np.where(used, residuals, 0.0).T]
+    return used.sum(0) / np.array(correlation)
+
+
+def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(x, H): the least squares solution of A x = b, and H with (A^T A)^+ = H H^T; columns at unit length, directions
+    below POOR left out."""
+    length = np.linalg.norm(A, axis=0)
+    length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
+    U, s, Vt = np.linalg.svd(A / length, full_matrices=False)
+    inverse = np.where(s > POOR * s[0], 1.0 / np.maximum(s, 1e-300), 0.0)
+    return Vt.T @ (inverse * (U.T @ b)) / length, Vt.T * inverse / length[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A fit and its data, as a report holds them: `errors` of
+    "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator;
+    `boxes`: (2, 3) about the geometry of bodies that have some, by name [m]; `raw`: the log before filters, if known.
+    """
+
+    estimate: Estimate
+    training: Dataset
+    errors: dict[str, dict[str, Any]]
+    correlation: np.ndarray
+    reference: Estimate | None
+    notes: dict[str, Any]
+    boxes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    raw: Dataset | None = None
+
+    @property
+    def model(self) -> RegressorModel:
+        return self.estimate.model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.robot.dof_names
+
+    @cached_property
+    def rows(self) -> Rows:
+        return self._rows(np.arange(len(self.training)))
+
+    @cached_property
+    def cutoff(self) -> float | None:
+        """Of the rows [Hz], see `rows.cutoff_of`."""
+        return cutoff_of(self.training, self.notes.get("cutoff", 0.0))
+
+    def _rows(self, among: np.ndarray, factor: float = 1.0) -> Rows:
+        """Some among these samples; motion and torques low-passed at `cutoff` times the factor."""
+        below = None if self.cutoff is None else factor * self.cutoff
+        rows = rows_of(self.training, among, below, self.notes.get("cutoff", np.inf))
+        return replace(rows, used=rows.used & self.tells)
+
+    @cached_property
+    def changes(self) -> np.ndarray:
+        """(nv,): whether a joint's torques are not the same in every row."""
+        used, tau = self.training.used, self.training.tau
+        high, low = (np.where(used, tau, sign * np.inf) for sign in (-1.0, 1.0))
+        size = np.abs(np.where(used, tau, 0.0)).max(axis=0, initial=0.0)
+        return high.max(axis=0) - low.min(axis=0) > np.maximum(SAME * size, ROUNDING * size.max(initial=0.0))
+
+    @cached_property
+    def tells(self) -> np.ndarray:
+        """(nv,): whether a joint's torques change, in steps that are fine enough."""
+        return self.changes if self.raw is None else self.changes & (coarseness(self.raw) <= COARSE)
+
+    @cached_property
+    def views(self) -> list[tuple[Rows, int]]:
+        """(rows, blocks) of other views of the same log: two other splits, two other cut-offs, each half."""
+        n, out = len(self.training), [(self.rows, 4), (self.rows, 7)]
+        if self.cutoff is not None:
+            factors = [f for f in (0.6, 1.7) if f * self.cutoff < 0.45 * self.training.rate]
+            out += [(self._rows(np.arange(n), f), 5) for f in factors]
+        return out + [(self._rows(np.arange(n)[half]), 4) for half in (slice(None, n // 2), slice(n // 2, None))]
+
+    @cached_property
+    def free(self) -> FreeFit:
+        """Least squares on all rows of the training data."""
+        c = self.estimate.training
+        return free_fit(Products.of_factors(self.model, c), c.counts / self.correlation)

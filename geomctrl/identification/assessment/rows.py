@@ -1,0 +1,139 @@
+"""Rows of a log, as explanations of what is wrong with it change them.
+
+Motion and torques are low-passed above the motion's bandwidth. Inertial columns of the regressor are smooth functions
+of the motion; friction changes its sign within a sample, and is low-passed as the torques are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from geomctrl.identification.logs import Dataset, filters
+from geomctrl.identification.logs.signals import motion_bandwidth
+from geomctrl.identification.model.columns import coulomb
+from geomctrl.identification.model.regressor_model import RegressorModel
+
+ROWS = 500  # at most
+SETTLED = 1.0  # periods of a low-pass at ends and holes that are left out
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Every sample of a log: t (n,), q (n, nq), v, a (n, nv), its uninterrupted stretches, and the low-pass (rate [Hz],
+    cut-off [Hz]) that torques went through, or None.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    stretches: tuple[slice, ...]
+    low_pass: tuple[float, float] | None
+
+    def passed(self, x: np.ndarray) -> np.ndarray:
+        """x (n, .) low-passed as torques are."""
+        if self.low_pass is None or not x.size:
+            return x
+        return np.concatenate([filters.low_pass(x[s], *self.low_pass) for s in self.stretches])
+
+    def at(self, times: np.ndarray, *signals: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """(where the log has a motion at these times, signals (n, .) there, by cubics through four samples)."""
+        after = np.clip(np.searchsorted(self.t, times), 2, len(self.t) - 2)
+        four = after[:, None] + np.arange(-2, 2)
+        steps = np.diff(self.t[four], axis=1)
+        known = (times >= self.t[0]) & (times <= self.t[-1]) & (steps.max(axis=1) < 1.5 * np.median(np.diff(self.t)))
+        share = (times - self.t[four[:, 1]]) / steps[:, 1]
+        weigh = np.stack(
+            [np.prod([(share - j) / (k - j) for j in range(-1, 3) if j != k], axis=0) for k in range(-1, 3)], -1
+        )
+        nearest = np.clip(np.round(share).astype(int) + 1, 0, 3)
+        weigh = np.where(known[:, None], weigh, np.eye(4)[nearest])
+        return known, [np.einsum("nk,nkj->nj", weigh, x[four]) for x in signals]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a log: t (n,), q (n, nq), v, a, tau (n, nv), which torques are used (n, nv), the motion of every sample,
+    and by how much [s] the rows' motion is before their torques.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    used: np.ndarray
+    motion: Motion | None = None
+    lag: float = 0.0
+    _regressors: dict[int, np.ndarray] = field(default_factory=dict)  # of models, by their id; of this motion
+
+    def torques(self, model: RegressorModel) -> np.ndarray:
+        """What the model's columns are to explain (n, nv): less what the known armature takes."""
+        return self.tau - self.a * model.known_armature
+
+    def regressor(self, model: RegressorModel) -> np.ndarray:
+        """(n, nv, nb): of the base parameters."""
+        if id(model) not in self._regressors:
+            Y = model.regressor(self.q, self.v, self.a)
+            if self.motion is not None and self.motion.low_pass is not None:
+                self._pass_friction(model, self.motion, Y)
+            self._regressors[id(model)] = Y[..., model.base.columns]
+        return self._regressors[id(model)]
+
+    def _pass_friction(self, model: RegressorModel, motion: Motion, Y: np.ndarray) -> None:
+        """Low-pass the columns after the inertial ones, which may change as fast as friction does."""
+        for k, (at, own) in enumerate(zip(model.active, model.own_columns(motion.q, motion.v, motion.a))):
+            _, (passed,) = motion.at(self.t - self.lag, motion.passed(own.T))
+            Y[:, k, at[len(at) - len(own) :]] = passed
+
+    def steps(self, smoothing: float) -> np.ndarray:
+        """(n, nv): Coulomb friction of unit size, low-passed as the torques are."""
+        if self.motion is None:
+            return coulomb(self.v, smoothing)
+        return self.motion.at(self.t - self.lag, self.motion.passed(coulomb(self.motion.v, smoothing)))[1][0]
+
+    def with_motion(self, T: np.ndarray) -> Rows:
+        """With joint coordinates T q, T (nv, nv)."""
+        m = self.motion
+        m = None if m is None else replace(m, q=m.q @ T.T, v=m.v @ T.T, a=m.a @ T.T)
+        return replace(self, q=self.q @ T.T, v=self.v @ T.T, a=self.a @ T.T, motion=m, _regressors={})
+
+    def with_torques(self, T: np.ndarray) -> Rows:
+        """With torques T tau; used where all that they are made of is."""
+        used = ~((~self.used).astype(float) @ (T != 0.0).T > 0.0)
+        return replace(self, tau=self.tau @ T.T, used=used)
+
+    def delayed(self, seconds: float) -> Rows:
+        """With the motion of so many seconds before. Torques are not used where the log has no motion then."""
+        m, lag = self.motion, self.lag + seconds
+        if m is None:
+            return self
+        known, (q, v, a) = m.at(self.t - lag, m.q, m.v, m.a)
+        return replace(self, q=q, v=v, a=a, used=self.used & known[:, None], lag=lag, _regressors={})
+
+
+def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
+    """Cut-off [Hz] of rows of a filtered log, None: as they are. The motion's bandwidth, where positions are not
+    low-passed below: the estimator's cut-off of torques may be far off, chosen by a model that explains little."""
+    if data.band is None:
+        return None
+    return max(data.band[0], min(max(positions, data.band[0]), motion_bandwidth(data), 0.4 * data.rate))
+
+
+def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: float = np.inf) -> Rows:
+    """At most ROWS, evenly spread among these samples of a filtered log; torques low-passed at a cut-off [Hz], and the
+    motion too, where positions were at a higher one."""
+    at = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), ROWS)).astype(int))]
+    q, v, a, tau = (np.asarray(x) for x in (data.q, data.v, data.a, data.tau))
+    used, motion = data.used[at], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches()), None)
+    if cutoff is not None:
+        motion = replace(motion, low_pass=(data.rate, cutoff))
+        settled = used & data.without_edges(SETTLED / cutoff).used[at]
+        used = settled if 2 * settled.sum() > used.sum() else used
+        tau = motion.passed(tau)
+        if q.shape[1] == data.nv and cutoff < positions:
+            motion = replace(motion, q=motion.passed(q), v=motion.passed(v), a=motion.passed(a))
+    q, v, a = (np.array(x[at]) for x in (motion.q, motion.v, motion.a))
+    return Rows(motion.t[at], q, v, a, np.array(tau[at]), used, motion)

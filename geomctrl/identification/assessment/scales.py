@@ -1,0 +1,226 @@
+"""Torques in other units: one joint's against the others', and all against the masses of the model given.
+
+A joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
+other joints' torques, and the known armature is known, so that s is determined as far as joint k feels more than its
+own friction and inertia. Its likelihood is followed over all s: those not less likely than the best by LIKELY are its
+interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log can not tell a unit that is so
+far off, and the report says so instead of nothing. So torques of a joint that are half or twice what they should be, or
+farther off, are doubted or said not to be told, or the interval does not hold the truth.
+
+All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.model.regressor_model import RegressorModel
+
+from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows, least_squares
+from .rows import Rows
+
+LIKELY, SURE = 8.0, 12.0  # log likelihood: four and five standard deviations, of some ten joints
+WORTH = 2.0  # log likelihood from which a scale is looked at again
+FAR = np.log(1.3)  # least |log s| that matters
+TOLD = np.log(2.0)  # |log s| that a log should tell
+MOST = 3  # scales that are looked at in other views of the log
+NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
+BEYOND = np.geomspace(2.0, np.log(1e5), 6)
+GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
+CLOSER = 4  # times that the grid is refined about the best, each time to a quarter
+WRONG, STRANGE = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
+APART = 4.0  # standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """How likely scales of some joints' torques are: at which log s (m,), in order, and by how much less likely than
+    the best they are, `below` (m,).
+    """
+
+    joints: tuple[int, ...]
+    at: np.ndarray
+    below: np.ndarray
+
+    @property
+    def log_scale(self) -> float:
+        """The likeliest."""
+        return float(self.at[np.argmin(self.below)])
+
+    @property
+    def evidence(self) -> float:
+        """By how much the best scale is likelier than 1."""
+        return float(np.interp(0.0, self.at, self.below))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high) of log s; infinite where what was looked at ends before."""
+        inside = np.flatnonzero(self.below < LIKELY)
+        return self._edge(inside[0], -1), self._edge(inside[-1], 1)
+
+    def _edge(self, i: int, step: int) -> float:
+        """Between points i and i + step, the root of the likelihood taken as linear: so it is of a Gaussian's."""
+        if not 0 <= i + step < len(self.at):
+            return step * np.inf
+        (x, y), (r0, r1) = self.at[[i, i + step]], np.sqrt(self.below[[i, i + step]])
+        return float(x + (np.sqrt(LIKELY) - r0) / (r1 - r0) * (y - x))
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the scale is another than 1: it is told, from 0 and from infinity too. Torques that any small scale
+        explains as well are such as bodies do not explain at all, in no unit."""
+        return self.evidence > LIKELY and abs(self.log_scale) > FAR and bool(np.isfinite(self.interval).all())
+
+    @property
+    def open(self) -> bool:
+        """Whether half or twice the torques would look the same."""
+        low, high = self.interval
+        return not self.wrong and (low < -TOLD or high > TOLD)
+
+
+def found_scales(evidence: Evidence, rows: Rows, found: list[Profile]) -> list[Mistake]:
+    """Joints, or those from one on to the last (small drives), whose scale is not 1, what explains most first."""
+    wrong = sorted((p for p in found if p.wrong), key=lambda p: -p.evidence)
+    return [_mistake(evidence, rows, p) for p in wrong[:MOST]]
+
+
+def _mistake(evidence: Evidence, rows: Rows, found: Profile) -> Mistake:
+    names = ", ".join(repr(evidence.names[k]) for k in found.joints)
+    right = _in_unit(rows, found.joints, found.log_scale)
+
+    def change(rows: Rows) -> Rows:
+        return _in_unit(rows, found.joints, found.log_scale)
+
+    what = f"the torques of {names} are off by a factor"
+    return Mistake(found.evidence, _doubt(names, found), what, right, fit_rows(evidence.model, right), change)
+
+
+def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
+    """Of every joint with torques, and of the joints from one on to the last; none of a robot of one joint."""
+    n = model.robot.nv
+    if n < 2:
+        return []
+    Y, known = rows.regressor(model), rows.a * model.known_armature
+    data = Products.of(np.concatenate((Y, known[..., None], rows.tau[..., None]), -1), rows.used)
+    sets = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
+    return [_of(joints, model, rows, data, fit) for joints in sets if fit.weights[list(joints)].all()]
+
+
+def _of(joints: tuple[int, ...], model: RegressorModel, rows: Rows, data: Products, fit: FreeFit) -> Profile:
+    """The profile. Where the best scale is far from 1, residuals are counted as independent as they are there: those of
+    torques in a wrong unit hang together, as what a model can not explain does."""
+    first = _profile(joints, data, fit)
+    if first.evidence < WORTH or abs(first.log_scale) < FAR:
+        return first
+    there = fit_rows(model, _in_unit(rows, joints, first.log_scale))
+    return _profile(joints, data, replace(fit, freedom=there.freedom))
+
+
+def _in_unit(rows: Rows, joints: tuple[int, ...], log_scale: float) -> Rows:
+    """With torques of these joints divided by their scale."""
+    group = np.isin(np.arange(rows.tau.shape[1]), joints)
+    return rows.with_torques(np.diag(np.where(group, np.exp(-log_scale), 1.0)))
+
+
+def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:
+    """The likelihood over GRID, from 1 outwards, and closer and closer about the best."""
+    found: dict[float, tuple[float, np.ndarray]] = {}
+    middle = int(np.argmin(np.abs(GRID)))
+    for way in (GRID[middle:], GRID[:middle][::-1]):
+        weights = fit.weights
+        for g in way.tolist():
+            found[g] = likelihood, weights = _at(g, joints, data, fit, weights)
+    for _ in range(CLOSER):
+        at = sorted(found)
+        best = max(range(len(at)), key=lambda i: found[at[i]][0])
+        for low, high in zip(at[max(best - 1, 0) : best + 1], at[max(best, 1) : best + 2]):
+            for g in np.linspace(low, high, 5)[1:-1].tolist():
+                found[g] = _at(g, joints, data, fit, found[at[best]][1])
+    at = np.array(sorted(found))
+    likelihood = np.array([found[g][0] for g in at])
+    return Profile(joints, at, likelihood.max() - likelihood)
+
+
+def _at(
+    g: float, joints: tuple[int, ...], data: Products, fit: FreeFit, weights: np.ndarray, iterations: int = 3
+) -> tuple[float, np.ndarray]:
+    """(log likelihood of the scale e^g, joints' weights there): tau / s - known = Y x."""
+    P = data.products
+    s = np.ones(len(P))
+    s[list(joints)] = np.exp(g)
+    m = P.shape[1] - 1
+    T = np.zeros((len(P), m + 1, m))  # from [Y, known, tau] to [Y, tau / s - known]
+    T[:, : m - 1, : m - 1] = np.eye(m - 1)
+    T[:, m - 1, -1], T[:, m, -1] = -1.0, 1.0 / s
+    scaled = Products(T.transpose(0, 2, 1) @ P @ T, data.counts)
+    live = fit.weights > 0.0
+    for _ in range(iterations):
+        residuals = scaled.residuals(scaled.solve(weights))
+        weights = np.where(live, np.sqrt(fit.freedom) / np.where(live, residuals, 1.0), 0.0)
+    return -float((fit.freedom * np.log(np.where(live, s * residuals, 1.0)))[live].sum()), weights
+
+
+def _doubt(names: str, found: Profile) -> Finding:
+    low, high = np.exp(found.interval)
+    seen = (
+        f"the torques of {names} are {np.exp(found.log_scale):.3g} times what the other joints' make of the same bodies"
+        f" (between {low:.2g} and {high:.2g})"
+    )
+    advice = (
+        "Look at its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
+        " (--column i=..., --current-gains)"
+    )
+    return Finding("scale", seen, advice, found.evidence > SURE)
+
+
+def untold(evidence: Evidence, found: list[Profile], findings: Sequence[Finding]) -> list[str]:
+    """What joints' torques the log does not tell from half or twice as much, as one sentence; not of joints whose scale
+    is doubted already."""
+    if evidence.model.robot.nv == 1:
+        return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
+    doubted = " ".join(finding.seen for finding in findings if finding.kind == "scale")
+    single = [p for p in found if len(p.joints) == 1 and repr(evidence.names[p.joints[0]]) not in doubted]
+    open_ = [p for p in single if p.open or p.wrong]  # wrong in these rows only: other views of the log deny it
+    if not open_:
+        return []
+    which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)
+    return [
+        "not told from this log is by which factor a joint's torques may be off, since friction and inertia of its own"
+        f" would make up for it: {which}"
+    ]
+
+
+def _range(found: Profile) -> str:
+    low, high = np.exp(found.interval)
+    words = ([f"from {low:.2g}"] if low > 0.0 else []) + ([f"to {high:.2g}"] if np.isfinite(high) else [])
+    return (" ".join(words) or "any") + (", though not in all of the log" if found.wrong else "")
+
+
+def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
+    """Where the model has masses: the factor by which all torques are off."""
+    model = evidence.model
+    bodies = model.robot.parameters
+    if not (bodies[:, 0] > 0.0).any():
+        return []
+    Y, torques = model.regressor(rows.q, rows.v, rows.a), rows.torques(model)
+    own = Y[..., : model.inertial] @ bodies.ravel()
+    weights = rows.used / np.maximum(np.sqrt(np.mean(torques**2, axis=0)).max(), 1e-300)
+    A = np.concatenate((own[..., None], Y[..., model.inertial :]), -1) * weights[..., None]
+    A, b = A.reshape(-1, A.shape[-1]), (torques * weights).ravel()
+    if np.linalg.norm(A[:, 0]) < 1e-9:
+        return []
+    values, half = least_squares(A, b)
+    s, left = float(values[0]), float(np.linalg.norm(b - A @ values))
+    deviation = float(np.linalg.norm(half[0])) * left / np.sqrt(max(fit.independent.sum(), 1.0))
+    if s < APART * deviation or abs(np.log(s)) < np.log(STRANGE):
+        return []
+    seen = f"all torques are {s:.3g} times what the model's own bodies take, of {bodies[:, 0].sum():.4g} kg together"
+    advice = (
+        "Look at the torques' unit: N mm, motor side (--gears), currents (--column i=..., --current-gains); or the"
+        " model's masses are a guess"
+    )
+    return [Finding("scale", seen, advice, bool(abs(np.log(s)) > np.log(WRONG)))]

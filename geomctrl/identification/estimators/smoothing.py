@@ -1,0 +1,130 @@
+"""The speed over which Coulomb friction changes its sign, chosen from the log that trains.
+
+A robot that creeps may show its full friction or hardly any: that is a property of gears and seals, between 1e-4 and
+0.1 rad/s on the arms seen so far, and rows near standstill, which reversals and pauses are made of, depend on it. For
+each width on a grid the model is fitted to blocks of the log and predicts the others, rows at rest included. The
+model's own width stays unless another predicts better by more than a standard error of the blocks' differences.
+
+Torques and regressor are not low-passed for that. The width shows while a joint turns around, for a few hundredths of a
+second; below a cut-off of some hertz hardly anything is left of it, and a width that makes up for friction that the
+model lacks (Stribeck's) would win.
+
+Rotor inertias are added where blocks are predicted clearly better with them, torques low-passed. Friction curves are
+added where they predict better by more than BETTER, torques low-passed.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from geomctrl.arguments import instance
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import ExcitationError
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.samples import derive
+from geomctrl.identification.model.columns import SHAPES
+from geomctrl.identification.model.compressed import Compressed, Factors
+from geomctrl.identification.model.friction_curves import fit_curves
+from geomctrl.identification.model.regressor_model import RegressorModel
+
+from .block_validation import Prediction, predicted
+
+WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # rad/s
+BETTER = 0.03
+BLOCKS = 4
+ROWS = 3000  # that are compared
+LEAST = 4  # rows of a joint in a block
+FEW = "not chosen from this log: too short, or a joint without torques, at rest or masked in a part of it"
+
+Chosen = tuple[RegressorModel, str]
+
+
+def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
+    """(the model with the width that predicts best, in words); every_row: `training` before resting rows were masked.
+
+    The model as it is where it has no Coulomb friction (no words then), or where joints have too few rows in blocks.
+    """
+    instance("model", model, RegressorModel, "a RegressorModel")
+    instance("training", training, Dataset, "a Dataset")
+    instance("every_row", every_row, Dataset, "a Dataset")
+    if not len(model.indices("coulomb")):
+        return model, ""
+    training, every_row = _as_recorded(training), _as_recorded(every_row)
+    tried: dict[float, Prediction] = {}
+    for width in sorted({*WIDTHS, model.smoothing}):
+        candidate = model.with_options(smoothing=width)
+        parts = _compressed(candidate, training, every_row)
+        if not _enough(parts[0]):
+            return model, f"{model.smoothing:g} rad/s, {FEW}"
+        tried[width] = predicted(candidate, *parts)
+    best = min(tried, key=lambda width: tried[width].error)
+    if not tried[model.smoothing].worse_than(tried[best]):
+        best = model.smoothing
+    words = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best].error:.2f} % (mean of joints; "
+    words += ", ".join(f"{w:g}: {100.0 * t.error:.2f} %" for w, t in tried.items() if w != best) + ")"
+    return model.with_options(smoothing=best), words
+
+
+def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
+    """(the model with rotor inertias, where blocks are predicted clearly worse without them, else as it is; in words).
+
+    A rotor's kinetic energy does not depend on the robot's posture; without its column links are made heavier for it.
+    """
+    blocks = _compressed(model, training, every_row)
+    if not _enough(blocks[0]):
+        return model, f"none, {FEW}"
+    turning = model.with_options(rotor=True)
+    without = predicted(model, *blocks)
+    having = predicted(turning, *_compressed(turning, training, every_row))
+    wanted = without.clearly_worse_than(having) and bool((having.x[turning.indices("rotor")] > 0.0).any())
+    words = (
+        f"{'of all motors' if wanted else 'none'}: blocks left out are predicted to {100.0 * having.error:.2f} % with"
+    )
+    return (turning if wanted else model), f"{words} and {100.0 * without.error:.2f} % without (mean of joints)"
+
+
+def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
+    """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
+    if not _enough(_compressed(model, training, every_row)[0]):
+        return model, f"none, {FEW}"
+    found = {"none": (model, predicted(model, *_compressed(model, training, every_row)).error)}
+    widths = sorted({model.smoothing, own})
+    for shape, width in product(SHAPES, widths):
+        try:
+            curves = fit_curves(model.with_options(smoothing=width), training, shape)
+        except (ExcitationError, ArgumentError):  # a joint that stands still, or is too slow for a curve to show
+            continue
+        if not curves.at_bound.all():
+            found_ = predicted(curves.model, *_compressed(curves.model, training, every_row))
+            if np.median(found_.x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
+                found[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
+    best = min(found, key=lambda name: found[name][1])
+    best = "none" if found["none"][1] <= (1.0 + BETTER) * found[best][1] else best
+    words = f"{best}, by the error of blocks left out (mean of joints): "
+    words += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in found.items())
+    return found[best][0], words
+
+
+def _as_recorded(data: Dataset) -> Dataset:
+    """Without the low-pass that torques and regressor have alike, about ROWS rows."""
+    return data if data.band is None else derive(data, band=None, stride=max(1, len(data) // ROWS))
+
+
+def _enough(blocks: list[Compressed]) -> bool:
+    """Whether every joint has rows in every block."""
+    return min(int(c.counts.min()) for c in blocks) >= LEAST
+
+
+def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:
+    """[blocks of the rows that train, the same blocks of all rows], in one pass."""
+    use = [[Factors(model) for _ in range(BLOCKS)] for _ in range(2)]
+    for blocks, tau, mask, at in model.stream(every_row, model.blocks):
+        number = at * BLOCKS // len(every_row)
+        for k in range(BLOCKS):
+            inside = (number == k)[:, None]
+            if inside.any():
+                use[0][k].add(blocks, tau, training.used[at] & inside)
+                use[1][k].add(blocks, tau, mask & inside)
+    return [[factors.result() for factors in some] for some in use]

@@ -1,0 +1,26 @@
+"""Exciting trajectories: motions within a robot's limits, clear of what is around, that tell its base parameters apart.
+
+excitation = optimize(RegressorModel(robot), 10.0, objective="log_det", surroundings=Surroundings(floor=0.0))
+print(excitation.text())
+save_trajectory(excitation.trajectory, "excitation.csv", robot.dof_names)
+"""
+
+from geomctrl.mechanism.capsules import Capsule, capsule, link_capsules
+
+from .excite import Excitation
+from .files import save_trajectory
+from .search import optimize
+from .surroundings import Surroundings, load_surroundings
+from .trajectory import Trajectory
+
+__all__ = [
+    "Capsule",
+    "Excitation",
+    "Surroundings",
+    "Trajectory",
+    "capsule",
+    "link_capsules",
+    "load_surroundings",
+    "optimize",
+    "save_trajectory",
+]

@@ -1,0 +1,194 @@
+"""What an optimisation found, beside random motions within the same limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import flag, path_of
+from geomctrl.files import write_text
+from geomctrl.identification.model.regressor_model import RegressorModel
+
+from .clearance import Clearances, by_kind, unchecked
+from .criterion import deviations, measures
+from .files import save_trajectory
+from .guarantee import margins, nearest
+from .limits import Limits
+from .problem import Problem
+from .trajectory import Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """An optimised trajectory beside random ones.
+
+    `condition`: of the base regressor with rows over the torque noise and columns of unit length; `log_det`: the mean
+    log of the information's eigenvalues, a row's average, columns in SI units. `random`: the best random motion within
+    the same limits, from which this one started (or another as good), `random_condition`, `random_log_det` its own;
+    `random_conditions`, `random_log_dets` (compare,) those of all random motions. `cost`: the criterion per iteration;
+    `margin`: the smallest distance from a limit, as a fraction of it; `margins`: by kind of limit, of each joint (nv,);
+    `clearances`: by what is around, what comes nearest and how near [m], on a fine grid (the clearance asked for holds
+    at all times). `names`, `deviations` (base parameters,): the standard deviations that least squares will have after
+    one period, with torque noise `noise` (nv,) and `rate` independent samples a second; `sizes`: typical magnitudes.
+    """
+
+    trajectory: Trajectory
+    random: Trajectory
+    condition: float
+    log_det: float
+    random_condition: float
+    random_log_det: float
+    cost: np.ndarray
+    random_conditions: np.ndarray
+    random_log_dets: np.ndarray
+    model: RegressorModel
+    limits: Limits
+    around: Clearances | None
+    noise: np.ndarray
+    rate: float
+    deviations: np.ndarray
+    sizes: np.ndarray
+
+    @cached_property
+    def margins(self) -> dict[str, np.ndarray]:
+        return margins(self.model, self.limits, self.trajectory)
+
+    @property
+    def margin(self) -> float:
+        return float(min(x.min() for x in self.margins.values()))
+
+    @cached_property
+    def clearances(self) -> dict[str, tuple[str, float]]:
+        return {} if self.around is None else nearest(self.around, self.trajectory)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.base_names
+
+    def text(self) -> str:
+        ranks = [(self.random_conditions < self.condition).mean(), (self.random_log_dets > self.log_det).mean()]
+        quantiles = (0.0, 0.5, 1.0)
+        conditions = np.quantile(self.random_conditions, quantiles)
+        log_dets = np.quantile(self.random_log_dets, quantiles)[::-1]
+        shorter = 100.0 * np.exp(0.5 * (log_dets - self.log_det))  # half: variances to standard deviations
+        lines = [
+            f"{self.trajectory.kind} trajectory of {self.trajectory.duration:g} s, {len(self.cost) - 1} iterations",
+            f"{'':32}{'condition':>12}{'mean log det':>14}",
+            f"{'random, same limits, started at':32}{self.random_condition:12.4g}{self.random_log_det:14.3f}",
+        ]
+        for word, c, d in zip(("best", "median", "worst"), conditions, log_dets):
+            lines.append(f"{f'{word} of {len(self.random_conditions)} random':32}{c:12.4g}{d:14.3f}")
+        lines += [
+            f"{'optimised':32}{self.condition:12.4g}{self.log_det:14.3f}",
+            f"random ones that are better: {100 * ranks[0]:.0f} % in condition, {100 * ranks[1]:.0f} % in log det",
+            f"axes of the confidence ellipsoid, in the geometric mean: {shorter[0]:.0f} % of the best random one's,"
+            f" {shorter[1]:.0f} % of the median's",
+            f"closest to a limit: {100 * self.margin:.1f} % of it left",
+        ]
+        for kind, (what, distance) in self.clearances.items():
+            lines.append(f"closest to {kind}: {what}, {100 * distance:.1f} cm")
+        if self.around is not None and self.around.always:
+            lines.append(f"not checked, as near in every posture: {'; '.join(self.around.always)}")
+        return "\n".join(lines)
+
+    def report(self) -> str:
+        """`text`, and base parameter by base parameter what its 95 % interval will be."""
+        robot, start = self.model.robot, self.trajectory.at([0.0])[0][0]
+        noise = ", ".join(f"{x:.3g}" for x in self.noise)
+        lines = [
+            f"{robot.name}: exciting motion for {len(self.names)} base parameters",
+            self.text(),
+            f"starts, stays and ends at rest at q = {np.round(start, 4).tolist()}",
+            "",
+            f"95 % intervals that least squares will have after one run of {self.trajectory.duration:g} s, with torque",
+            f"noise of {noise} (standard deviations by joint, N m, N) and {self.rate:g} independent samples a second;",
+            "typical: of such parameters of a robot of this mass and size, friction 5 % of the effort limits",
+            "",
+            f"{'base parameter':60}{'typical':>10}{'+/-':>11}",
+        ]
+        for row in self.table():
+            name = row["name"] if len(row["name"]) < 60 else row["name"][:55] + " ..."
+            lines.append(f"{name:60}{row['size']:10.3g}{row['interval']:11.3g}")
+        return "\n".join(lines)
+
+    def save(
+        self, folder: str | Path, *, rate: float = 100.0, repeats: int = 1, name: str = "excitation", plots: bool = True
+    ) -> list[Path]:
+        """Write NAME.csv, NAME.yaml, NAME.json, NAME.h (`save_trajectory`), NAME.txt (`report`), NAME_parameters.csv
+        (`table`) and the picture NAME.png to a folder, each whole or not at all."""
+        folder = path_of("folder", folder)
+        flag("plots", plots)
+        joints = self.model.robot.dof_names
+        options: dict[str, Any] = {"rate": rate, "repeats": repeats, "name": name}
+        written = [
+            save_trajectory(self.trajectory, folder / f"{name}.{suffix}", joints, **options)
+            for suffix in ("csv", "yaml", "json", "h")
+        ]
+        written.append(write_text(folder / f"{name}.txt", self.report() + "\n"))
+        rows = [",".join((f'"{r["name"]}"', repr(r["size"]), repr(r["std"]))) for r in self.table()]
+        heads = "base parameter,typical size,predicted standard deviation"
+        written.append(write_text(folder / f"{name}_parameters.csv", "\n".join((heads, *rows, ""))))
+        if plots:
+            written.append(self.plot(folder / f"{name}.png"))
+        return written
+
+    def plot(self, path: str | Path) -> Path:
+        """The picture, as PNG: the robot at moments of the motion with what is around, q, v, a and torques against
+        their limits, distances, and random motions' criteria beside this one's."""
+        from geomctrl.viewing.excitation import Motion, excitation
+
+        path = path_of("path", path)
+        t = np.linspace(0.0, self.trajectory.duration, 401)
+        q, v, a = self.trajectory.at(t)
+        limits, around = self.limits, self.around
+        both = {
+            k: np.stack((-x, x)) for k, x in (("v", limits.velocity), ("a", limits.acceleration), ("t", limits.effort))
+        }
+        curves = {
+            "position": (q, np.stack((limits.lower, limits.upper))),
+            "velocity": (v, both["v"]),
+            "acceleration": (a, both["a"]),
+            "torque": (self.model.torque(self.model.prior, q, v, a), both["t"]),
+        }
+        shown = around if around is not None else unchecked(self.model.robot)
+        floor = around.surroundings.floor if around is not None else None
+        criteria = {
+            "log10 condition": (np.log10(self.random_conditions), float(np.log10(self.condition))),
+            "mean log det": (self.random_log_dets, self.log_det),
+        }
+        title = f"{self.model.robot.name}: exciting motion of {self.trajectory.duration:g} s"
+        boxes = np.array(shown.surroundings.keep_out).reshape(-1, 6)
+        distances = {} if around is None else by_kind(around, q)
+        clearance = shown.surroundings.clearance
+        radii = np.array([c.radius for c in shown.capsules])
+        names = self.model.robot.dof_names
+        return excitation(
+            Motion(title, names, t, curves, shown.ends(q), radii, floor, boxes, distances, clearance, criteria), path
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row a base parameter: its name, typical size, predicted standard deviation and 95 % interval (half)."""
+        return [
+            {"name": name, "size": float(size), "std": float(std), "interval": float(1.96 * std)}
+            for name, size, std in zip(self.names, self.sizes, self.deviations)
+        ]
+
+
+def compared(
+    problem: Problem, trajectory: Trajectory, start: Trajectory, random: np.ndarray, cost: np.ndarray
+) -> Excitation:
+    """What solved a problem, beside random motions: `random` (compare, 2), their condition and mean log det."""
+    W, rows = problem.whitened(trajectory)
+    condition, log_det = measures(W)
+    random_condition, random_log_det = problem.measured(start)
+    return Excitation(
+        trajectory=trajectory, random=start, condition=condition, log_det=log_det,
+        random_condition=random_condition, random_log_det=random_log_det, cost=cost,
+        random_conditions=random[:, 0], random_log_dets=random[:, 1], model=problem.model, limits=problem.limits,
+        around=problem.clearances, noise=problem.criterion.noise, rate=problem.rate,
+        deviations=deviations(W, rows), sizes=problem.criterion.scale,
+    )  # fmt: skip

@@ -1,0 +1,220 @@
+"""Exciting trajectories: motions within a robot's limits that tell its base parameters apart.
+
+q(t) is linear in its coefficients, a finite Fourier series or a quintic spline, at rest with zero acceleration at both
+ends, which are the same place (the linear conditions are eliminated). The cost is a criterion of the base regressor,
+see `criterion`; limits and clearances are logarithmic barriers, so that every iterate respects them.
+
+The gradient is exact, and takes no derivative of the regressor's formulas: a revolute joint enters Y through sines and
+cosines of q_k up to the second harmonic, so that dY/dq_k is a fixed combination of Y at four shifted angles ("parameter
+shift rule": Wierichs, Izaac, Wang, Lin 2022, eq. 9); a prismatic one enters as a polynomial of degree two, like every
+velocity, for which the central difference is exact; and accelerations enter linearly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import choice, count, number
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.model.regressor_model import RegressorModel
+
+from .clearance import Clearances
+from .criterion import Criterion, measures, typical
+from .limits import Limits, limits_of, noise_of
+from .trajectory import Trajectory, basis_functions
+
+__all__ = ["SHIFTS", "WEIGHTS", "Cost", "Problem", "limits_of"]
+
+# f'(0) = sum_k WEIGHTS_k f(SHIFTS_k) for f with harmonics up to the second: (-1)^(k-1) / (4 R sin^2(x_k / 2)), R = 2
+SHIFTS = (2.0 * np.arange(1, 5) - 1.0) * np.pi / 4.0
+WEIGHTS = np.array([1.0, -1.0, 1.0, -1.0]) / (8.0 * np.sin(0.5 * SHIFTS) ** 2)
+FELT = 0.15  # m of clearance left from which on its barrier is felt
+
+
+class Cost(NamedTuple):
+    """With barriers, its gradient by z, and the criterion alone; infinite and nothing outside the limits."""
+
+    total: float
+    gradient: np.ndarray
+    criterion: float
+
+
+OUTSIDE = Cost(np.inf, np.zeros(0), np.inf)
+
+
+class Problem:
+    """Cost and exact gradient in z: the coefficients in the null space of the conditions at rest, joint after joint."""
+
+    def __init__(
+        self,
+        model: RegressorModel,
+        limits: Limits,
+        duration: float,
+        kind: str,
+        terms: int,
+        objective: str,
+        samples: int,
+        *,
+        clearances: Clearances | None = None,
+        noise: ArrayLike | None = None,
+        scaling: str = "length",
+        rate: float = 100.0,
+    ):
+        robot = model.robot
+        choice("kind", kind, ("fourier", "spline"))
+        choice("objective", objective, ("condition", "log_det"))
+        choice("scaling", scaling, ("length", "prior"))
+        duration, terms, samples = number("duration", duration), count("terms", terms), count("samples", samples)
+        if not duration > 0.0 or terms < 2 or samples < 20:
+            raise ArgumentError(
+                f"duration, terms, samples: expected > 0 s, >= 2, >= 20, got {duration}, {terms}, {samples}"
+            )
+        if model.curves or model.columns:
+            raise ArgumentError("model: optimise the excitation without friction curves and columns of one's own")
+        self.model, self.robot, self.objective, self.limits = model, robot, objective, limits
+        self.kind, self.duration, self.clearances = kind, float(duration), clearances
+        self.rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)
+        self.revolute = [j.kind == "revolute" for j in robot.independent_joints]
+        self.columns = model.base.columns
+        self.nk = 2 * terms + 1 if kind == "fourier" else terms + 6
+        self.t = np.linspace(0.0, self.duration, samples, endpoint=kind != "fourier")
+        ends = basis_functions(kind, self.duration, self.nk, np.array([0.0, self.duration]))
+        rest = np.concatenate((ends[1], ends[2], ends[0, :1] - ends[0, 1:]))  # v, a at both ends; the same place
+        _, s, Vt = np.linalg.svd(rest)
+        self.Z = Vt[(s > 1e-9 * s[0]).sum() :].T  # (nk, free)
+        self.B = basis_functions(kind, self.duration, self.nk, self.t, 4) @ self.Z  # (4, N, free)
+        self.still = np.linalg.lstsq(self.B[0], np.ones((samples, 1)), rcond=None)[0][:, 0]  # constant functions
+        self.pi = model.prior
+        scale = typical(model, limits.effort, limits.velocity)
+        rows = self.rate * self.duration / samples
+        self.criterion = Criterion(objective, scaling, noise_of(robot, noise), scale, rows)
+
+    def trajectory(self, z: np.ndarray) -> Trajectory:
+        return Trajectory(self.kind, self.duration, self.Z @ z.reshape(self.robot.nv, -1).T)
+
+    def states(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        q, v, a = self.B[:3] @ z.reshape(self.robot.nv, -1).T
+        return q, v, a
+
+    def constant(self, q: np.ndarray) -> np.ndarray:
+        """The z of standing still at q."""
+        return np.outer(q, self.still).ravel()
+
+    def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        return self.model.regressor(q, v, a)
+
+    def value(self, z: np.ndarray) -> float:
+        return self.criterion(self.regressor(*self.states(z))[..., self.columns])[0]
+
+    def whitened(self, trajectory: Trajectory, samples: int = 1000) -> tuple[np.ndarray, float]:
+        """(rows over their noise (samples nv, base parameters), how many independent rows of a log each stands for)."""
+        t = np.linspace(0.0, self.duration, samples, endpoint=False)
+        W = self.regressor(*trajectory.at(t))[..., self.columns]
+        return self.criterion.whitened(W), self.rate * self.duration / samples
+
+    def measured(self, trajectory: Trajectory) -> tuple[float, float]:
+        """(condition, mean log det), see `criterion.measures`."""
+        return measures(self.whitened(trajectory, len(self.t))[0])
+
+    def cost(self, z: np.ndarray, barrier: float) -> Cost:
+        """Outside the limits: `OUTSIDE`."""
+        x = self.B @ z.reshape(self.robot.nv, -1).T
+        q, v, a = x[:3]
+        rooms = list(self._rooms(x))
+        if any((room <= 0.0).any() for _, room, _, _ in rooms):
+            return OUTSIDE
+        clear, pulled = self._clear(q)
+        if (clear <= 0.0).any():
+            return OUTSIDE
+        Y = self.regressor(q, v, a)
+        tau = Y @ self.pi + self.model.known_armature * a
+        finite = np.isfinite(self.limits.effort)
+        if (np.abs(tau) >= self.limits.effort).any():
+            return OUTSIDE
+        f, G = criterion, _ = self.criterion(Y[..., self.columns])
+        if not np.isfinite(criterion):
+            return OUTSIDE
+        full = np.zeros_like(Y)
+        full[..., self.columns] = G
+        weight = barrier / q.size
+        grad = np.zeros_like(x)
+        for order, room, sign, width in rooms:
+            f -= weight * np.log(room / width).sum()
+            grad[order] -= weight * sign / room
+        for sign in (1.0, -1.0) if finite.any() else ():
+            room = (self.limits.effort + sign * tau)[:, finite]
+            f -= weight * np.log(room / self.limits.effort[finite]).sum()
+            full[:, finite] -= (weight * sign / room)[..., None] * self.pi
+            grad[2][:, finite] -= weight * sign / room * self.model.known_armature[finite]
+        value, slope = soft_barrier(clear / FELT)
+        f += weight * value.sum()
+        grad[0] += pulled(weight / FELT * slope)
+        grad[:3] += self.contract(full, q, v, a, Y)
+        return Cost(float(f), np.einsum("dtk,dtj->jk", self.B, grad).ravel(), criterion)
+
+    def _rooms(self, x: np.ndarray) -> Iterator[tuple[int, np.ndarray, float, np.ndarray]]:
+        """(order of the derivative, room left, its sign in it, the whole width) of every bound on x (4, N, nv)."""
+        limits = self.limits
+        width = limits.upper - limits.lower
+        yield 0, x[0] - limits.lower, 1.0, width
+        yield 0, limits.upper - x[0], -1.0, width
+        for order, limit in ((1, limits.velocity), (2, limits.acceleration), (3, limits.jerk)):
+            if np.isfinite(limit).all():
+                yield order, limit + x[order], 1.0, limit
+                yield order, limit - x[order], -1.0, limit
+
+    def _clear(self, q: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """(distances beyond those asked for (N, C), how their gradients are taken to q)."""
+        if self.clearances is None:
+            return np.zeros((len(q), 0)), lambda G: np.zeros_like(q)
+        values, pulled = self.clearances.with_gradient(q)
+        return values - self.clearances.surroundings.clearance, pulled
+
+    def contract(self, G: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """(3, N, nv): derivatives of sum G Y by q, v and a, exactly."""
+        n, inertial = self.robot.nv, self.model.inertial
+        out = np.zeros((3, *q.shape))
+        Gi = np.ascontiguousarray(G[..., :inertial]).reshape(len(q), -1)
+        here = np.einsum("ti,ti->t", Gi, Y[..., :inertial].reshape(len(q), -1))
+        for k in range(n):
+            e = np.zeros(n)
+            e[k] = 1.0
+            shifts = SHIFTS if self.revolute[k] else np.array([1.0, -1.0])
+            weights = WEIGHTS if self.revolute[k] else np.array([0.5, -0.5])
+            m = len(shifts)  # all shifted states at once: calls cost more than states
+            Q = np.stack([*(q + s * e for s in shifts), q, q, q])
+            V = np.stack([*[v] * m, v + e, v - e, v])
+            A = np.stack([*[a] * (m + 2), a + e])
+            shifted = self.robot.regressor(Q, V, A).reshape(m + 3, len(q), -1)
+            along = np.einsum("sti,ti->st", shifted, Gi)
+            out[0, :, k] = weights @ along[:m]
+            out[1, :, k] = 0.5 * (along[m] - along[m + 1])
+            out[2, :, k] = along[m + 2] - here
+        return self._friction(G, v, out)
+
+    def _friction(self, G: np.ndarray, v: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """`contract` of the columns of friction, rotors and springs, added to `out`."""
+        m = self.model
+        T = m.transmission
+        if m.smoothing > 0.0:
+            slope = 1.0 / np.cosh(np.clip(v @ T.T / m.smoothing, -300.0, 300.0)) ** 2 / m.smoothing
+        else:
+            slope = np.zeros((len(v), len(T)))
+        for kind, order in (("viscous", 1), ("coulomb", 1), ("rotor", 2)):
+            for column, k in zip(m.indices(kind), m.acts[kind]):
+                g = G[..., column] @ T[k]
+                out[order] += (g * (slope[:, k] if kind == "coulomb" else 1.0))[:, None] * T[k]
+        for column, k in zip(m.indices("stiffness"), m.springs):
+            out[0, :, k] += G[:, k, column]
+        return out
+
+
+def soft_barrier(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(-log x + (x - 1) - (x - 1)^2 / 2, its derivative), 0 from 1 on: a logarithmic barrier that is not felt from
+    afar, twice differentiable."""
+    near = np.minimum(x, 1.0)
+    return -np.log(near) + (near - 1.0) - 0.5 * (near - 1.0) ** 2, 2.0 - near - 1.0 / near

@@ -1,0 +1,166 @@
+"""Friction beyond Coulomb's and viscous: sigmoids and Stribeck's curve, found by nonlinear least squares.
+
+The amplitudes are linear and join the regressor; the speeds at which a curve bends are not. They are found by variable
+projection (Golub and Pereyra 1973): for given speeds all linear parameters, inertial ones included, are eliminated
+exactly, and what remains is a small problem in the speeds, one an actuator, with an exact Jacobian (Kaufman's). The
+result is a model with those speeds fixed, linear again, for any estimator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import checked, choice, instance, listed, number
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import ExcitationError
+from geomctrl.identification.logs import Dataset
+
+from .columns import SHAPES, Curve
+from .parameters import chosen_actuators
+from .regressor_model import RegressorModel
+
+ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them all
+
+
+@dataclass(frozen=True, eq=False)
+class CurveFit:
+    """`model`: with the curves found; `speeds`, `std` [rad/s]: one a curve; `errors`: |residual| / |tau| without,
+    with them; `at_bound`: which speeds stopped at a bound, so that the log does not determine them.
+    """
+
+    model: RegressorModel
+    speeds: np.ndarray
+    std: np.ndarray
+    errors: tuple[float, float]
+    at_bound: np.ndarray
+
+
+def fit_curves(
+    model: RegressorModel,
+    data: Dataset,
+    shape: str = "sigmoid",
+    actuators: Sequence[int] | None = None,
+    start: float | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> CurveFit:
+    """Add one friction curve to each of `actuators` (default all) and find its speed within `bounds` [rad/s].
+
+    start: first guess of all speeds; default: a quarter of each actuator's greatest speed for a sigmoid, a twentieth
+    for Stribeck's. Default bounds: from three times the model's smoothing to twice the greatest speed.
+    """
+    from scipy.optimize import least_squares
+
+    minimise: Any = least_squares
+    instance("model", model, RegressorModel, "a RegressorModel")
+    n = len(model.transmission)
+    at = np.arange(n) if actuators is None else chosen_actuators("actuators", listed("actuators", actuators), n)
+    if not len(at):
+        raise ArgumentError(f"actuators: expected numbers from 0 to {n - 1}, got none")
+    choice("shape", shape, SHAPES)
+    model.check(data)
+    start = None if start is None else number("start", start, "a speed > 0", lambda x: x > 0.0)
+    bounds = (0.0, np.inf) if bounds is None else _bounds(bounds)
+    guess, low, high = _guess(model, data, shape, at, start, bounds)
+    projected = _Projected(model, data, shape, at)
+    solution = minimise(
+        projected.residual,
+        np.log(guess),
+        projected.jacobian,
+        bounds=(np.log(low), np.log(high)),
+        x_scale="jac",
+        max_nfev=60,
+    )
+    speeds = np.exp(solution.x)
+    curves = (*model.curves, *projected.curves(speeds))
+    errors = float(np.linalg.norm(projected.tau)), float(np.linalg.norm(projected.residual(solution.x)))
+    at_bound = np.minimum(speeds / low, high / speeds) < 1.02  # the solver stays inside, and stops near
+    std = speeds * projected.std_of_logarithms(solution.x)
+    return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)
+
+
+def _bounds(given) -> tuple[float, float]:
+    low, high = checked("bounds", given, (2,), finite=False).ravel()[:2].tolist()
+    if np.ndim(given) != 1 or not 0.0 <= low < high:
+        raise ArgumentError(f"bounds: expected two speeds, 0 <= low < high, got {given!r:.60}")
+    return low, high
+
+
+def _guess(model, data, shape, at, start, bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(first speeds, lower, upper bounds)."""
+    fastest = np.abs(np.asarray(data.v) @ model.transmission[at].T).max(0)
+    if not (fastest > 0.0).all():
+        raise ExcitationError(f"actuator {int(at[np.argmin(fastest)]) + 1} never moves: its friction can not be seen")
+    low, high = bounds
+    low, high = np.maximum(low, np.maximum(3.0 * model.smoothing, 0.005 * fastest)), np.minimum(high, 2.0 * fastest)
+    if not (low < high).all():
+        raise ArgumentError(f"bounds: nothing left between {low} and {high} rad/s")
+    guess = start if start is not None else fastest * (0.25 if shape == "sigmoid" else 0.05)
+    return np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high), low, high
+
+
+class _Projected:
+    """The residual that is left when all linear parameters have been eliminated, as a function of log(speeds)."""
+
+    def __init__(self, model: RegressorModel, data: Dataset, shape: str, at: np.ndarray):
+        self.model, self.data, self.shape, self.at = model, data, shape, at
+        self.keep = max(1, -(-len(model.rows(data)) // ROWS))
+        base = model.base.columns
+        parts = [(Y[:: self.keep][..., base], t[:: self.keep], m[:: self.keep]) for Y, t, m, _ in model.chunks(data)]
+        fixed, tau, self.use = (np.concatenate([x.reshape(-1, *x.shape[2:]) for x in column]) for column in zip(*parts))
+        fixed, tau = fixed[self.use], tau[self.use]
+        scale = np.linalg.norm(fixed, axis=0)
+        U, s, _ = np.linalg.svd(fixed / np.where(scale > 0.0, scale, 1.0), full_matrices=False)
+        self.U = U[:, s > 1e-10 * s[0]]
+        self.tau = self._outside(tau) / np.linalg.norm(tau)
+        self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
+
+    def curves(self, speeds: np.ndarray) -> list[Curve]:
+        return [Curve(int(k), self.shape, float(s)) for k, s in zip(self.at, speeds)]
+
+    def residual(self, theta: np.ndarray) -> np.ndarray:
+        return self._solved(theta)[0]
+
+    def jacobian(self, theta: np.ndarray) -> np.ndarray:
+        return self._solved(theta)[1]
+
+    def std_of_logarithms(self, theta: np.ndarray) -> np.ndarray:
+        residual, J = self._solved(theta)
+        variance = residual @ residual / max(len(residual) - self.U.shape[1] - 2 * len(self.at), 1)
+        return np.sqrt(np.diag(np.linalg.pinv(J.T @ J)) * variance)
+
+    def _outside(self, x):
+        """The part that the linear columns can not explain."""
+        return x - self.U @ (self.U.T @ x)
+
+    def _columns(self, speeds):
+        """Of the curves with unit amplitudes, and their derivatives by log(speed)."""
+        T, smoothing = self.model.transmission, self.model.smoothing
+        curves = self.curves(speeds)
+
+        def values(q, v, a):
+            speed = v @ T.T
+            parts = [
+                f(speed[:, [c.actuator]], smoothing) * T[c.actuator]
+                for c in curves
+                for f in (c.torque, c.torque_by_log_speed)
+            ]
+            return [np.stack(parts, -1)]
+
+        rows = self.model.stream(self.data, values)
+        F = np.concatenate([Y[:: self.keep].reshape(-1, Y.shape[-1]) for (Y,), _, _, _ in rows])[self.use]
+        return self._outside(F[:, 0::2]), self._outside(F[:, 1::2])
+
+    def _solved(self, theta):
+        """(residual, its Jacobian, Kaufman's); the last one is remembered: residual and Jacobian are asked in turn."""
+        key = theta.tobytes()
+        if self._last is None or self._last[0] != key:
+            F, dF = self._columns(np.exp(theta))
+            Q, R = np.linalg.qr(F)
+            c = np.linalg.lstsq(R, Q.T @ self.tau, rcond=1e-10)[0]
+            slope = -(dF * c)
+            self._last = key, (self.tau - F @ c, slope - Q @ (Q.T @ slope))
+        return self._last[1]

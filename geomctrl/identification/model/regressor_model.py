@@ -1,0 +1,342 @@
+"""The regressor of a whole robot: inertia, friction, rotors, springs, columns of one's own: tau = Y(q, v, a) x + B a.
+
+A log is never stacked as a whole. It comes in chunks, and of each joint's rows only a triangular factor is kept, see
+`compressed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, choice, count, exactly, instance, listed, number
+from geomctrl.arguments import function as callable_
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import DataError
+from geomctrl.identification.logs import Dataset, filters
+from geomctrl.robot import Robot
+from geomctrl.terms.base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
+from geomctrl.terms.regressor import stacked_regressor, subtree_bodies
+
+from . import parameters
+from .columns import Column, Curve, coulomb
+from .compressed import Compressed, Factors
+
+KINDS = (*parameters.INERTIAL, *parameters.AT_ACTUATORS, *parameters.AT_SPRINGS, "curve", "user")
+CHUNK = 1008  # samples: a chunk stays in cache, and is no power of two apart in memory
+
+
+class RegressorModel:
+    """tau = Y(q, v, a) x + known_armature a for any robot.
+
+    x holds, in this order: ten inertial parameters a body; and per actuator (the joints, unless `transmission` says
+    otherwise) viscous friction [N m s/rad], Coulomb friction [N m], a torque offset [N m], rotor inertia after the
+    gears [kg m^2] as far as asked for; per joint spring stiffness [N m/rad] and a torque of its neutral position [N m]
+    for `springs` (names or numbers of joints); amplitudes of friction `curves` [N m]; then `columns`.
+
+    smoothing: speed [rad/s] at which tanh(v / smoothing) replaces sign(v); 0 is the sign.
+    transmission (na, nv): actuator velocities per joint velocity where friction and rotors act, for coupled joints; its
+    rows may be more than joints. offset, viscous, coulomb, rotor: True (but not of a free base), False, or actuators'
+    numbers.
+
+    known_armature (nv,) is the robot's own where no rotor inertia is asked for: taken as it is and not estimated. At
+    joints with a rotor's column it is 0: the column stands for all of it, and the robot's armature is its prior.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        viscous: bool | Sequence[int] = True,
+        coulomb: bool | Sequence[int] = True,
+        offset: bool | Sequence[int] = True,
+        rotor: bool | Sequence[int] = False,
+        springs: Sequence[str | int] = (),
+        curves: Sequence[Curve] = (),
+        columns: Sequence[Column] = (),
+        transmission: ArrayLike | None = None,
+        smoothing: float = 0.01,
+    ):
+        instance("robot", robot, Robot, "a geomctrl.Robot")
+        smoothing = number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
+        columns, curves = listed("columns", columns), listed("curves", curves)
+        for column in columns:
+            instance("columns", column, Column, "Columns")
+        self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
+        self.transmission, self.smoothing = parameters.transmission_matrix(transmission, robot.nv), smoothing
+        na = len(self.transmission)
+        driven = np.flatnonzero([j.kind != "free" for j in robot.independent_joints for _ in range(j.dof)])
+        driven = driven if transmission is None else np.arange(na)
+        asked = {"viscous": viscous, "coulomb": coulomb, "offset": offset, "rotor": rotor}
+        self.acts = {k: parameters.chosen_actuators(k, chosen, na, driven) for k, chosen in asked.items()}
+        unknown = self.transmission[self.acts["rotor"]].any(axis=0)
+        self.known_armature = np.where(unknown, 0.0, robot.armature)
+        self.springs = parameters.spring_joints(robot, springs)
+        parameters.check_curves(self.curves, na)
+        actuators = parameters.actuator_names(robot, None if transmission is None else self.transmission)
+        ordered = parameters.in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
+        self.names, self.kinds, self.owners = (list(x) for x in zip(*ordered))
+        self.size, self.inertial = len(self.names), 10 * robot.nbodies
+        self.active = self._active()
+        self._options = {
+            **asked, "springs": springs, "curves": curves, "columns": columns, "transmission": transmission,
+            "smoothing": smoothing,
+        }  # fmt: skip
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it was made with beside the robot, where that is not the default."""
+        usual = {name: p.default for name, p in signature(RegressorModel).parameters.items()}
+        return {name: x for name, x in self._options.items() if x is not usual[name] and not _same(x, usual[name])}
+
+    def with_options(self, **changes: Any) -> RegressorModel:
+        """The same model but for these options."""
+        return RegressorModel(changes.pop("robot", self.robot), **{**self._options, **changes})
+
+    @property
+    def prior(self) -> np.ndarray:
+        """(size,): the robot's own inertial parameters, damping, friction and armature; columns' `initial`; zeros."""
+        x = np.zeros(self.size)
+        x[: self.inertial] = self.robot.parameters.ravel()
+        if np.array_equal(self.transmission, np.eye(self.robot.nv)):
+            x[self.indices("viscous")] = self.robot.damping[self.acts["viscous"]]
+            x[self.indices("coulomb")] = self.robot.friction[self.acts["coulomb"]]
+            x[self.indices("rotor")] = self.robot.armature[self.acts["rotor"]]
+        x[self.indices("user")] = [c.initial for c in self.columns]
+        return x
+
+    @property
+    def positive(self) -> np.ndarray:
+        """Numbers of the parameters that are not negative in any machine: friction, rotors, stiffnesses, some
+        columns.
+        """
+        own = dict(zip(self.indices("user").tolist(), (c.positive for c in self.columns)))
+        signed = ("viscous", "coulomb", "rotor", "stiffness", "curve")
+        return np.array([i for i, kind in enumerate(self.kinds) if kind in signed or own.get(i)], dtype=int)
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """The structurally independent combinations of all `size` parameters (over every motion, not one log's).
+
+        Inertial parameters by the exact recursion; which of the other columns they then determine (a rotor on the first
+        joint, say) by pivoted QR over random states.
+        """
+        robot, rng = self.robot, np.random.default_rng(0)
+        exact = exact_base_parameters(robot)
+        n = 2 * self.size // robot.nv + 40
+        q = np.array([robot.random_configuration(rng) for _ in range(n)])
+        v, a = rng.normal(size=(2, n, robot.nv))
+        others = np.arange(self.inertial, self.size)
+        at = np.concatenate((exact.columns, others))
+        joined = np.zeros((len(at), self.size))
+        joined[: exact.size, : self.inertial] = exact.projection
+        joined[np.arange(exact.size, len(at)), others] = 1.0
+        if len(others):
+            again = reduce_columns(self.regressor(q, v, a)[..., at].reshape(-1, len(at)))
+            joined, at = again.projection @ joined, at[again.columns]
+        return BaseParameters(at, joined)
+
+    @property
+    def base_names(self) -> tuple[str, ...]:
+        """Every base parameter in words."""
+        symbols = [s.format(i + 1) for i in range(self.robot.nbodies) for s in SYMBOLS] + self.names[self.inertial :]
+        return combinations(self.base.projection, self.base.columns, symbols)
+
+    def indices(self, kind: str) -> np.ndarray:
+        """Numbers of the parameters of a kind: "viscous", "rotor", ...; see `kinds`."""
+        choice("kind", kind, KINDS)
+        return np.array([i for i, k in enumerate(self.kinds) if k == kind], dtype=int)
+
+    def _active(self) -> list[np.ndarray]:
+        """Per joint torque, the parameters it can depend on."""
+        active = []
+        for k, below in enumerate(subtree_bodies(self.robot)):
+            columns = [np.arange(10 * i, 10 * i + 10) for i in below]
+            own = [self.indices(kind)[self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
+            if k in self.springs:
+                own += [self.indices(kind)[[self.springs.index(k)]] for kind in ("stiffness", "preload")]
+            own.append(self.indices("curve")[[self.transmission[c.actuator, k] != 0.0 for c in self.curves]])
+            active.append(np.concatenate([*columns, *own, self.indices("user")]).astype(int))
+        return active
+
+    # --- the regressor -----------------------------------------------------------------------------------------
+
+    def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Y (N, nv, size) at N states."""
+        q, v, a = self._states(q, v, a)
+        Y = np.zeros((len(q), self.robot.nv, self.size))
+        Y[..., : self.inertial] = self.robot.regressor(q, v, a)
+        for k, (at, rows) in enumerate(zip(self.active, self._own_rows(q, v, a))):
+            Y[:, k, at[len(at) - len(rows) :]] = rows.T
+        return Y
+
+    def own_columns(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+        """For each joint torque its columns after the inertial ones as rows (., N), the last of `active`."""
+        return self._own_rows(*self._states(q, v, a))
+
+    def blocks(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+        """The same without its zeros: for each joint torque its inertial, then its own columns, (N, .) each, of the
+        parameters `active`."""
+        q, v, a = self._states(q, v, a)
+        own = self._own_rows(q, v, a)
+        return [x.T for pair in zip(stacked_regressor(self.robot, q, v, a), own) for x in pair]
+
+    def _states(self, q, v, a) -> list[np.ndarray]:
+        """q (N, nq), v, a (N, nv), checked."""
+        arrays = []
+        for name, x, n in (("q", q, self.robot.nq), ("v", v, self.robot.nv), ("a", a, self.robot.nv)):
+            arrays.append(checked(name, x, (n,)))
+            if arrays[-1].ndim != 2 or len(arrays[-1]) != len(arrays[0]):
+                raise ArgumentError(f"{name}: expected shape (N, {n}), N as of q, got {arrays[-1].shape}")
+        return arrays
+
+    def _own_rows(self, q, v, a) -> list[np.ndarray]:
+        """Per joint torque, the columns after the inertial ones as rows (., N), in the order of `active`."""
+        T = self.transmission
+        speed = v @ T.T
+        drive = {
+            "viscous": speed,
+            "coulomb": coulomb(speed, self.smoothing),
+            "offset": np.ones_like(speed),
+            "rotor": a @ T.T,
+        }
+        curves = [c.torque(speed[:, c.actuator], self.smoothing) for c in self.curves]
+        users = []
+        for own in self.columns:
+            torque = np.asarray(own.torque(q, v, a), float)
+            if torque.shape != v.shape or not np.isfinite(torque).all():
+                raise ArgumentError(
+                    f"column {own.name!r}: expected finite torques of shape {v.shape}, got {torque.shape}"
+                )
+            users.append(torque)
+        out = []
+        for k in range(self.robot.nv):
+            rows = [T[j, k] * drive[kind][:, j] for kind, acts in self.acts.items() for j in acts if T[j, k] != 0.0]
+            if k in self.springs:
+                rows += [q[:, k], np.ones(len(q))]
+            rows += [T[c.actuator, k] * x for c, x in zip(self.curves, curves) if T[c.actuator, k] != 0.0]
+            rows += [x[:, k] for x in users]
+            out.append(np.array(rows).reshape(len(rows), len(q)))
+        return out
+
+    def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Y(q, v, a) x + known_armature a (N, nv), in chunks."""
+        x, (q, v, a) = exactly("x", x, (self.size,)), self._states(q, v, a)
+        pieces = _pieces(slice(0, len(q)), CHUNK)
+        return np.concatenate([self._times(self.blocks(q[s], v[s], a[s]), x) + self._known(a[s]) for s in pieces])
+
+    def _known(self, a: np.ndarray) -> np.ndarray:
+        return a * self.known_armature
+
+    def _times(self, blocks: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Y x (N, nv) from `blocks`."""
+        out = []
+        for at, inertial, own in zip(self.active, blocks[0::2], blocks[1::2]):
+            n = inertial.shape[1]
+            out.append(inertial @ x[at[:n]] + own @ x[at[n:]])
+        return np.stack(out, -1)
+
+    # --- a log -------------------------------------------------------------------------------------------------
+
+    def check(self, data: Dataset) -> None:
+        """Raise DataError unless the log is of this robot and filtered."""
+        instance("data", data, Dataset, "a Dataset")
+        data.check(self.robot, units=False)
+        if data.v is None or data.a is None:
+            raise DataError(
+                f"{data.label}: velocities and accelerations are missing: use data.filtered(cutoff=...) first"
+            )
+
+    def chunks(
+        self, data: Dataset, size: int = CHUNK
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says; tau
+        less what the known armature takes.
+        """
+        for (Y,), tau, mask, at in self.stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
+            yield Y, tau, mask, at
+
+    def stream(
+        self,
+        data: Dataset,
+        function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]],
+        size: int = CHUNK,
+    ) -> Iterator[tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]]:
+        """`chunks` with the arrays (N, ...) of another function(q, v, a) in the regressor's place."""
+        self.check(data)
+        callable_("function", function, "(q, v, a)")
+        size = count("size", size, 1)
+        assert data.v is not None
+        assert data.a is not None
+        reach = 0 if data.band is None else 3 * filters.settling(data.rate, data.band[0])  # forgets to 1e-9
+        for stretch in data.stretches():
+            for piece in _pieces(stretch, max(size, 2 * reach)):
+                wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
+                q, v, a = (np.array(x[wide]) for x in (data.q, data.v, data.a))
+                tau, mask, values = data.tau[wide] - self._known(a), data.used[wide], function(q, v, a)
+                if data.band is not None:
+                    band = data.band
+                    values = [filters.low_pass(x, data.rate, *band) if x.size else x for x in values]
+                    tau = filters.low_pass(tau, data.rate, *band)
+                offset = -(piece.start - stretch.start) % data.stride
+                inner = slice(piece.start - wide.start + offset, piece.stop - wide.start, data.stride)
+                yield [x[inner] for x in values], tau[inner], mask[inner], np.arange(wide.start, wide.stop)[inner]
+
+    def rows(self, data: Dataset) -> np.ndarray:
+        """The sample numbers that `chunks` yields."""
+        instance("data", data, Dataset, "a Dataset")
+        return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches()])
+
+    def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data`
+        says.
+        """
+        x = exactly("x", x, (self.size,))
+        parts = [
+            (data.t[at], tau + known, self._times(Y, x) + known, mask)
+            for (*Y, known), tau, mask, at in self.stream(data, lambda q, v, a: [*self.blocks(q, v, a), self._known(a)])
+        ]
+        t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
+        return t, tau, predicted, mask
+
+    def compress(
+        self, data: Dataset, weights: np.ndarray | None = None, progress: Callable[[float], None] | None = None
+    ) -> Compressed:
+        """The triangular factors of a log, in one pass of constant memory.
+
+        weights (rows, nv): factors on the rows of Y and tau (square roots of weights in the least-squares sense).
+        progress: called with the fraction done. Raises DataError for logs without usable rows.
+        """
+        if progress is not None:
+            callable_("progress", progress, "of the fraction done")
+        if weights is not None:
+            instance("data", data, Dataset, "a Dataset")
+            weights = exactly("weights", weights, (len(self.rows(data)), self.robot.nv))
+        factors, done = Factors(self), 0
+        for blocks, tau, mask, _ in self.stream(data, self.blocks):
+            factors.add(blocks, tau, mask, None if weights is None else weights[done : done + len(tau)])
+            done += len(tau)
+            if progress is not None:
+                progress(min(1.0, done * data.stride / len(data)))
+        compressed = factors.result()
+        if not compressed.counts.any():
+            raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
+        if not compressed.norms.any():
+            raise DataError(f"{data.label}: tau: every usable torque is zero: there is nothing to explain")
+        return compressed
+
+
+def _same(x: Any, y: Any) -> bool:
+    if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+        return list(x) == list(y)
+    return not isinstance(x, np.ndarray) and x == y
+
+
+def _pieces(stretch: slice, size: int) -> Iterator[slice]:
+    for start in range(stretch.start, stretch.stop, size):
+        yield slice(start, min(start + size, stretch.stop))

@@ -1,0 +1,96 @@
+"""Direct and inverse dynamic identification models (Gautier, Janot and Vandanjon 2013, "A new closed-loop output error
+method for parameter identification of robot dynamics", IEEE Trans. Control Systems Technology 21(2)).
+
+A closed loop follows its reference whatever the parameters, nearly: simulated with the parameters at hand and the real
+gains, it moves as the robot did. So the measured torque is regressed on the regressor of the simulated motion, which
+has no noise and needs no filter, the parameters are those then, and the loop is simulated again, until nothing changes:
+a Gauss-Newton step in which the motion is taken not to depend on the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import choice, count, number
+from geomctrl.errors import ArgumentError, ModelError, SimulationError
+from geomctrl.identification.estimators import ESTIMATORS, fit
+from geomctrl.identification.logs import filters
+
+from .dynamics import Dynamics
+from .experiment import REMEDY, Experiment, experiment, motion, start_of
+from .result import Iteration, OutputErrorFit
+from .simulation import Schedule, schedule, steps_for
+
+NOTHING = 1e-9  # change of the torques, of all, below which rounding is all there is
+
+
+def didim(
+    start: Any,
+    logs: Any,
+    loop: Any,
+    *,
+    estimator: str = "ols",
+    cutoff: float | None = None,
+    decimate: int = 1,
+    settle: float = 0.5,
+    iterations: int = 15,
+    tolerance: float = 0.02,
+    options: Mapping[str, Any] | None = None,
+) -> OutputErrorFit:
+    """The robot's parameters by simulating the loop, its gains and delay being known.
+
+    start: an `Estimate`, such as the inverse-dynamics fit, a `RegressorModel` (its prior) or a robot: the first
+    simulation. logs: a Dataset or several, as measured: t at samples of the loop, q (for the beginning only) and tau.
+    loop: a `ServoLoop` or `ControllerLoop`, or one a log. estimator, options: what regresses, as in `fit`. cutoff [Hz]:
+    one low-pass for torques and regressor, decimate: every n-th row after it; neither is needed for the motion.
+    settle [s]: at the beginning of each part, until where it began is forgotten, are not regressed (a tenth at most).
+    Converged: the torques of the last two parameters differ by less than `tolerance` of the residual.
+
+    Raises SimulationError where the loop is not stable with the parameters at hand, DataError, ArgumentError, and what
+    the estimator raises.
+    """
+    model, x = start_of(start)
+    made = experiment(model, logs, loop)
+    choice("estimator", estimator, ESTIMATORS)
+    iterations, decimate = count("iterations", iterations, 1), count("decimate", decimate, 1)
+    tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
+    if not isinstance(options, Mapping | None) or not all(isinstance(name, str) for name in options or ()):
+        raise ArgumentError(f"options: expected a dict by name, or None, got {options!r:.60}")
+    settle = number("settle", settle, "seconds >= 0", lambda x: x >= 0.0)
+    band = None
+    if cutoff is not None:
+        cutoff = number("cutoff", cutoff, "hertz > 0", lambda x: x > 0.0)
+        filters.require_cutoff(cutoff, made.data[0].rate)
+        band = (cutoff, 4)
+    history, done, steps = [], False, 1
+    while not done and len(history) < iterations:
+        dynamics, plan, steps = prepared(made, x, steps)
+        runs = [part.run(dynamics, plan) for part in made.parts]
+        data = motion(made, dynamics, plan, runs, band, decimate, settle)
+        estimate = fit(model, data, estimator, **(options or {}))
+        A, b = estimate.training.system()
+        size, residual = np.linalg.norm(b), np.linalg.norm(A @ estimate.x - b)
+        change = np.linalg.norm(A @ (estimate.x - x))
+        history.append(Iteration(float(np.linalg.norm(A @ x - b) / size), float(change / max(residual, 1e-300))))
+        x, done = estimate.x, bool(change <= tolerance * residual + NOTHING * size)
+    covariance = estimate.covariance
+    if covariance is None:
+        covariance = np.full((model.base.size, model.base.size), np.nan)
+    return OutputErrorFit(
+        "didim", estimate, made.loop, model.base_names, estimate.values, covariance, tuple(history), done, data
+    )
+
+
+def prepared(made: Experiment, x: np.ndarray, steps: int, moving: bool = False) -> tuple[Dynamics, Schedule, int]:
+    """The model with parameters x, the pieces of a sample's interval, and how many steps these take: never fewer."""
+    loop = made.loop
+    try:
+        dynamics = Dynamics(made.model, x)
+    except ModelError as error:
+        raise SimulationError(f"the parameters at hand can not be simulated: {error}; {REMEDY}") from error
+    at = np.concatenate([part.q[:: max(1, len(part.q) // 20)] for part in made.parts])
+    steps = max(steps, steps_for(dynamics, at, loop.period))
+    return dynamics, schedule(loop.period, loop.delay, steps, moving), steps

@@ -1,0 +1,130 @@
+"""Where an identification came from: the logs by name and checksum, the settings, the call or command to repeat it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from hashlib import file_digest, sha256
+from importlib import metadata
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.regressor_model import RegressorModel
+from geomctrl.identification.settings import Validation
+from geomctrl.robot import Robot
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """A log's name and SHA-256. `of`: of which bytes: a file's, a folder's, or of arrays that were in memory."""
+
+    name: str
+    sha256: str
+    of: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """logs: what trained, then what tested if that was another log; `call`: in Python; `command`: as it was typed,
+    where the command line was used; versions: of geomctrl and of what computes."""
+
+    logs: tuple[Checksum, ...]
+    call: str
+    command: str | None
+    versions: tuple[tuple[str, str], ...]
+
+    def typed(self, command: str) -> Provenance:
+        """The same, with the command."""
+        return replace(self, command=command)
+
+
+def with_provenance(identify: Callable[P, R]) -> Callable[P, R]:
+    """The function, whose reports say where they come from."""
+
+    @functools.wraps(identify)
+    def recorded(*args: P.args, **options: P.kwargs) -> R:
+        report: Any = identify(*args, **options)
+        made: Any = provenance
+        return replace(report, provenance=made(*args, **options))
+
+    return recorded
+
+
+def provenance(robot: Robot, log: Dataset | str | Path, **options: Any) -> Provenance:
+    """Of a call `identify(robot, log, **options)` that went well: logs are read once more for their checksums."""
+    validation = options.get("validation")
+    test = validation.test if isinstance(validation, Validation) else None
+    logs = [log, *([test] if isinstance(test, (Dataset, str, os.PathLike)) else [])]
+    given = {k: v for k, v in options.items() if v is not None and k != "progress"}
+    words = ", ".join(["robot", _words(log), *(f"{k}={_words(v)}" for k, v in given.items())])
+    call = f"identify({words})  # robot: {robot.name!r}"
+    return Provenance(tuple(map(checksum, logs)), call, None, _versions())
+
+
+def checksum(log: Dataset | str | Path) -> Checksum:
+    """Of a file; of a folder's files with their names, in order; or of a Dataset's arrays t, q, v, a, tau."""
+    if isinstance(log, Dataset):
+        total = sha256()
+        for name in ("t", "q", "v", "a", "tau"):
+            if (x := getattr(log, name)) is not None:
+                total.update(name.encode() + np.ascontiguousarray(x, "<f8").tobytes())
+        return Checksum(log.label, total.hexdigest(), "the arrays t, q, v, a, tau in memory")
+    path = Path(log)
+    if path.is_file():
+        return Checksum(path.name, _digest(path), "the file")
+    total = sha256()
+    files = sorted(p for p in path.rglob("*") if p.is_file())
+    for file in files:
+        total.update(f"{_digest(file)}  {file.relative_to(path).as_posix()}\n".encode())
+    return Checksum(path.name, total.hexdigest(), f"sha256sum's lines of the folder's {len(files)} files, in order")
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    def version(name: str) -> str:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:  # run from its source
+            return "not installed"
+
+    return tuple((name, version(name)) for name in ("geomctrl", "numpy", "scipy", "cvxpy", "clarabel"))
+
+
+def _words(x: Any) -> str:
+    """As Python, without what is a default; an array as a list, what can not be written as what it is."""
+    if isinstance(x, RegressorModel):
+        return f"RegressorModel(robot{''.join(f', {k}={_words(v)}' for k, v in x.options.items())})"
+    if isinstance(x, os.PathLike):
+        return repr(os.fspath(x))
+    if is_dataclass(x) and not isinstance(x, (type, Dataset)):
+        given = {f.name: getattr(x, f.name) for f in fields(x) if f.init}
+        told = {name: v for name, v in given.items() if not _is_default(x, name, v)}
+        return f"{type(x).__name__}({', '.join(f'{k}={_words(v)}' for k, v in told.items())})"
+    if isinstance(x, np.ndarray):
+        return repr(x.tolist()) if x.size <= 100 else f"<{' x '.join(map(str, x.shape))} numbers>"
+    if isinstance(x, Mapping):
+        return "{" + ", ".join(f"{k!r}: {_words(v)}" for k, v in x.items()) + "}"
+    if isinstance(x, (list, tuple)):
+        inner = ", ".join(map(_words, x))
+        return f"[{inner}]" if isinstance(x, list) else f"({inner}{',' * (len(x) == 1)})"
+    return x.__qualname__ if callable(x) and hasattr(x, "__qualname__") else repr(x)
+
+
+def _is_default(x: Any, name: str, value: Any) -> bool:
+    (field,) = (f for f in fields(x) if f.name == name)
+    default = field.default if field.default is not MISSING else None
+    if field.default_factory is not MISSING:
+        default = field.default_factory()
+    return value is default or (isinstance(value, (bool, int, float, str)) and value == default)

@@ -1,0 +1,69 @@
+"""Verdicts of logs, simulated or recorded, and of the same logs broken on purpose (`lib.mistakes`)."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from geomctrl.identification import Filtering, IdentificationReport, Reading, Validation, fit, identify
+from geomctrl.identification.assessment import Evidence
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))  # `lib` where this is not run by pytest
+from lib.mistakes import coupled, scaled, simulated, swapped
+
+__all__ = [
+    "AS_IT_IS",
+    "accused",
+    "assess",
+    "coupled",
+    "evidence",
+    "filtered",
+    "first",
+    "judge",
+    "scaled",
+    "simulated",
+    "swapped",
+]
+
+AS_IT_IS = Reading(check_units=False)
+
+
+def filtered(log, robot, filtering=None):
+    """What estimators see: mistakes made after linear filters are those made before, and cost less."""
+    filter_ = (filtering or Filtering(5.0)).for_log(log)
+    return filter_.without_standstill(filter_.filtered(filter_.without_saturation(log, robot)))
+
+
+def judge(data, model):
+    """The verdict of filtered data by least squares, without the rest of `identify`."""
+    return IdentificationReport(fit(model, data, "ols"), data).assessment
+
+
+def evidence(data, model):
+    """What checks see of the same."""
+    report = IdentificationReport(fit(model, data, "ols"), data)
+    correlation = np.array([white["correlation"] for white in report.whiteness])
+    return Evidence(report.estimate, data, report.errors, correlation, report.reference, {})
+
+
+def assess(log, model, method="ols", filtering=None, validation=None, **options):
+    """The verdict, of units that are taken as they are."""
+    return identify(
+        model.robot, log, model=model, method=method, options=options, filtering=filtering or Filtering(5.0),
+        reading=AS_IT_IS, validation=validation or Validation(None),
+    ).assessment  # fmt: skip
+
+
+def first(assessment, kind):
+    """What the first doubt of a kind says; the test fails where there is none."""
+    found = [finding for finding in assessment.findings if finding.kind == kind]
+    assert found, assessment.text()
+    return found[0]
+
+
+MISTAKES = ("sign", "swap", "scale", "coupling")
+
+
+def accused(assessment):
+    """The mistakes that a verdict names, and whatever else it calls fatal."""
+    return [str(finding) for finding in assessment.findings if finding.fatal or finding.kind in MISTAKES]

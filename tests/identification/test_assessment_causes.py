@@ -1,0 +1,211 @@
+"""Causes that no exchange of columns undoes, each put into a log whose truth is known, and logs that have none."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from identification.assessment_logs import AS_IT_IS, evidence, first, simulated
+from lib.mistakes import delayed, quantised, with_lost_samples
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification import Dataset, Filtering, Validation, identify
+from geomctrl.identification.assessment.causes import found_causes
+from geomctrl.identification.assessment.evidence import fit_rows
+from geomctrl.identification.assessment.fit import SPEEDS, shape_of, steps
+from geomctrl.identification.assessment.rows import rows_of
+from geomctrl.identification.assessment.survival import Survival, held_out, survival
+from geomctrl.identification.assessment.trials import found_trials, tried
+
+NAME, OPTIONS = "ur10", {"seed": 7, "rate": 200.0, "noise": 0.02, "seconds": 15.0}
+
+
+def reported(log, model, **filtering):
+    return identify(
+        model.robot, log, model=model, method="wls", filtering=Filtering(5.0, **filtering), reading=AS_IT_IS,
+        validation=Validation(0.3), ignore=("bodies", "prior"),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def right():
+    return simulated(NAME, velocities=0.01, **OPTIONS)
+
+
+def test_a_right_log_has_no_cause_and_its_delay_is_printed(right):
+    assessment = reported(*right).assessment
+    assert not {"delay", "gravity", "drift", "samples", "resolution"} & {d.kind for d in assessment.findings}
+    assert any(note.startswith("torques lag positions by ") for note in assessment.notes)
+
+
+@pytest.mark.parametrize("seconds", [0.02, -0.015])
+def test_a_delay_is_measured_and_taken_back(right, seconds):
+    log, model = right
+    late = delayed(log, seconds)
+    said = first(reported(late, model).assessment, "delay")
+    assert not said.fatal
+    assert said.seen.startswith("torques lag" if seconds > 0.0 else "torques lead")
+    assert float(said.seen.split(" by ")[1].split()[0]) == pytest.approx(1e3 * abs(seconds), abs=2.0)
+    corrected, plain = (reported(late, model, delay=d).errors["test"]["relative_error"] for d in ("auto", 0.0))
+    assert corrected < 0.8 * plain
+    assert corrected == pytest.approx(reported(log, model).errors["test"]["relative_error"], rel=0.1)
+
+
+def test_torques_are_taken_back_by_the_seconds_given():
+    t = np.arange(400) / 100.0
+    log = Dataset(t, np.sin(t)[:, None], np.cos(3.0 * (t - 0.05))[:, None], gaps=(200,))
+    back = log.without_delay(0.05)
+    kept = back.used[:, 0]
+    np.testing.assert_allclose(back.tau[kept, 0], np.cos(3.0 * t[kept]), atol=1e-5)
+    assert (~kept).sum() == 10  # five samples at the end of each stretch
+    with pytest.raises(ArgumentError, match=r"^delay: expected seconds"):
+        Filtering(delay=3.0)
+
+
+def test_measured_velocities_that_lag(right):
+    log, model = right
+    said = first(reported(delayed(log, 0.03, "v"), model).assessment, "delay").seen
+    assert said.startswith("measured velocities lag the positions: 'shoulder_pan_joint' 3")
+
+
+def test_lost_samples_with_even_stamps(right):
+    log, model = right
+    said = first(reported(with_lost_samples(log, 15, np.random.default_rng(0)), model).assessment, "samples").seen
+    assert 8 <= int(said.split()[0]) <= 15
+    assert "samples seem lost" in said
+
+
+def test_torques_in_coarse_steps_name_joints_and_accuse_no_column():
+    log, model = simulated("panda", **OPTIONS)
+    log = quantised(log, 1.0)
+    assessment = identify(
+        model.robot, log, model=model, filtering=Filtering(5.0), options={"entropic": 1e-3}
+    ).assessment
+    assert "'panda_joint5' in steps of 1" in first(assessment, "resolution").seen
+    assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in assessment.findings}
+
+
+def test_a_tilted_base_is_named_with_its_angle():
+    log, model = simulated(NAME, tilt=4.0, **OPTIONS)
+    said = first(reported(log, model).assessment, "gravity")
+    assert float(said.seen.split("gravity is ")[1].split()[0]) == pytest.approx(4.0, abs=1.5)
+    assert not said.fatal
+
+
+@pytest.mark.parametrize(
+    ("name", "tilt", "seed"), [("scara", 5.0, 20_032), ("scara", 5.0, 20_117), ("ur10", 2.0, 20_150)]
+)
+def test_a_small_tilt_is_named_where_single_joints_tell(name, tilt, seed):
+    """Of a robot whose upright joints feel no gravity, and one that tells one direction only."""
+    log, model = simulated(name, seed, tilt=tilt, seconds=20.0, rate=200.0, noise=0.01)
+    said = first(reported(log, model).assessment, "gravity").seen
+    assert float(said.split("gravity is ")[1].split()[0]) == pytest.approx(tilt, abs=0.7)
+
+
+def test_a_tilt_that_a_plane_does_not_show_is_noted():
+    """Two links in a vertical plane: across it nothing moves, and within it the first joint's angle makes up for it."""
+    (note,) = [n for n in reported(*simulated("two_link", 1)).assessment.notes if "a tilt of the base" in n]
+    assert "towards (0.00, 1.00, 0.00)" in note.replace("-1.00", "1.00").replace("-0.00", "0.00")
+
+
+@pytest.mark.parametrize("seconds", [8.0, 20.0])
+def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
+    log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
+    assert "changes while the log lasts" in first(reported(log, model).assessment, "drift").seen
+
+
+def test_what_no_heat_does_to_friction_is_no_drift(right):
+    """Friction that falls in one joint and rises in the next, or drives at the end."""
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    clock = np.linspace(-1.0, 1.0, len(data))[:, None]
+    steady = 0.2 * np.sqrt(np.mean(data.tau**2, axis=0)) * data.v / np.sqrt(np.mean(data.v**2, axis=0))
+
+    def drifts(change):
+        changed = dataclasses.replace(data, tau=data.tau + steady * (1.0 + clock * np.array(change)))
+        seen = evidence(changed, model)
+        return any(x.finding.kind == "drift" for x in found_causes(seen, seen.rows, fit_rows(model, seen.rows))[0])
+
+    assert drifts([-0.5, -0.5, -0.5, 0, 0, 0])
+    assert drifts([0.5, 0.5, 0.5, 0, 0, 0])
+    assert not drifts([-0.5, 0.5, -0.5, 0, 0, 0])
+    assert not drifts([-4.0, -4.0, -4.0, 0, 0, 0])
+
+
+def test_torques_that_are_taken_off_are_no_measure_of_errors(right):
+    """A drift that is there stays better in all views, however small the torques are without it."""
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    seen = evidence(data, model)
+    late, more = seen.rows, 9.0 * seen.rows.torques(model)
+    loud = dataclasses.replace(late, tau=late.tau + more)
+    kept = held_out(model, late, fit_rows(model, late).weights, 4, loud)
+    np.testing.assert_allclose(kept, held_out(model, late, fit_rows(model, late).weights, 4) - np.log(10.0), rtol=1e-6)
+
+
+def test_friction_that_falls_is_a_drift():
+    log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": 20.0})
+    assessment = reported(log, model).assessment
+    assert "changes while the log lasts" in first(assessment, "drift").seen
+    assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in assessment.findings}
+
+
+def test_residuals_that_are_no_noise_are_noted_with_what_they_go_with(right):
+    def noted(log, model):
+        return [note for note in reported(log, model).assessment.notes if "are no noise" in note]
+
+    assert noted(*right) == []
+    (note,) = noted(*simulated("panda", seed=3, rate=200.0, stribeck=1.0, friction=0.2))
+    assert "'panda_joint2'" in note
+    assert "of their power goes with its speed" in note
+
+
+def test_the_share_of_a_residual_that_a_signal_explains():
+    """By columns that are low-passed as the residual is; by chance, nothing."""
+    rng, t = np.random.default_rng(0), np.arange(8000) / 200.0
+    v = np.sin(1.3 * t) + np.sin(0.7 * t)
+    data = Dataset(t, -np.cos(1.3 * t)[:, None], v[:, None], v=v[:, None], a=v[:, None])
+    rows = rows_of(data, np.arange(len(t)), 5.0)
+    shape, noise = (rows.motion.passed(x[:, None]) for x in (np.sign(v) * (np.abs(v) < 0.15), rng.normal(size=len(t))))
+    shape, noise = (rows.motion.at(rows.t, x)[1][0][:, 0] for x in (shape, noise))
+    noise *= np.linalg.norm(shape) / np.linalg.norm(noise)
+    used, columns = np.ones(len(rows.t), bool), steps(v, SPEEDS)
+    assert shape_of(rows, columns, shape, used) > 0.8
+    assert shape_of(rows, columns, noise, used) < 0.1
+    assert shape_of(rows, columns, shape + noise, used) == pytest.approx(0.45, abs=0.15)
+
+
+# --- other views of the log --------------------------------------------------------------------------------------
+
+
+def test_a_mistake_holds_in_all_views_and_a_neighbour_does_not(right):
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    broken = dataclasses.replace(data, tau=data.tau * np.where(np.arange(data.nv) == 2, -1.0, 1.0))
+    seen = evidence(broken, model)
+    fit = fit_rows(model, seen.rows)
+    attempts = tried(model, seen.rows, fit, seen.names)
+    best = found_trials(seen, seen.rows, fit, attempts)[0]
+    assert "torque of 'elbow_joint' has the other sign" in best.what
+    assert survival(seen, [], fit, best).certain
+    worse = dataclasses.replace(best, change=lambda rows: rows.with_torques(np.diag([1.0, -1, -1, 1, 1, 1])))
+    assert not survival(seen, [], fit, worse).likely
+
+
+def test_what_hangs_on_one_view_is_not_certain():
+    assert Survival(np.array([0.5, 0.4, 0.6])).certain
+    assert not Survival(np.array([0.5, 0.4, -0.1])).certain
+    assert not Survival(np.array([0.05, 0.06, 0.05])).certain  # too little
+    assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).certain  # less than the spread
+    assert not Survival(np.array([0.5, -0.4, -0.1])).likely
+    assert Survival(np.array([0.5, 0.4, 0.6, -0.1])).clear  # in all views but one
+    assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).clear
+
+
+def test_delayed_rows_have_the_motion_of_before():
+    t = np.arange(500) / 100.0
+    q, v, a = np.sin(t), np.cos(t), -np.sin(t)
+    data = Dataset(t, q[:, None], q[:, None], v=v[:, None], a=a[:, None])
+    rows = rows_of(data, np.arange(len(t)), None).delayed(0.034)
+    inside = rows.used[:, 0]
+    np.testing.assert_allclose(rows.q[inside, 0], np.sin(rows.t[inside] - 0.034), atol=1e-7)
+    assert (~inside).sum() == 4

@@ -1,0 +1,112 @@
+"""What logs tell of the unknowns of a closed-loop output error, against closed forms and differences of simulations."""
+
+import re
+from itertools import combinations
+
+import numpy as np
+import pytest
+from oracles import assert_close
+from servo_logs import ARM, COULOMB, KD, KP, MODEL, MOTION, PID, SMOOTHING, VISCOUS, rubbing, servo_log, true_parameters
+
+import geomctrl as gc
+from geomctrl.control.contracts import Desired
+from geomctrl.identification import Dataset, RegressorModel, ServoLoop, cloe
+from geomctrl.identification.output_error.experiment import experiment
+from geomctrl.identification.output_error.sensitivity_report import units
+from geomctrl.identification.output_error.unknowns import Unknowns
+
+PERIOD, SPEED = 4e-3, 0.8
+GAINS = ("kp", "kd")
+
+
+def ramp(t):
+    """Joint 1 at a constant speed, joint 2 at rest."""
+    return Desired(np.array([SPEED * t, 0.5]), np.array([SPEED, 0.0]), np.zeros(2))
+
+
+def differences(found, log, noise):
+    """(derivatives of all errors in units of their noise, by parameters and where the log begins in natural units;
+    these units of the parameters): central differences of simulations, nothing of what is differentiated by hand."""
+    model = found.estimate.model
+    unknown = Unknowns(experiment(model, log, found.loop), found.estimate.x, GAINS, False, True)
+    theta = unknown.first()
+    theta[unknown.shared :][:4] = np.concatenate((found.simulated.q[0], found.simulated.v[0]))
+    scale, size = units(unknown, theta), unknown.shared + 4  # and not the integrals, which ki = 0 has no use of
+
+    def errors(theta):
+        return (unknown.at(theta).errors[0] / noise).ravel()
+
+    steps = 1e-4 * np.where(np.arange(size) < unknown.shared, scale[:size], 0.01)
+    rows = [(errors(theta + h * e) - errors(theta - h * e)) / (2.0 * h) for h, e in zip(steps, np.eye(len(theta)))]
+    return np.array(rows).T * scale[:size], scale[: unknown.shared]
+
+
+def noisy(data, noise):
+    e = np.random.default_rng(0).normal(size=(len(data), 4)) * noise
+    return Dataset(data.t, data.q + e[:, 2:], data.tau + e[:, :2])
+
+
+def model_of(robot):
+    return RegressorModel(rubbing(robot), rotor=[1], smoothing=SMOOTHING, offset=False)
+
+
+def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
+    """A weightless arm that turns steadily: friction is SPEED fv1 + fc1, and nothing tells inertia, kd, joint 2's."""
+    arm = ARM.with_gravity((0.0, 0.0, 0.0))
+    plant = gc.Plant(arm, gc.Friction(VISCOUS, COULOMB, SMOOTHING))
+    law = PID(arm, ramp, KP, KD, 0.0, PERIOD)
+    run = gc.simulate(
+        plant, law, ramp(0.0).q, ramp(0.0).v, 6.0, PERIOD, control_dt=PERIOD, monitors=None, compiled=True
+    )
+    noise = np.repeat([0.01, 1e-7], 2)
+    log = noisy(Dataset(run.t, run.q, run.tau).between(5.0, 6.0), noise)  # the beginning is forgotten by e^-50
+    heavier = arm.with_parameters(1.1 * arm.parameters)
+    found = cloe(model_of(heavier), log, ServoLoop(ramp, KP, KD, period=PERIOD), gains=GAINS)
+
+    assert found.converged
+    friction = SPEED * found.value("fv1") + found.value("fc1")
+    assert friction == pytest.approx(SPEED * VISCOUS[0] + COULOMB[0], abs=5e-3)
+    for name in ("kp1", "kp2"):
+        assert abs(found.value(name) - KP[int(name[-1]) - 1]) < 4.0 * found.deviation(name) < 5.0
+    assert any(x.startswith("fv1 - 0.8 fc1, changed so together: nothing measured") for x in found.undetermined)
+    alone = {
+        x.split(":")[0].strip("()") for x in found.undetermined if x.endswith("fv2: nothing measured depends on it")
+    }
+    assert alone == {"fv2"}
+    named = {name for name in found.names if any(re.search(rf"\b{re.escape(name)}\b", x) for x in found.undetermined)}
+    open_ = {name for name, std in zip(found.names, found.std) if np.isinf(std)}
+    assert open_ == set(found.names) - {"kp1", "kp2"}
+    assert open_ <= named
+    J, _ = differences(found, log, noise)
+    singular = np.linalg.svd(J, compute_uv=False)
+    assert (singular < 1.0).sum() == len(found.undetermined)
+
+
+def test_parameters_that_are_hardly_told_apart_are_named():
+    """Pairs of correlation above 0.98, against the inverse of information from differences."""
+    data = servo_log(PERIOD, 0.6)[0]
+    noise = np.repeat([0.01, 1e-3], 2)
+    log = noisy(data, noise)
+    found = cloe(model_of(ARM), log, ServoLoop(MOTION, KP, KD, period=PERIOD), gains=GAINS)
+    assert found.undetermined == ()
+    J, unit = differences(found, log, noise)
+    shared = len(unit)
+    covariance = np.linalg.inv(J.T @ J)[:shared, :shared]
+    d = np.sqrt(np.diag(covariance))
+    r = np.abs(covariance / np.outer(d, d))
+    said = {tuple(x.split(": ")[0].split(" and ")) for x in found.correlated}
+    sure = {(found.names[i], found.names[j]) for i, j in combinations(range(shared), 2) if r[i, j] > 0.99}
+    near = {(found.names[i], found.names[j]) for i, j in combinations(range(shared), 2) if r[i, j] > 0.95}
+    assert sure
+    assert sure <= said <= near
+    ratio = found.std / (d * unit)
+    assert 0.5 < np.exp(np.mean(np.log(ratio))) < 1.6, "white noise: deviations are those of the information"
+
+
+def test_a_log_that_tells_everything_leaves_nothing_open():
+    data = servo_log(PERIOD, 4.0, noise=0.05)[0]
+    found = cloe(model_of(ARM), data, ServoLoop(MOTION, KP, KD, period=PERIOD))
+    assert found.undetermined == ()
+    assert found.correlated == ()
+    assert np.isfinite(found.std).all()
+    assert_close(found.values[:6], (MODEL.base.projection @ true_parameters())[:6], 0.02)
