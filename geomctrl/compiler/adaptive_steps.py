@@ -110,9 +110,9 @@ class Interval(Steps):
         self._combine(self.ratios, None, self.pair.weights, e.dim)
         rtol = self._load(self.rtol)
 
-        def entries(kind: Vector, at: Callable[[str], str]) -> None:
+        def entries(kind: Vector, address: Callable[[str], str]) -> None:
             x, atol, *ends = (
-                self.let(f"load {kind.type}, ptr {at(y)}, align 8") for y in (self.ratios, self.atol, *places)
+                self.let(f"load {kind.type}, ptr {address(y)}, align 8") for y in (self.ratios, self.atol, *places)
             )
             a, b = (self.let(f"call {kind.type} @llvm.fabs.{kind.suffix}({kind.type} {y})") for y in ends)
             larger = self.let(f"fcmp ogt {kind.type} {a}, {b}")
@@ -123,7 +123,7 @@ class Interval(Steps):
             zero = self.let(f"fcmp oeq {kind.type} {x}, {kind.constant(0.0)}")
             ratio = self.let(f"select {kind.bool} {zero}, {kind.type} {kind.constant(0.0)}, {kind.type} {ratio}")
             square = self.let(f"fmul {kind.type} {ratio}, {ratio}")
-            self.do(f"store {kind.type} {square}, ptr {at(self.ratios)}, align 8")
+            self.do(f"store {kind.type} {square}, ptr {address(self.ratios)}, align 8")
 
         self._for_each(e.dim * v.width, entries)
         mean = self.let(f"fdiv {v.type} {self._sum(self.ratios, e.dim)}, {v.constant(float(e.dim))}")
@@ -150,10 +150,10 @@ class Interval(Steps):
         v = self.vector
         self.good.append(self._compare("olt", error, v.constant(inf)))
         self.accepted = self._both(active, self._compare("ole", error, v.constant(1.0)))
-        made = self.let(f"uitofp {v.bool} {self.accepted} to {v.type}")
-        count = self.let(f"fadd {v.type} {self._load(self.taken['count'])}, {made}")
+        accepted = self.let(f"uitofp {v.bool} {self.accepted} to {v.type}")
+        count = self.let(f"fadd {v.type} {self._load(self.taken['count'])}, {accepted}")
         self._store(self.taken["count"], count)
-        self.good.append(self._compare("ole", count, v.constant(float(self.pair.most))))
+        self.good.append(self._compare("ole", count, v.constant(float(self.pair.max_steps))))
         self.failed = self._bits(self._both(active, self._without_result()))
         fine = self.let(f"icmp eq i64 {self.failed}, 0")
         self.do(f"br i1 {fine}, label %go_on, label %stop")
@@ -166,10 +166,12 @@ class Interval(Steps):
         self._store(self.x, self._select(self.accepted, t_next, t))
         for target, source, numbers in ((self.x_y, self.stage_y, e.y), (self.slopes[0], rates, e.dim)):
 
-            def entries(kind: Vector, at: Callable[[str], str], target: str = target, source: str = source) -> None:
-                new, old = (self.let(f"load {kind.type}, ptr {at(x)}, align 8") for x in (source, target))
+            def entries(
+                kind: Vector, address: Callable[[str], str], target: str = target, source: str = source
+            ) -> None:
+                new, old = (self.let(f"load {kind.type}, ptr {address(x)}, align 8") for x in (source, target))
                 x = self.let(f"select {self.vector.bool} {self.accepted}, {kind.type} {new}, {kind.type} {old}")
-                self.do(f"store {kind.type} {x}, ptr {at(target)}, align 8")
+                self.do(f"store {kind.type} {x}, ptr {address(target)}, align 8")
 
             self._for_each(numbers * self.vector.width, entries)
 

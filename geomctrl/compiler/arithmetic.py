@@ -121,8 +121,8 @@ class Sizes:
         nq, nv, nb = map(int, pattern[-tree.WIDTH :][: tree.FIRST])
         self.names = {"nb": nb, "nq": nq, "nv": nv} | (options or {})
 
-    def number(self, words: str) -> int:
-        return int(eval(words, {"__builtins__": {}}, self.names))
+    def number(self, expression: str) -> int:
+        return int(eval(expression, {"__builtins__": {}}, self.names))
 
     def shape(self, x: Array | Option) -> tuple[int, ...]:
         return tuple(self.number(n) for n in x.shape)
@@ -130,7 +130,7 @@ class Sizes:
     def of(self, x: Array | Option) -> int:
         return int(np.prod(self.shape(x)))
 
-    def inputs(self, algorithm: Algorithm, given: tuple[str, ...]) -> list[tuple[int, ...]]:
+    def inputs(self, algorithm: Algorithm, optional: tuple[str, ...]) -> list[tuple[int, ...]]:
         """Shapes of an algorithm's inputs, the arrays among its options last."""
-        states = [x for x in algorithm.inputs if not x.optional or x.name in given]
+        states = [x for x in algorithm.inputs if not x.optional or x.name in optional]
         return [self.shape(x) for x in (*states, *(x for x in algorithm.options if x.is_array))]

@@ -60,25 +60,27 @@ class ForwardDynamicsDerivatives(NamedTuple):
 
 
 class Function(NamedTuple):
-    """`result`: what several outputs come as. given: the optional inputs that there are."""
+    """`result`: what several outputs come as. optional: the optional inputs that are passed."""
 
     algorithm: Algorithm
     options: dict[str, int] = {}  # noqa: RUF012 (nobody writes on it)
     result: type = tuple
-    given: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
 CATALOGUE = {
     "inverse_dynamics": Function(newton_euler.inverse_dynamics),
     "inverse_dynamics_reference": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}),
     "inverse_dynamics_reference_christoffel": Function(newton_euler.inverse_dynamics_reference, {"form": CHRISTOFFEL}),
-    "inverse_dynamics_external": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}, given=("f_ext",)),
+    "inverse_dynamics_external": Function(
+        newton_euler.inverse_dynamics_reference, {"form": PLOEN}, optional=("f_ext",)
+    ),
     "gravity_force": Function(newton_euler.gravity_force),
     "mass_matrix": Function(composite_bodies.mass_matrix),
     "terms": Function(composite_bodies.terms, {"form": PLOEN}, Terms),
     "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}, Terms),
     "forward_dynamics": Function(joint_accelerations.forward_dynamics),
-    "forward_dynamics_external": Function(joint_accelerations.forward_dynamics, given=("f_ext",)),
+    "forward_dynamics_external": Function(joint_accelerations.forward_dynamics, optional=("f_ext",)),
     "mass_matrix_inverse": Function(mass_matrix_inverse.mass_matrix_inverse),
     "inverse_dynamics_derivatives": Function(
         derivatives.inverse_dynamics_derivatives, result=InverseDynamicsDerivatives
@@ -92,7 +94,7 @@ CATALOGUE = {
     "mechanical_state": Function(energies.mechanical_state),
 }
 # what the public functions may have made: these, and algorithms with a frame's or a controller's numbers among their
-# options (`Code.at`)
+# options (`Code.index`)
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate, frames.body_wrenches, contact.contact_wrenches),
     *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, skewness.skewness),

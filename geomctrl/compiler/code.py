@@ -39,7 +39,7 @@ _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
 
 Call = Callable[..., Any]
-Found = list[int] | None  # addresses of `cache.ENTRY_NAMES`, None for the loops
+Addresses = list[int] | None  # addresses of `cache.ENTRY_NAMES`, None for the loops
 
 
 def enabled() -> bool:
@@ -54,15 +54,15 @@ class Structure:
     """What has been compiled for a structure, and how often it was wanted."""
 
     def __init__(self):
-        self.addresses: dict[tuple, Found] = {}
+        self.addresses: dict[tuple, Addresses] = {}
         self.wanted = Counter()
         self.eager = _structures["met"] < budget.EAGER
         _structures["met"] += 1
 
-    def worthwhile(self, what: Any, states: int) -> bool:
+    def worthwhile(self, call: Any, states: int) -> bool:
         """Whether a function is compiled now. A process that meets many structures compiles those it works with."""
-        self.wanted[what] += states
-        return self.eager or self.wanted[what] >= budget.CALLS
+        self.wanted[call] += states
+        return self.eager or self.wanted[call] >= budget.CALLS
 
 
 class Code:
@@ -106,30 +106,35 @@ class Code:
             return self._prepared(functools.partial(self._fixed.__setitem__, key), algorithm, options, result)
 
     def _prepared(
-        self, keep: Callable[[Call], None], algorithm: Algorithm, options: dict[str, int], result: type, given=()
+        self, keep: Callable[[Call], None], algorithm: Algorithm, options: dict[str, int], result: type, optional=()
     ) -> Call:
         """What a single state is computed with from now on; `keep` puts it where it is looked up."""
-        loops = self.loops(algorithm, given, result=result, **options)
-        what = (algorithm, "one", given, *options.values())
+        loops = self.loops(algorithm, optional, result=result, **options)
+        wanted = (algorithm, "one", optional, *options.values())
 
         def made() -> Call:
-            return self.one(algorithm, given, result=result, **options) or loops
+            return self.one(algorithm, optional, result=result, **options) or loops
 
         def for_now(*arrays):
-            if self.structure.worthwhile(what, 1):
+            if self.structure.worthwhile(wanted, 1):
                 keep(made())
             return loops(*arrays)
 
         if has_symbols(self.model):
-            chosen = functools.partial(self.on_symbols, algorithm, given, options, result)
+            chosen = functools.partial(self.on_symbols, algorithm, optional, options, result)
         else:
-            eager = enabled() and self.structure.worthwhile(what, 1)
+            eager = enabled() and self.structure.worthwhile(wanted, 1)
             chosen = made() if eager else for_now if enabled() else loops
         keep(chosen)
         return chosen
 
     def over(
-        self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict, threads: int = 1
+        self,
+        algorithm: Algorithm,
+        rows: Sequence[np.ndarray],
+        optional: tuple[str, ...],
+        options: dict,
+        threads: int = 1,
     ) -> Any:
         """(outputs, number of the first state without a result or -1) for checked states, (states, numbers) each.
 
@@ -145,10 +150,10 @@ class Code:
         numbers = {x.name: int(options[x.name]) for x in algorithm.options if not x.is_array}
         shared = [options[x.name] for x in algorithm.options if x.is_array]
         if states > host.lanes():
-            call = self.many(algorithm, given, **numbers)
+            call = self.many(algorithm, optional, **numbers)
             rows = [*rows, *(np.tile(x.ravel(), (states, 1)) for x in shared)]
         else:
-            call = self._each(algorithm, given, shared, **numbers)
+            call = self._each(algorithm, optional, shared, **numbers)
         if call is None:
             return None
         out, failed = call(*rows, threads=threads)
@@ -161,37 +166,39 @@ class Code:
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
         return tuple(y.reshape(states, *shape) for y, shape in zip(np.split(out, ends, axis=1), shapes)), -1
 
-    def _each(self, algorithm: Algorithm, given: tuple[str, ...], shared: list[np.ndarray], **options: int) -> Any:
+    def _each(self, algorithm: Algorithm, optional: tuple[str, ...], shared: list[np.ndarray], **options: int) -> Any:
         """`many` for a few states: one after the other."""
-        one = self.one(algorithm, given, result=tuple, **options)
+        one = self.one(algorithm, optional, result=tuple, **options)
         if one is None:
             return None
 
         sizes = Sizes(self.pattern, options)
-        shapes, total = sizes.inputs(algorithm, given), sum(map(sizes.of, algorithm.outputs))
+        shapes, total = sizes.inputs(algorithm, optional), sum(map(sizes.of, algorithm.outputs))
 
         def call(*rows, threads):
             out = np.empty((len(rows[0]), total))
             for b, y in enumerate(out):
-                found = one(*(np.array(x[b]).reshape(shape) for x, shape in zip(rows, shapes)), *shared)
-                if found is None:
+                result = one(*(np.array(x[b]).reshape(shape) for x, shape in zip(rows, shapes)), *shared)
+                if result is None:
                     return out, b
-                y[:] = np.concatenate([part.ravel() for part in (found if isinstance(found, tuple) else (found,))])
+                y[:] = np.concatenate([part.ravel() for part in (result if isinstance(result, tuple) else (result,))])
             return out, -1
 
         return call
 
-    def loops(self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: int) -> Call:
+    def loops(
+        self, algorithm: Algorithm, optional: tuple[str, ...] = (), *, result: type = tuple, **options: int
+    ) -> Call:
         """The same as `one` by numba's loops, which leave optional inputs to `over`."""
-        if given:
-            return functools.partial(self.on_symbols, algorithm, given, options, result)
+        if optional:
+            return functools.partial(self.on_symbols, algorithm, optional, options, result)
         sizes = Sizes(self.pattern, options)
         shapes = [sizes.shape(y) for y in algorithm.outputs]
         inputs = sum(not x.optional for x in algorithm.inputs)
 
         def call(*arrays):
             if any(map(has_symbols, arrays)):
-                return self.on_symbols(algorithm, given, options, result, *arrays)
+                return self.on_symbols(algorithm, optional, options, result, *arrays)
             if np.ma.MaskedArray in map(type, arrays):  # the loops would take what lies under the mask
                 return None
             out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
@@ -205,81 +212,83 @@ class Code:
         return call
 
     def one(
-        self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: int
+        self, algorithm: Algorithm, optional: tuple[str, ...] = (), *, result: type = tuple, **options: int
     ) -> Call | None:
         """f(*inputs) -> outputs of a single state, or None where loops are better (see `budget`).
 
         options: the integer ones. f itself answers None for arguments that it was not made for, and where there is no
         result; arrays among the options come behind its inputs.
         """
-        core = self.core(algorithm, given, **options)
+        core = self.core(algorithm, optional, **options)
         if core is None:
             return None
         sizes = Sizes(self.pattern, options)
-        other = functools.partial(self.on_symbols, algorithm, given, options, result)
+        other = functools.partial(self.on_symbols, algorithm, optional, options, result)
         self._kept.append(other)
-        inputs, outputs = sizes.inputs(algorithm, given), [sizes.shape(y) for y in algorithm.outputs]
+        inputs, outputs = sizes.inputs(algorithm, optional), [sizes.shape(y) for y in algorithm.outputs]
         return entries.entry(core, self.model, inputs, outputs, result, other)
 
     def on_symbols(
-        self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, int], result: type, *arrays: Any
+        self, algorithm: Algorithm, optional: tuple[str, ...], options: dict[str, int], result: type, *arrays: Any
     ) -> Any:
         """What `one` answers for symbols, as a controller computes with while it is traced; None for anything else.
 
         The robot's numbers are constants of the trace, unless they are symbols themselves.
         """
-        shapes = Sizes(self.pattern, options).inputs(algorithm, given)
+        shapes = Sizes(self.pattern, options).inputs(algorithm, optional)
         if not any(map(holds_symbols, (self.model, *arrays))) or [np.shape(x) for x in arrays] != shapes:
             return None
         rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
         numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object).view(np.ndarray)
-        states = [x for x in algorithm.inputs if not x.optional or x.name in given]
+        states = [x for x in algorithm.inputs if not x.optional or x.name in optional]
         taken = {x.name: next(rows) for x in states}
         every = [taken[x.name].ravel() if x.name in taken else np.empty(0, object) for x in algorithm.inputs]
         every += [next(rows) if x.is_array else options[x.name] for x in algorithm.options]
         with finite_numbers(x for x in (numbers, *every) if isinstance(x, np.ndarray)):
             good, outputs = evaluated(algorithm, Sizes(self.pattern, options), numbers, every, symbolic())
         require(good)
-        made = [y.view(SymbolArray) for y in outputs]
-        return made[0] if len(made) == 1 else tuple.__new__(result, made)
+        results = [y.view(SymbolArray) for y in outputs]
+        return results[0] if len(results) == 1 else tuple.__new__(result, results)
 
-    def core(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> int | None:
+    def core(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> int | None:
         """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None where loops are better."""
-        addresses = self._addresses(algorithm, "one", given, options) if enabled() else None
+        addresses = self._addresses(algorithm, "one", optional, options) if enabled() else None
         return None if addresses is None else addresses[0]
 
-    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> Batch | None:
+    def many(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> Batch | None:
         """The same for many states, or None where loops are better."""
-        key = (algorithm, given, tuple(sorted(options.items())))
+        key = (algorithm, optional, tuple(sorted(options.items())))
         if key not in self._batches:
-            addresses = self._addresses(algorithm, "many", given, options)
+            addresses = self._addresses(algorithm, "many", optional, options)
             numbers = sum(map(Sizes(self.pattern, options).of, algorithm.outputs))
             self._batches[key] = None if addresses is None else Batch(self.model, addresses, numbers)
         return self._batches[key]
 
-    def _addresses(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
-        key = (algorithm.py_func, kind, given, tuple(sorted(options.items())))
+    def _addresses(
+        self, algorithm: Algorithm, kind: str, optional: tuple[str, ...], options: dict[str, Any]
+    ) -> Addresses:
+        key = (algorithm.py_func, kind, optional, tuple(sorted(options.items())))
         with _lock:
-            known = self.structure.addresses
-            if key not in known:
-                known[key] = self._made(algorithm, kind, given, options)
-            return known[key]
+            addresses = self.structure.addresses
+            if key not in addresses:
+                addresses[key] = self._made(algorithm, kind, optional, options)
+            return addresses[key]
 
-    def _made(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
-        words = (
+    def _made(self, algorithm: Algorithm, kind: str, optional: tuple[str, ...], options: dict[str, Any]) -> Addresses:
+        identity = (
             fingerprint(fitting(algorithm, self.pattern).py_func),
             kind,
-            given,
+            optional,
             sorted(options.items()),
             version(),
             host.lanes(),
         )
-        key = hashlib.sha256(repr(words).encode() + self.pattern.tobytes()).hexdigest()
+        key = hashlib.sha256(repr(identity).encode() + self.pattern.tobytes()).hexdigest()
 
         def make() -> bytes:
             try:
                 guarded, limit = kind == "one", budget.NODES
-                traced: Trace | None = trace(algorithm, self.pattern, options, given, guarded=guarded, limit=limit)
+                traced: Trace | None = trace(algorithm, self.pattern, options, optional, guarded=guarded, limit=limit)
             except UntraceableError:
                 traced = None
             if traced is None or not budget.allows(traced):

@@ -116,26 +116,26 @@ def structure(model: np.ndarray) -> np.ndarray:
     if first:  # the tree of a coupled robot's independent joints is a second one
         ends, bodies = [len(bodies), -2, -1], np.r_[bodies, first : len(rows) - 2]
     whole[bodies, : tree.A] = whole[ends, : tree.GRAVITY] = True
-    known = np.where(np.abs(rows - np.round(rows)) <= STRUCTURAL, np.round(rows), np.nan)
-    known[np.abs(known) > 1.0] = np.nan
-    known[bodies, tree.J : tree.S] = np.nan
-    known[bodies, tree.ARMATURE] = np.where(rows[bodies, tree.ARMATURE] == 0.0, 0.0, np.nan)
-    return (np.where(whole, rows, known) + 0.0).ravel()  # no -0.0
+    pattern = np.where(np.abs(rows - np.round(rows)) <= STRUCTURAL, np.round(rows), np.nan)
+    pattern[np.abs(pattern) > 1.0] = np.nan
+    pattern[bodies, tree.J : tree.S] = np.nan
+    pattern[bodies, tree.ARMATURE] = np.where(rows[bodies, tree.ARMATURE] == 0.0, 0.0, np.nan)
+    return (np.where(whole, rows, pattern) + 0.0).ravel()  # no -0.0
 
 
 def trace(
     algorithm: Algorithm,
     pattern: np.ndarray,
     options: dict[str, Any],
-    given: tuple[str, ...] = (),
+    optional: tuple[str, ...] = (),
     *,
     guarded: bool = False,
     limit: float = math.inf,
 ) -> Trace:
     """Run the algorithm on symbols for a robot of structure `pattern`.
 
-    options: values of its integer options; an array that is left out is an input at run time. given: the optional
-    inputs that there are. guarded: the flag is false also for a configuration whose poses are none. Raises
+    options: values of its integer options; an array that is left out is an input at run time. optional: the optional
+    inputs that are passed. guarded: the flag is false also for a configuration whose poses are none. Raises
     UntraceableError where the kernel asks what a symbol can not know, and where the graph exceeds `limit` nodes.
     """
     graph = Graph(limit=limit)
@@ -150,7 +150,7 @@ def trace(
         return out
 
     for x in algorithm.inputs:
-        arrays.append(np.empty(0, object) if x.optional and x.name not in given else fresh(sizes.of(x)))
+        arrays.append(np.empty(0, object) if x.optional and x.name not in optional else fresh(sizes.of(x)))
     for x in algorithm.options:
         runtime = x.is_array and x.name not in options
         arrays.append(fresh(sizes.of(x)).reshape(sizes.shape(x)) if runtime else options[x.name])

@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
     weights: Sequence[float]
     order: int
-    most: int
+    max_steps: int
 
 
 class Sampled(NamedTuple):
@@ -86,8 +86,8 @@ class Equations:
     @property
     def traces(self) -> dict[str, Trace]:
         names = ("field", "sample", "law", "move", "pull", "size")
-        found = {name: trace for name in names if (trace := getattr(self, name)) is not None}
-        return found | {f"sampled{k}": x.trace for k, x in enumerate(self.sampled)}
+        traces = {name: trace for name in names if (trace := getattr(self, name)) is not None}
+        return traces | {f"sampled{k}": x.trace for k, x in enumerate(self.sampled)}
 
 
 class Layout:
@@ -130,7 +130,7 @@ class Numbers:
 
     def __init__(self, used: Sequence[int], width: int):
         self.used, self.width = list(used), width
-        self._of = {k: at for at, k in enumerate(used)}
+        self._of = {k: place for place, k in enumerate(used)}
 
     def place(self, index: int, width: int) -> tuple[int, bool]:
         """(where number `index` lies, in doubles; whether each lane has its own)."""
@@ -143,8 +143,8 @@ class Numbers:
 
 def used_numbers(equations: Equations) -> list[int]:
     """The numbers of the model that the traces read."""
-    found = set()
+    used = set()
     for trace in equations.traces.values():
         nodes = trace.graph.nodes
-        found.update(nodes[at][2] for at in trace.graph.needed(trace.ends) if nodes[at][:2] == ("load", 0))
-    return sorted(found)
+        used.update(nodes[index][2] for index in trace.graph.needed(trace.ends) if nodes[index][:2] == ("load", 0))
+    return sorted(used)

@@ -47,8 +47,8 @@ class Steps(Function):
 
     def _look_whether_step_is_finite(self) -> None:
         e = self.equations
-        for at, count in [*((k, e.dim) for k in self.slopes), (self.stage_y, e.y)]:
-            self._look_whether_finite(at, count)
+        for array, count in [*((k, e.dim) for k in self.slopes), (self.stage_y, e.y)]:
+            self._look_whether_finite(array, count)
 
     def _element(self, i: int, stage: Stage) -> bool:
         """y of a stage into the stage's place; whether its slope is to be pulled back."""
@@ -71,13 +71,13 @@ class Steps(Function):
         """target = y + h sum_j row[j] K_j, entry by entry."""
         terms = [(self._times(a, self.h), k) for a, k in zip(row, self.slopes) if a != 0.0]
 
-        def entries(kind: Vector, at: Callable[[str], str]) -> None:
-            total = self.let(f"load {kind.type}, ptr {at(y)}, align 8") if y else kind.constant(0.0)
+        def entries(kind: Vector, address: Callable[[str], str]) -> None:
+            total = self.let(f"load {kind.type}, ptr {address(y)}, align 8") if y else kind.constant(0.0)
             for factor, slope in terms:
-                k = self.let(f"load {kind.type}, ptr {at(slope)}, align 8")
+                k = self.let(f"load {kind.type}, ptr {address(slope)}, align 8")
                 ends = ", ".join(f"{kind.type} {x}" for x in (self._spread(kind, factor), k, total))
                 total = self.let(f"call {kind.type} @llvm.fmuladd.{kind.suffix}({ends})")
-            self.do(f"store {kind.type} {total}, ptr {at(target)}, align 8")
+            self.do(f"store {kind.type} {total}, ptr {address(target)}, align 8")
 
         self._for_each(numbers * self.vector.width, entries)
 
@@ -121,12 +121,12 @@ class Steps(Function):
     def _without_result(self) -> str:
         """The lanes in which something has none."""
         v = self.vector
-        found = "false" if v.width == 1 else "zeroinitializer"
+        failed = "false" if v.width == 1 else "zeroinitializer"
         for good in self.good:
-            found = self.let(f"or {v.bool} {found}, {self._not(good)}")
+            failed = self.let(f"or {v.bool} {failed}, {self._not(good)}")
         for wrong in self.bad:
-            found = self.let(f"or {v.bool} {found}, {wrong}")
-        return found
+            failed = self.let(f"or {v.bool} {failed}, {wrong}")
+        return failed
 
     # --- pieces --------------------------------------------------------------------------------------------------
 

@@ -195,8 +195,8 @@ class _Loop(Steps):
         """What a sample has found is kept, and a row of it where one is stored."""
         e, l, w = self.equations, self.layout, self.vector.width
         self._copy(self.slopes[0], self.out, e.dim)
-        for found, place, numbers in _runs(e.remembered):
-            self._copy(self._at(self.memory_at + place * w), self._at(l.out + found * w), numbers)
+        for source, place, numbers in _runs(e.remembered):
+            self._copy(self._at(self.memory_at + place * w), self._at(l.out + source * w), numbers)
         since = self.let("srem i64 %next, %every")
         due = self.let(f"icmp eq i64 {since}, 0")
         end = self.let("icmp eq i64 %next, %total")

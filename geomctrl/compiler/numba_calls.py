@@ -62,21 +62,21 @@ def njit(
     shapes and where there is no result; nan and infinity go through.
     """
     _kept.append(model)
-    stores, at = [], 0
+    stores, offset = [], 0
     for x, shape in inputs.items():
-        part = f"X[{at} : {at + math.prod(shape)}]"
+        part = f"X[{offset} : {offset + math.prod(shape)}]"
         stores.append(f"    {part if len(shape) == 1 else f'{part}.reshape({shape})'}[:] = {x}")
-        at += math.prod(shape)
+        offset += math.prod(shape)
     for k, constant in enumerate(constants):
-        stores.append(f"    X[{at} : {at + constant.size}] = CONSTANT{k}")
-        at += constant.size
+        stores.append(f"    X[{offset} : {offset + constant.size}] = CONSTANT{k}")
+        offset += constant.size
     several = ", ".join(outputs) if result is tuple else f"RESULT({', '.join(outputs)})"
     source = SOURCE.format(
         name=name,
         names=", ".join(inputs),
         wrong=" or ".join(f"{x}.shape != {shape}" for x, shape in inputs.items()),
         shapes=", ".join(f"{x} {shape}" for x, shape in inputs.items()),
-        total=max(at, 1),
+        total=max(offset, 1),
         stores="\n".join(stores),
         results=len(outputs),
         outputs="\n".join(

@@ -1,5 +1,5 @@
 """Algorithms: kernels that say what goes in, what comes out and what memory they need, so that any way of running them
-can be made from the same words: a loop over states, straight-line code, C.
+can be made from the same signature: a loop over states, straight-line code, C.
 
     @algorithm("q, v, a -> tau[nv]", memory=(per_body(Motion), per_body(Wrench)))
     def inverse_dynamics(model, q, v, a, motion, wrenches, tau): ...
@@ -85,13 +85,13 @@ class Algorithm:
     def __init__(
         self,
         function: Callable[..., Any],
-        words: str,
+        signature: str,
         memory: tuple[Memory, ...],
         may_fail: bool,
     ):
         functools.update_wrapper(self, function)
         self.py_func, self.memory, self.may_fail = function, memory, may_fail
-        left, right = words.split("->")
+        left, right = signature.split("->")
         inputs, _, options = left.partition(";")
         self.inputs, self.outputs = _arrays(inputs), _arrays(right)
         self.options = [
@@ -116,8 +116,8 @@ class Algorithm:
             *(x.name for x in self.options),
             *(y.name for y in self.outputs),
         ]
-        given = ["none" if x.optional else x.name for x in self.inputs]
-        call = self._call(given, [y.name for y in self.outputs])
+        arguments = ["none" if x.optional else x.name for x in self.inputs]
+        call = self._call(arguments, [y.name for y in self.outputs])
         types = [
             *("f8[::1]" for _ in ["model", *inputs]),
             *(x.type for x in self.options),
@@ -140,10 +140,10 @@ class Algorithm:
         optional input may have no rows.
         """
         names = ["model", *(x.name for x in self.inputs), *(x.name for x in self.options)]
-        given = [
+        arguments = [
             f"({x.name}[b] if {x.name}.shape[0] > 0 else none)" if x.optional else f"{x.name}[b]" for x in self.inputs
         ]
-        call = self._call(given, [f"{y.name}[b]" for y in self.outputs])
+        call = self._call(arguments, [f"{y.name}[b]" for y in self.outputs])
         result = ", ".join(y.name for y in self.outputs)
         kinds = [f"f8[{':, ' * len(y.shape)}::1]" for y in self.outputs]
         returned = kinds[0] if len(kinds) == 1 else f"Tuple(({', '.join(kinds)}))"
@@ -197,21 +197,21 @@ class Algorithm:
 
 
 def algorithm(
-    words: str, memory: tuple[Memory, ...] = (), *, may_fail: bool = False
+    signature: str, memory: tuple[Memory, ...] = (), *, may_fail: bool = False
 ) -> Callable[[Callable[..., Any]], Algorithm]:
     """Decorator: see the module's docstring.
 
-    words: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
+    signature: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
     where they are not those of `SIZES`. An input with a "?" is optional: an empty array stands for none. Options are
     "name: type" in numba's notation, arrays among them of the sizes in `SIZES`. may_fail: the kernel returns False
     where there is no result.
     """
-    return lambda function: Algorithm(function, words, memory, may_fail)
+    return lambda function: Algorithm(function, signature, memory, may_fail)
 
 
-def _arrays(words: str) -> list[Array]:
-    found = re.findall(r"(\w+)(\??)(?:\[([^\]]*)\])?", words)
-    return [Array(name, _shape(sizes or SIZES.get(name, "nv")), bool(mark)) for name, mark, sizes in found]
+def _arrays(signature: str) -> list[Array]:
+    parts = re.findall(r"(\w+)(\??)(?:\[([^\]]*)\])?", signature)
+    return [Array(name, _shape(sizes or SIZES.get(name, "nv")), bool(mark)) for name, mark, sizes in parts]
 
 
 def _shape(sizes: str) -> tuple[str, ...]:

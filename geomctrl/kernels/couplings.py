@@ -129,33 +129,33 @@ def _source(algorithm: Algorithm, lines: list[str], memory: bool) -> Callable[..
     own = (tree_end, expand_configuration, expand_velocities, contract, joints_begin, joints_end, n_bodies, n_q, n_v)
     scope: dict[str, Any] = {f.__name__: f for f in own} | {"np": np, "ALGORITHM": algorithm}
     exec(f"def kernel({', '.join(names)}):{body}\n", scope)
-    made = scope["kernel"]
-    made.__module__ = algorithm.py_func.__module__
-    made.__name__ = made.__qualname__ = f"coupled_{algorithm.py_func.__name__}"
-    return primitive(made)
+    kernel = scope["kernel"]
+    kernel.__module__ = algorithm.py_func.__module__
+    kernel.__name__ = kernel.__qualname__ = f"coupled_{algorithm.py_func.__name__}"
+    return primitive(kernel)
 
 
 @functools.cache
 def projected(algorithm: Algorithm, memory: bool = False) -> Callable[..., Any]:
     """The algorithm on the tree, contracted with A: kernel(model, *inputs, *options, *outputs)."""
     lines = ["tree = model[: tree_end(model)]", "nb, nq, nv, m = n_bodies(tree), n_q(tree), n_v(tree), n_v(model)"]
-    given = []
+    arguments = []
     for x in algorithm.inputs:
         moves = x.shape == ("nq",) or re.search(r"\bnv\b", x.size)
-        given.append(f"tree_{x.name}" if moves else x.name)
+        arguments.append(f"tree_{x.name}" if moves else x.name)
         if moves:
             expand = "expand_configuration" if x.shape == ("nq",) else "expand_velocities"
             lines += [f"tree_{x.name} = np.empty({x.size})", f"{expand}(model, {x.name}, tree_{x.name})"]
-    given += [x.name for x in algorithm.options]
+    arguments += [x.name for x in algorithm.options]
     for k, part in enumerate(algorithm.memory):
         kind = ", np.complex128" if part.kind == "complex128" else ""
         lines.append(f"own{k} = np.empty(({part.count}) * {part.width}{kind})")
-        given.append(f"own{k}")
+        arguments.append(f"own{k}")
     contracted = [y for y in algorithm.outputs if re.search(r"\bnv\b", y.size)]
     for y in contracted:
         lines.append(f"tree_{y.name} = np.empty(({', '.join(y.shape)},))")
-    given += [f"tree_{y.name}" if y in contracted else y.name for y in algorithm.outputs]
-    lines.append(f"good = ALGORITHM({', '.join(['tree', *given])})")
+    arguments += [f"tree_{y.name}" if y in contracted else y.name for y in algorithm.outputs]
+    lines.append(f"good = ALGORITHM({', '.join(['tree', *arguments])})")
     for y in contracted:
         lines += _contracted(y)
     lines.append("return good" if algorithm.may_fail else "return")
@@ -175,19 +175,21 @@ def _contracted(y: Array) -> list[str]:
         lines += [f"{name} = np.empty(({before}) * m * ({after}))"]
         lines += [f"contract(model, {before}, {after}, {now}, {name})"]
         now = name
-    at, place = [f"i{k}" for k in range(len(small))], "0"
+    indices, place = [f"i{k}" for k in range(len(small))], "0"
     for k, size in enumerate(small):
         lines.append("    " * k + f"for i{k} in range({size}):")
         place = f"({place}) * ({size}) + i{k}"
-    lines.append("    " * len(small) + f"{y.name}[{', '.join(at)}] = {now}[{place}]")
+    lines.append("    " * len(small) + f"{y.name}[{', '.join(indices)}] = {now}[{place}]")
     return lines
 
 
 def on_coordinates(algorithm: Algorithm) -> Callable[..., Any]:
     """The algorithm on the independent joints alone."""
-    given = [*(x.name for x in (*algorithm.inputs, *algorithm.options))]
-    given += [*(f"memory{k}" for k in range(len(algorithm.memory))), *(y.name for y in algorithm.outputs)]
-    return _source(algorithm, [f"ALGORITHM(model[joints_begin(model) : joints_end(model)], {', '.join(given)})"], True)
+    arguments = [*(x.name for x in (*algorithm.inputs, *algorithm.options))]
+    arguments += [*(f"memory{k}" for k in range(len(algorithm.memory))), *(y.name for y in algorithm.outputs)]
+    return _source(
+        algorithm, [f"ALGORITHM(model[joints_begin(model) : joints_end(model)], {', '.join(arguments)})"], True
+    )
 
 
 def composed(algorithm: Algorithm) -> Callable[..., Any]:
@@ -292,9 +294,9 @@ def differentiate(model, q, v, tau, f_ext, dq, dv, dtau, a):
 
 def _with_memory(algorithm: Algorithm, function: Callable[..., Any]) -> Callable[..., Any]:
     names = [x.name for x in (*algorithm.inputs, *algorithm.options, *algorithm.outputs)]
-    made: Any = _source(algorithm, [f"return FUNCTION(model, {', '.join(names)})"], True)
-    made.__globals__["FUNCTION"] = function
-    return made
+    kernel: Any = _source(algorithm, [f"return FUNCTION(model, {', '.join(names)})"], True)
+    kernel.__globals__["FUNCTION"] = function
+    return kernel
 
 
 # --- which is which ----------------------------------------------------------------------------------------------
@@ -327,8 +329,8 @@ def _kernel(algorithm: Algorithm) -> Callable[..., Any]:
 def _coupled(algorithm: Algorithm) -> Algorithm:
     twin = object.__new__(Algorithm)
     twin.__dict__.update(algorithm.__dict__)
-    for made in ("one", "many"):
-        twin.__dict__.pop(made, None)
+    for name in ("one", "many"):
+        twin.__dict__.pop(name, None)
     kernel = _kernel(algorithm)
     twin.py_func = kernel
     return twin

@@ -33,7 +33,7 @@ from .tree import armature_of, base_acceleration, dofs_of, inertia_of, n_v
 
 # Coordinates up to which M and its factors take fewer operations than articulated bodies: a tenth fewer at 6 and 7, and
 # less of the time, a fifth; they break even at the quadruped's 18, and a chain of 30 takes twice as long.
-FEW = 10
+MAX_JOINTS = 10
 
 
 class Carried(NamedTuple):
@@ -115,7 +115,7 @@ def solve(axes, M, a):
 
 MEMORY = (
     *(per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)),
-    *(per_body(Carried), per_coordinate(Axis), per_body(Load), numbers(f"{FEW * FEW}")),
+    *(per_body(Carried), per_coordinate(Axis), per_body(Load), numbers(f"{MAX_JOINTS * MAX_JOINTS}")),
 )
 
 
@@ -123,7 +123,7 @@ MEMORY = (
 def forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, twists, bodies, axes, loads, memory, a):
     """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False where a joint has no inertia to push against."""
     n = n_v(model)
-    if n > FEW:
+    if n > MAX_JOINTS:
         return by_articulated_bodies(model, q, v, tau, f_ext, moving, eliminated, handles, twists, a)
     M = memory[: n * n].reshape((n, n))
     for k in range(n):

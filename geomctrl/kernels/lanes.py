@@ -16,13 +16,13 @@ from .tree import WIDTH, A, B, C, D, base_acceleration, n_bodies, n_q, n_v, pare
 
 LANES = 16
 STACKED = 24  # numbers of a body: f (12), V and A (12)
-FEW = 40  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
+MAX_BODIES = 40  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
 
 
 @primitive
 def lanes_of(model, q):
     """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond REDUCIBLE."""
-    if n_q(model) != n_v(model) or n_bodies(model) > FEW:
+    if n_q(model) != n_v(model) or n_bodies(model) > MAX_BODIES:
         return 0
     for b in range(q.shape[0]):
         for k in range(q.shape[1]):
@@ -77,7 +77,7 @@ def row_lanes(S, own, source, sink):
 
 
 @kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1])")
-def stack_lanes(model, q, v, a, at, out):
+def stack_lanes(model, q, v, a, place, out):
     """Fill out[at[k, i] : at[k, i] + 10] for every body i and joint k before it; how many states it did, a multiple of
     LANES (none where a coordinate is beyond `reduced_sin_cos`)."""
     n = n_bodies(model)
@@ -119,7 +119,7 @@ def stack_lanes(model, q, v, a, at, out):
                     copy(source, 24, screws, (p * n + k) * 6, 6)
                 row_lanes(S, k == i, source, sink)
                 copy(screws, (i * n + k) * 6, sink, 0, 6)
-                row = at[k, i]
+                row = place[k, i]
                 for j in range(10):
                     for b in range(LANES):
                         out[row + j, start + b] = sink[(6 + j) * LANES + b]

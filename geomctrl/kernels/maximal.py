@@ -76,12 +76,12 @@ def advance_bodies(layout, y, x, out):
     """out = y exp(x), pose by pose, on the group to round-off; velocities add."""
     n = len(layout)
     for i in range(n):
-        at = layout[i, 0]
-        T, X = pose_at(y[at : at + 12], 0), twist_at(x, 6 * i)
+        first = layout[i, 0]
+        T, X = pose_at(y[first : first + 12], 0), twist_at(x, 6 * i)
         if layout[i, 1]:
-            put_transform(out, at, moved_se3(T, X))
+            put_transform(out, first, moved_se3(T, X))
         else:
-            put_pose(out, at, moved_so3xr3(T, X))
+            put_pose(out, first, moved_so3xr3(T, X))
     for k in range(6 * n):
         out[len(y) - 6 * n + k] = y[len(y) - 6 * n + k] + x[6 * n + k]
 
@@ -98,11 +98,11 @@ def advance_spatially(layout, y, x, dv, out):
     """Poses exp(x) T, all on SE(3), and spatial twists Ad_T V + dv, kept as body-fixed ones."""
     n = len(layout)
     for i in range(n):
-        k, at = 6 * i, len(y) - 6 * (n - i)
+        k, first = 6 * i, len(y) - 6 * (n - i)
         T = _pose_of(layout, y, i)
         moved = moved_se3(T, Ad_inv(T, twist_at(x, k)))  # exp(x) T = T exp(Ad_T^-1 x)
         put_transform(out, layout[i, 0], moved)
-        put6(out, at, Ad_inv(moved, twist_add(Ad(T, twist_at(y, at)), twist_at(dv, k))))
+        put6(out, first, Ad_inv(moved, twist_add(Ad(T, twist_at(y, first)), twist_at(dv, k))))
 
 
 @primitive

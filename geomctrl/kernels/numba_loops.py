@@ -135,10 +135,10 @@ class _Cache(caching.NullCache):
         def load(code: bytes) -> Any:
             return CompileResult._rebuild(target_context, *pickle.loads(code))
 
-        found = caches.read(self.folders, self._name(target_context.codegen()), load)
-        if found is None:
+        overload = caches.read(self.folders, self._name(target_context.codegen()), load)
+        if overload is None:
             self.fill()
-        return found
+        return overload
 
     def save_overload(self, sig, cres):
         if cres.library.has_dynamic_globals:  # addresses of this process

@@ -28,8 +28,8 @@ class KernelTypeError(TypeError):
             return super().__str__()
         import numba
 
-        name, declared, given = self.args
-        return f"{name} is compiled for {declared}, got ({', '.join(str(numba.typeof(a)) for a in given)})"
+        name, declared, arguments = self.args
+        return f"{name} is compiled for {declared}, got ({', '.join(str(numba.typeof(a)) for a in arguments)})"
 
 
 def primitive(function: F) -> F:

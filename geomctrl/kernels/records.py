@@ -70,10 +70,10 @@ def _paths(record: Any, path: str) -> Iterator[str]:
         yield from _paths(field, f"{path}[{k}]")
 
 
-def _expression(record: Any, at: Iterator[int], classes: dict[str, Any]) -> str:
+def _expression(record: Any, count: Iterator[int], classes: dict[str, Any]) -> str:
     if record is float:
-        return f"rows[k + {next(at)}]"
-    entries = ", ".join(_expression(field, at, classes) for field in _fields(record))
+        return f"rows[k + {next(count)}]"
+    entries = ", ".join(_expression(field, count, classes) for field in _fields(record))
     if get_origin(record) is tuple:
         return f"({entries},)"
     classes[record.__name__] = record

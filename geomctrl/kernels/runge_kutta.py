@@ -72,7 +72,7 @@ def move(model, x, q, identity):
 
 
 @primitive
-def pull_back(model, u, v, K, at, identity):
+def pull_back(model, u, v, K, first, identity):
     """K[at:] = dexp^-1_{-u} v (47e), joint by joint; False where u turns a joint by 2 pi."""
     for i in range(n_bodies(model)):
         k = first_dof_of(model, i)
@@ -82,12 +82,12 @@ def pull_back(model, u, v, K, at, identity):
                 return False
             X = dexp_inv_se3(twist_mul(-1.0, U), V)
             if identity and ndof_of(model, i) == 6:
-                put6(K, at + k, X)
+                put6(K, first + k, X)
                 continue
             for c in range(ndof_of(model, i)):
-                K[at + k + c] = pair(X, dual_screw_of(model, i, c))
+                K[first + k + c] = pair(X, dual_screw_of(model, i, c))
         else:
-            K[at + k] = v[k]
+            K[first + k] = v[k]
     return True
 
 
@@ -121,17 +121,17 @@ def rk_step(field, model, plan, tau, q, y, work, context):
     at what the field, having work.vi in its context, writes there. `accelerations` is one (44), with its external
     wrenches for context."""
     Q, Kq, Ky, u, qi, yi, vi, ai, memory, _ = work
-    s, most, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
+    s, max_terms, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
-        at = HEADER + i * (STAGE + s * (1 + most))
-        base, rows, keep = int(plan[at]), int(plan[at + 1]), plan[at + 2] == 1.0
+        row = HEADER + i * (STAGE + s * (1 + max_terms))
+        base, rows, keep = int(plan[row]), int(plan[row + 1]), plan[row + 2] == 1.0
         for k in range(nq):
             qi[k] = Q[base * nq + k] if base > 0 else q[k]
         for r in range(rows):  # (46i), (39b), (47d)
-            increment(plan, at + STAGE + s * (1 + r), Kq, i, nv, u)
+            increment(plan, row + STAGE + s * (1 + r), Kq, i, nv, u)
             move(model, u, qi, identity)
-        increment(plan, at + STAGE, Ky, i, nv, yi)  # (46g), (46h)
+        increment(plan, row + STAGE, Ky, i, nv, yi)  # (46g), (46h)
         for k in range(nv):
             yi[k] += y[k]
         if i == s:

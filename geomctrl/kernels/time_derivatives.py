@@ -61,17 +61,17 @@ def move_series(model, i, parent, q, v, terms, S, V, J, F):
     T = place(model, i, parent, q)
     screw_and_twist_series(model, i, T, v, terms, S, V)
     put_inertia(J, 0, inertia_to(T, inertia_of(model, i)))
-    at = i * terms
+    first = i * terms
     for k in range(1, terms):
-        dJ = inertia_rate(get_inertia(J, k - 1), get_twist(V, at))
+        dJ = inertia_rate(get_inertia(J, k - 1), get_twist(V, first))
         for j in range(1, k):
-            dJ = inertia_add(dJ, inertia_rate(get_inertia(J, k - 1 - j), get_twist(V, at + j)))
+            dJ = inertia_add(dJ, inertia_rate(get_inertia(J, k - 1 - j), get_twist(V, first + j)))
         put_inertia(J, k, inertia_mul(1.0 / k, dJ))
     gravity = gravity_of(model)
     for k in range(terms - 1):
         P = zero_wrench()  # the series of J V at k + 1
         for j in range(k + 2):
-            P = wrench_add(P, apply_inertia(get_inertia(J, k + 1 - j), get_twist(V, at + j)))
+            P = wrench_add(P, apply_inertia(get_inertia(J, k + 1 - j), get_twist(V, first + j)))
         Jk = get_inertia(J, k)
         weight = Wrench(cross(Jk.h, gravity), mul3(Jk.m, gravity))
         put_wrench(F, k * n_bodies(model) + i, wrench_sub(wrench_mul(k + 1.0, P), weight))

@@ -28,9 +28,9 @@ def entry(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
         with np.errstate(all="ignore"):  # compiled code says nothing either
             return function(*args)
 
-    made: Any = functools.wraps(function)(call)
-    made.py_func = function
-    return made
+    called: Any = functools.wraps(function)(call)
+    called.py_func = function
+    return called
 
 
 def _fits(kind: Any) -> Callable[[Any], bool]:

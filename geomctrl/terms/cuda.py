@@ -1,4 +1,7 @@
-"""A robot's terms on NVIDIA GPUs: functions of arrays that are there already, and the PTX itself."""
+"""A robot's terms on NVIDIA GPUs: functions of arrays that are there already, and the PTX itself.
+
+Experimental: the kernels are assembled for GPUs and run on a CPU stand-in by the tests, not yet on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,8 @@ def to_cuda(
 ) -> CudaFunction:
     """A term as a function of arrays on an NVIDIA GPU: f(q, v, a, stream=None, check=True). See `CudaFunction`.
 
+    Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+
     term: a name of `geomctrl.compiler.catalogue`, or "pose", "jacobian" or "jacobian_rate" of the `frame`. precision:
     "double" or "float", that of the arrays. device: the GPU's number. Takes what `pip install 'geomctrl[cuda]'`
     installs and a driver (CUDA 12.1 or newer), no toolkit.
@@ -56,6 +61,8 @@ def to_ptx(
     representation: Representation = "body",
 ) -> Path:
     """Write a term as PTX with the robot's numbers in it: a kernel that any CUDA driver loads. Needs no GPU.
+
+    Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
 
     term: as for `to_cuda`, and the kernel's name. capability: of the oldest GPU that is to run it,
     (7, 0) or newer. precision: "double" or "float". The file's first lines say what the arguments are. Returns the

@@ -44,8 +44,8 @@ class SymbolArray(np.ndarray):
 
     def __pow__(self, exponent):
         simple = {0.5: np.sqrt, 2: np.square, -1: np.reciprocal, 1: np.positive}  # what numpy does for them
-        known = isinstance(exponent, (int, float)) and exponent in simple
-        return simple[exponent](self) if known else np.power(self, exponent)
+        is_simple = isinstance(exponent, (int, float)) and exponent in simple
+        return simple[exponent](self) if is_simple else np.power(self, exponent)
 
     def fill(self, value):
         self[...] = value
@@ -140,7 +140,7 @@ ROWS: dict[Any, Callable[..., Any]] = {}  # filled by `functions`
 
 def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
     out = np.empty(len(symbols), object)
-    out[:] = [Symbol(x.graph, x.at) if type(x) is Symbol else x for x in symbols]  # numpy's numbers
+    out[:] = [Symbol(x.graph, x.index) if type(x) is Symbol else x for x in symbols]  # numpy's numbers
     return out.reshape(shape).view(SymbolArray)
 
 
@@ -214,8 +214,8 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     kwargs = {key: x for key, x in kwargs.items() if not _says_nothing(key, x)}
     unknown = sorted(set(kwargs) - KEYWORDS.get(method, set()))
     if unknown or method not in KEYWORDS:
-        what = f"{unknown[0]}=" if unknown else f"its {method}"
-        raise UntraceableError(f"np.{name} with {what} does not trace{caller()}")
+        feature = f"{unknown[0]}=" if unknown else f"its {method}"
+        raise UntraceableError(f"np.{name} with {feature} does not trace{caller()}")
     operands = [_operand(x) for x in inputs]
     if name.startswith("logical_"):
         operands = [_operand(np.frompyfunc(truth, 1, 1)(x)) for x in operands]

@@ -30,7 +30,7 @@ MAX_TURNS = (
     4,
     2,
 )  # of a `while` on symbols; fewer where more make too many ways: what goes on longer has no result
-MAX_KNOWN = 20_000  # questions with known answers on one way: a loop without end
+MAX_IMPLIED = 20_000  # questions with known answers on one way: a loop without end
 CHANGING = "the code asks other questions when it is called again with the same numbers"
 
 
@@ -79,10 +79,10 @@ def joined(call: Callable[[], Any], reset: Callable[[], Any] = lambda: None) -> 
         result, holds = _join(ways, 0)
         require(holds)
         return result
-    most = ", ".join(f"{line.removeprefix(', ')} ({n} times)" for line, n in lines.most_common(3))
+    busiest = ", ".join(f"{line.removeprefix(', ')} ({n} times)" for line, n in lines.most_common(3))
     raise UntraceableError(
-        f"more than {MAX_WAYS} ways through the code; it branches most {most}: choose there with np.where, np.clip, min"
-        " or max"
+        f"more than {MAX_WAYS} ways through the code; it branches most {busiest}: choose there with np.where, np.clip,"
+        " min or max"
     )
 
 
@@ -96,22 +96,22 @@ class _Ways:
         self.lines: Counter[str] = Counter()
 
     def all(self) -> list[_Way]:
-        found: list[_Way] = []
+        paths: list[_Way] = []
         while True:
-            if len(found) == MAX_WAYS:
+            if len(paths) == MAX_WAYS:
                 raise _TooManyWays(self.lines)
-            found.append(self._run())
+            paths.append(self._run())
             while self.answers and not self.answers[-1]:
                 self.answers.pop()
             if not self.answers:
-                return found
+                return paths
             self.answers[-1] = False
 
     def _run(self) -> _Way:
         self.asked: list[tuple[Condition, str]] = []
         self.facts: dict[tuple, bool] = {}
         self.turns_of: Counter[tuple[CodeType, int]] = Counter()
-        self.known = 0  # questions whose answers are known
+        self.implied = 0  # questions whose answers are known
         result = error = None
         token = asker.set(self._ask)
         required: list = []
@@ -134,19 +134,19 @@ class _Ways:
         return _Way(tuple(self.answers), self.before, result, required, error)
 
     def _ask(self, condition: Condition) -> bool:
-        at, positive = condition.at, True
+        index, positive = condition.index, True
         nodes = condition.graph.nodes
-        while nodes[at][0] == "not":
-            at, positive = nodes[at][1], not positive
-        known = _implied(nodes, at, self.facts)
-        if known is not None:
-            self.known += 1
-            if self.known > MAX_KNOWN:
+        while nodes[index][0] == "not":
+            index, positive = nodes[index][1], not positive
+        implied = _implied(nodes, index, self.facts)
+        if implied is not None:
+            self.implied += 1
+            if self.implied > MAX_IMPLIED:
                 raise _LeaveWay(f"a loop has no end{caller()}")
-            return known is positive
+            return implied is positive
         k, line = len(self.asked), self._line()
-        condition = Condition(condition.graph, at)
-        if k < len(self.before) and k < len(self.answers) and self.before[k][0].at != at:
+        condition = Condition(condition.graph, index)
+        if k < len(self.before) and k < len(self.answers) and self.before[k][0].index != index:
             raise _LeaveWay(f"{CHANGING}{line}", whole=True)
         self.asked.append((condition, line))
         self.lines[line] += 1
@@ -154,7 +154,7 @@ class _Ways:
             if k >= MAX_WAYS:
                 raise _TooManyWays(self.lines)
             self.answers.append(True)
-        _learn(nodes, at, self.answers[k], self.facts)
+        _learn(nodes, index, self.answers[k], self.facts)
         answer = self.answers[k] is positive
         if not answer and self.place is not None:  # the test of a `while`, which ends
             self.turns_of[self.place] = 0
@@ -183,22 +183,22 @@ def _while_lines(code: CodeType) -> dict[int, str]:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, SyntaxError, TypeError):  # no file, or a lambda within an expression
         return {}
-    first, found = code.co_firstlineno - 1, {}
+    first, parts = code.co_firstlineno - 1, {}
     for node in ast.walk(tree):  # outer loops come first
         if isinstance(node, (ast.While, ast.For)):
             lines = range(first + node.lineno, first + (node.end_lineno or node.lineno) + 1)
-            found |= dict.fromkeys(lines, "body" if isinstance(node, ast.While) else "")
+            parts |= dict.fromkeys(lines, "body" if isinstance(node, ast.While) else "")
         if isinstance(node, ast.While):
-            found |= dict.fromkeys(range(first + node.test.lineno, first + (node.test.end_lineno or 0) + 1), "test")
-    return {line: part for line, part in found.items() if part}
+            parts |= dict.fromkeys(range(first + node.test.lineno, first + (node.test.end_lineno or 0) + 1), "test")
+    return {line: part for line, part in parts.items() if part}
 
 
 # --- what answers imply ------------------------------------------------------------------------------------------
 
 
-def _implied(nodes: list[tuple], at: int, facts: Mapping[tuple, bool]) -> bool | None:
+def _implied(nodes: list[tuple], index: int, facts: Mapping[tuple, bool]) -> bool | None:
     """The truth of a node by earlier answers; None where they do not say."""
-    node = nodes[at]
+    node = nodes[index]
     if node[0] == "const":
         return bool(node[1])
     if node in facts:
@@ -212,9 +212,9 @@ def _implied(nodes: list[tuple], at: int, facts: Mapping[tuple, bool]) -> bool |
     return None
 
 
-def _learn(nodes: list[tuple], at: int, answer: bool, facts: dict[tuple, bool]) -> None:
+def _learn(nodes: list[tuple], index: int, answer: bool, facts: dict[tuple, bool]) -> None:
     """What an answer says of other comparisons of the same numbers; nan compares False with all."""
-    node = nodes[at]
+    node = nodes[index]
     facts[node] = answer
     op, *ends = node
     if op == "not":

@@ -49,9 +49,9 @@ def origin(module: str | None) -> str:
     What `exec` has made has no module, and is the user's.
     """
     top = (module or "").partition(".")[0]
-    known = _origin_by_name(top)
-    if known:
-        return known
+    named_origin = _origin_by_name(top)
+    if named_origin:
+        return named_origin
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     if top in sys.stdlib_module_names and (not file or file.startswith(STDLIB)):
         return "python"
@@ -75,8 +75,10 @@ def is_followed(module: str | None) -> bool:
 
 def is_own_class(kind: type) -> bool:
     """Return whether a class is the user's, an installed package's or geomctrl's, made by a class statement."""
-    made = bool(kind.__flags__ & HEAP_TYPE)
-    return kind is types.SimpleNamespace or (made and (kind.__module__ == "builtins" or is_own(kind.__module__)))
+    by_statement = bool(kind.__flags__ & HEAP_TYPE)
+    return kind is types.SimpleNamespace or (
+        by_statement and (kind.__module__ == "builtins" or is_own(kind.__module__))
+    )
 
 
 def is_own_function(function: types.FunctionType) -> bool:
@@ -144,12 +146,12 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 @functools.lru_cache(maxsize=4096)
 def names_of(code: types.CodeType) -> Names:
     """Return the names that a function's code and the code within it look up outside of the function."""
-    found: dict[str, dict[str, None]] = {"loaded": {}, "modules": {}, "attributes": {}}
+    names: dict[str, dict[str, None]] = {"loaded": {}, "modules": {}, "attributes": {}}
     for c in codes(code):
         for i in dis.get_instructions(c):
             if i.opname in OUTSIDE or "ATTR" in i.opname or i.opname in ("LOAD_METHOD", "IMPORT_FROM"):
-                found[OUTSIDE.get(i.opname, "attributes")][i.argval] = None
-    return Names(tuple(found["loaded"]), tuple(found["modules"]), frozenset(found["attributes"]))
+                names[OUTSIDE.get(i.opname, "attributes")][i.argval] = None
+    return Names(tuple(names["loaded"]), tuple(names["modules"]), frozenset(names["attributes"]))
 
 
 MISSING = object()
@@ -187,23 +189,23 @@ def parts_of(x: Any) -> tuple[Any, ...] | None:
 @functools.lru_cache(maxsize=1024)
 def slots_of(kind: type) -> dict[str, types.MemberDescriptorType]:
     """Return the slots of a class and its bases by name; one that a subclass hides is named with its class."""
-    found: dict[str, types.MemberDescriptorType] = {}
+    slots: dict[str, types.MemberDescriptorType] = {}
     for cls in kind.__mro__:
         for name, x in vars(cls).items() if cls.__flags__ & HEAP_TYPE else ():
             if type(x) is types.MemberDescriptorType:
-                found[f"{cls.__qualname__}.{name}" if name in found else name] = x
-    return found
+                slots[f"{cls.__qualname__}.{name}" if name in slots else name] = x
+    return slots
 
 
 def attributes_of(x: Any) -> dict[str, Any]:
     """Return an object's attributes by name, those in slots among them; no code of its class runs."""
-    found = {}
+    attributes = {}
     for name, slot in slots_of(type(x)).items():
         try:
-            found[name] = slot.__get__(x)
+            attributes[name] = slot.__get__(x)
         except AttributeError:  # not set
             continue
-    return found | (_dict_of(x) or {})
+    return attributes | (_dict_of(x) or {})
 
 
 def _dict_of(x: Any) -> dict[str, Any] | None:
@@ -292,7 +294,7 @@ class Replacements:
 
     def _look_at_new_modules(self) -> None:
         self._imported = len(sys.modules)
-        known = len(self._members)
+        count = len(self._members)
         for name, module in list(sys.modules.items()):
             new = name not in self._modules and f"{name}.".startswith(self._packages)
             if new and not name.startswith(self._without) and isinstance(module, types.ModuleType):
@@ -300,7 +302,7 @@ class Replacements:
                 self._look_at(name, module)
         codes, defaults = self._first[-2:] or ([], [])
         added = self._functions[len(codes) :]
-        self._first[-2:] = [[*read()] for _, read in self._members[known:]]
+        self._first[-2:] = [[*read()] for _, read in self._members[count:]]
         self._first += [[*codes, *map(CODE, added)], [*defaults, *map(DEFAULTS, added)]]
 
     def _look_at(self, name: str, module: types.ModuleType) -> None:
@@ -336,7 +338,7 @@ def _is_elsewhere(function: types.FunctionType, package: str) -> bool:
 
 def replaced_in(*packages: str) -> dict[str, Any]:
     """Return the functions that somebody else has put into the modules and classes of packages, by their places."""
-    found = {}
+    replaced = {}
     for name, module in list(sys.modules.items()):
         if f"{name}.".startswith(tuple(f"{x}." for x in packages)) and isinstance(module, types.ModuleType):
             spaces = {name: module} | {
@@ -347,8 +349,8 @@ def replaced_in(*packages: str) -> dict[str, Any]:
             for place, owner in spaces.items():
                 for member, x in list(vars(owner).items()):
                     if is_foreign(x, name):
-                        found[f"{place}.{member}"] = x
-    return found
+                        replaced[f"{place}.{member}"] = x
+    return replaced
 
 
 def _functions(x: Any) -> Iterator[types.FunctionType]:

@@ -42,9 +42,9 @@ def tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> lis
 
 
 def _tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> list[Any]:
-    at = [graph.operand(x) for x in ends]
+    indices = [graph.operand(x) for x in ends]
     rate: dict[int, Any] = dict(seeds)
-    for k in graph.needed(at):
+    for k in graph.needed(indices):
         if k in rate:
             continue
         op, *rest = graph.nodes[k]
@@ -56,7 +56,7 @@ def _tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> li
                 total = add(total, mul(slope, rate[x]))
         if not _is_zero(total):
             rate[k] = total
-    return [rate.get(k, 0.0) for k in at]
+    return [rate.get(k, 0.0) for k in indices]
 
 
 def pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
@@ -66,23 +66,25 @@ def pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], input
 
 
 def _pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
-    at = [graph.operand(x) for x in outputs]
-    order = graph.needed(at)
+    indices = [graph.operand(x) for x in outputs]
+    order = graph.needed(indices)
     moving = _dependent(graph, order, inputs)
     weight: dict[int, Any] = {}
-    for k, w in zip(at, weights, strict=True):
+    for k, w in zip(indices, weights, strict=True):
         weight[k] = add(weight.get(k, 0.0), w)
-    stop, sure = set(inputs), set(at)  # sure: what is needed whatever branches are taken
+    stop, unconditional = set(inputs), set(indices)  # sure: what is needed whatever branches are taken
     for k in reversed(order):
         op, ends = graph.nodes[k][0], operands(graph.nodes[k])
-        if k in sure and op != "where":
-            sure.update(ends)
+        if k in unconditional and op != "where":
+            unconditional.update(ends)
         if k in stop or k not in moving or _is_zero(weight.get(k, 0.0)):
             continue
         w = weight[k]
         for x, slope in _slopes(graph, k, moving.__contains__):
             share = mul(slope, w)
-            if k not in sure and is_symbol(w):  # where the branch is not taken, w is 0 and the slope may be infinite
+            if k not in unconditional and is_symbol(
+                w
+            ):  # where the branch is not taken, w is 0 and the slope may be infinite
                 share = where(compare("eq", w, 0.0), 0.0, share)
             weight[x] = add(weight.get(x, 0.0), share)
     return [weight.get(k, 0.0) for k in inputs]
@@ -90,7 +92,7 @@ def _pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inpu
 
 def loads(xs: Iterable[Any]) -> list[int]:
     """The nodes of symbols that are inputs."""
-    return [x.at for x in xs]
+    return [x.index for x in xs]
 
 
 def _dependent(graph: Graph, order: Sequence[int], inputs: Iterable[int]) -> set[int]:
@@ -106,9 +108,9 @@ def _is_zero(x: Any) -> bool:
     return not is_symbol(x) and x == 0.0
 
 
-def _slopes(graph: Graph, at: int, wanted: Any) -> list[tuple[int, Any]]:
+def _slopes(graph: Graph, index: int, wanted: Any) -> list[tuple[int, Any]]:
     """(operand, derivative with respect to it) of a node, for the operands that are wanted."""
-    node = graph.nodes[at]
+    node = graph.nodes[index]
     op, ends = node[0], operands(node)
     if op in CONDITIONS or not any(map(wanted, ends)):
         return []
@@ -118,15 +120,15 @@ def _slopes(graph: Graph, at: int, wanted: Any) -> list[tuple[int, Any]]:
         return [(x, slope()) for x, slope in zip(ends, slopes) if slope is not None and wanted(x)]
     rules = RULES[op]
     args = [_value(graph, x) for x in ends]
-    result = Symbol(graph, at)
+    result = Symbol(graph, index)
     return [(x, rule(result, *args)) for x, rule in zip(ends, rules, strict=True) if wanted(x)]
 
 
-def _value(graph: Graph, at: int) -> Any:
+def _value(graph: Graph, index: int) -> Any:
     """A node as what the operations of `symbols` take: numbers are Python's own, so that they fold."""
-    node = graph.nodes[at]
+    node = graph.nodes[index]
     if node[0] != "const" or isinstance(node[1], (bool, str)):
-        return Symbol(graph, at)
+        return Symbol(graph, index)
     return node[1]
 
 

@@ -18,7 +18,7 @@ from .backends import c, c_files, entries
 from .backends.batches import Batch
 from .backends.c_names import parameter
 from .backends.machine_code import MAX_OPERATIONS, address_of_one, addresses_of_many
-from .backends.rounding import evaluated, has_result, rounded, tolerances
+from .backends.rounding import differing, evaluated, has_result, rounded, tolerances
 from .derivatives import tangents
 from .proofs.enclosure import Enclosure
 from .symbols import Symbol
@@ -74,9 +74,9 @@ def trace(f: Callable[..., Any], *shapes: Shape | int) -> TracedFunction:
     """
     function("f", f, "a function of arrays")
     inputs = tuple(_shape(k, shape) for k, shape in enumerate(shapes))
-    made = TracedFunction(traced(f, *inputs), inputs, _names(f, len(inputs)), f)
-    made.compare()
-    return made
+    traced_function = TracedFunction(traced(f, *inputs), inputs, _names(f, len(inputs)), f)
+    traced_function.compare()
+    return traced_function
 
 
 def _shape(k: int, shape: Any) -> Shape:
@@ -90,10 +90,10 @@ def _shape(k: int, shape: Any) -> Shape:
 def _names(f: Callable[..., Any], n: int) -> list[str]:
     """The names of f's first n parameters, as far as it has some."""
     try:
-        known = [p.name for p in inspect.signature(f).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+        named = [p.name for p in inspect.signature(f).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
     except (TypeError, ValueError):
-        known = []
-    return [known[k] if k < len(known) else f"x{k}" for k in range(n)]
+        named = []
+    return [named[k] if k < len(named) else f"x{k}" for k in range(n)]
 
 
 class TracedFunction:
@@ -103,8 +103,8 @@ class TracedFunction:
     what it returns. several: it returns a tuple of outputs, not one alone.
     """
 
-    def __init__(self, made: Traced, inputs: Sequence[Shape], names: Sequence[str], f: Callable[..., Any] | None):
-        self.trace, self.outputs, self.several = made
+    def __init__(self, traced_f: Traced, inputs: Sequence[Shape], names: Sequence[str], f: Callable[..., Any] | None):
+        self.trace, self.outputs, self.several = traced_f
         self.inputs, self.names, self.function = tuple(inputs), tuple(names), f
 
     @property
@@ -144,8 +144,8 @@ class TracedFunction:
             raise UntraceableError(f"f: {self.operations} operations, at most {MAX_OPERATIONS} are compiled")
         call = CompiledFunction(self)
         for point, expected in self._points(POINTS):
-            found = call(*self.arguments(point))
-            self._require(expected, [np.ravel(y) for y in (found if self.several else [found])], point, "compiled")
+            result = call(*self.arguments(point))
+            self._require(expected, [np.ravel(y) for y in (result if self.several else [result])], point, "compiled")
         return call
 
     def to_c(self, path: str | Path, name: str = "f", *, precision: str = "double") -> tuple[Path, ...]:
@@ -217,9 +217,9 @@ class TracedFunction:
             if pair.shape != (2, *shape) or np.any(pair[0] > pair[1]):
                 raise ArgumentError(f"boxes[{k}]: expected (lo, hi) with lo <= hi, each of shape {shape}, got {pair}")
         lo, hi = (np.concatenate([pair[side].ravel() for pair in pairs]) for side in (0, 1))
-        found = Enclosure(self.trace)(lo[None], hi[None])
-        lows, highs = (self._outputs(np.split(x[0], np.cumsum(self.trace.sizes)[:-1])) for x in found)
-        self._require_inside(lo, hi, *found)
+        bounds = Enclosure(self.trace)(lo[None], hi[None])
+        lows, highs = (self._outputs(np.split(x[0], np.cumsum(self.trace.sizes)[:-1])) for x in bounds)
+        self._require_inside(lo, hi, *bounds)
         return tuple(zip(lows, highs, strict=True)) if self.several else (lows, highs)
 
     def derivative(self, argument: int = 0) -> TracedFunction:
@@ -237,23 +237,23 @@ class TracedFunction:
         """
         k = count("argument", argument, 0, len(self.inputs) - 1)
         graph, shape = self.trace.graph, self.inputs[k]
-        values = [Symbol(graph, at) for at in self.trace.outputs]
-        moved = [graph.load(k + 1, j).at for j in range(math.prod(shape))]
-        rates = [tangents(graph, values, {at: 1.0}) for at in moved]
-        columns, outputs, at = np.array(rates, object).reshape(len(moved), len(values)).T, [], 0
+        values = [Symbol(graph, first) for first in self.trace.outputs]
+        moved = [graph.load(k + 1, j).index for j in range(math.prod(shape))]
+        rates = [tangents(graph, values, {first: 1.0}) for first in moved]
+        columns, outputs, first = np.array(rates, object).reshape(len(moved), len(values)).T, [], 0
         for own in self.outputs:
-            outputs.append(columns[at : at + math.prod(own)].reshape((*own, *shape)))
-            at += math.prod(own)
+            outputs.append(columns[first : first + math.prod(own)].reshape((*own, *shape)))
+            first += math.prod(own)
         ends = tuple(graph.operand(x) for y in outputs for x in y.ravel().tolist())
-        found = replace(self.trace, outputs=ends, sizes=tuple(y.size for y in outputs))
-        made = Traced(found, tuple(y.shape for y in outputs), self.several)
-        return TracedFunction(made, self.inputs, self.names, None)
+        slopes = replace(self.trace, outputs=ends, sizes=tuple(y.size for y in outputs))
+        traced_slopes = Traced(slopes, tuple(y.shape for y in outputs), self.several)
+        return TracedFunction(traced_slopes, self.inputs, self.names, None)
 
     # --- comparison ----------------------------------------------------------------------------------------------
 
     def _points(self, wanted: int, real: str = "double") -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
         """Random points where Python has a value, and that: flat arrays. For a derivative the trace's own."""
-        rng, raised, found = np.random.default_rng(0), "", 0
+        rng, raised, count = np.random.default_rng(0), "", 0
         for k in range(TRIALS):
             point = [rounded(WIDTHS[k % 4] * rng.normal(size=math.prod(shape)), real) for shape in self.inputs]
             try:
@@ -267,27 +267,26 @@ class TracedFunction:
                     ) from error
                 continue
             yield point, expected
-            found += 1
-            if found == wanted:
+            count += 1
+            if count == wanted:
                 return
-        if not found:
+        if not count:
             raise UntraceableError(f"f: it can not be compared, in Python it raises at {TRIALS} points: {raised}")
 
     def _in_python(self, point: list[np.ndarray]) -> list[np.ndarray]:
         assert self.function is not None
         with np.errstate(all="ignore"):
-            found = self.function(*self.arguments(point))
-        arrays = [np.ravel(np.asarray(y)) for y in (found if self.several else [found])]
+            result = self.function(*self.arguments(point))
+        arrays = [np.ravel(np.asarray(y)) for y in (result if self.several else [result])]
         if any(map(np.iscomplexobj, arrays)):
             raise TypeError("f answers complex numbers")
         return [y.astype(float) for y in arrays]
 
-    def _require(self, expected: list, found: list, point: list, how: str) -> None:
-        """Raise UntraceableError unless what was found is what is expected, but for rounding."""
-        same = [x.size for x in expected] == list(self.trace.sizes)
-        for x, y, most in zip(expected, found, tolerances(self.trace, point, expected, "double")) if same else ():
-            same = same and bool(np.all((np.abs(x - y) <= most) | (x == y) | (np.isnan(x) & np.isnan(y))))
-        if not same:
+    def _require(self, expected: list, actual: list, point: list, how: str) -> None:
+        """Raise UntraceableError unless the actual outputs equal the expected ones up to rounding."""
+        if [x.size for x in expected] != list(self.trace.sizes) or differing(
+            self.trace, point, expected, actual
+        ) is not None:
             raise UntraceableError(
                 f"f: {how}, it is not what it is in Python at {[x.tolist() for x in point]!s:.200}: it draws random"
                 " numbers, or depends on more than its arguments"
@@ -303,8 +302,8 @@ class TracedFunction:
             except Exception:
                 continue  # the function is not defined there, which the bounds say
             if expected:
-                x, most = np.concatenate(expected), np.concatenate(tolerances(self.trace, point, expected, "double"))
-                if np.any((x < low[0] - most) | (x > high[0] + most)):
+                x, allowed = np.concatenate(expected), np.concatenate(tolerances(self.trace, point, expected, "double"))
+                if np.any((x < low[0] - allowed) | (x > high[0] + allowed)):
                     raise UntraceableError(
                         f"f: in Python it has a value outside of its bounds at {[y.tolist() for y in point]!s:.200}: it"
                         " draws random numbers, or depends on more than its arguments"
@@ -312,8 +311,8 @@ class TracedFunction:
 
     def _outputs(self, flat: Sequence[np.ndarray]) -> Any:
         """What the function returns, of flat arrays; leading axes are kept."""
-        found = [_shaped(y, shape) for y, shape in zip(flat, self.outputs, strict=True)]
-        return tuple(found) if self.several else found[0]
+        outputs = [_shaped(y, shape) for y, shape in zip(flat, self.outputs, strict=True)]
+        return tuple(outputs) if self.several else outputs[0]
 
 
 def _shaped(y: np.ndarray, shape: Shape) -> Any:
@@ -328,35 +327,35 @@ class CompiledFunction:
     """
 
     def __init__(self, traced_function: TracedFunction):
-        self.traced, made = traced_function, traced_function.trace
+        self.traced, trace = traced_function, traced_function.trace
         self._flat = [shape if len(shape) <= 2 else (math.prod(shape),) for shape in self.traced.inputs]
         self._fast = tuple(self._flat) == self.traced.inputs
         self._numbers = np.zeros(1)  # a model array that nothing reads
-        self._one = entries.entry(address_of_one(made), self._numbers, self._flat, [(n,) for n in made.sizes])
+        self._one = entries.entry(address_of_one(trace), self._numbers, self._flat, [(n,) for n in trace.sizes])
         self._many: Batch | None = None
 
     def __call__(self, *arrays: Any) -> Any:
         own = self.traced
-        made = self._one(*arrays) if self._fast else None
-        if made is not None:
-            return own._outputs([made] if len(own.outputs) == 1 else made)
+        result = self._one(*arrays) if self._fast else None
+        if result is not None:
+            return own._outputs([result] if len(own.outputs) == 1 else result)
         if len(arrays) != len(own.inputs):
             raise ArgumentError(f"arguments: expected {len(own.inputs)}, got {len(arrays)}")
-        given, leads = [], []
+        rows, leads = [], []
         for name, x, shape in zip(own.names, arrays, own.inputs, strict=True):
             x = checked(name, x, shape, finite=False)
             leads.append(x.shape[: x.ndim - len(shape)])
-            given.append(np.ascontiguousarray(x.reshape(*leads[-1], math.prod(shape)), float))
+            rows.append(np.ascontiguousarray(x.reshape(*leads[-1], math.prod(shape)), float))
         for name, lead in zip(own.names, leads):
             if lead != leads[0]:
                 raise ArgumentError(f"{name}: expected the leading axes of {own.names[0]}, {leads[0]}, got {lead}")
-        return self._of_one(given) if not leads or leads[0] == () else self._of_many(given, leads[0])
+        return self._of_one(rows) if not leads or leads[0] == () else self._of_many(rows, leads[0])
 
     def _of_one(self, flat: list[np.ndarray]) -> Any:
         own = self.traced
-        made = self._one(*(x.reshape(shape) if shape else float(x.item()) for x, shape in zip(flat, self._flat)))
-        if made is not None:
-            return own._outputs([made] if len(own.outputs) == 1 else made)
+        result = self._one(*(x.reshape(shape) if shape else float(x.item()) for x, shape in zip(flat, self._flat)))
+        if result is not None:
+            return own._outputs([result] if len(own.outputs) == 1 else result)
         if own.function is None:
             raise ArgumentError("arguments: the derivative has no value there, or they are not finite")
         return own.function(*own.arguments(flat))
@@ -371,7 +370,7 @@ class CompiledFunction:
             out, failed = self._many(*flat)
         if failed >= 0:  # one by one: Python answers where compiled code has nothing
             for k in range(n):
-                found = self._of_one([x[k] for x in flat])
-                out[k] = np.concatenate([np.ravel(y) for y in (found if own.several else [found])])
+                result = self._of_one([x[k] for x in flat])
+                out[k] = np.concatenate([np.ravel(y) for y in (result if own.several else [result])])
         cuts = np.cumsum(own.trace.sizes)[:-1]
         return own._outputs([y.reshape((*lead, y.shape[-1])) for y in np.split(out, cuts, axis=1)])

@@ -251,10 +251,10 @@ def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def result(*args: Any, **kwargs: Any) -> Any:
-        found = function(*args, **kwargs)
-        for x in entries(found).ravel().tolist():
+        value = function(*args, **kwargs)
+        for x in entries(value).ravel().tolist():
             require(is_finite(x))
-        return found
+        return value
 
     return result
 
@@ -337,12 +337,12 @@ class Row:
         self.function, self.name, self.signature, self.meaning = function, name, signature, meaning
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = {key: x for key, x in kwargs.items() if not _says_nothing(key, x)}
+        keywords = {key: x for key, x in kwargs.items() if not _says_nothing(key, x)}
         try:
-            self.signature.bind(*args, **given)
+            self.signature.bind(*args, **keywords)
         except TypeError as error:
             raise UntraceableError(f"{self.name}{self.signature} traces{caller()}: {error}") from None
-        return self.meaning(*args, **given)
+        return self.meaning(*args, **keywords)
 
 
 def _says_nothing(key: str, x: Any) -> bool:

@@ -18,18 +18,18 @@ FUSED = ("product_plus", "product_minus", "minus_product")  # (a, b, c): a b + c
 
 def fused(trace: Trace) -> Trace:
     """The trace with sums of a product, or differences, as one operation."""
-    nodes, exact, made, new = trace.graph.nodes, trace.graph.exact, Graph(), {}
-    for at in trace.graph.needed(trace.ends):
-        op, *rest = nodes[at]
+    nodes, exact, graph, new = trace.graph.nodes, trace.graph.exact, Graph(), {}
+    for index in trace.graph.needed(trace.ends):
+        op, *rest = nodes[index]
         if op in ("const", "load"):
-            new[at] = made.node(op, *rest)
+            new[index] = graph.node(op, *rest)
             continue
-        if op in ("add", "sub") and at not in exact:
+        if op in ("add", "sub") and index not in exact:
             a, b = rest
             if nodes[b][0] == "mul":
                 op, rest = "product_plus" if op == "add" else "minus_product", [*nodes[b][1:], a]
             elif nodes[a][0] == "mul":
                 op, rest = "product_plus" if op == "add" else "product_minus", [*nodes[a][1:], b]
-        new[at] = made.node(op, *(new[x] for x in rest))
+        new[index] = graph.node(op, *(new[x] for x in rest))
     outputs = tuple(new[x] for x in trace.outputs)
-    return replace(trace, graph=made, outputs=outputs, flag=None if trace.flag is None else new[trace.flag])
+    return replace(trace, graph=graph, outputs=outputs, flag=None if trace.flag is None else new[trace.flag])

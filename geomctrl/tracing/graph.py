@@ -50,9 +50,9 @@ class Graph:
         finally:
             self.finite, self.watched = before
 
-    def is_bounded(self, at: int) -> bool:
+    def is_bounded(self, index: int) -> bool:
         """Whether a node is finite on every bounded set of inputs, whatever they are."""
-        open_nodes = [at]
+        open_nodes = [index]
         while open_nodes:
             k = open_nodes[-1]
             op, *rest = self.nodes[k]
@@ -63,16 +63,16 @@ class Graph:
                 open_nodes.pop()
             else:
                 open_nodes += waiting
-        return self._bounded[at]
+        return self._bounded[index]
 
     def node(self, *key: Any) -> int:
-        at = self._known.get(key)
-        if at is None:
+        index = self._known.get(key)
+        if index is None:
             if len(self.nodes) >= self.limit:
                 raise UntraceableError(f"more than {self.limit} operations and inputs")
-            at = self._known[key] = len(self.nodes)
+            index = self._known[key] = len(self.nodes)
             self.nodes.append(key)
-        return at
+        return index
 
     def load(self, array: int, index: int) -> Symbol:
         """Number `index` of input array number `array`; it may be Python's own float."""
@@ -80,11 +80,11 @@ class Graph:
 
     def is_finite_input(self, x: Symbol) -> bool:
         """Whether a symbol is a number of `finite_arrays`; it is then relied upon."""
-        op, *place = self.nodes[x.at]
-        known = op == "load" and place[0] in self.finite_arrays
-        if known:
+        op, *place = self.nodes[x.index]
+        is_finite = op == "load" and place[0] in self.finite_arrays
+        if is_finite:
             self.relied_upon.add((place[0], place[1]))
-        return known
+        return is_finite
 
     def constant(self, x: float) -> int:
         x = float(x)
@@ -95,7 +95,7 @@ class Graph:
         if isinstance(x, (Symbol, Condition)):
             if x.graph is not self:
                 raise UntraceableError("symbols of two traces meet in one expression")
-            return x.at
+            return x.index
         if isinstance(x, bool):
             return self.node("const", x, 1.0)
         return self.constant(x)
@@ -103,9 +103,9 @@ class Graph:
     def needed(self, outputs: Iterable[int]) -> list[int]:
         """The nodes that the outputs depend on, in order."""
         wanted = set(outputs)
-        for at in range(len(self.nodes) - 1, -1, -1):
-            if at in wanted:
-                wanted.update(operands(self.nodes[at]))
+        for index in range(len(self.nodes) - 1, -1, -1):
+            if index in wanted:
+                wanted.update(operands(self.nodes[index]))
         return sorted(wanted)
 
 
@@ -120,12 +120,12 @@ class Symbol:
     it is certainly numpy's, as the entries of arrays are. Where Python would raise there is no result (`require`).
     """
 
-    __slots__ = ("at", "graph", "python")
+    __slots__ = ("graph", "index", "python")
     __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
     __array_function__: Any
 
-    def __init__(self, graph: Graph, at: int, python: bool = False):
-        self.graph, self.at, self.python = graph, at, python
+    def __init__(self, graph: Graph, index: int, python: bool = False):
+        self.graph, self.index, self.python = graph, index, python
 
     def __copy__(self, *_):
         return self
@@ -137,12 +137,12 @@ class Symbol:
 class Condition:
     """A comparison of symbols: true or false, not known yet. python: whether it may be Python's own bool."""
 
-    __slots__ = ("at", "graph", "python")
+    __slots__ = ("graph", "index", "python")
     __array_ufunc__: Any = None
     __array_function__: Any
 
-    def __init__(self, graph: Graph, at: int, python: bool = False):
-        self.graph, self.at, self.python = graph, at, python
+    def __init__(self, graph: Graph, index: int, python: bool = False):
+        self.graph, self.index, self.python = graph, index, python
 
     def __copy__(self, *_):
         return self

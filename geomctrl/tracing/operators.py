@@ -128,9 +128,9 @@ def _relation(op: str, swapped: bool = False) -> Any:
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
-        made = compare(op, other, self) if swapped else compare(op, self, other)
-        made.python = self.python and is_python(other)
-        return made
+        condition = compare(op, other, self) if swapped else compare(op, self, other)
+        condition.python = self.python and is_python(other)
+        return condition
 
     return method
 
@@ -256,11 +256,11 @@ LEAKS = {
 }
 
 
-def leak(what: str, how: str) -> Any:
+def leak(owner: str, how: str) -> Any:
     """A method that refuses: its answer would be a number's, which is not known while a law is traced."""
 
     def refused(self: Any, *_: Any, **__: Any) -> Any:
-        raise UntraceableError(f"{what} {how}{caller()}: it is not known while a kernel or law is traced")
+        raise UntraceableError(f"{owner} {how}{caller()}: it is not known while a kernel or law is traced")
 
     return refused
 

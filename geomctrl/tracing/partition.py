@@ -27,52 +27,52 @@ class Plan:
         self.output_starts = [0, *accumulate(trace.sizes)]
         self.starts = [0, *accumulate(trace.inputs)]
         needed = trace.graph.needed(trace.ends)
-        self.angles = list(dict.fromkeys(self.nodes[at][1] for at in needed if self.is_wave(at)))
+        self.angles = list(dict.fromkeys(self.nodes[index][1] for index in needed if self.is_wave(index)))
         self.rows = -(-len(self.angles) // together) * together
-        where = {at: self.rows + k for k, at in enumerate(self.angles)}
-        self.slot = {at: where[x] + self.rows * (op == "cos") for at, op, x in self._waves(needed)}
-        work = [at for at in needed if self.is_operation(at)]
+        where = {index: self.rows + k for k, index in enumerate(self.angles)}
+        self.slot = {index: where[x] + self.rows * (op == "cos") for index, op, x in self._waves(needed)}
+        work = [index for index in needed if self.is_operation(index)]
         self.outputs: dict[int, list[int]] = {}
-        for k, at in enumerate(trace.outputs):
-            self.outputs.setdefault(at, []).append(k)
+        for k, index in enumerate(trace.outputs):
+            self.outputs.setdefault(index, []).append(k)
         self.stretches = self._cut(work, stretch)
         self.slots = 3 * self.rows + self._crossing()
 
     def _cut(self, work: list[int], stretch: int) -> list[list[int]]:
         """The nodes in parts of equal cost: one for an operation, `STORE` for each output that takes its value."""
-        costs = [0, *accumulate(1 + STORE * len(self.outputs.get(at, ())) for at in work)]
+        costs = [0, *accumulate(1 + STORE * len(self.outputs.get(index, ())) for index in work)]
         count = max(1, round(costs[-1] / stretch))
         ends = [bisect_left(costs, costs[-1] * k / count) for k in range(count + 1)]
         return [work[a:b] for a, b in pairwise(ends)]
 
-    def is_wave(self, at: int) -> bool:
+    def is_wave(self, index: int) -> bool:
         """The sine or cosine of an input."""
-        op, *args = self.nodes[at]
+        op, *args = self.nodes[index]
         return op in ("sin", "cos") and self.nodes[args[0]][0] == "load"
 
-    def is_operation(self, at: int) -> bool:
-        return self.nodes[at][0] not in ("const", "load") and not self.is_wave(at)
+    def is_operation(self, index: int) -> bool:
+        return self.nodes[index][0] not in ("const", "load") and not self.is_wave(index)
 
     def _waves(self, needed: list[int]) -> Iterator[tuple[int, str, int]]:
-        return ((at, *self.nodes[at][:2]) for at in needed if self.is_wave(at))
+        return ((index, *self.nodes[index][:2]) for index in needed if self.is_wave(index))
 
     def _crossing(self) -> int:
         """Slots for what a later stretch needs; a slot is free again after the last that does. Returns how many."""
         last: dict[int, int] = {}
         for k, stretch in enumerate(self.stretches):
-            last.update((x, k) for at in stretch for x in operands(self.nodes[at]))
+            last.update((x, k) for index in stretch for x in operands(self.nodes[index]))
         if self.trace.flag is not None:
             last[self.trace.flag] = len(self.stretches)
         free: list[int] = []
         ending: list[list[int]] = [[] for _ in range(len(self.stretches) + 1)]
-        made = 0
+        count = 0
         for k, stretch in enumerate(self.stretches):
-            for at in stretch:
-                if last.get(at, k) > k and len(self.stretches) > 1:
+            for index in stretch:
+                if last.get(index, k) > k and len(self.stretches) > 1:
                     if not free:
-                        free, made = [made], made + 1
+                        free, count = [count], count + 1
                     place = free.pop()
-                    self.slot[at] = 3 * self.rows + place
-                    ending[last[at]].append(place)
+                    self.slot[index] = 3 * self.rows + place
+                    ending[last[index]].append(place)
             free += ending[k]
-        return made
+        return count

@@ -110,10 +110,10 @@ def _array_maker(name: str) -> Callable[..., Any]:
     original = ORIGINAL[name]
 
     def filled(*args, **kwargs):
-        made = original(*args, **kwargs)
-        if made.dtype != np.float64:
-            return wrapped(made)
-        return (0.0 * ORIGINAL["ones"](made.shape) if "empty" in name else made).astype(object).view(SymbolArray)
+        array = original(*args, **kwargs)
+        if array.dtype != np.float64:
+            return wrapped(array)
+        return (0.0 * ORIGINAL["ones"](array.shape) if "empty" in name else array).astype(object).view(SymbolArray)
 
     def converted(x, *args, **kwargs):
         x = plain(x) if isinstance(x, (tuple, list)) else x
@@ -122,11 +122,11 @@ def _array_maker(name: str) -> Callable[..., Any]:
             raise UntraceableError(f"symbols as {np.dtype(kind)} do not trace{caller()}")
         try:
             with tried():
-                made = original(x, *args, **kwargs)
+                array = original(x, *args, **kwargs)
         except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
             return original(x, dtype=object).view(SymbolArray)
-        copied = name == "array" and made.dtype == np.float64  # to be written on
-        return wrapped(made.astype(object) if copied else made)
+        copied = name == "array" and array.dtype == np.float64  # to be written on
+        return wrapped(array.astype(object) if copied else array)
 
     return filled if name in FILLED else converted
 
@@ -137,23 +137,23 @@ def _holds_any(x: Any) -> bool:
 
 def _of_math(name: str) -> Callable[..., Any]:
     """math's function of that name, on numbers and symbols."""
-    original, known = getattr(math, name), MATH.get(name)
+    original, row = getattr(math, name), MATH.get(name)
 
     def function(*args):
         if not any(map(has_symbols, args)):
             return original(*args)
-        if known is None:
+        if row is None:
             raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
         try:
-            made = known(*map(scalar, args))
+            result = row(*map(scalar, args))
         except TypeError as error:
             raise UntraceableError(f"math.{name} of symbols does not trace{caller()}: {error}") from None
         own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # where nothing is chosen from
         if own and name in WHOLE:
             require(is_finite(scalar(args[0])))
         elif own and name not in TOTAL:  # Python raises where numpy has nan or inf
-            require(is_finite(made))
-        return as_python(made)
+            require(is_finite(result))
+        return as_python(result)
 
     return function
 
@@ -201,8 +201,8 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
         if "key" in kwargs:
             raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
-        made = functools.reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
-        return as_python(made) if any(map(is_python, values)) else made
+        extreme = functools.reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
+        return as_python(extreme) if any(map(is_python, values)) else extreme
 
     return chosen
 

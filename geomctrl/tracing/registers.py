@@ -20,37 +20,37 @@ def steps(
     that are not in `order` are there when first used. A node that does not count, a constant say, takes no room.
     """
     uses: dict[int, list[int]] = {}
-    for k, at in enumerate(order):
-        for x in operands(at):
+    for k, index in enumerate(order):
+        for x in operands(index):
             uses.setdefault(x, []).append(k)
-    for known in uses.values():
-        known.reverse()
+    for positions in uses.values():
+        positions.reverse()
     here: set[int] = set()
     away: set[int] = set()
     kept: set[int] = set()
-    found: list[Step] = []
+    plan: list[Step] = []
 
     def make_room(used: set[int]) -> None:
         while len(here) > size and here - used:
             x = max(here - used, key=lambda x: uses[x][-1])
             if x not in kept:
-                found.append(("keep", x))
+                plan.append(("keep", x))
                 kept.add(x)
             here.remove(x)
             away.add(x)
 
-    for k, at in enumerate(order):
-        used = {x for x in operands(at) if counts(x)}
-        found += [("fetch", x) for x in sorted(used & away)]
+    for k, index in enumerate(order):
+        used = {x for x in operands(index) if counts(x)}
+        plan += [("fetch", x) for x in sorted(used & away)]
         away -= used
         here |= used
         make_room(used)
-        found.append(("make", at))
-        for x in {*operands(at)}:
+        plan.append(("make", index))
+        for x in {*operands(index)}:
             while uses[x] and uses[x][-1] <= k:
                 uses[x].pop()
         here -= {x for x in used if not uses[x]}
-        if counts(at) and uses.get(at):
-            here.add(at)
-            make_room({at})
-    return found
+        if counts(index) and uses.get(index):
+            here.add(index)
+            make_room({index})
+    return plan

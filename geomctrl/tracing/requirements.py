@@ -16,10 +16,10 @@ class Requirements(list):
         self.nodes: set[int] = set()
 
     def append(self, condition: Any) -> None:
-        at = getattr(condition, "at", -1)
-        if at < 0 or at not in self.nodes:
+        index = getattr(condition, "index", -1)
+        if index < 0 or index not in self.nodes:
             super().append(condition)
-            self.nodes.add(at)
+            self.nodes.add(index)
 
 
 _required: ContextVar[Requirements | None] = ContextVar("required", default=None)
@@ -32,16 +32,16 @@ def on_symbols() -> bool:
 
 def require(condition: Any) -> None:
     """There is a result only where this holds; known to the innermost `requirements`."""
-    if condition is not True and (found := _required.get()) is not None:
-        found.append(condition)
+    if condition is not True and (collected := _required.get()) is not None:
+        collected.append(condition)
 
 
 @contextmanager
 def requirements() -> Iterator[Requirements]:
     """The conditions that what is computed inside has asked for."""
-    found = Requirements()
-    token = _required.set(found)
+    collected = Requirements()
+    token = _required.set(collected)
     try:
-        yield found
+        yield collected
     finally:
         _required.reset(token)

@@ -37,10 +37,10 @@ LOGICAL = {"and", "or", "not"}
 LARGEST = float(np.finfo(float).max)
 
 
-def leave_out(graph: Graph, at: int) -> None:
+def leave_out(graph: Graph, index: int) -> None:
     """Folding makes a result without that node, which holds where the node is finite."""
-    if graph.watched and not graph.is_bounded(at):
-        require(is_finite(Symbol(graph, at)))
+    if graph.watched and not graph.is_bounded(index):
+        require(is_finite(Symbol(graph, index)))
 
 
 def is_symbol(x: Any) -> bool:
@@ -65,15 +65,15 @@ def is_python(x: Any) -> bool:
 
 def as_python(x: Any) -> Any:
     """The same number as Python's own float, which functions of math and `item` answer."""
-    return Symbol(x.graph, x.at, True) if type(x) is Symbol and not x.python else x
+    return Symbol(x.graph, x.index, True) if type(x) is Symbol and not x.python else x
 
 
 def as_whole(x: Any) -> Any:
     """A symbol without digits after the point as Python's own int, among which there is no -0."""
-    made = add(x, 0.0)
-    if is_symbol(made):
-        made.graph.whole.add(made.at)
-    return as_python(made)
+    x_plus_zero = add(x, 0.0)
+    if is_symbol(x_plus_zero):
+        x_plus_zero.graph.whole.add(x_plus_zero.index)
+    return as_python(x_plus_zero)
 
 
 def _made(op: str, *args: Any) -> Symbol:
@@ -83,10 +83,10 @@ def _made(op: str, *args: Any) -> Symbol:
     ends = [graph.operand(x) for x in args]
     if op in COMMUTATIVE and ends[0] > ends[1]:
         ends.reverse()
-    at = graph.node(op, *ends)
+    index = graph.node(op, *ends)
     if op in ROUNDED and not graph.finite:
-        graph.exact.add(at)
-    return Symbol(graph, at)
+        graph.exact.add(index)
+    return Symbol(graph, index)
 
 
 def _as_numbers(op: str, args: tuple) -> Iterator[Any]:
@@ -106,7 +106,7 @@ def _is_zero(x: Any) -> bool:
 
 def _negated(x: Any) -> Symbol | None:
     """y where x is -y."""
-    op, *ends = x.graph.nodes[x.at] if is_symbol(x) else ("",)
+    op, *ends = x.graph.nodes[x.index] if is_symbol(x) else ("",)
     return Symbol(x.graph, ends[0]) if op == "neg" else None
 
 
@@ -116,7 +116,7 @@ def neg(a: Any) -> Any:
     inner = _negated(a)
     if inner is not None:
         return inner
-    if (node := a.graph.nodes[a.at])[0] == "sub" and a.graph.finite:  # -(a - b) = b - a
+    if (node := a.graph.nodes[a.index])[0] == "sub" and a.graph.finite:  # -(a - b) = b - a
         return Symbol(a.graph, a.graph.node("sub", node[2], node[1]))
     return _made("neg", a)
 
@@ -150,13 +150,13 @@ def _plus_constant(a: Symbol, b: Any) -> Any:
 
 def _has_been_added(a: Symbol) -> bool:
     """Whether a is a sum with 0.0, which is no -0.0."""
-    op, *ends = a.graph.nodes[a.at]
+    op, *ends = a.graph.nodes[a.index]
     return op == "add" and ("const", 0.0, 1.0) in (a.graph.nodes[k] for k in ends)
 
 
 def _vanishes(a: Symbol) -> bool:
     """Whether a is a product with 0, as of diagonal gains: a sum leaves it out and requires its factor to be finite."""
-    op, *ends = a.graph.nodes[a.at]
+    op, *ends = a.graph.nodes[a.index]
     if op == "neg":
         op, *ends = a.graph.nodes[ends[0]]
     if op != "mul" or not on_symbols():
@@ -178,8 +178,8 @@ def sub(a: Any, b: Any) -> Any:
         return neg(b) if a == 0.0 and (finite or not _is_zero(a)) else _made("sub", a, b)
     if not finite:
         return add(a, 0.0) if _vanishes(b) else _made("sub", a, b)
-    if a.at == b.at:
-        leave_out(b.graph, a.at)
+    if a.index == b.index:
+        leave_out(b.graph, a.index)
         return 0.0
     minus_a = _negated(a)
     return neg(add(minus_a, b)) if minus_a is not None else _made("sub", a, b)
@@ -193,7 +193,7 @@ def mul(a: Any, b: Any) -> Any:
     minus_a = _negated(a)
     if not is_symbol(b):
         if b == 0.0 and a.graph.finite:
-            leave_out(a.graph, a.at)
+            leave_out(a.graph, a.index)
             return 0.0
         if b == 1.0:
             return a
@@ -218,7 +218,7 @@ def div(a: Any, b: Any) -> Any:
     if not is_symbol(a):
         quotient = _made("div", a, b)  # kept of 0 / b, so that a proof sees where b is zero
         if a == 0.0 and b.graph.finite:
-            leave_out(b.graph, quotient.at)
+            leave_out(b.graph, quotient.index)
             return 0.0
         return quotient
     minus_a = _negated(a)
@@ -244,14 +244,14 @@ def binary(op: str, a: Any, b: Any) -> Any:
 
 def relation(op: str, a: Any, b: Any) -> Any:
     """lt, le or eq of two numbers: a condition, or True or False where it is known; a finite number equals itself."""
-    if is_symbol(a) and is_symbol(b) and a.at == b.at and a.graph.finite:
-        leave_out(a.graph, a.at)
+    if is_symbol(a) and is_symbol(b) and a.index == b.index and a.graph.finite:
+        leave_out(a.graph, a.index)
         return op != "lt"
     return compare(op, a, b) if _is_traced(a) or _is_traced(b) else bool(VALUES[op](a, b))
 
 
 def compare(op: str, a: Any, b: Any) -> Any:
-    return Condition((made := _made(op, a, b)).graph, made.at)
+    return Condition((relation := _made(op, a, b)).graph, relation.index)
 
 
 def is_finite(x: Any) -> Any:
@@ -263,7 +263,7 @@ def both(a: Any, b: Any) -> Any:
         a, b = b, a
     if not isinstance(b, Condition):
         return a if b else False
-    return Condition((made := _made("and", a, b)).graph, made.at)
+    return Condition((conjunction := _made("and", a, b)).graph, conjunction.index)
 
 
 def truth(x: Any) -> Any:
@@ -274,8 +274,8 @@ def truth(x: Any) -> Any:
 def invert(a: Any) -> Any:
     if not isinstance(a, Condition):
         return not a
-    made = _made("not", a)
-    return Condition(made.graph, made.at)
+    negation = _made("not", a)
+    return Condition(negation.graph, negation.index)
 
 
 def differ(a: Any, b: Any) -> Any:
@@ -298,7 +298,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         a, b = (where(x, 1.0, 0.0) if truth else x for x, truth in zip((a, b), truths))
     if not is_symbol(a) and not is_symbol(b) and a == b and math.copysign(1.0, a) == math.copysign(1.0, b):
         return a
-    if is_symbol(a) and is_symbol(b) and a.at == b.at:
+    if is_symbol(a) and is_symbol(b) and a.index == b.index:
         return a
     graph = condition.graph
-    return Symbol(graph, graph.node("where", condition.at, graph.operand(a), graph.operand(b)))
+    return Symbol(graph, graph.node("where", condition.index, graph.operand(a), graph.operand(b)))

@@ -65,15 +65,15 @@ def _linear(self: Any, x: Any) -> Any:
     c = np.array([np.diff(y) / np.diff(knots), y[:-1]])
 
     def value(x: Any) -> Any:
-        found = _piece(x, knots, c, 0, True)
+        values = _piece(x, knots, c, 0, True)
         if isinstance(self.fill_value, str):  # "extrapolate"
-            return found
+            return values
         below, above = relation("lt", x, knots[0]), relation("lt", knots[-1], x)
         if self.bounds_error:  # scipy raises
             require(both(invert(below), invert(above)))
-            return found
+            return values
         low, high = (float(np.ravel(z)[0]) for z in (self._fill_value_below, self._fill_value_above))
-        return [where(above, high, where(below, low, found[0]))]
+        return [where(above, high, where(below, low, values[0]))]
 
     return _over(x, value, ())
 
@@ -90,8 +90,8 @@ def _knots(x: Any) -> list[float]:
 def _over(x: Any, value: Callable[[Any], list[Any]], shape: tuple[int, ...]) -> Any:
     """The values at each entry of x, whose axes come first."""
     x = entries(x)
-    found = [y for one in x.ravel().tolist() for y in value(one)]
-    return symbol_array(found, (*x.shape, *shape)).view(SymbolArray)
+    values = [y for one in x.ravel().tolist() for y in value(one)]
+    return symbol_array(values, (*x.shape, *shape)).view(SymbolArray)
 
 
 def _piece(x: Any, knots: list[float], c: np.ndarray, nu: int, extrapolate: Any) -> list[Any]:
@@ -108,13 +108,13 @@ def _piece(x: Any, knots: list[float], c: np.ndarray, nu: int, extrapolate: Any)
         later = relation("le", knots[k], x)
         start = where(later, knots[k], start)
         chosen = np.frompyfunc(lambda a, b, later=later: where(later, a, b), 2, 1)(c[:, k].astype(object), chosen)
-    s, found = x - start, [0.0] * c.shape[2]
+    s, values = x - start, [0.0] * c.shape[2]
     power: Any = 1.0
     for p in range(nu, order):
         factor = float(np.prod(np.arange(p - nu + 1, p + 1))) if nu else 1.0
-        found = [y + a * power * factor for y, a in zip(found, chosen[order - 1 - p].tolist())]
+        values = [y + a * power * factor for y, a in zip(values, chosen[order - 1 - p].tolist())]
         power = power * s
     inside = relation("eq", x, x)
     if not extrapolate:
         inside = both(inside, both(relation("le", knots[0], x), relation("le", x, knots[-1])))
-    return [where(inside, y, np.nan) for y in found]
+    return [where(inside, y, np.nan) for y in values]

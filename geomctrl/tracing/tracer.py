@@ -45,9 +45,9 @@ def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
         arguments.append(x if shape else x.item())
 
     def answered() -> tuple[bool, list[np.ndarray]]:
-        found = _called(f, arguments, name)
-        several = isinstance(found, tuple)
-        return several, [_numbers(y, name) for y in (found if several else [found])]
+        result = _called(f, arguments, name)
+        several = isinstance(result, tuple)
+        return several, [_numbers(y, name) for y in (result if several else [result])]
 
     with requirements() as required, numpy_on_symbols(_globals_of(f)):
         several, outputs = joined(answered)

@@ -25,7 +25,7 @@ class Trace:
     def operations(self) -> int:
         """How many scalar operations one evaluation takes."""
         nodes = self.graph.nodes
-        return sum(nodes[at][0] not in ("const", "load") for at in self.graph.needed(self.ends))
+        return sum(nodes[index][0] not in ("const", "load") for index in self.graph.needed(self.ends))
 
     @property
     def ends(self) -> tuple[int, ...]:

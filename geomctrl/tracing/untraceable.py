@@ -20,22 +20,22 @@ class UntraceableError(GeomctrlError):
 
     def __init__(self, *args: object):
         super().__init__(*args)
-        found = _raised.get()
-        if found is not None:
-            found.append(self)
+        errors = _raised.get()
+        if errors is not None:
+            errors.append(self)
 
 
 @contextmanager
 def heard() -> Iterator[None]:
     """A user's code runs on symbols in here: what it has caught itself is raised at the end."""
-    found: list[UntraceableError] = []
-    token = _raised.set(found)
+    errors: list[UntraceableError] = []
+    token = _raised.set(errors)
     try:
         yield
     finally:
         _raised.reset(token)
-    if found:
-        raise UntraceableError(*found[0].args)
+    if errors:
+        raise UntraceableError(*errors[0].args)
 
 
 @contextmanager

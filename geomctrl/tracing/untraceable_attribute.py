@@ -42,8 +42,8 @@ def at_work() -> Iterator[None]:
 def _refuse(self: Any, *args: Any, **_: Any) -> Any:
     if args == ("__class__",) and not _at_work.get():
         return UntraceableAttribute
-    what = object.__getattribute__(self, "_what")
-    raise UntraceableError(f"{what} may be a memory: keep what lasts in the state z{caller()}")
+    name = object.__getattribute__(self, "_what")
+    raise UntraceableError(f"{name} may be a memory: keep what lasts in the state z{caller()}")
 
 
 for _name in ASKED.split():

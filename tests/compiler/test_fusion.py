@@ -45,7 +45,7 @@ def test_a_product_is_joined_whatever_else_it_is_used_for():
         graph = Graph()
         a, b, c = (graph.load(1, k) for k in range(3))
         product = a * b
-        outputs = (product + c).at, *((product.at,) if used_twice else ())
+        outputs = (product + c).index, *((product.index,) if used_twice else ())
         joined = fused(Trace(graph, (3,), outputs, (len(outputs),), None))
         shapes.append(joined.graph.nodes[joined.outputs[0]][0])
         assert evaluate(joined.graph, joined.outputs, [None, [2.0, 3.0, 4.0]])[0] == 10.0
@@ -55,7 +55,7 @@ def test_a_product_is_joined_whatever_else_it_is_used_for():
 def test_the_signs_of_differences():
     graph = Graph()
     a, b, c = (graph.load(1, k) for k in range(3))
-    outputs = (a * b - c).at, (c - a * b).at, (a * b - b * c).at
+    outputs = (a * b - c).index, (c - a * b).index, (a * b - b * c).index
     joined = fused(Trace(graph, (3,), outputs, (3,), None))
     assert [joined.graph.nodes[at][0] for at in joined.outputs] == ["product_minus", "minus_product", "minus_product"]
     assert evaluate(joined.graph, joined.outputs, [None, [2.0, 3.0, 4.0]]) == [2.0, -2.0, -6.0]

@@ -74,7 +74,7 @@ class SymbolicCopies:
         """The numbers of what `function` returns on symbols: a scalar or array, or a tuple of such."""
         with numpy_on_symbols(), requirements() as required:
             found = function(*args)
-        assert all(evaluate(self.graph, [x.at for x in required if isinstance(x, Condition)], [self.numbers]))
+        assert all(evaluate(self.graph, [x.index for x in required if isinstance(x, Condition)], [self.numbers]))
         return self.evaluated(found)
 
     def evaluated(self, x):

@@ -172,12 +172,12 @@ class StateMachineOfInts(Law):
 
 class WaypointFollower(Law):
     def setup(self):
-        self.points, self.at = [np.array([0.3, 0.0]), np.array([0.4, -0.3]), np.array([-0.2, 0.5])], 0
+        self.points, self.index = [np.array([0.3, 0.0]), np.array([0.4, -0.3]), np.array([-0.2, 0.5])], 0
 
     def tau(self, t, q, v):
-        if np.linalg.norm(self.points[self.at] - q) < 0.12 and self.at < len(self.points) - 1:
-            self.at += 1
-        return 25.0 * (self.points[self.at] - q) - 4.0 * v
+        if np.linalg.norm(self.points[self.index] - q) < 0.12 and self.index < len(self.points) - 1:
+            self.index += 1
+        return 25.0 * (self.points[self.index] - q) - 4.0 * v
 
 
 class FilteredDerivative(Law):

@@ -194,7 +194,7 @@ def test_where_a_robot_s_parameters_are():
     other = gc.Plant(true.robot.with_parameters(0.9 * true.robot.parameters), true.friction)
     for symbol, x in zip(loop.extra["parameters"], other.robot.parameters.ravel(), strict=True):
         if is_symbol(symbol):  # those that are zero are constants, and stay so
-            loop.numbers[loop.graph.nodes[symbol.at][2]] = x
+            loop.numbers[loop.graph.nodes[symbol.index][2]] = x
     t, y, (q, v, z) = some_state(true, controller, loop, 0)
     V, slope = loop.function([loop.value, loop.slope])(t, y)
     assert pytest.approx(controller.lyapunov(t, q, v, z, other).value) == V

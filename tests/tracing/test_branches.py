@@ -135,7 +135,7 @@ def test_a_requirement_on_one_way_holds_there_only():
         good = both(good, condition)
     assert isinstance(good, Condition)
     for a, b, expected in [(1.0, 1.0, True), (-1.0, 1.0, False), (-1.0, -1.0, True), (1.0, -1.0, True)]:
-        assert bool(evaluate(graph, [good.at], [[a, b]])[0]) is expected
+        assert bool(evaluate(graph, [good.index], [[a, b]])[0]) is expected
 
 
 def test_too_many_ways_name_the_lines():

@@ -105,7 +105,7 @@ def test_copies_and_lists_hold_the_same_symbols():
     graph = Graph(finite=False)
     x = symbol_array([graph.load(1, k) for k in range(2)], (2,))
     assert [type(y) for y in x.tolist()] == [Symbol, Symbol]
-    assert copy.deepcopy(x[0]).at == copy.copy(x[0]).at == x[0].at
+    assert copy.deepcopy(x[0]).index == copy.copy(x[0]).index == x[0].index
     assert all(y.python for y in x.tolist())
     assert not any(y.python for y in x)
     assert isinstance(copy.deepcopy(x[0] < 1.0), Condition)

@@ -32,7 +32,7 @@ from geomctrl.tracing.untraceable import UntraceableError, heard
 from geomctrl.tracing.untraceable_attribute import at_work
 
 from .law_memory import restore, value_at
-from .law_trace import AGREEMENT, OF_STATE
+from .law_trace import OF_STATE
 from .loop_parts import LoopParts, law_of
 from .machine import Machine
 from .traced_loop import TracedLoop
@@ -47,6 +47,7 @@ class Extent(NamedTuple):
 
 WHOLE, BESIDE = Extent(8, 32), Extent(1, 4)  # of a run; of one beside others with the same trace, one of them whole
 WATCHED = 4  # of the stored samples each so many-th is looked at by monitors and measures, too
+AGREEMENT = 1e-9  # of the largest number of an array: rounding, and what solving a linear system makes of it
 FLOOR = 1e-3  # [SI] arrays whose entries are all smaller are compared as if the largest were this
 MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 24
 COMMANDED = ("tau", *OF_STATE)  # named first, as other quantities follow from them
@@ -87,14 +88,14 @@ class Comparison:
 
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and at others until t_end, half of them multiples of the period."""
-        rng, found = np.random.default_rng(0), 0
+        rng, compared = np.random.default_rng(0), 0
         times = np.linspace(t, t_end, self.extent.states + 1)[1:]
         times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
         with np.errstate(all="ignore"), at_work(), heard():
-            found += self._at(t, self.initial, self.area) is not None
-            for k, at in enumerate(times.tolist()):
-                found += self._at(at, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
-        if not found:
+            compared += self._at(t, self.initial, self.area) is not None
+            for k, time in enumerate(times.tolist()):
+                compared += self._at(time, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
+        if not compared:
             raise UntraceableError(
                 f"{self._where()}: compiled, the loop has no result at any of {len(times) + 1} states"
             )
@@ -123,35 +124,35 @@ class Comparison:
         machine.time[lane], machine.y[:, lane], machine.remembered[:, lane] = t, y, self.memory
         if area is not None:
             machine.area[:, lane] = area
-            at = self.traced.commanded[0].first  # of the torques
-            machine.held[at : at + self.loop.inputs, lane] = self.command.tau
+            torques = self.traced.commanded[0].first  # of the torques
+            machine.held[torques : torques + self.loop.inputs, lane] = self.command.tau
         machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
-        found = self._seen(machine.look(lane))
+        compiled = self._seen(machine.look(lane))
         try:
             expected = self._in_python(t, y, area)
         except UntraceableError:
             raise
         except Exception as error:  # a state that the law was not made for: the run would end there
-            if found is None:
+            if compiled is None:
                 return None
             raise UntraceableError(
                 f"{self._where()}: compiled, the loop has a result at t = {t:g}, where Python raises"
                 f" {type(error).__name__}: {error!s:.200}"
             ) from None
-        if found is not None:
-            self._hold_against(expected, found, t, y, area)
+        if compiled is not None:
+            self._hold_against(expected, compiled, t, y, area)
             self.samples += 1
-        return expected if found is not None else None
+        return expected if compiled is not None else None
 
     def _in_python(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray:
         if area is not None:
             self.python.sensing.hold(area)
         law, controller = self.law, self.python.controller
         restore(controller, law.cells, law.values(self.remembered))
-        found = _sample(self.python, zip(self.watchers if self.watching else (), self.changing), t, y)
+        sample = _sample(self.python, zip(self.watchers if self.watching else (), self.changing), t, y)
         after = law.split(self._remembered_by(controller))
         return self.layout.flat(
-            found | {("memory", path): x for path, x in after.items()}, self._where, t, self.watching
+            sample | {("memory", path): x for path, x in after.items()}, self._where, t, self.watching
         )
 
     def _seen(self, found: np.ndarray | None) -> np.ndarray | None:
@@ -162,24 +163,24 @@ class Comparison:
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The numbers of what a law remembers; nan for what the trace does not know."""
-        found = [np.zeros(0)]
+        parts = [np.zeros(0)]
         for path, cell in self.law.cells.items():
             numbers = cell.encoded(value_at(controller, path)) if cell.size else np.zeros(0)
-            found.append(np.full(cell.size, np.nan) if numbers is None else numbers)
-        return np.concatenate(found)
+            parts.append(np.full(cell.size, np.nan) if numbers is None else numbers)
+        return np.concatenate(parts)
 
     def _hold_against(
-        self, expected: np.ndarray, found: np.ndarray, t: float, y: np.ndarray, area: np.ndarray | None = None
+        self, expected: np.ndarray, compiled: np.ndarray, t: float, y: np.ndarray, area: np.ndarray | None = None
     ) -> None:
-        least = np.abs(expected - found).max()
+        least = np.abs(expected - compiled).max()
         if least <= AGREEMENT * FLOOR:  # of any size
             self.difference = max(self.difference, float(least))
             return
-        apart, size = self.layout.differences(expected, found)
+        apart, size = self.layout.differences(expected, compiled)
         apart /= np.maximum(size, FLOOR)
         if apart.max() <= AGREEMENT:
-            told = apart * np.minimum(np.maximum(size, FLOOR), 1.0)
-            self.difference = max(self.difference, float(told.max()))
+            difference = apart * np.minimum(np.maximum(size, FLOOR), 1.0)
+            self.difference = max(self.difference, float(difference.max()))
             return
         rng, spread = np.random.default_rng(0), np.zeros(len(apart))
         repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
@@ -197,7 +198,7 @@ class Comparison:
             name = " ".join(dict.fromkeys(self.layout.key(k))).strip()
             raise UntraceableError(
                 f"{self._where()}: compiled, {name} is not what it is in Python at t = {t:g}:"
-                f" {float(found[k])!r} instead of {float(expected[k])!r}; perhaps something draws random numbers, or"
+                f" {float(compiled[k])!r} instead of {float(expected[k])!r}; perhaps something draws random numbers, or"
                 " knows more than t, q, v and z"
             )
 
@@ -256,16 +257,18 @@ class Observed:
         self.own_places = [x for x in self.places if not self.watched[x[2]]]
         self.bookkept = [(k, a, b) for k, (key, _, a, b) in enumerate(self.places) if key[0] in (*BOOKKEPT, *OF_STATE)]
 
-    def flat(self, found: dict[tuple[str, str], Any], where: Callable[[], str], t: float, watching: bool) -> np.ndarray:
+    def flat(
+        self, sample: dict[tuple[str, str], Any], where: Callable[[], str], t: float, watching: bool
+    ) -> np.ndarray:
         """The numbers of a sample in Python, those of monitors and measures 0 where these do not watch.
 
         Raises UntraceableError where it has other names or shapes.
         """
-        if {name for kind, name in found if kind == "signal"} != self.signals:
+        if {name for kind, name in sample if kind == "signal"} != self.signals:
             raise UntraceableError(f"{where()}: compiled, other signals are recorded than in Python at t = {t:g}")
         out = np.zeros(self.total)
         for key, shape, first, last in self.places if watching else self.own_places:
-            x = found.get(key)
+            x = sample.get(key)
             if type(x) is float and not shape:
                 out[first] = x
                 continue
@@ -282,11 +285,11 @@ class Observed:
                 out[a:b] = stored[a - self.dim : b - self.dim]
         return out
 
-    def differences(self, expected: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """|expected - found|, 0 where both are nan; the largest finite number of the array that an entry belongs to."""
-        apart, size = np.abs(expected - found), np.abs(expected)
+        apart, size = np.abs(expected - compiled), np.abs(expected)
         if not math.isfinite(apart.dot(apart)):
-            apart[(expected == found) | (np.isnan(expected) & np.isnan(found))] = 0.0
+            apart[(expected == compiled) | (np.isnan(expected) & np.isnan(compiled))] = 0.0
             apart[np.isnan(apart)] = np.inf
             size[~np.isfinite(size)] = 0.0
         return apart, np.maximum.reduceat(size, self.starts).repeat(self.sizes)
@@ -334,12 +337,12 @@ def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np
     command = own.asked(own.controller, t, q, v, z)
     tau, x = command.tau, own.plant_state(y)
     applied = own.now.applied(t, q, v, own.drive(t, q, v, tau, x), x)
-    found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
+    values = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
     of_state = {(name, name): getattr(command, name) for name in OF_STATE if own.hold}
-    found |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
-    found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
+    values |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
+    values |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     if own.plant.actuators:
-        found["applied", "applied"] = np.asarray(applied, float)
+        values["applied", "applied"] = np.asarray(applied, float)
     sample = Sample(
         t, q, v, z, tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals, x, applied,
         {} if own.sensing is None else own.sensing.measured,
@@ -349,17 +352,17 @@ def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np
         before = dict(attributes)
         arrays = {name: x.copy() for name in memory if type(x := before[name]) is np.ndarray}
         if isinstance(watcher, Monitor):
-            found["monitor", watcher.name] = float(watcher.measure(sample))
+            values["monitor", watcher.name] = float(watcher.measure(sample))
             for name, x in watcher.signals.items():
-                found["watched", name] = float(x)
+                values["watched", name] = float(x)
         else:
             watcher.add(sample)
         for name in memory:
-            found["memory", f"{k}.{name}"] = attributes[name]
+            values["memory", f"{k}.{name}"] = attributes[name]
         attributes.clear()
         attributes.update(before, **arrays)
     if own.sensing is not None:
-        found |= {("measured", name): x for name, x in own.sensing.measured.items()}
+        values |= {("measured", name): x for name, x in own.sensing.measured.items()}
     if own.reference is not None:
-        found |= {("desired", name): x for name, x in zip("qva", sample.desired or ())}
-    return found
+        values |= {("desired", name): x for name, x in zip("qva", sample.desired or ())}
+    return values

@@ -30,11 +30,11 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends import entries
 from geomctrl.tracing.backends.machine_code import address_of_one
-from geomctrl.tracing.backends.rounding import tolerances
+from geomctrl.tracing.backends.rounding import differing
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .law_in_c import write_law
-from .law_trace import OF_STATE, agree, class_name, parts_of, require_compilable_size, traced, trial_state
+from .law_trace import OF_STATE, class_name, parts_of, require_compilable_size, traced, trial_state
 
 STATES = 8  # at which the compiled law is compared with the controller
 TRIALS = 64  # states that are tried for these: at others a law may raise
@@ -163,9 +163,9 @@ class CompiledLaw:
         return started(self.controller, self._robot, q0, v0)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command:
-        made = self._call(t, q, v) if self._z0 is None else self._call(t, q, v, z)
-        if made is not None:
-            return self._command(made)
+        outputs = self._call(t, q, v) if self._z0 is None else self._call(t, q, v, z)
+        if outputs is not None:
+            return self._command(outputs)
         if type(t) is not float:
             return self(number("t", t), q, v, z)
         return self.controller(time(t), q, v, z)  # Python's result or exception, where compiled code has none
@@ -249,33 +249,23 @@ def compare_law(law: CompiledLaw) -> None:
                     f"{owner}, it has a result at t = {t:g}, where Python raises {raised}"
                 ) from error
             continue
-        found, compared = parts_of(law(*state)), compared + 1
-        if list(found) != list(expected):
+        compiled, compared = parts_of(law(*state)), compared + 1
+        if list(compiled) != list(expected):
             raise UntraceableError(f"{owner}, it returns other signals than in Python at t = {t:g}")
         for name, x in expected.items():
-            if np.shape(x) != np.shape(found[name]):
+            if np.shape(x) != np.shape(compiled[name]):
                 raise UntraceableError(f"{owner}, {name} has another shape than in Python at t = {t:g}")
-        if not all(agree(x, found[name]) for name, x in expected.items()):
-            _require_rounding(law, state, expected, found, owner)
+        arguments = [np.ravel(x) for x in state if x is not None]
+        output = differing(law._trace, arguments, [*expected.values()], [*compiled.values()])
+        if output is not None:
+            raise UntraceableError(
+                f"{owner}, {[*expected][output]} is not what it is in Python at t = {t:g}: the law draws random"
+                " numbers, or depends on more than t, q, v and z"
+            )
         if compared == STATES:
             return
     if not compared:
         raise UntraceableError(f"{owner}, it can not be compared: in Python it raises at {TRIALS} states, {raised}")
-
-
-def _require_rounding(
-    law: CompiledLaw, state: Any, expected: dict[str, Any], found: dict[str, Any], owner: str
-) -> None:
-    """Raise UntraceableError unless rounding explains the difference, which an ill-conditioned law makes large."""
-    given = [np.ravel(x) for x in state if x is not None]
-    allowed = tolerances(law._trace, given, [np.asarray(x, float) for x in expected.values()], "double")
-    for (name, x), most in zip(expected.items(), allowed, strict=True):
-        x, y = np.ravel(np.asarray(x, float)), np.ravel(np.asarray(found[name], float))
-        if not np.all((np.abs(x - y) <= most) | (x == y) | (np.isnan(x) & np.isnan(y))):
-            raise UntraceableError(
-                f"{owner}, {name} is not what it is in Python at t = {state[0]:g}: the law draws random numbers, or"
-                " knows more than t, q, v and z"
-            )
 
 
 # --- code ---------------------------------------------------------------------------------------------------------
@@ -291,5 +281,5 @@ def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
     parts = {name: part(name, f"x[{k}]" if len(shapes) > 1 else "x") for k, name in enumerate(shapes)}
     tau, z_rate, z_next = parts.pop("tau"), *(parts.pop(name, "None") for name in OF_STATE)
     signals = ", ".join(f"{name!r}: {x}" for name, x in parts.items())
-    made = f"lambda x: new(Command, ({tau}, {z_rate}, {{{signals}}}, {z_next}))"
-    return eval(made, {"new": tuple.__new__, "Command": Command})
+    source = f"lambda x: new(Command, ({tau}, {z_rate}, {{{signals}}}, {z_next}))"
+    return eval(source, {"new": tuple.__new__, "Command": Command})

@@ -151,8 +151,10 @@ class LawMemory:
     def is_whole(self, x: Any) -> Any:
         """Whether a symbol is an int, a condition where that depends on what is remembered."""
         found: Any = True
-        nodes, todo, seen = self.graph.nodes, [x.at], set()
-        loads = {self.symbols(p)[bool(c.values)].at: (p, c) for p, c in self.cells.items() if c.whole and c.shape == ()}
+        nodes, todo, seen = self.graph.nodes, [x.index], set()
+        loads = {
+            self.symbols(p)[bool(c.values)].index: (p, c) for p, c in self.cells.items() if c.whole and c.shape == ()
+        }
         while todo:
             at = todo.pop()
             if at in seen or at in self.graph.whole:

@@ -37,7 +37,7 @@ def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, 
         if name in ("tau", *OF_STATE):
             wanted[name] = law.outputs[at : at + size]
         at += size
-    moved = [graph.load(k, j).at for k, size in enumerate(law.inputs[1:], start=2) for j in range(size)]
+    moved = [graph.load(k, j).index for k, size in enumerate(law.inputs[1:], start=2) for j in range(size)]
     values = [Symbol(graph, x) for ends in wanted.values() for x in ends]
     rates = [tangents(graph, values, {node: 1.0}) for node in moved]
     outputs = tuple(graph.operand(along[i]) for i in range(len(values)) for along in rates)

@@ -28,7 +28,6 @@ from geomctrl.tracing.traces import Trace
 
 from .symbolic_copies import SymbolicCopies
 
-AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
 OF_STATE = ("z_rate", "z_next")  # what a Command says of the controller's state
 
 State: TypeAlias = tuple[float, np.ndarray, np.ndarray, np.ndarray | None]
@@ -130,12 +129,6 @@ def parts_of(command: Command) -> dict[str, Any]:
     """What a law returns, by name."""
     state = {name: x for name in OF_STATE if (x := getattr(command, name)) is not None}
     return {"tau": command.tau, **state, **command.signals}
-
-
-def agree(x: Any, y: Any) -> bool:
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    scale = np.abs(x[np.isfinite(x)]).max(initial=1e-3)
-    return bool(np.allclose(x, y, rtol=0.0, atol=AGREEMENT * scale, equal_nan=True))
 
 
 def class_name(whose: Any) -> str:

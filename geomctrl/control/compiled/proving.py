@@ -82,7 +82,7 @@ class TracedClosedLoop:
     def along(self, x: Any, direction: Sequence[Any] | None = None, pace: Any = 1.0) -> Any:
         """dx/dt along the closed loop, or where y moves along `direction` in its algebra and time at `pace`."""
         rates = self.motion(self.field if direction is None else direction)
-        seeds = {self.t.at: pace, **{y.at: rate for y, rate in zip(self.y.tolist(), rates)}}
+        seeds = {self.t.index: pace, **{y.index: rate for y, rate in zip(self.y.tolist(), rates)}}
         return tangents(self.graph, [one_number(x)], seeds)[0]
 
     def motion(self, direction: Sequence[Any]) -> list[Any]:

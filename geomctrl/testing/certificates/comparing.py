@@ -27,7 +27,7 @@ def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any,
     if e.timed:
         t = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], STATES)
     p = np.tile(plant.robot.parameters.ravel(), (STATES, 1))
-    given = {**e.at(x, np.column_stack([p, t]) if e.timed else p), e.loop.t.at: t}
+    given = {**e.at(x, np.column_stack([p, t]) if e.timed else p), e.loop.t.index: t}
     traced = valued(e.graph, [e.loop.value, e.loop.rate, *e.loop.field[e.n : 2 * e.n]], given, STATES)
     names = ["V", "the promised rate", *(f"vdot[{i}]" for i in range(e.n))]
     called = np.array([_called(controller, plant, *state) for state in zip(t, q, v)])

@@ -42,7 +42,7 @@ def is_continuous(equations: Any, box: Boxes) -> bool:
 def is_continuous_everywhere(loop: Any) -> bool:
     """Whether V of a traced loop is proved to be continuous in all states and times."""
     graph, numbers = loop.graph, dict(enumerate(loop.numbers.tolist()))
-    moving = {loop.t.at, *(y.at for y in loop.y.tolist())}
+    moving = {loop.t.index, *(y.index for y in loop.y.tolist())}
     nodes = graph.needed([graph.operand(loop.value)])
     given: dict[int, tuple[Any, Any]] = {}
     for k in nodes:
@@ -80,7 +80,7 @@ def jump_of(equations: Any, box: Boxes, seed: int) -> Jump | None:
 def _open(e: Any, box: Boxes) -> list[int]:
     """The nodes of V that may jump in the box."""
     graph, given = e.graph, inputs(e, box, box.lo, box.hi)
-    moving = {*e.x, e.loop.t.at}
+    moving = {*e.x, e.loop.t.index}
     return [
         k for k in _jumping(graph, e.loop.value, moving)
         if not _settled(graph, k, given) and not _meets(graph, k, e.numbers)

@@ -16,7 +16,7 @@ from geomctrl.tracing.symbols import Condition, Symbol, is_symbol
 def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLoop:
     """The loop with the side in the place of every branch whose condition is decided all over a box."""
     graph, (q, v, _) = loop.graph, loop.split(loop.y)
-    given: dict[int, Any] = {graph.load(NUMBERS, k).at: (x, x) for k, x in enumerate(loop.numbers.tolist())}
+    given: dict[int, Any] = {graph.load(NUMBERS, k).index: (x, x) for k, x in enumerate(loop.numbers.tolist())}
     places = {"q": q.tolist(), "v": v.tolist(), "p": loop.extra["parameters"], "t": [loop.t]}
     for name, (lo, hi) in within.items():
         given |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
@@ -32,7 +32,7 @@ def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLo
     if not sides:
         return loop
     new = dict(zip(loads(ends), _resolved(graph, ends, sides)))
-    value, rate, field, extra = _with_symbols(parts, lambda x: new[x.at])
+    value, rate, field, extra = _with_symbols(parts, lambda x: new[x.index])
     return replace(loop, value=value, rate=rate, field=field, extra=extra)
 
 
@@ -42,7 +42,7 @@ def _resolved(graph: Any, ends: list[Any], sides: dict[int, Any]) -> list[Any]:
     for k in graph.needed(loads(ends)):
         op, *rest = graph.nodes[k]
         values[k] = (
-            values[sides[k].at] if k in sides
+            values[sides[k].index] if k in sides
             else Symbol(graph, k) if op == "load" or (op == "const" and rest[0] == "nan")
             else rest[0] if op == "const" else applied(op, [values[x] for x in rest])
         )  # fmt: skip

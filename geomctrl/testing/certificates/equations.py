@@ -106,7 +106,7 @@ class Equations:
 
     def at(self, x: np.ndarray, p: np.ndarray) -> dict[int, Any]:
         """The inputs of the loop as it comes at states x (m, 2n), parameters (m, k)."""
-        given: dict[int, Any] = {**self.numbers, self.loop.t.at: AT}
+        given: dict[int, Any] = {**self.numbers, self.loop.t.index: AT}
         given |= {at: x[:, i] + (self.q_d[i] if i < self.n else 0.0) for i, at in enumerate(self.x)}
         return given | {at: p[:, k] for k, at in enumerate(self.parameters)}
 
@@ -129,7 +129,7 @@ def equations(
     plant = apart(plant)
     as_traced = trace_closed_loop(plant, controller, _further)
     loop = as_traced if within is None else decided(as_traced, within)
-    graph, p = loop.graph, [x.at for x in loop.extra["parameters"]]
+    graph, p = loop.graph, [x.index for x in loop.extra["parameters"]]
     found = _Forms(loop, controller, plant, p)
     form, lemmas, model, decrease, value, potential = found.best()
     q, v, _ = loop.split(loop.y)
@@ -141,17 +141,17 @@ def equations(
         for op in ("sin", "cos") if found.separable else ():  # else what cancels must stay together
             node = graph.node(op, at)
             moved[node], used = symbols.unary(op, angle), True
-        angles.append(angle.at if used else None)
+        angles.append(angle.index if used else None)
     mass = found.mass
     ends = [decrease, value, 0.0 if potential is None else potential, *mass]
     decrease, value, U, *mass = substituted(graph, ends, moved)
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
-    timed = timed and loop.t.at in inputs
-    if loop.t.at in inputs and not timed:
+    timed = timed and loop.t.index in inputs
+    if loop.t.index in inputs and not timed:
         raise UntraceableError("controller: its V or V' depends on time: expected `times` in which it is certified")
     errors = found.errors
     if timed:
-        p, errors = [*p, loop.t.at], [*errors, graph.load(ERRORS, len(p)).at]
+        p, errors = [*p, loop.t.index], [*errors, graph.load(ERRORS, len(p)).index]
         model = np.append(model, AT)
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
@@ -179,7 +179,7 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
     pushed = _numbers(robot.inverse_dynamics(q, _array([0.0] * n), _array(motion)))
     for w in map(_numbers, (*candidates, v)):
         v_ref = [sub(a, b) for a, b in zip(v.tolist(), w)]
-        a_ref = tangents(graph, v_ref, dict(zip([t.at, *loads(q.tolist())], [1.0, *v.tolist()])))
+        a_ref = tangents(graph, v_ref, dict(zip([t.index, *loads(q.tolist())], [1.0, *v.tolist()])))
         force = _numbers(robot.inverse_dynamics(q, v, _array(a_ref), _array(v_ref), f_ext=wrenches))
         momentum = tangents(graph, pushed, dict(zip(loads(motion), w)))  # M w, by the recursion: bound more tightly
         power = dot(w, [sub(a, b) for a, b in zip(net, force)])
@@ -200,10 +200,12 @@ class _Forms:
         if loop.value is None:
             raise UntraceableError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to certify")
         self.loop, self.graph, self.p = loop, loop.graph, p
-        self.fixed = {self.graph.load(NUMBERS, k).at: x for k, x in enumerate(loop.numbers.tolist())}
+        self.fixed = {self.graph.load(NUMBERS, k).index: x for k, x in enumerate(loop.numbers.tolist())}
         self.true = np.array([self.fixed.pop(at) for at in p])
         fixed = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
-        self.free = {key: x for key, x in fixed.items() if self.graph.load(*key).at not in set(p)}  # t is free as well
+        self.free = {
+            key: x for key, x in fixed.items() if self.graph.load(*key).index not in set(p)
+        }  # t is free as well
         deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
         self.errors, self.deviations = loads(deviations), deviations
         robot = getattr(controller, "robot", None)
@@ -264,7 +266,7 @@ class _Forms:
     def energy_and_power(self, U: Any, v_ref: list[Any], power: Any, kinetic: Any) -> Any:
         """The power form with this U(q); None where V is not 1/2 w . M w + U, or its rate not the power."""
         V, v = self.loop.value, loads(self.v.tolist())
-        seeds = dict(zip([self.loop.t.at, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
+        seeds = dict(zip([self.loop.t.index, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
         E = add(power, tangents(self.graph, [U], seeds)[0])
         pairs, energy = [(self.slope, E)], [(V, add(kinetic, U))]
         if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
@@ -295,7 +297,7 @@ class _Forms:
         a, rest, M = self.loop.extra["acceleration"]
         q, v, rate = self.q.tolist(), self.v.tolist(), self.loop.rate
         slope_v = pullback(self.graph, [self.loop.value], [1.0], loads(v))
-        seeds = dict(zip([self.loop.t.at, *loads(q), *loads(v)], [1.0, *v, *a]))
+        seeds = dict(zip([self.loop.t.index, *loads(q), *loads(v)], [1.0, *v, *a]))
         nominal = tangents(self.graph, [self.loop.value], seeds)[0]
         for model in self.models:
             right = [(self.at_model(x, model), 0.0) for x in rest] + [(nominal, rate)]

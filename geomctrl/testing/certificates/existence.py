@@ -20,7 +20,7 @@ def requirements_of(e: Any) -> Any:
     """What has to hold for the loop to have a value, True or a condition, but that mass matrices are positive definite:
     that is so for the robots that the claim is of."""
     good = e.loop.good
-    return True if good is True else _without_pivots(e.graph, good.at)
+    return True if good is True else _without_pivots(e.graph, good.index)
 
 
 def _without_pivots(graph: Any, at: int) -> Any:

@@ -249,7 +249,7 @@ def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
     """Every input's interval: x in [lo, hi], the angles and the parameters in the boxes."""
     given: dict[int, tuple[Any, Any]] = {k: (x, x) for k, x in e.numbers.items()}
-    given[e.loop.t.at] = AT, AT
+    given[e.loop.t.index] = AT, AT
     for i, at in enumerate(e.x):
         given[at] = moved(e.q_d[i], lo[:, i], hi[:, i]) if i < e.n else (lo[:, i], hi[:, i])
     for i, at in enumerate(e.angles):

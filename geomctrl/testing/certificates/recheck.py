@@ -57,7 +57,7 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     e = bounds.equations
     kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.kinks.expressions)
     outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass)]
-    time = [] if e.timed else [e.loop.t.at]
+    time = [] if e.timed else [e.loop.t.index]
     places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, time]
     coordinates = tuple(tuple(e.graph.nodes[k][1:]) for group in places for k in group)
     n = len(coordinates)

@@ -18,9 +18,9 @@ def reduced() -> str:
     """
     pi = _pi(BITS + 64)
     two_over_pi = (1 << (2 * BITS + 65)) // pi
-    words = [0, *((two_over_pi >> k) & (2**64 - 1) for k in range(BITS - 64, -1, -64))]
+    digits = [0, *((two_over_pi >> k) & (2**64 - 1) for k in range(BITS - 64, -1, -64))]
     quarter, rest = _sum(Fraction(pi, 1 << (BITS + 65 + UNIT)))
-    return f"""@two_over_pi = internal constant [{len(words)} x i64] [{", ".join(f"i64 {w}" for w in words)}]
+    return f"""@two_over_pi = internal constant [{len(digits)} x i64] [{", ".join(f"i64 {w}" for w in digits)}]
 declare i64 @llvm.fshl.i64(i64, i64, i64)
 declare double @llvm.fma.f64(double, double, double)
 define internal double @reduced(double %x) noinline cold nounwind {{

@@ -57,8 +57,8 @@ def prototype(f: Function) -> str:
 def definition(f: Function) -> str:
     writer = _Writer(f)
     needed = f.trace.graph.needed(f.trace.ends)
-    body = [writer.statement(at) for at in needed if writer.is_operation(at)]
-    body += [writer.copied(at) for at in sorted(set(f.trace.outputs)) if writer.is_load(at)]
+    body = [writer.statement(index) for index in needed if writer.is_operation(index)]
+    body += [writer.copied(index) for index in sorted(set(f.trace.outputs)) if writer.is_load(index)]
     ends = iter(f.trace.outputs)
     stores = [f"    {y.name}[{k}] = {writer.value(next(ends))};" for y in f.outputs for k in range(y.size)]
     check = [] if f.trace.flag is None else [f"    if (!{writer.value(f.trace.flag)}) {{", "        return 0;", "    }"]
@@ -93,7 +93,7 @@ class Case(NamedTuple):
     expected: None where there is no result.
     """
 
-    given: list[np.ndarray]
+    arguments: list[np.ndarray]
     expected: list[np.ndarray] | None
     tolerances: list[np.ndarray]
 
@@ -103,7 +103,7 @@ def comparison(f: Function, case: Case, *, aliased: bool = False) -> str:
 
     aliased: call it once more for each output, which is then the same array as one of its inputs.
     """
-    lines = [constant(f.real, x, a) for x, a in zip(f.inputs, case.given)]
+    lines = [constant(f.real, x, a) for x, a in zip(f.inputs, case.arguments)]
     lines += [f"        {f.real} {y.name}[{max(y.size, 1)}];" for y in f.outputs]
     names = [x.name for x in (*f.inputs, *f.outputs)]
     lines.append(f"        failed += {f.name}({', '.join(names)}) != {0 if case.expected is None else 1};")
@@ -127,8 +127,8 @@ def comparison(f: Function, case: Case, *, aliased: bool = False) -> str:
 
 
 def _compared(f: Function, y: Parameter, name: str, remark: str = "") -> str:
-    what = f'"{f.name}, {y.name}{remark}"'
-    return f"        failed += differs({what}, {name}, expected_{y.name}, tolerance_{y.name}, {y.size});"
+    label = f'"{f.name}, {y.name}{remark}"'
+    return f"        failed += differs({label}, {name}, expected_{y.name}, tolerance_{y.name}, {y.size});"
 
 
 def constant(real: str, x: Parameter, a: np.ndarray) -> str:
@@ -165,34 +165,34 @@ class _Writer:
         self.used: set[str] = set()
         self.copies: set[int] = set()
 
-    def is_operation(self, at: int) -> bool:
-        return self.nodes[at][0] not in ("const", "load")
+    def is_operation(self, index: int) -> bool:
+        return self.nodes[index][0] not in ("const", "load")
 
-    def is_load(self, at: int) -> bool:
-        return self.nodes[at][0] == "load"
+    def is_load(self, index: int) -> bool:
+        return self.nodes[index][0] == "load"
 
-    def copied(self, at: int) -> str:
+    def copied(self, index: int) -> str:
         """An input that is an output: read before any output is written, which may be in the same memory."""
-        line = f"    const {self.real} t{at} = {self.value(at)};"
-        self.copies.add(at)
+        line = f"    const {self.real} t{index} = {self.value(index)};"
+        self.copies.add(index)
         return line
 
-    def value(self, at: int) -> str:
-        op, a, *rest = self.nodes[at]
-        if op == "load" and at not in self.copies:
+    def value(self, index: int) -> str:
+        op, a, *rest = self.nodes[index]
+        if op == "load" and index not in self.copies:
             x = self.inputs[a - 1]
             self.used.add(x.name)
             return x.name if x.scalar else f"{x.name}[{rest[0]}]"
         if op != "const":
-            return f"t{at}"
+            return f"t{index}"
         if isinstance(a, bool):
             return "1" if a else "0"
         return literal(rest[0] * float("nan") if isinstance(a, str) else a, self.real)
 
-    def statement(self, at: int) -> str:
-        op, *ends = self.nodes[at]
+    def statement(self, index: int) -> str:
+        op, *ends = self.nodes[index]
         kind = "int" if op in ("lt", "le", "eq", "and", "or", "not") else self.real
-        return f"    const {kind} t{at} = {self.expression(op, [self.value(x) for x in ends])};"
+        return f"    const {kind} t{index} = {self.expression(op, [self.value(x) for x in ends])};"
 
     def expression(self, op: str, x: list[str]) -> str:
         if op in OPERATORS:

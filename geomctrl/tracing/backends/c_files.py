@@ -91,7 +91,7 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 def _header(name: str, heading: Sequence[str], declarations: Sequence[str]) -> str:
     guard = f"GEOMCTRL_{name.upper()}_H"
-    words = [
+    lines = [
         f"/* {heading[0]}",
         *(f" * {line}" for line in heading[1:]),
         " * Inputs and outputs may be the same arrays.",
@@ -99,12 +99,12 @@ def _header(name: str, heading: Sequence[str], declarations: Sequence[str]) -> s
     ]
     guards = [f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     end = ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
-    return "\n".join([*words, *guards, *declarations, *end]) + "\n"
+    return "\n".join([*lines, *guards, *declarations, *end]) + "\n"
 
 
 def _test(name: str, real: str, tests: Sequence[str]) -> str:
-    words = f"/* Compares {name}.c with Python; exit status 0 where they agree. */"
-    includes = f'{words}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n#include <string.h>\n'
+    comment = f"/* Compares {name}.c with Python; exit status 0 where they agree. */"
+    includes = f'{comment}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n#include <string.h>\n'
     compare = c.COMPARE.format(real=real)
     main = ["int main(void)", "{", "    int failed = 0;", *tests, "    return failed ? 1 : 0;", "}"]
     return "\n".join([includes, compare, *main]) + "\n"

@@ -85,11 +85,15 @@ def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):
         id(other) if other else 0,
     )
     for k, shape in enumerate(inputs):
-        at = HEADER + INPUT * k
-        descriptor[at : at + INPUT] = math.prod(shape), len(shape), *(shape[:1] + shape[-1:] if shape else (0, 0))
+        offset = HEADER + INPUT * k
+        descriptor[offset : offset + INPUT] = (
+            math.prod(shape),
+            len(shape),
+            *(shape[:1] + shape[-1:] if shape else (0, 0)),
+        )
     for k, shape in enumerate(outputs):
-        at = begin + OUTPUT * k
-        descriptor[at : at + 1 + len(shape)] = len(shape), *shape
+        offset = begin + OUTPUT * k
+        descriptor[offset : offset + 1 + len(shape)] = len(shape), *shape
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     return make(ctypes.addressof(_definition()), descriptor, None)
@@ -192,8 +196,8 @@ class _Pair(NamedTuple):
 
 def _describes(dtype: np.dtype, order: str, number: int) -> bool:
     """Whether a dtype's memory says what numpy says of it."""
-    at = id(dtype)
+    address = id(dtype)
     return (
-        ctypes.c_char.from_address(at + BYTE_ORDER).value == order.encode()
-        and ctypes.c_int32.from_address(at + TYPE_NUMBER).value == number == dtype.num
+        ctypes.c_char.from_address(address + BYTE_ORDER).value == order.encode()
+        and ctypes.c_int32.from_address(address + TYPE_NUMBER).value == number == dtype.num
     )

@@ -40,13 +40,13 @@ def device(number: int = 0) -> Any:
     """cuda.core's device of this number, initialised. Raises GeomctrlError where there is no driver or no such GPU."""
     cuda = core()
     try:
-        found = cuda.Device.get_all_devices()
+        devices = cuda.Device.get_all_devices()
     except Exception as error:  # each layer of the driver's loading has its own
         raise GeomctrlError(f"no NVIDIA driver can be used: {str(error).strip().splitlines()[0]:.200}") from None
-    if not 0 <= number < len(found):
-        raise GeomctrlError(f"device: expected the number of one of {len(found)} NVIDIA GPUs, got {number}")
-    with _current(cuda, found[number]):
-        return found[number]
+    if not 0 <= number < len(devices):
+        raise GeomctrlError(f"device: expected the number of one of {len(devices)} NVIDIA GPUs, got {number}")
+    with _current(cuda, devices[number]):
+        return devices[number]
 
 
 def why_not() -> str | None:
@@ -64,8 +64,8 @@ def libdevice() -> bytes:
         finder = importlib.import_module("cuda.pathfinder")
         return _read(finder.find_bitcode_lib("device"))
     except (ImportError, AttributeError, RuntimeError, OSError) as error:
-        words = "needs NVIDIA's libdevice: pip install cuda-pathfinder nvidia-cuda-nvcc-cu12"
-        raise GeomctrlError(f"{words} ({str(error).strip().splitlines()[0]:.200})") from None
+        remedy = "needs NVIDIA's libdevice: pip install cuda-pathfinder nvidia-cuda-nvcc-cu12"
+        raise GeomctrlError(f"{remedy} ({str(error).strip().splitlines()[0]:.200})") from None
 
 
 @functools.cache
@@ -150,9 +150,9 @@ class Launcher:
             views = [self._view(name, shape, x, on) for (name, shape), x in zip(self.inputs, arrays, strict=True)]
             lead = self._same_lead(views)
             states = int(np.prod(lead))
-            made = [new(self.cuda, self.device, (*lead, *shape), self.dtype, on) for shape in self.outputs]
-            failed = self._launched(on, states, [*(v.ptr for v in views), *(y.ptr for y in made)], check)
-            return [handed_on(arrays[0], y) for y in made], failed
+            results = [new(self.cuda, self.device, (*lead, *shape), self.dtype, on) for shape in self.outputs]
+            failed = self._launched(on, states, [*(v.ptr for v in views), *(y.ptr for y in results)], check)
+            return [handed_on(arrays[0], y) for y in results], failed
 
     def row(self, array: Any, state: int, shape: tuple[int, ...]) -> np.ndarray:
         """One state's array, on the host."""
@@ -185,8 +185,10 @@ class Launcher:
         first, *others = (tuple(v.shape)[: -len(shape)] for v, (_, shape) in zip(views, self.inputs))
         for (name, _), lead in zip(self.inputs[1:], others):
             if lead != first:
-                words = f"expected the leading axes of {self.inputs[0][0]}, {first}, got {lead} (nothing is broadcast)"
-                raise ArgumentError(f"{name}: {words}")
+                message = (
+                    f"expected the leading axes of {self.inputs[0][0]}, {first}, got {lead} (nothing is broadcast)"
+                )
+                raise ArgumentError(f"{name}: {message}")
         return first
 
     def _launched(self, stream: Any, states: int, addresses: list[int], check: bool) -> int:
@@ -205,9 +207,9 @@ class Launcher:
         self.kernel.launch(stream, states, self.numbers, [*addresses, int(there.handle)])
         there.copy_to(here, stream=stream)
         stream.sync()
-        found = ctypes.c_uint64.from_address(int(here.handle)).value
+        first_failed = ctypes.c_uint64.from_address(int(here.handle)).value
         self.reports.append(report)
-        return -1 if found == ALL_GOOD else found
+        return -1 if first_failed == ALL_GOOD else first_failed
 
 
 class DeviceArray:
@@ -249,13 +251,15 @@ def put(array: np.ndarray, number: int = 0) -> DeviceArray:
     """A copy of an array on GPU `number`, for who has no library of arrays there."""
     cuda, on, a = core(), device(number), np.ascontiguousarray(array)
     with _current(cuda, on):
-        made = new(cuda, on, a.shape, a.dtype, cuda.LEGACY_DEFAULT_STREAM)
+        on_device = new(cuda, on, a.shape, a.dtype, cuda.LEGACY_DEFAULT_STREAM)
         if a.size:
             pinned = cuda.LegacyPinnedMemoryResource().allocate(a.nbytes)
             ctypes.memmove(int(pinned.handle), a.ctypes.data, a.nbytes)
-            cuda.Buffer.from_handle(made.ptr, a.nbytes, owner=made).copy_from(pinned, stream=cuda.LEGACY_DEFAULT_STREAM)
+            cuda.Buffer.from_handle(on_device.ptr, a.nbytes, owner=on_device).copy_from(
+                pinned, stream=cuda.LEGACY_DEFAULT_STREAM
+            )
             cuda.LEGACY_DEFAULT_STREAM.sync()
-    return made
+    return on_device
 
 
 def get(array: DeviceArray) -> np.ndarray:

@@ -89,12 +89,12 @@ class Line(Function):
         self.values: dict[int, str] = {}
         self.waves: dict[int, tuple[str, str]] = {}
 
-    def value(self, at: int) -> str:
+    def value(self, index: int) -> str:
         """The name or literal of a node; what is loaded is loaded where it is first used."""
-        if at not in self.values:
-            op, *rest = self.nodes[at]
-            self.values[at] = self.loaded(*rest) if op == "load" else self.literal(*rest)
-        return self.values[at]
+        if index not in self.values:
+            op, *rest = self.nodes[index]
+            self.values[index] = self.loaded(*rest) if op == "load" else self.literal(*rest)
+        return self.values[index]
 
     def loaded(self, array: int, index: int) -> str:
         """Number `index` of an input array, or of the model, which is array 0."""
@@ -151,12 +151,12 @@ class Stretch(Line):
         """Outputs that no stretch computes: most are zeros."""
         outputs, zero = self.plan.trace.outputs, ("const", 0.0, 1.0)
         for first, size in zip(self.plan.output_starts, self.plan.trace.sizes):
-            if any(self.nodes[at] == zero for at in outputs[first : first + size]):
+            if any(self.nodes[index] == zero for index in outputs[first : first + size]):
                 size *= 8 * self.vector.width
                 self.do(f"call void @llvm.memset.p0.i64(ptr {self.output(first)}, i8 0, i64 {size}, i1 false)")
-        for k, at in enumerate(outputs):
-            if not self.plan.is_operation(at) and self.nodes[at] != zero:
-                self.store(at, k)
+        for k, index in enumerate(outputs):
+            if not self.plan.is_operation(index) and self.nodes[index] != zero:
+                self.store(index, k)
 
     def angles(self, side: int) -> None:
         """Sines and cosines of inputs, as many side by side as the processor has lanes."""
@@ -164,30 +164,30 @@ class Stretch(Line):
         if not plan.angles:
             return
         zeros = [self.vector.constant(0.0)] * (plan.rows - len(plan.angles))
-        for k, x in enumerate([*(self.value(at) for at in plan.angles), *zeros]):
+        for k, x in enumerate([*(self.value(index) for index in plan.angles), *zeros]):
             self.do(f"store {self.vector.type} {x}, ptr {self.address('%s', k * width)}, align 8")
         sines, cosines = (self.address("%s", k * plan.rows * width) for k in (1, 2))
         self.do(f"call void @waves{side}(ptr %s, ptr {sines}, ptr {cosines}, i64 {plan.rows * width // side})")
 
     def operations(self, nodes: list[int]) -> None:
-        for at in nodes:
-            op, *args = self.nodes[at]
+        for index in nodes:
+            op, *args = self.nodes[index]
             if op in ("sin", "cos"):
-                self.values[at] = self.wave(args[0])[op == "cos"]
+                self.values[index] = self.wave(args[0])[op == "cos"]
             else:
-                self.values[at] = self.made(op, [self.value(x) for x in args])
-            for k in self.plan.outputs.get(at, ()):
-                self.store(at, k)
-            if at in self.plan.slot:
-                x, place = self.values[at], self.address("%s", self.plan.slot[at] * self.vector.width)
-                if self.nodes[at][0] in CONDITIONS:
+                self.values[index] = self.made(op, [self.value(x) for x in args])
+            for k in self.plan.outputs.get(index, ()):
+                self.store(index, k)
+            if index in self.plan.slot:
+                x, place = self.values[index], self.address("%s", self.plan.slot[index] * self.vector.width)
+                if self.nodes[index][0] in CONDITIONS:
                     v = self.vector
                     x = self.let(f"select {v.bool} {x}, {v.type} {v.constant(1.0)}, {v.type} {v.constant(0.0)}")
                 self.do(f"store {self.vector.type} {x}, ptr {place}, align 8")
 
-    def store(self, at: int, k: int) -> None:
+    def store(self, index: int, k: int) -> None:
         """Output number k is node `at`."""
-        self.do(f"store {self.vector.type} {self.value(at)}, ptr {self.output(k)}, align 8")
+        self.do(f"store {self.vector.type} {self.value(index)}, ptr {self.output(k)}, align 8")
 
     def output(self, k: int) -> str:
         """Where output number k is written."""
@@ -198,25 +198,25 @@ class Stretch(Line):
             self.arrays[array] = self.let(f"load ptr, ptr {self.let(f'getelementptr ptr, ptr %y, i64 {array}')}")
         return self.address(self.arrays[array], k - self.plan.output_starts[array])
 
-    def value(self, at: int) -> str:
-        if at not in self.values and at in self.plan.slot:
-            self.values[at] = self.recalled(at)
-        return super().value(at)
+    def value(self, index: int) -> str:
+        if index not in self.values and index in self.plan.slot:
+            self.values[index] = self.recalled(index)
+        return super().value(index)
 
-    def recalled(self, at: int) -> str:
+    def recalled(self, index: int) -> str:
         """What another stretch has computed."""
         v = self.vector
-        x = self.let(f"load {v.type}, ptr {self.address('%s', self.plan.slot[at] * v.width)}, align 8")
-        return self.let(f"fcmp une {v.type} {x}, {v.constant(0.0)}") if self.nodes[at][0] in CONDITIONS else x
+        x = self.let(f"load {v.type}, ptr {self.address('%s', self.plan.slot[index] * v.width)}, align 8")
+        return self.let(f"fcmp une {v.type} {x}, {v.constant(0.0)}") if self.nodes[index][0] in CONDITIONS else x
 
     def loaded(self, array: int, index: int) -> str:
         if array == 0:
-            at, own = (index, False) if self.place is None else self.place(index, self.vector.width)
+            offset, own = (index, False) if self.place is None else self.place(index, self.vector.width)
             if own:
-                return self.let(f"load {self.vector.type}, ptr {self.address('%model', at)}, align 8")
-            return _splat(self, self.let(f"load double, ptr {self.address('%model', at)}, align 8"))
-        at = (self.plan.starts[array - 1] + index) * self.vector.width
-        return self.let(f"load {self.vector.type}, ptr {self.address('%x', at)}, align 8")
+                return self.let(f"load {self.vector.type}, ptr {self.address('%model', offset)}, align 8")
+            return _splat(self, self.let(f"load double, ptr {self.address('%model', offset)}, align 8"))
+        offset = (self.plan.starts[array - 1] + index) * self.vector.width
+        return self.let(f"load {self.vector.type}, ptr {self.address('%x', offset)}, align 8")
 
 
 def _truth(vector: Vector, x: bool) -> str:

@@ -26,7 +26,7 @@ def addresses_of_many(trace: Trace) -> list[int]:
 
 def _addresses(trace: Trace, kind: str) -> list[int]:
     lanes, trace = host.lanes(), fused(trace)
-    words = (
+    identity = (
         trace.graph.nodes,
         trace.outputs,
         trace.sizes,
@@ -36,7 +36,7 @@ def _addresses(trace: Trace, kind: str) -> list[int]:
         lanes,
         kind,
     )
-    key = hashlib.sha256(repr(words).encode()).hexdigest()
+    key = hashlib.sha256(repr(identity).encode()).hexdigest()
     widths = [1] if kind == "one" else [lanes]
     code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=lanes, flags="")))
     return host.load(code, cache.ENTRY_NAMES[kind])

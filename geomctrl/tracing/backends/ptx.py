@@ -80,16 +80,16 @@ def processor(capability: tuple[int, int]) -> str:
         raise ArgumentError(
             f"capability: expected two whole numbers, (9, 0) for example, got {capability!r:.80}"
         ) from None
-    known = [p for p in PROCESSORS if p <= 10 * capability[0] + capability[1]]
-    if not known:
+    older = [p for p in PROCESSORS if p <= 10 * capability[0] + capability[1]]
+    if not older:
         raise ArgumentError(f"capability: expected 7.0 or more, got {capability[0]}.{capability[1]}")
-    return f"sm_{known[-1]}"
+    return f"sm_{older[-1]}"
 
 
 def library_functions(trace: Trace) -> list[str]:
     """What the trace needs of NVIDIA's libdevice. Square roots, sines and cosines are not among it."""
     nodes = trace.graph.nodes
-    return sorted({nodes[at][0] for at in trace.graph.needed(trace.ends)} & set(LIBRARY))
+    return sorted({nodes[index][0] for index in trace.graph.needed(trace.ends)} & set(LIBRARY))
 
 
 def ptx(
@@ -174,10 +174,10 @@ class Kernel(Line):
 
     def compute(self, ends: Iterable[int]) -> None:
         """Write what the nodes `ends` are made of, none of them a sine or cosine."""
-        for at in self.trace.graph.needed(ends):
-            op, *args = self.nodes[at]
-            if at not in self.values and op not in ("const", "load"):
-                self.values[at] = self.made(op, [self.value(x) for x in args])
+        for index in self.trace.graph.needed(ends):
+            op, *args = self.nodes[index]
+            if index not in self.values and op not in ("const", "load"):
+                self.values[index] = self.made(op, [self.value(x) for x in args])
 
     def block(self, label: str) -> None:
         self.lines.append(f"{label}:")
@@ -194,8 +194,8 @@ class Kernel(Line):
         if array == 0:
             return f"%m{index}"
         if (array, index) not in self.loads:
-            at = self.element(self.rows[f"%in{array - 1}"], index)
-            x = self.let(f"load {self.vector.type}, {GLOBAL} {at}, align {self.align}")
+            address = self.element(self.rows[f"%in{array - 1}"], index)
+            x = self.let(f"load {self.vector.type}, {GLOBAL} {address}, align {self.align}")
             self.loads[array, index] = x
             self.infinite = self.operation("fadd", self.infinite, self.operation("fmul", x, self.zero))
         return self.loads[array, index]
@@ -208,8 +208,10 @@ class Kernel(Line):
     def _reduce_angles(self) -> None:
         """All angles that do not depend on a sine, before the straight line begins: it then has no branch."""
         graph, nodes = self.trace.graph, self.nodes
-        angles = dict.fromkeys(nodes[at][1] for at in graph.needed(self.trace.ends) if nodes[at][0] in ("sin", "cos"))
-        first = [x for x in angles if not any(nodes[at][0] in ("sin", "cos") for at in graph.needed([x]))]
+        angles = dict.fromkeys(
+            nodes[index][1] for index in graph.needed(self.trace.ends) if nodes[index][0] in ("sin", "cos")
+        )
+        first = [x for x in angles if not any(nodes[index][0] in ("sin", "cos") for index in graph.needed([x]))]
         self.compute(first)
         self.angles = dict(zip(first, self.reduced([self.value(x) for x in first]) if first else []))
 
@@ -217,7 +219,7 @@ class Kernel(Line):
         """The angles modulo 2 pi if one of them is beyond what the polynomials' own reduction can, else as they are."""
         t, (_, largest) = self.vector.type, WAVES[self.vector.real]
         self.blocks += 1
-        ask, far, near = (f"{word}{self.blocks}" for word in ("ask", "far", "near"))
+        ask, large, near = (f"{word}{self.blocks}" for word in ("ask", "far", "near"))
         self.do(f"br label %{ask}")
         self.block(ask)
         sizes = [self.call(f"llvm.fabs.{self.vector.suffix}", x) for x in angles]
@@ -225,12 +227,12 @@ class Kernel(Line):
         one = beyond[0]
         for other in beyond[1:]:
             one = self.let(f"or i1 {one}, {other}")
-        self.do(f"br i1 {one}, label %{far}, label %{near}")
-        self.block(far)
+        self.do(f"br i1 {one}, label %{large}, label %{near}")
+        self.block(large)
         done = [self.let(f"select i1 {out}, {t} {self._modulo(x)}, {t} {x}") for x, out in zip(angles, beyond)]
         self.do(f"br label %{near}")
         self.block(near)
-        return [self.let(f"phi {t} [{x}, %{ask}], [{y}, %{far}]") for x, y in zip(angles, done)]
+        return [self.let(f"phi {t} [{x}, %{ask}], [{y}, %{large}]") for x, y in zip(angles, done)]
 
     def _modulo(self, x: str) -> str:
         if self.vector.real == "double":
@@ -250,25 +252,25 @@ class Kernel(Line):
         """All nodes, outputs stored as soon as they are there, what registers can not hold in the thread's memory."""
         nodes, t = self.nodes, self.vector.type
         places = self._places()
-        for at in places:
-            if nodes[at][0] in ("const", "load"):
-                self._store(at, places)
-        missing = [at for at in self.trace.graph.needed(self.trace.ends) if at not in self.values]
-        order = [at for at in missing if nodes[at][0] not in ("const", "load")]
+        for index in places:
+            if nodes[index][0] in ("const", "load"):
+                self._store(index, places)
+        missing = [index for index in self.trace.graph.needed(self.trace.ends) if index not in self.values]
+        order = [index for index in missing if nodes[index][0] not in ("const", "load")]
         memory: dict[int, str] = {}
-        for step, at in steps(order, self._used, self._counts, AT_HAND[self.vector.real]):
+        for step, index in steps(order, self._used, self._counts, AT_HAND[self.vector.real]):
             if step == "make":
-                op, *ends = nodes[at]
+                op, *ends = nodes[index]
                 wave = op in ("sin", "cos")
-                self.values[at] = (
+                self.values[index] = (
                     self.wave(ends[0])[op == "cos"] if wave else self.made(op, list(map(self.value, ends)))
                 )
-                self._store(at, places)
+                self._store(index, places)
             elif step == "keep":
-                memory[at] = self.let(f"getelementptr {t}, ptr %memory, i64 {len(memory)}")
-                self.do(f"store volatile {t} {self.value(at)}, ptr {memory[at]}, align {self.align}")
+                memory[index] = self.let(f"getelementptr {t}, ptr %memory, i64 {len(memory)}")
+                self.do(f"store volatile {t} {self.value(index)}, ptr {memory[index]}, align {self.align}")
             else:  # volatile: LLVM does not carry it in a register either
-                self.values[at] = self.let(f"load volatile {t}, ptr {memory[at]}, align {self.align}")
+                self.values[index] = self.let(f"load volatile {t}, ptr {memory[index]}, align {self.align}")
         if memory:  # at an address that is known at run time only: else ptxas would carry the numbers in registers
             self.lines[:0] = [
                 f"  %room = alloca {t}, i64 {len(memory)}, align {self.align}",
@@ -276,14 +278,14 @@ class Kernel(Line):
                 f"  %memory = getelementptr {t}, ptr %room, i64 %zero",
             ]
 
-    def _used(self, at: int) -> tuple[int, ...]:
+    def _used(self, index: int) -> tuple[int, ...]:
         """A node's operands; those of a sine are used by `_reduce_angles`."""
-        waved = self.nodes[at][0] in ("sin", "cos") and self.nodes[at][1] in self.angles
-        return () if waved else operands(self.nodes[at])
+        waved = self.nodes[index][0] in ("sin", "cos") and self.nodes[index][1] in self.angles
+        return () if waved else operands(self.nodes[index])
 
-    def _counts(self, at: int) -> bool:
+    def _counts(self, index: int) -> bool:
         """Whether a node takes a register: constants and the model's numbers do not, truths have their own."""
-        op, *rest = self.nodes[at]
+        op, *rest = self.nodes[index]
         return op not in CONDITIONS and op != "const" and (op != "load" or rest[0] != 0)
 
     def _places(self) -> dict[int, list[tuple[str, int]]]:
@@ -294,10 +296,10 @@ class Kernel(Line):
                 places.setdefault(next(ends), []).append((self.rows[f"%out{k}"], column))
         return places
 
-    def _store(self, at: int, places: dict[int, list[tuple[str, int]]]) -> None:
-        for row, column in places.get(at, ()):
+    def _store(self, index: int, places: dict[int, list[tuple[str, int]]]) -> None:
+        for row, column in places.get(index, ()):
             target = self.element(row, column)
-            self.do(f"store {self.vector.type} {self.value(at)}, {GLOBAL} {target}, align {self.align}")
+            self.do(f"store {self.vector.type} {self.value(index)}, {GLOBAL} {target}, align {self.align}")
 
     # --- states without a result ---
 

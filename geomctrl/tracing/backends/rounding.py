@@ -24,22 +24,41 @@ ROUNDED_ONCE = {"add", "sub", "mul", "div", "sqrt"}  # libraries' functions are 
 
 
 def tolerances(
-    trace: Trace, given: Sequence[np.ndarray], expected: Sequence[np.ndarray], real: str
+    trace: Trace, arguments: Sequence[np.ndarray], expected: Sequence[np.ndarray], real: str
 ) -> list[np.ndarray]:
     """How far each number of the outputs may be from what is `expected`, where code computes in `real` numbers."""
     with np.errstate(all="ignore"):
-        values = _moved(trace, given, ROUNDING[real], constants=real == "float")
-    found, at = [], 0
+        values = _moved(trace, arguments, ROUNDING[real], constants=real == "float")
+    allowed, first = [], 0
     for y, size in zip(expected, trace.sizes, strict=True):
-        y, ends = np.ravel(y), trace.outputs[at : at + size]
+        y, ends = np.ravel(y), trace.outputs[first : first + size]
         moved = np.stack([values[k] for k in ends]) if ends else np.zeros((0, 1))
         with np.errstate(invalid="ignore"):
             apart = np.abs(moved[:, 1:] - moved[:, :1])
         spread = np.nan_to_num(apart, nan=0.0, posinf=0.0).max(axis=1, initial=0.0)
         largest = np.abs(y[np.isfinite(y)]).max(initial=0.0)
-        found.append(MARGIN * spread + LEAST[real] * largest + np.finfo(np.float32).tiny)
-        at += size
-    return found
+        allowed.append(MARGIN * spread + LEAST[real] * largest + np.finfo(np.float32).tiny)
+        first += size
+    return allowed
+
+
+def differing(
+    trace: Trace, arguments: Sequence[np.ndarray], expected: Sequence[np.ndarray], actual: Sequence[np.ndarray]
+) -> int | None:
+    """The number of the first output that differs by more than rounding explains; None where none does."""
+    expected, actual = [np.ravel(x).astype(float) for x in expected], [np.ravel(y).astype(float) for y in actual]
+    least = [LEAST["double"] * np.abs(x[np.isfinite(x)]).max(initial=0.0) for x in expected]
+    if _first_beyond(expected, actual, least) is None:
+        return None
+    return _first_beyond(expected, actual, tolerances(trace, arguments, expected, "double"))
+
+
+def _first_beyond(expected: Sequence[np.ndarray], actual: Sequence[np.ndarray], allowed: Sequence[Any]) -> int | None:
+    for k, (x, y, limit) in enumerate(zip(expected, actual, allowed, strict=True)):
+        with np.errstate(invalid="ignore"):
+            if not np.all((np.abs(x - y) <= limit) | (x == y) | (np.isnan(x) & np.isnan(y))):
+                return k
+    return None
 
 
 def rounded(a: np.ndarray, real: str) -> np.ndarray:
@@ -47,21 +66,23 @@ def rounded(a: np.ndarray, real: str) -> np.ndarray:
     return np.asarray(a, np.float32).astype(float) if real == "float" else np.asarray(a, float)
 
 
-def evaluated(trace: Trace, given: Sequence[np.ndarray]) -> list[np.ndarray]:
+def evaluated(trace: Trace, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The outputs, flat arrays, in double precision, operation by operation."""
     with np.errstate(all="ignore"):
-        values = _moved(trace, given, 0.0)
-    ends = np.array([values[at][0] for at in trace.outputs], float)
+        values = _moved(trace, arguments, 0.0)
+    ends = np.array([values[index][0] for index in trace.outputs], float)
     return np.split(ends, np.cumsum(trace.sizes)[:-1])
 
 
-def has_result(trace: Trace, given: Sequence[np.ndarray]) -> bool:
+def has_result(trace: Trace, arguments: Sequence[np.ndarray]) -> bool:
     """Whether the trace's flag holds."""
     with np.errstate(all="ignore"):
-        return trace.flag is None or bool(_moved(trace, given, 0.0)[trace.flag][0])
+        return trace.flag is None or bool(_moved(trace, arguments, 0.0)[trace.flag][0])
 
 
-def _moved(trace: Trace, given: Sequence[np.ndarray], unit: float, constants: bool = False) -> dict[int, np.ndarray]:
+def _moved(
+    trace: Trace, arguments: Sequence[np.ndarray], unit: float, constants: bool = False
+) -> dict[int, np.ndarray]:
     """Values of the nodes: exact but for Python's rounding in sample 0, moved in the others, none without a `unit`."""
     rng, nodes, count = np.random.default_rng(0), trace.graph.nodes, 1 + SAMPLES * (unit > 0.0)
     values: dict[int, np.ndarray] = {}
@@ -71,14 +92,14 @@ def _moved(trace: Trace, given: Sequence[np.ndarray], unit: float, constants: bo
         move[0] = 0.0
         return x * (1.0 + move)
 
-    for at in trace.graph.needed(trace.ends):
-        op, *rest = nodes[at]
+    for index in trace.graph.needed(trace.ends):
+        op, *rest = nodes[index]
         if op == "load":
-            values[at] = np.full(count, np.ravel(given[rest[0] - 1])[rest[1]], float)
+            values[index] = np.full(count, np.ravel(arguments[rest[0] - 1])[rest[1]], float)
         elif op == "const":
             x = np.full(count, rest[0] if isinstance(rest[0], bool) else float(rest[0]))
-            values[at] = moved(x, 1.0) if constants and x.dtype == float and np.float32(x[0]) != x[0] else x
+            values[index] = moved(x, 1.0) if constants and x.dtype == float and np.float32(x[0]) != x[0] else x
         else:
             x = VALUES[op](*(values[k] for k in rest))
-            values[at] = x if op in EXACT else moved(x, 1.0 if op in ROUNDED_ONCE else 4.0)
+            values[index] = x if op in EXACT else moved(x, 1.0 if op in ROUNDED_ONCE else 4.0)
     return values

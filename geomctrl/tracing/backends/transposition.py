@@ -54,15 +54,15 @@ class _Square:
             lines.append(f"  {p}.q{k} = getelementptr double, ptr {self.buffer}, i64 {p}.k{k}")
         mask = "<" + ", ".join(f"i1 {'true' if k < columns else 'false'}" for k in range(w)) + ">"
         if self.gather:
-            given = [f"{p}.x{k}" for k in range(w)]
+            values = [f"{p}.x{k}" for k in range(w)]
             if columns == w:
-                lines += [f"  {x} = load {t}, ptr {p}.p{k}, align 8" for k, x in enumerate(given)]
+                lines += [f"  {x} = load {t}, ptr {p}.p{k}, align 8" for k, x in enumerate(values)]
             else:
                 load = f"call {t} @llvm.masked.load.v{w}f64.p0(ptr"
                 lines += [
-                    f"  {x} = {load} {p}.p{k}, i32 8, <{w} x i1> {mask}, {t} poison)" for k, x in enumerate(given)
+                    f"  {x} = {load} {p}.p{k}, i32 8, <{w} x i1> {mask}, {t} poison)" for k, x in enumerate(values)
                 ]
-            turned = self.turned(p, given, lines)
+            turned = self.turned(p, values, lines)
             return [*lines, *(f"  store {t} {turned[k]}, ptr {p}.q{k}, align 8" for k in range(columns))]
         lines += [f"  {p}.x{k} = load {t}, ptr {p}.q{k}, align 8" for k in range(columns)]
         turned = self.turned(p, [f"{p}.x{k}" if k < columns else "poison" for k in range(w)], lines)

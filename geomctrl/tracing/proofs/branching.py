@@ -94,23 +94,23 @@ class Branching:
             self.step(boxes - self.count)
             progress(min(self.done, 1.0))
 
-    def step(self, most: float = CHUNK) -> None:
+    def step(self, boxes: float = CHUNK) -> None:
         """One chunk of boxes; wherever it is interrupted, no box is lost."""
         started = time.perf_counter()
-        rest, lo, hi = self._next(int(min(self.chunk, max(most, 1))))
-        found = self.forms(lo, hi, self.threads)
-        excluded = found.excluded > 0.0
-        proved = self.claim.decided(found.upper, self.level) & ~excluded
-        decided, refuting = excluded | proved, self.refuting(found)
-        how = np.where(excluded, EXCLUDED, found.how)[decided].astype(np.uint8)
+        rest, lo, hi = self._next(int(min(self.chunk, max(boxes, 1))))
+        bounds = self.forms(lo, hi, self.threads)
+        excluded = bounds.excluded > 0.0
+        proved = self.claim.decided(bounds.upper, self.level) & ~excluded
+        decided, refuting = excluded | proved, self.refuting(bounds)
+        how = np.where(excluded, EXCLUDED, bounds.how)[decided].astype(np.uint8)
         left = lo[~decided], hi[~decided]
-        children, stuck = halves(*left, found.split[~decided], self._widths)
+        children, stuck = halves(*left, bounds.split[~decided], self._widths)
 
         self.settled.add(lo[decided], hi[decided], how)
-        self.bound = max(self.bound, found.upper[proved].max(initial=-np.inf))
+        self.bound = max(self.bound, bounds.upper[proved].max(initial=-np.inf))
         self.done += self._volume(lo[decided], hi[decided]).sum()
         if refuting.any():
-            self.counterexample = found.point[np.argmax(np.where(refuting, found.value, -np.inf))]
+            self.counterexample = bounds.point[np.argmax(np.where(refuting, bounds.value, -np.inf))]
         if stuck.any():
             self.stuck.append((left[0][stuck], left[1][stuck]))
         self.pending = [*rest, children] if len(children[0]) else rest  # last: until here they wait
@@ -122,12 +122,12 @@ class Branching:
         elif took > 4.0 * MEAN_TIME:
             self.chunk = max(self.chunk // 2, 64)
 
-    def _next(self, most: int) -> tuple[list[Boxes], np.ndarray, np.ndarray]:
+    def _next(self, boxes: int) -> tuple[list[Boxes], np.ndarray, np.ndarray]:
         """(what waits then, the boxes that are next)."""
         rest, taken, count = self.pending[:], [], 0
-        while rest and count < most:
+        while rest and count < boxes:
             lo, hi = rest.pop()
-            cut = max(len(lo) - (most - count), 0)
+            cut = max(len(lo) - (boxes - count), 0)
             if cut:
                 rest.append((lo[:cut], hi[:cut]))
             taken.append((lo[cut:], hi[cut:]))
@@ -135,10 +135,10 @@ class Branching:
         los, his = zip(*taken)
         return rest, np.concatenate(los), np.concatenate(his)
 
-    def refuting(self, found: Bounds) -> np.ndarray:
+    def refuting(self, bounds: Bounds) -> np.ndarray:
         """Whether the claim is certainly wrong at the boxes' points."""
-        wrong = found.value >= 0.0 if self.claim.strict else found.value > 0.0
-        return wrong & (found.admitted <= 0.0) & (self.level == 0.0)
+        wrong = bounds.value >= 0.0 if self.claim.strict else bounds.value > 0.0
+        return wrong & (bounds.admitted <= 0.0) & (self.level == 0.0)
 
     def _volume(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
         """As a share of the domain's; sides of length zero count as one."""
@@ -176,8 +176,8 @@ def halves(
     stuck = ~((a < middle) & (middle < b))
     good = rows[~stuck]
     upper_lo, lower_hi = lo[good].copy(), hi[good].copy()
-    at = np.arange(len(good)), coordinate[good]
-    upper_lo[at] = lower_hi[at] = middle[good]
+    cut = np.arange(len(good)), coordinate[good]
+    upper_lo[cut] = lower_hi[cut] = middle[good]
     return (np.concatenate([lo[good], upper_lo]), np.concatenate([lower_hi, hi[good]])), stuck
 
 
@@ -194,9 +194,9 @@ def estimate(branching: Branching, rng: np.random.Generator, probes: int = 512, 
         if len(lo) < 0.01 * probes:
             break
         total += 2.0**d * len(lo) / probes
-        found = branching.forms(lo, hi, branching.threads)
-        undecided = ~((found.excluded > 0.0) | claim.decided(found.upper, branching.level))
-        (lo, hi), _ = halves(lo[undecided], hi[undecided], found.split[undecided], branching._widths)
+        bounds = branching.forms(lo, hi, branching.threads)
+        undecided = ~((bounds.excluded > 0.0) | claim.decided(bounds.upper, branching.level))
+        (lo, hi), _ = halves(lo[undecided], hi[undecided], bounds.split[undecided], branching._widths)
         cut = len(lo) // 2
         side = np.where(rng.random(cut) < 0.5, 0, cut) + np.arange(cut)
         lo, hi = lo[side], hi[side]

@@ -110,10 +110,10 @@ def saved_claim(claim: Claim) -> dict[str, Any]:
     """A claim as arrays: nodes of the code, operands before what is computed of them, and the domain."""
     trace = claim.trace
     needed = trace.graph.needed(trace.ends)
-    row = {at: k for k, at in enumerate(needed)}
+    row = {index: k for k, index in enumerate(needed)}
     nodes: list[list[Any]] = []
-    for at in needed:
-        op, *rest = trace.graph.nodes[at]
+    for index in needed:
+        op, *rest = trace.graph.nodes[index]
         if op == "const":
             nodes.append([op, float.hex(rest[0]) if isinstance(rest[0], float) else rest[0]])
         else:
@@ -123,7 +123,7 @@ def saved_claim(claim: Claim) -> dict[str, Any]:
             "format": FORMAT,
             "geomctrl": version("geomctrl"),
             "nodes": nodes,
-            "outputs": [row[at] for at in trace.outputs],
+            "outputs": [row[index] for index in trace.outputs],
             "flag": None if trace.flag is None else row[trace.flag],
             "coordinates": claim.coordinates,
             "strict": claim.strict,
@@ -174,8 +174,8 @@ def _over(branching: Branching) -> bool:
 def _try_points(branching: Branching, points: np.ndarray) -> None:
     """A counterexample among points where f seems to be large."""
     if len(points):
-        found = branching.forms(points, points)
-        refuting = branching.refuting(found)
+        bounds = branching.forms(points, points)
+        refuting = branching.refuting(bounds)
         if refuting.any():
             branching.counterexample = points[np.argmax(refuting)]
 
@@ -208,10 +208,10 @@ def _certificate(branching: Branching, seconds: float) -> Certificate:
 
 
 def _counterexample(branching: Branching, x: np.ndarray) -> Violation:
-    claim, found = branching.claim, branching.forms(x[None], x[None])
+    claim, bounds = branching.claim, branching.forms(x[None], x[None])
     exact = exact_values(claim, x)
     digits = _digits(claim, x) if exact is None else None
-    return Violation(x, float(found.value[0]), float(found.upper[0]), None if exact is None else exact[0], digits)
+    return Violation(x, float(bounds.value[0]), float(bounds.upper[0]), None if exact is None else exact[0], digits)
 
 
 def _digits(claim: Claim, x: np.ndarray) -> str | None:

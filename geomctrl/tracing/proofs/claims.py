@@ -111,19 +111,19 @@ def claim_of(
     lo, hi = box_of("box", box)
     n = len(lo)
     if isinstance(f, Trace):
-        trace, at = f, tuple(inputs_of(f) if coordinates is None else coordinates)
-        if len(at) != n:
-            raise ArgumentError(f"box: expected {len(at)} pairs, one for each coordinate, got {n}")
+        trace, inputs = f, tuple(inputs_of(f) if coordinates is None else coordinates)
+        if len(inputs) != n:
+            raise ArgumentError(f"box: expected {len(inputs)} pairs, one for each coordinate, got {n}")
     else:
-        trace, at = one_number(traced(function("f", f, "f(x)"), (n,)).trace, "f"), tuple((1, k) for k in range(n))
+        trace, inputs = one_number(traced(function("f", f, "f(x)"), (n,)).trace, "f"), tuple((1, k) for k in range(n))
     wanted = [where] if callable(where) else listed("where", where)
     if outside is not None:
         ball = outside if isinstance(outside, Ellipsoid) else Ellipsoid(number("outside", outside, *POSITIVE))
         wanted.append(outside_of(ball, n))
     for k, g in enumerate(wanted):
         name = f"where[{k}]"
-        trace = joined(trace, one_number(traced(function(name, g, "g(x)"), (n,), name=name).trace, name), at)
-    return Claim(trace, lo, hi, at, np.array(numbers, float), flag("strict", strict))
+        trace = joined(trace, one_number(traced(function(name, g, "g(x)"), (n,), name=name).trace, name), inputs)
+    return Claim(trace, lo, hi, inputs, np.array(numbers, float), flag("strict", strict))
 
 
 POSITIVE = "a positive number, the radius of a ball about 0, or an Ellipsoid", lambda x: x > 0.0
@@ -148,14 +148,14 @@ def _with_flag(graph: Graph, ends: list[int], outputs: int) -> list[int]:
     """The outputs, nan where the flag that follows them, if one does, does not hold."""
     if len(ends) == outputs:
         return ends
-    return [graph.node("where", ends[-1], at, graph.operand(math.nan)) for at in ends[:-1]]
+    return [graph.node("where", ends[-1], index, graph.operand(math.nan)) for index in ends[:-1]]
 
 
 def placed(graph: Graph, ends: Sequence[int], new: Graph, place: Callable[[int, int], Input]) -> list[int]:
     """What `ends` depend on, once more in the graph `new`, with an input (array, index) in another place; the ends."""
-    made: dict[int, int] = {}
-    for at in graph.needed(ends):
-        op, *rest = graph.nodes[at]
-        rest = place(*rest) if op == "load" else rest if op == "const" else [made[x] for x in rest]
-        made[at] = new.node(op, *rest)
-    return [made[at] for at in ends]
+    copied: dict[int, int] = {}
+    for index in graph.needed(ends):
+        op, *rest = graph.nodes[index]
+        rest = place(*rest) if op == "load" else rest if op == "const" else [copied[x] for x in rest]
+        copied[index] = new.node(op, *rest)
+    return [copied[index] for index in ends]

@@ -95,27 +95,27 @@ class Enclosed(NamedTuple):
 class Evaluation:
     """The nodes of a graph in intervals, as symbols of another graph or numbers.
 
-    given: the interval of an input (array, index).
+    inputs: the interval of an input (array, index).
     """
 
-    def __init__(self, graph: Graph, given: Callable[[int, int], Interval]):
-        self.nodes, self.graph, self.given = graph.nodes, graph, given
-        self.known: dict[int, Enclosed] = {}
+    def __init__(self, graph: Graph, inputs: Callable[[int, int], Interval]):
+        self.nodes, self.graph, self.inputs = graph.nodes, graph, inputs
+        self.values: dict[int, Enclosed] = {}
         self.powers: dict[int, tuple[int, int]] = {}  # node: (base, exponent)
 
     def of(self, ends: Iterable[int]) -> list[Enclosed]:
         ends = list(ends)
-        for at in self.graph.needed(ends):
-            if at not in self.known:
-                self.known[at] = self._enclosed(at, *self.nodes[at])
-        return [self.known[at] for at in ends]
+        for index in self.graph.needed(ends):
+            if index not in self.values:
+                self.values[index] = self._enclosed(index, *self.nodes[index])
+        return [self.values[index] for index in ends]
 
-    def _enclosed(self, at: int, op: str, *rest: Any) -> Enclosed:
+    def _enclosed(self, index: int, op: str, *rest: Any) -> Enclosed:
         if op == "load":
-            return Enclosed(self.given(*rest))
+            return Enclosed(self.inputs(*rest))
         if op == "const":
             return _constant(rest[0])
-        args = [self.known[x] for x in rest]
+        args = [self.values[x] for x in rest]
         if op == "where":
             return _chosen(*args)
         values = [x.value for x in args]
@@ -125,20 +125,20 @@ class Evaluation:
             exists = exists[0] if exists else True if op in JUMPS else continuous
             return Enclosed(value, both(defined, exists), both(smooth, continuous))
         if op == "mul":
-            value = self._product(at, *rest)
+            value = self._product(index, *rest)
         elif op in ("lt", "le", "eq") and rest[0] == rest[1]:
             value = Truth(op != "lt", op == "lt")
         else:
             value = TOTAL[op](*values)
         return Enclosed(value, defined, smooth)
 
-    def _product(self, at: int, a: int, b: int) -> Interval:
+    def _product(self, index: int, a: int, b: int) -> Interval:
         """A product, or a power: factors that move together."""
         (base, m), (other, n) = self.powers.get(a, (a, 1)), self.powers.get(b, (b, 1))
         if base != other:
-            return intervals.times(self.known[a].value, self.known[b].value)
-        self.powers[at] = base, m + n
-        x = self.known[base].value
+            return intervals.times(self.values[a].value, self.values[b].value)
+        self.powers[index] = base, m + n
+        x = self.values[base].value
         return intervals.even_power(x, m + n) if (m + n) % 2 == 0 else intervals.odd_power(x, m + n)
 
 
@@ -181,10 +181,10 @@ class Enclosure:
         graph = Graph()
         evaluation = Evaluation(trace.graph, boxed(graph, self.coordinates, len(self.numbers)))
         good = certain(evaluation, trace.flag)
-        found = [known(x, good) for x in evaluation.of(trace.outputs)]
-        self.outputs = len(found)
-        lows = [graph.operand(a.lo) for a in found]
-        highs = [graph.operand(a.hi) for a in found]
+        intervals = [known(x, good) for x in evaluation.of(trace.outputs)]
+        self.outputs = len(intervals)
+        lows = [graph.operand(a.lo) for a in intervals]
+        highs = [graph.operand(a.hi) for a in intervals]
         n = len(self.coordinates)
         self.trace = Trace(graph, (n, n), (*lows, *highs), (self.outputs, self.outputs), None)
         self._run = compiled(self.trace, self.numbers)
@@ -203,8 +203,8 @@ def certain(evaluation: Evaluation, flag: int | None) -> Any:
     """The condition under which a trace certainly has a result."""
     if flag is None:
         return True
-    found = evaluation.of([flag])[0]
-    return both(found.defined, found.value.yes)
+    flag_value = evaluation.of([flag])[0]
+    return both(flag_value.defined, flag_value.value.yes)
 
 
 def known(x: Enclosed, good: Any = True) -> Interval:
@@ -217,7 +217,7 @@ def boxed(graph: Graph, coordinates: Sequence[Input], numbers: int = 0) -> Calla
     """The intervals of a trace's inputs, as inputs LO and HI of `graph`; the rest of array 0 as one number each."""
     column = {x: k for k, x in enumerate(coordinates)}
 
-    def given(array: int, index: int) -> Interval:
+    def interval(array: int, index: int) -> Interval:
         k = column.get((array, index))
         if k is not None:
             return Interval(graph.load(LO, k), graph.load(HI, k))
@@ -227,7 +227,7 @@ def boxed(graph: Graph, coordinates: Sequence[Input], numbers: int = 0) -> Calla
             f"coordinates: expected number {index} of input array {array} among them, or among numbers, got neither"
         )
 
-    return given
+    return interval
 
 
 def _require_arithmetic() -> None:

@@ -69,7 +69,7 @@ def bounds_of(claim: Claim) -> Trace:
     own, (first, *others) = claim.trace.graph, claim.trace.outputs
     f = box.above(first)
     better = less(f.mean_value, f.natural)
-    excluded = [neg(_better(box.above(own.operand(neg(Symbol(own, at)))))) for at in others]
+    excluded = [neg(_better(box.above(own.operand(neg(Symbol(own, index)))))) for index in others]
     value, *values = box.at(f.centre, claim.trace.outputs)
     widths = [sub(b, a) for a, b in zip(box.lo, box.hi)]
     outputs = [
@@ -104,8 +104,8 @@ class _Box:
     def __init__(self, claim: Claim):
         self.claim, self.graph = claim, Graph()
         self.lo, self.hi = ([self.graph.load(array, k) for k in range(claim.n)] for array in (LO, HI))
-        self.given = boxed(self.graph, claim.coordinates, len(claim.numbers))
-        self.whole = Evaluation(claim.trace.graph, self.given)
+        self.inputs = boxed(self.graph, claim.coordinates, len(claim.numbers))
+        self.whole = Evaluation(claim.trace.graph, self.inputs)
         self.good = certain(self.whole, claim.trace.flag)
 
     def above(self, end: int) -> _Above:
@@ -122,7 +122,7 @@ class _Box:
     def at(self, x: Sequence[Any], ends: Sequence[int]) -> list[Interval]:
         """Nodes of the claim's graph at a point of the box."""
         column = dict(zip(self.claim.coordinates, map(point, x)))
-        there = Evaluation(self.claim.trace.graph, lambda *key: column[key] if key in column else self.given(*key))
+        there = Evaluation(self.claim.trace.graph, lambda *key: column[key] if key in column else self.inputs(*key))
         good = certain(there, self.claim.trace.flag)
         return [known(y, good) for y in there.of(ends)]
 

@@ -28,7 +28,7 @@ Residue = int
 
 
 def identical(
-    graph: Graph, pairs: Sequence[tuple[Any, Any]], known: Mapping[tuple[int, int], Any], seed: int = 0
+    graph: Graph, pairs: Sequence[tuple[Any, Any]], numbers: Mapping[tuple[int, int], Any], seed: int = 0
 ) -> bool:
     """Whether both sides of every pair are the same function of the inputs.
 
@@ -37,9 +37,9 @@ def identical(
     """
     ends = [graph.operand(x) for pair in pairs for x in pair]
     order = graph.needed(ends)
-    fixed = _fixed(graph, order, known)
+    fixed = _fixed(graph, order, numbers)
     for trial in range(TRIALS):
-        residues = _Residues(graph, known, fixed, random.Random(seed * TRIALS + trial))
+        residues = _Residues(graph, numbers, fixed, random.Random(seed * TRIALS + trial))
         values = residues.of(order)
         if any(values[a] != values[b] for a, b in zip(ends[::2], ends[1::2])):
             return False
@@ -50,18 +50,18 @@ def chance(graph: Graph, pairs: Sequence[tuple[Any, Any]]) -> float:
     """log10 of the probability that `identical` takes two different functions for one."""
     ends = [graph.operand(x) for pair in pairs for x in pair]
     degree: dict[int, int] = {}
-    for at in graph.needed(ends):
-        op, *rest = graph.nodes[at]
-        degree[at] = 2 if op in ("load", "const") or op in UNARY or op in BINARY else sum(degree[x] for x in rest)
+    for index in graph.needed(ends):
+        op, *rest = graph.nodes[index]
+        degree[index] = 2 if op in ("load", "const") or op in UNARY or op in BINARY else sum(degree[x] for x in rest)
     worst = max((degree[a] + degree[b] for a, b in zip(ends[::2], ends[1::2])), default=1)
     return TRIALS * (math.log10(worst) - math.log10(PRIME)) + math.log10(max(len(pairs), 1))
 
 
 def degree_in(graph: Graph, end: Any, inputs: set[int]) -> float:
     """The degree of an expression as a polynomial of those nodes; infinite where it is none, as far as can be seen."""
-    at = graph.operand(end)
+    index = graph.operand(end)
     degree: dict[int, float] = {}
-    for k in graph.needed([at]):
+    for k in graph.needed([index]):
         op, *rest = graph.nodes[k]
         if k in inputs:
             degree[k] = 1
@@ -77,7 +77,7 @@ def degree_in(graph: Graph, end: Any, inputs: set[int]) -> float:
             degree[k] = max(degree[x] for x in rest[1:])
         else:
             degree[k] = math.inf if any(degree[x] for x in rest) else 0
-    return degree[at]
+    return degree[index]
 
 
 class Modular(int):
@@ -92,21 +92,21 @@ def residue(x: Any) -> Residue:
     return f.numerator * pow(f.denominator, -1, PRIME) % PRIME
 
 
-def _fixed(graph: Graph, order: Sequence[int], known: Mapping[tuple[int, int], Any]) -> dict[int, Any]:
+def _fixed(graph: Graph, order: Sequence[int], numbers: Mapping[tuple[int, int], Any]) -> dict[int, Any]:
     """Values of the nodes that depend on fixed numbers alone: what branches on them do."""
     values: dict[int, Any] = {}
-    for at in order:
-        op, *rest = graph.nodes[at]
+    for index in order:
+        op, *rest = graph.nodes[index]
         if op == "const":
             if rest[0] != "nan":
-                values[at] = rest[0]
+                values[index] = rest[0]
         elif op == "load":
-            x = known.get((rest[0], rest[1]))
+            x = numbers.get((rest[0], rest[1]))
             if x is not None and not isinstance(x, Modular):
-                values[at] = float(x)
+                values[index] = float(x)
         elif all(x in values for x in rest):
             try:
-                values[at] = applied(op, [values[x] for x in rest])
+                values[index] = applied(op, [values[x] for x in rest])
             except (ArithmeticError, ValueError):
                 continue
     return values
@@ -115,22 +115,22 @@ def _fixed(graph: Graph, order: Sequence[int], known: Mapping[tuple[int, int], A
 class _Residues:
     """One evaluation at random residues."""
 
-    def __init__(self, graph: Graph, known: Mapping, fixed: Mapping[int, Any], rng: random.Random):
-        self.graph, self.known, self.fixed, self.rng = graph, known, fixed, rng
+    def __init__(self, graph: Graph, numbers: Mapping, fixed: Mapping[int, Any], rng: random.Random):
+        self.graph, self.numbers, self.fixed, self.rng = graph, numbers, fixed, rng
         self.memory: dict[Any, Any] = {}
 
     def of(self, order: Sequence[int]) -> dict[int, Residue]:
         values: dict[int, Residue] = {}
-        for at in order:
-            op, *rest = self.graph.nodes[at]
-            values[at] = self.value(at, op, rest, values)
+        for index in order:
+            op, *rest = self.graph.nodes[index]
+            values[index] = self.value(index, op, rest, values)
         return values
 
-    def value(self, at: int, op: str, rest: list, values: dict[int, Residue]) -> Residue:
+    def value(self, index: int, op: str, rest: list, values: dict[int, Residue]) -> Residue:
         if op == "const":
             return self.some("nan") if rest[0] == "nan" else residue(rest[0])
         if op == "load":
-            x = self.known.get((rest[0], rest[1]))
+            x = self.numbers.get((rest[0], rest[1]))
             return self.some(("load", *rest)) if x is None else residue(x)
         if op in COMPARED or op in ("and", "or", "not"):
             return self.some((op, *(values[x] for x in rest)))

@@ -48,11 +48,11 @@ class Program:
     """Expressions of a graph, `ends`, and in which order they are evaluated. branches: what one not decided may be."""
 
     def __init__(self, graph: Graph, ends: Sequence[Any], branches: bool = False):
-        at = [graph.operand(x) for x in ends]
+        indices = [graph.operand(x) for x in ends]
         self.inputs: list[int] = []
         self.constants: list[Any] = []
         constants, level, waiting = [], {}, {}
-        for k in graph.needed(at):
+        for k in graph.needed(indices):
             op, *rest = graph.nodes[k]
             if op in ("load", "const"):
                 level[k] = 0
@@ -70,40 +70,40 @@ class Program:
             row |= {k: first + i for i, k in enumerate(nodes)}
             operands = zip(*(graph.nodes[k][1:] if kind != "square" else graph.nodes[k][1:2] for k in nodes))
             self.groups.append(Group(kind, slice(first, len(row)), [np.array([row[x] for x in xs]) for xs in operands]))
-        self.rows, self.ends = len(row), np.array([row[k] for k in at], int)
+        self.rows, self.ends = len(row), np.array([row[k] for k in indices], int)
 
-    def enclosed(self, given: Mapping[int, tuple[Array, Array]], boxes: int) -> tuple[np.ndarray, np.ndarray]:
+    def enclosed(self, inputs_of: Mapping[int, tuple[Array, Array]], boxes: int) -> tuple[np.ndarray, np.ndarray]:
         """(lo, hi), (boxes, ends) each: the ends on boxes of their inputs, given the interval of each by its node."""
         inputs = np.empty((len(self.inputs), boxes, 2))
-        for row, at in zip(inputs, self.inputs):
-            row[:, 0], row[:, 1] = given[at]
-        found = np.empty((len(self.ends), boxes, 2))
+        for row, index in zip(inputs, self.inputs):
+            row[:, 0], row[:, 1] = inputs_of[index]
+        bounds = np.empty((len(self.ends), boxes, 2))
         for block in self._blocks(boxes, 2):
             values = np.empty((self.rows, len(range(boxes)[block]), 2))
             self._start(values, inputs[:, block], [[_ends(x)] for x in self.constants])
             for op, rows, operands in self.groups:
                 operation = on_intervals(op, len(operands))
                 values[rows] = operation(*(values[k].reshape(-1, 2) for k in operands))[0].reshape(values[rows].shape)
-            found[:, block] = values[self.ends]
-        lo, hi = found[..., 0].T.copy(), found[..., 1].T.copy()
+            bounds[:, block] = values[self.ends]
+        lo, hi = bounds[..., 0].T.copy(), bounds[..., 1].T.copy()
         unknown = np.isnan(lo) | np.isnan(hi)
         lo[unknown], hi[unknown] = -INF, INF
         return lo, hi
 
-    def values(self, given: Mapping[int, Array], states: int) -> np.ndarray:
+    def values(self, inputs_of: Mapping[int, Array], states: int) -> np.ndarray:
         """(states, ends): the ends, inputs being numbers or one for every state; to rounding."""
         inputs = np.empty((len(self.inputs), states))
-        for row, at in zip(inputs, self.inputs):
-            row[:] = given[at]
-        found = np.empty((states, len(self.ends)))
+        for row, index in zip(inputs, self.inputs):
+            row[:] = inputs_of[index]
+        results = np.empty((states, len(self.ends)))
         with np.errstate(all="ignore"):
             for block in self._blocks(states, 1):
                 values = np.empty((self.rows, len(range(states)[block])))
                 self._start(values, inputs[:, block], [[math.nan if x == "nan" else x] for x in self.constants])
                 for op, rows, operands in self.groups:
                     values[rows] = VALUES[op](*(values[k] for k in operands))
-                found[block] = values[self.ends].T
-        return found
+                results[block] = values[self.ends].T
+        return results
 
     def _start(self, values: np.ndarray, inputs: np.ndarray, constants: Sequence[Any]) -> None:
         n = len(inputs)
@@ -117,15 +117,15 @@ class Program:
 
 
 def enclosed(
-    graph: Graph, ends: Sequence[Any], given: Mapping[int, tuple[Array, Array]], boxes: int
+    graph: Graph, ends: Sequence[Any], inputs_of: Mapping[int, tuple[Array, Array]], boxes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `Program.enclosed`."""
-    return Program(graph, ends).enclosed(given, boxes)
+    return Program(graph, ends).enclosed(inputs_of, boxes)
 
 
-def valued(graph: Graph, ends: Sequence[Any], given: Mapping[int, Any], states: int) -> np.ndarray:
+def valued(graph: Graph, ends: Sequence[Any], inputs_of: Mapping[int, Any], states: int) -> np.ndarray:
     """See `Program.values`."""
-    return Program(graph, ends).values(given, states)
+    return Program(graph, ends).values(inputs_of, states)
 
 
 # --- intervals ---------------------------------------------------------------------------------------------------
@@ -149,12 +149,12 @@ def on_intervals(op: str, count: int) -> Batch:
     conditional = 1 if op in ("where", "either") else count if op in ("and", "not") else 0
     conditions = [Truth(*(intervals.less(0.0, x) for x in pair)) for pair in pairs[:conditional]]
     numbers = [Interval(*pair) for pair in pairs[conditional:]]
-    known: Any = True
+    defined: Any = True
     for a in numbers if op not in ("where", "either") else []:
-        known = both(known, intervals.at_most(a.lo, INF))  # nan is not
+        defined = both(defined, intervals.at_most(a.lo, INF))  # nan is not
     if op in CONDITIONS:
-        found = TOTAL[op](*conditions, *numbers)
-        ends = [where(both(known, x), 1.0, 0.0) for x in found]
+        truth = TOTAL[op](*conditions, *numbers)
+        ends = [where(both(defined, x), 1.0, 0.0) for x in truth]
     elif op == "where":
         (yes, no), (a, b) = conditions[0], numbers
         ends = [where(yes, x, where(no, y, math.nan)) for x, y in ((a.lo, b.lo), (a.hi, b.hi))]
@@ -166,9 +166,9 @@ def on_intervals(op: str, count: int) -> Batch:
     else:
         if op in PARTIAL:
             value, continuous, *_ = PARTIAL[op](*numbers)
-            known = both(known, continuous)
+            defined = both(defined, continuous)
         else:
             value = intervals.square(*numbers) if op == "square" else TOTAL[op](*numbers)
-        ends = [where(known, x, math.nan) for x in (value.lo, value.hi)]
-    at = tuple(graph.operand(x) for x in ends)
-    return compiled(Trace(graph, (2,) * count, at, (2,), None), np.empty(0))
+        ends = [where(defined, x, math.nan) for x in (value.lo, value.hi)]
+    indices = tuple(graph.operand(x) for x in ends)
+    return compiled(Trace(graph, (2,) * count, indices, (2,), None), np.empty(0))

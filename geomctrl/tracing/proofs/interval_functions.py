@@ -74,9 +74,9 @@ def raised(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
         return value, defined, defined
     smooth = less(0.0, a.lo)
     defined = either(smooth, both(at_most(0.0, a.lo), less(0.0, b.lo)))
-    found = [binary("pow", x, y) for x in ends_of(a) for y in ends_of(b)]
+    corners = [binary("pow", x, y) for x in ends_of(a) for y in ends_of(b)]
     value = Interval(
-        down(smallest(*found), ULPS["pow"], LEAST, 0.0), up(largest(*found), ULPS["pow"], LEAST), smooth is True
+        down(smallest(*corners), ULPS["pow"], LEAST, 0.0), up(largest(*corners), ULPS["pow"], LEAST), smooth is True
     )
     return where_defined(defined, value), smooth, defined
 

@@ -50,7 +50,7 @@ class Interval(NamedTuple):
     def thin(self) -> bool:
         """Whether it is known beforehand to hold one number."""
         lo, hi = self.lo, self.hi
-        return lo.at == hi.at if is_symbol(lo) and is_symbol(hi) else not is_symbol(lo) and lo is hi
+        return lo.index == hi.index if is_symbol(lo) and is_symbol(hi) else not is_symbol(lo) and lo is hi
 
 
 class Truth(NamedTuple):
@@ -157,8 +157,8 @@ def times(a: Interval, b: Interval) -> Interval:
 
 def _hull_of(op: Callable[[Any, Any], Any], a: Interval, b: Interval, least: Any) -> Interval:
     """Of an operation that is monotonic in each end."""
-    found = [op(x, y) for x in ends_of(a) for y in ends_of(b)]
-    return Interval(down(smallest(*found), 1.0, least), up(largest(*found), 1.0, least))
+    corners = [op(x, y) for x in ends_of(a) for y in ends_of(b)]
+    return Interval(down(smallest(*corners), 1.0, least), up(largest(*corners), 1.0, least))
 
 
 def ends_of(a: Interval) -> tuple[Any, ...]:
@@ -206,8 +206,8 @@ def _quotient(x: Any, y: Any) -> Any:
 def root(a: Interval) -> tuple[Interval, Any]:
     """(square root, whether it is defined)."""
     lo, hi = unary("sqrt", a.lo if a.positive else largest(a.lo, 0.0)), unary("sqrt", a.hi)
-    found = Interval(down(lo, floor=0.0), up(hi), a.positive)
-    return (found, True) if a.positive else (where_defined(at_most(0.0, a.lo), found), at_most(0.0, a.lo))
+    roots = Interval(down(lo, floor=0.0), up(hi), a.positive)
+    return (roots, True) if a.positive else (where_defined(at_most(0.0, a.lo), roots), at_most(0.0, a.lo))
 
 
 def absolute(a: Interval) -> Interval:
@@ -315,9 +315,9 @@ def arccosine(a: Interval) -> tuple[Interval, Any]:
 def angle(y: Interval, x: Interval) -> tuple[Interval, Any]:
     """(atan2(y, x), whether it is continuous there): extreme at a corner, unless the box meets the cut y = 0 >= x."""
     continuous = either(less(0.0, x.lo), either(less(0.0, y.lo), less(y.hi, 0.0)))
-    found = [symbols.binary("atan2", b, a) for b in ends_of(y) for a in ends_of(x)]
+    corners = [symbols.binary("atan2", b, a) for b in ends_of(y) for a in ends_of(x)]
     least = _least(y)
-    lo, hi = down(smallest(*found), ULPS["atan2"], least), up(largest(*found), ULPS["atan2"], least)
+    lo, hi = down(smallest(*corners), ULPS["atan2"], least), up(largest(*corners), ULPS["atan2"], least)
     turn = 4.0 * EPS + PI
     return Interval(where(continuous, lo, -turn), where(continuous, hi, turn)), continuous
 

@@ -25,14 +25,14 @@ class Sampler:
     def __init__(self, claim: Claim):
         self.claim, self.rows = claim, 1 + claim.constraints
         own, flag = claim.trace.graph, claim.trace.flag
-        slopes = [slopes_of(claim, at) for at in claim.trace.outputs]
-        ends = [*claim.trace.outputs, *(at for row in slopes for at in row)]
+        slopes = [slopes_of(claim, index) for index in claim.trace.outputs]
+        ends = [*claim.trace.outputs, *(index for row in slopes for index in row)]
         if flag is not None:
-            ends = [own.operand(where(Condition(own, flag), Symbol(own, at), math.nan)) for at in ends]
+            ends = [own.operand(where(Condition(own, flag), Symbol(own, index), math.nan)) for index in ends]
         graph = Graph()
         column = {x: (1, k) for k, x in enumerate(claim.coordinates)}
-        made = placed(own, ends, graph, lambda a, k: column.get((a, k), (a, k)))
-        self._run = compiled(Trace(graph, (claim.n,), tuple(made), (len(made),), None), claim.numbers)
+        copied = placed(own, ends, graph, lambda a, k: column.get((a, k), (a, k)))
+        self._run = compiled(Trace(graph, (claim.n,), tuple(copied), (len(copied),), None), claim.numbers)
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(values (points, 1 + constraints), slopes (points, 1 + constraints, n))."""
@@ -56,9 +56,9 @@ def worst_points(claim: Claim, rng: np.random.Generator) -> np.ndarray:
         merit, direction = _merit(values, slopes, width)
         for _ in range(ITERATIONS):
             trial = np.clip(x + step[:, None] * direction * width, claim.lo, claim.hi)
-            new, way = _merit(*sample(trial), width)
+            new, new_direction = _merit(*sample(trial), width)
             better = new > merit
-            x[better], merit[better], direction[better] = trial[better], new[better], way[better]
+            x[better], merit[better], direction[better] = trial[better], new[better], new_direction[better]
             step *= np.where(better, 1.6, 0.4)
     order = np.argsort(-merit)
     return x[order[merit[order] > FEASIBLE]]
@@ -119,21 +119,21 @@ def exact_values(claim: Claim, x: np.ndarray) -> list[Fraction] | None:
     """f and the constraints at x in rational arithmetic; None where the code is not rational, or they do not exist."""
     graph, trace = claim.trace.graph, claim.trace
     column = {key: Fraction(float(y)) for key, y in zip(claim.coordinates, x)}
-    known: dict[int, Any] = {}
-    for at in graph.needed(trace.ends):
-        op, *rest = graph.nodes[at]
+    values: dict[int, Any] = {}
+    for index in graph.needed(trace.ends):
+        op, *rest = graph.nodes[index]
         if op == "load":
-            known[at] = column[*rest] if tuple(rest) in column else Fraction(float(claim.numbers[rest[1]]))
+            values[index] = column[*rest] if tuple(rest) in column else Fraction(float(claim.numbers[rest[1]]))
         elif op == "const":
             if isinstance(rest[0], str) or not math.isfinite(rest[0]):
                 return None
-            known[at] = rest[0] if isinstance(rest[0], bool) else Fraction(rest[0])
+            values[index] = rest[0] if isinstance(rest[0], bool) else Fraction(rest[0])
         elif op == "where":
-            known[at] = known[rest[1]] if known[rest[0]] else known[rest[2]]
-        elif op in RATIONAL and not (op == "div" and known[rest[1]] == 0):
-            known[at] = RATIONAL[op](*(known[k] for k in rest))
+            values[index] = values[rest[1]] if values[rest[0]] else values[rest[2]]
+        elif op in RATIONAL and not (op == "div" and values[rest[1]] == 0):
+            values[index] = RATIONAL[op](*(values[k] for k in rest))
         else:
             return None
-    if trace.flag is not None and not known[trace.flag]:
+    if trace.flag is not None and not values[trace.flag]:
         return None
-    return [known[at] for at in trace.outputs]
+    return [values[index] for index in trace.outputs]

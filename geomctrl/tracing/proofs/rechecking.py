@@ -146,17 +146,17 @@ def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
         cut = _plane(lo[boxes], hi[boxes], a, b)
         if cut is None:
             return f"no box covers {list(zip(a.tolist(), b.tolist()))}"
-        k, at = cut
+        k, position = cut
         below, above = b.copy(), a.copy()
-        below[k] = above[k] = at
-        waiting.append((a, below, boxes[hi[boxes, k] <= at]))
-        waiting.append((above, b, boxes[lo[boxes, k] >= at]))
+        below[k] = above[k] = position
+        waiting.append((a, below, boxes[hi[boxes, k] <= position]))
+        waiting.append((above, b, boxes[lo[boxes, k] >= position]))
     return None
 
 
 def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, float] | None:
     """(coordinate, value) of a plane across the inside of [a, b] that no box straddles, the most even one."""
-    best, found = 0, None
+    best, plane = 0, None
     if not len(lo):
         return None
     for k in np.flatnonzero((lo.max(axis=0) > a) & (hi.min(axis=0) < b)).tolist():  # some box begins, some ends within
@@ -164,11 +164,11 @@ def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tupl
         ends, starts = np.maximum.accumulate(hi[order, k])[:-1], lo[order[1:], k]
         free = np.flatnonzero((ends <= starts) & (a[k] < ends) & (ends < b[k]))
         if len(free):
-            at = free[np.argmin(np.abs(2 * free + 2 - len(lo)))]
-            even = min(at + 1, len(lo) - at - 1)
+            position = free[np.argmin(np.abs(2 * free + 2 - len(lo)))]
+            even = min(position + 1, len(lo) - position - 1)
             if even > best:
-                best, found = even, (k, float(ends[at]))
-    return found
+                best, plane = even, (k, float(ends[position]))
+    return plane
 
 
 # --- f is not positive on a box ----------------------------------------------------------------------------------
@@ -227,8 +227,8 @@ def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> l
     """What a mean value form may use, or None."""
     if not smooth[output] or values[output] is None:
         return None
-    found = code.slopes(output, values)
-    return None if None in found else found
+    slopes = code.slopes(output, values)
+    return None if None in slopes else slopes
 
 
 def _mean_value(code: Code, output: int, slopes: list[Any], lo: np.ndarray, hi: np.ndarray, sign: int = 1) -> Any:

@@ -23,21 +23,21 @@ class Code:
         self.column = {tuple(x): k for k, x in enumerate(said["coordinates"])}
         self.numbers, self.n = numbers, len(self.column)
         self.arithmetic = Arithmetic(bits)
-        for at, node in enumerate(self.nodes):
-            if any(not 0 <= k < at for k in _operands(node)):
-                raise ValueError(f"node {at} is computed of what comes after it")
+        for index, node in enumerate(self.nodes):
+            if any(not 0 <= k < index for k in _operands(node)):
+                raise ValueError(f"node {index} is computed of what comes after it")
         self.powers: dict[int, tuple[int, int]] = {}  # products of a number with itself: base and exponent
-        for at, (op, *rest) in enumerate(self.nodes):
+        for index, (op, *rest) in enumerate(self.nodes):
             if op == "mul":
                 (a, m), (b, n) = (self.powers.get(x, (x, 1)) for x in rest)
                 if a == b:
-                    self.powers[at] = a, m + n
+                    self.powers[index] = a, m + n
         do = self.arithmetic.operations
         plain: dict[str, Any] = {op: do[op] for op in ("add", "sub", "mul")}
         self.steps: list[
             tuple[Any, Any]
         ] = [  # the nodes, with a function in place of the name of an operation on two intervals
-            (op if at in self.powers else plain.get(op, op), rest) for at, (op, *rest) in enumerate(self.nodes)
+            (op if index in self.powers else plain.get(op, op), rest) for index, (op, *rest) in enumerate(self.nodes)
         ]
 
     # --- forward -----------------------------------------------------------------------------------------------------
@@ -46,20 +46,20 @@ class Code:
         """Of every node on a box: its interval, or truth; whether it is continuous there."""
         values: list[Any] = []
         smooth: list[bool] = []
-        for at, (op, rest) in enumerate(self.steps):
+        for index, (op, rest) in enumerate(self.steps):
             if callable(op):  # almost all: of two intervals
                 i, j = rest
                 a, b = values[i], values[j]
-                known = a is not None and b is not None
-                values.append(op(a, b) if known else None)
-                smooth.append(known and smooth[i] and smooth[j])
+                defined = a is not None and b is not None
+                values.append(op(a, b) if defined else None)
+                smooth.append(defined and smooth[i] and smooth[j])
                 continue
-            value, continuous = self._evaluated(at, op, rest, box, values, smooth)
+            value, continuous = self._evaluated(index, op, rest, box, values, smooth)
             values.append(value)
             smooth.append(continuous)
         return values, smooth
 
-    def _evaluated(self, at: int, op: str, rest: Any, box: Any, values: Any, smooth: Any) -> tuple[Any, bool]:
+    def _evaluated(self, index: int, op: str, rest: Any, box: Any, values: Any, smooth: Any) -> tuple[Any, bool]:
         if op == "load":
             return self._input(tuple(rest), box), True
         if op == "const":
@@ -74,8 +74,8 @@ class Code:
             return (UNDEFINED if op in ("lt", "le", "eq") else None), False
         if op in ("lt", "le", "eq"):
             return (op != "lt" if rest[0] == rest[1] else _compared(op, *args)), continuous
-        if at in self.powers:
-            base, n = self.powers[at]
+        if index in self.powers:
+            base, n = self.powers[index]
             return self.arithmetic.power(values[base], n), continuous
         value = self.arithmetic.operations[op](*args)
         if op in ("floor", "rint"):
@@ -120,25 +120,25 @@ class Code:
         """Of an output with respect to the coordinates, all over the box that `values` are of (the chain rule)."""
         arithmetic, one = self.arithmetic, self.arithmetic.point(1.0)
         weight: dict[int, Any] = {output: one}
-        found: list[Any] = [arithmetic.point(0.0)] * self.n
-        for at in range(output, -1, -1):
-            op, *rest = self.nodes[at]
-            if at not in weight:
+        slopes: list[Any] = [arithmetic.point(0.0)] * self.n
+        for index in range(output, -1, -1):
+            op, *rest = self.nodes[index]
+            if index not in weight:
                 continue
-            w = weight.pop(at)
+            w = weight.pop(index)
             if op == "load" and tuple(rest) in self.column:
-                found[self.column[tuple(rest)]] = w
+                slopes[self.column[tuple(rest)]] = w
                 continue
-            for k, share in self._shares(at, op, rest, w, values):
-                known = weight.get(k)
-                weight[k] = share if k not in weight else _both(arithmetic.operations["add"], known, share)
-        return found
+            for k, share in self._shares(index, op, rest, w, values):
+                earlier = weight.get(k)
+                weight[k] = share if k not in weight else _both(arithmetic.operations["add"], earlier, share)
+        return slopes
 
-    def _shares(self, at: int, op: str, rest: Any, w: Any, values: list[Any]) -> list[tuple[int, Any]]:
+    def _shares(self, index: int, op: str, rest: Any, w: Any, values: list[Any]) -> list[tuple[int, Any]]:
         """What a node hands on to its operands."""
         product = self.arithmetic.product
-        if at in self.powers:
-            base, n = self.powers[at]
+        if index in self.powers:
+            base, n = self.powers[index]
             slope = product(self.arithmetic.point(float(n)), self.arithmetic.power(values[base], n - 1))
             return [(base, _both(product, w, slope))]
         if op in ("load", "const"):
@@ -146,7 +146,7 @@ class Code:
         if op == "where":
             return [(rest[1] if values[rest[0]] else rest[2], w)]
         args = [values[k] for k in rest]
-        return [(k, _both(product, w, rule(values[at], *args))) for k, rule in zip(rest, self.rules(op))]
+        return [(k, _both(product, w, rule(values[index], *args))) for k, rule in zip(rest, self.rules(op))]
 
     def rules(self, op: str) -> tuple[Callable[..., Ends], ...]:
         """The derivatives of y = op(a, b)."""

@@ -19,26 +19,26 @@ COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 def substituted(graph: Graph, ends: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
     """`ends` with the symbols or numbers `new` in the place of those nodes, folded anew."""
     values: dict[int, Any] = dict(new)
-    at = [graph.operand(x) for x in ends]
-    for k in graph.needed(at):
+    indices = [graph.operand(x) for x in ends]
+    for k in graph.needed(indices):
         if k not in values:
             op, *rest = graph.nodes[k]
             values[k] = _leaf(graph, k) if op in ("const", "load") else applied(op, [values[x] for x in rest])
-    return [values[k] for k in at]
+    return [values[k] for k in indices]
 
 
-def _leaf(graph: Graph, at: int) -> Any:
-    node = graph.nodes[at]
+def _leaf(graph: Graph, index: int) -> Any:
+    node = graph.nodes[index]
     if node[0] == "load" or node[1] == "nan":
-        return Symbol(graph, at)
+        return Symbol(graph, index)
     return node[1]
 
 
 def applied(op: str, a: list[Any]) -> Any:
     """The operation `op` of a graph on symbols and numbers."""
     if op in COMPARED:
-        known = not any(isinstance(x, Symbol) for x in a)
-        return COMPARED[op](*a) if known else symbols.compare(op, *a)
+        numeric = not any(isinstance(x, Symbol) for x in a)
+        return COMPARED[op](*a) if numeric else symbols.compare(op, *a)
     if op == "and":
         return symbols.both(*a) if any(isinstance(x, Condition) for x in a) else a[0] and a[1]
     if op == "or":

@@ -77,7 +77,7 @@ def function_of(program, constants):
             continue
         if not isinstance(y, float):
             known.append(y)
-    outputs = tuple(y.at for y in known)
+    outputs = tuple(y.index for y in known)
     return Trace(graph, (INPUTS,), outputs, (len(outputs),), None)
 
 

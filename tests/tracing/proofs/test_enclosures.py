@@ -85,7 +85,7 @@ def test_whole_numbers_jump():
 def test_inputs_are_coordinates_or_numbers():
     graph = Graph()
     y = add(mul(graph.load(0, 0), graph.load(1, 1)), graph.load(0, 1))
-    trace = Trace(graph, (2,), (y.at,), (1,), None)
+    trace = Trace(graph, (2,), (y.index,), (1,), None)
     thin = Enclosure(trace, [(1, 1)], numbers=[3.0, 5.0])
     assert np.allclose(np.ravel(thin([[1.0]], [[2.0]])), [8.0, 11.0], rtol=1e-15)
     wide = Enclosure(trace, [(0, 0), (1, 1), (0, 1)])

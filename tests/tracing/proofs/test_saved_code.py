@@ -69,7 +69,7 @@ def test_code_that_has_no_result_somewhere_proves_nothing():
     """A trace's flag, x < 0.75 here, is part of every claim."""
     graph = Graph()
     x = graph.load(1, 0)
-    trace = Trace(graph, (1,), (sub(x, 2.0).at,), (1,), compare("lt", x, 0.75).at)
+    trace = Trace(graph, (1,), (sub(x, 2.0).index,), (1,), compare("lt", x, 0.75).index)
 
     class Claimed:
         def __init__(self, *box):
