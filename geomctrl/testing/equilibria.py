@@ -40,7 +40,7 @@ class Equilibria:
         self.controller, self.plant = controller, plant
         self.motion, self.start = motion_of(controller, plant.robot.nv, given), start_of(controller, plant)
         self.known, self.solved, self.promise = False, False, Promise(controller, plant)
-        self.index = lru_cache(maxsize=64)(self._at)
+        self.at = lru_cache(maxsize=64)(self._at)
 
     def __call__(self, t: float) -> State:
         return self.at(float(t))
