@@ -23,6 +23,7 @@ from geomctrl.controllers._component import (
 from geomctrl.controllers._law import Law
 from geomctrl.controllers._model_based import true_robot
 from geomctrl.errors import ArgumentError
+from geomctrl.terms import operational_space
 from geomctrl.tracing.arrays import scalar
 
 
@@ -93,7 +94,7 @@ class MomentumObserver(Law):
             raise ArgumentError("frame: expected the name of one when the observer was made, got None")
         residual = one_state("residual", residual, self.robot.nv)
         F = self.robot.jacobian(q, self.frame).dot(self.robot.mass_matrix_solve(q, residual))
-        return self.robot.operational_inertia(q, self.frame).dot(F)
+        return operational_space.inertia(self.robot, q, self.frame).dot(F)
 
     def __call__(self, t, q, v, z):
         own, estimate = self._split(z)

@@ -19,6 +19,7 @@ from geomctrl.controllers._nearest_bodies import NearestBodies
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.online.square_root import deviations, forgotten, solved, taken_in
 from geomctrl.robot import Robot
+from geomctrl.terms import derivatives
 from geomctrl.tracing.arrays import scalar
 
 
@@ -132,7 +133,7 @@ class OnlineIdentification(Law):
 
     def _momenta(self, q, v):
         """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b, and its rate H p + h + tau."""
-        Y, H = self.robot.momentum_regressor(q, v), self.robot.momentum_rate_regressor(q, v)
+        Y, H = derivatives.momentum_regressor(self.robot, q, v), derivatives.momentum_rate_regressor(self.robot, q, v)
         b, h = Y.dot(self.known) + self.armature * v, H.dot(self.known)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:

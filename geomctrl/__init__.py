@@ -41,6 +41,8 @@ NAMES = {
     "simulate_many": "control.many",
     "sweep": "control.sweeping.sweep",
     "rollout": "motion.rollout",
+    "load_mjcf": "models.mjcf",
+    "load_urdf": "models.urdf",
     "ArgumentError": "errors",
     "GeomctrlError": "errors",
     "InertiaError": "errors",
@@ -52,12 +54,11 @@ NAMES = {
 }
 MODULES = {
     "actuators": "control.actuators",
-    "closed_forms": "terms.closed_forms",
     "constrained": "constrained",
     "control": "control",
     "controllers": "controllers",
+    "derivatives": "terms.derivatives",
     "errors": "errors",
-    "factored": "terms.factored",
     "groups": "lie.groups",
     "identification": "identification",
     "inertia": "mechanism.inertia",
@@ -66,9 +67,9 @@ MODULES = {
     "measures": "control.measures",
     "models": "models",
     "monitors": "control.monitors",
-    "one_body": "terms.one_body",
+    "operational_space": "terms.operational_space",
+    "papers": "papers",
     "references": "control.references",
-    "representations": "terms.representations",
     "sensors": "control.sensors",
     "se3": "lie.se3",
     "so3": "lie.so3",
@@ -85,7 +86,9 @@ def __getattr__(name: str):
     elif name in MODULES:
         value = importlib.import_module(f"{__name__}.{MODULES[name]}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from geomctrl.other_names import ON_PACKAGE, missing_attribute
+
+        raise AttributeError(missing_attribute(f"module {__name__!r}", name, ON_PACKAGE, __all__))
     globals()[name] = value
     return value
 

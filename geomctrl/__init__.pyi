@@ -7,6 +7,7 @@ from . import identification as identification
 from . import integrators as integrators
 from . import interop as interop
 from . import models as models
+from . import papers as papers
 from . import testing as testing
 from .compiler.catalogue import Terms as Terms
 from .control import actuators as actuators
@@ -47,13 +48,13 @@ from .mechanism.building import Body as Body
 from .mechanism.coupling import Coupling as Coupling
 from .mechanism.frame import Frame as Frame
 from .mechanism.joint import Joint as Joint
+from .models.mjcf import load_mjcf as load_mjcf
+from .models.urdf import load_urdf as load_urdf
 from .motion import structure_preserving as structure_preserving
 from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot
-from .terms import closed_forms as closed_forms
-from .terms import factored as factored
-from .terms import one_body as one_body
-from .terms import representations as representations
+from .terms import derivatives as derivatives
+from .terms import operational_space as operational_space
 from .viewing.live import LiveView as LiveView
 
 __version__: str

@@ -1,30 +1,61 @@
 """Robot: a mechanism with the terms of its equations of motion as methods, one line a term."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import building, configuration
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.other_names import ON_ROBOT, missing_attribute
 from geomctrl.terms import (
     articulated,
     bounds,
     compiled,
     cuda,
-    curvature,
     derivatives,
     dynamics,
     export,
-    higher_order_kinematics,
     inverse_kinematics,
     kinematics,
-    redundancy,
     regressor,
-    time_derivatives,
     wrenches,
 )
 
 
-class Robot(Mechanism):
-    """A tree of rigid bodies; frozen. Make one with `Robot.build`, `from_dh`, `from_screws` or `geomctrl.models`.
+class _RobotType(type):
+    """Attributes of the class itself: `Robot.mass_matrix(robot, q)`. Calls on an instance never come here."""
 
-    Bodies are numbered parents first, as they were given where that was so too; else `renumbered` is True. A
+    def __getattribute__(cls, name: str):
+        value = super().__getattribute__(name)
+        return value if name.startswith("_") or not inspect.isfunction(value) else _of_a_robot(value)
+
+    def __getattr__(cls, name: str):
+        raise AttributeError(missing_attribute(cls.__name__, name, ON_ROBOT, [] if name.startswith("__") else dir(cls)))
+
+
+@functools.cache
+def _of_a_robot(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, with an ArgumentError for a first argument that is no robot."""
+
+    @functools.wraps(method)
+    def checked(robot: Mechanism, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(robot, Mechanism):
+            raise ArgumentError(f"robot: expected a Robot, got {robot!r:.80}; call it as robot.{method.__name__}(...)")
+        return method(robot, *args, **kwargs)
+
+    return checked
+
+
+class Robot(Mechanism, metaclass=_RobotType):
+    """A tree of rigid bodies with its equations of motion as methods; frozen.
+
+    Make one with `geomctrl.load_urdf`, `geomctrl.load_mjcf`, `geomctrl.models`, `Robot.build` or `Robot.from_dh`.
+
+    Bodies are numbered parents first, as they were given where that was so too; else `origin.renumbered` is True. A
     configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
     [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
     relative twist in the joint's basis S. All terms take leading batch axes.
@@ -38,6 +69,11 @@ class Robot(Mechanism):
     with_armature = building.with_armature
     with_gravity = building.with_gravity
 
+    @classmethod
+    def from_urdf(cls, path: str | Path, **options: Any) -> "Robot":
+        """The robot of a URDF file: `geomctrl.load_urdf`, which says what the options are."""
+        return import_module("geomctrl.models.urdf").load_urdf(path, **options)  # models are made of robots
+
     neutral = configuration.neutral
     random_configuration = configuration.random_configuration
     integrate = configuration.integrate
@@ -48,13 +84,6 @@ class Robot(Mechanism):
     jacobian = kinematics.jacobian
     jacobian_rate = kinematics.jacobian_rate
     body_wrenches = wrenches.body_wrenches
-    jacobian_derivatives = higher_order_kinematics.jacobian_derivatives
-    jacobian_partial_derivatives = higher_order_kinematics.jacobian_partial_derivatives
-    jacobian_second_rate = higher_order_kinematics.jacobian_second_rate
-    twist_derivatives = higher_order_kinematics.twist_derivatives
-    acceleration = higher_order_kinematics.acceleration
-    jerk = higher_order_kinematics.jerk
-    joint_motion_of_bodies = higher_order_kinematics.joint_motion_of_bodies
 
     terms = dynamics.terms
     mass_matrix = dynamics.mass_matrix
@@ -69,45 +98,23 @@ class Robot(Mechanism):
     potential_energy = dynamics.potential_energy
     energy = dynamics.energy
     momentum = dynamics.momentum
-    momentum_regressor = regressor.momentum_regressor
-    momentum_rate_regressor = regressor.momentum_rate_regressor
+    center_of_mass = dynamics.center_of_mass
+    centroidal_momentum_matrix = dynamics.centroidal_momentum_matrix
+    centroidal_momentum_matrix_rate = dynamics.centroidal_momentum_matrix_rate
     regressor = regressor.regressor
-
     mass_matrix_inverse = articulated.mass_matrix_inverse
     mass_matrix_solve = articulated.mass_matrix_solve
-    articulated_bodies = articulated.articulated_bodies
-    operational_mobility = articulated.operational_mobility
-    operational_mobility_rate = articulated.operational_mobility_rate
-    operational_inertia = articulated.operational_inertia
-    operational_inertia_rate = articulated.operational_inertia_rate
-
-    dynamically_consistent_inverse = redundancy.dynamically_consistent_inverse
-    null_space_projector = redundancy.null_space_projector
 
     inverse_dynamics_derivatives = derivatives.inverse_dynamics_derivatives
-    inverse_dynamics_derivatives_along = derivatives.inverse_dynamics_derivatives_along
-    inverse_dynamics_second_derivatives = derivatives.inverse_dynamics_second_derivatives
-    inverse_dynamics_rates = time_derivatives.inverse_dynamics_rates
     forward_dynamics_derivatives = derivatives.forward_dynamics_derivatives
-    forward_dynamics_second_derivatives = derivatives.forward_dynamics_second_derivatives
-    mass_matrix_derivative = derivatives.mass_matrix_derivative
-    mass_matrix_inverse_derivative = derivatives.mass_matrix_inverse_derivative
-    mass_matrix_inverse_rate = derivatives.mass_matrix_inverse_rate
-    geometric_sensitivity = derivatives.geometric_sensitivity
-    pose_sensitivity = derivatives.pose_sensitivity
     linearize = derivatives.linearize
-
-    inner_product = curvature.inner_product
-    christoffel_symbols = curvature.christoffel_symbols
-    covariant_derivative = curvature.covariant_derivative
-    riemann_curvature = curvature.riemann_curvature
-    sectional_curvature = curvature.sectional_curvature
-    ricci_curvature = curvature.ricci_curvature
-    scalar_curvature = curvature.scalar_curvature
-
     bounds = bounds.bounds
 
     to_c = export.to_c
     to_numba = compiled.to_numba
     to_ptx = cuda.to_ptx
     to_cuda = cuda.to_cuda
+
+    def __getattr__(self, name: str):
+        public = [] if name.startswith("_") else dir(self)
+        raise AttributeError(missing_attribute("Robot", name, ON_ROBOT, public))

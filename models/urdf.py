@@ -85,14 +85,16 @@ def load_urdf(
         model = _parse(_stripped(document))
         root = _root(model)
         bodies = _bodies(model, root, motors, floating_base, mimic)
-        looks = UrdfLooks(found, tuple(package_dirs))
+        visual = UrdfLooks(found, tuple(package_dirs))
         options = {"name": model.name, "gravity": gravity, "couplings": _couplings(model) if mimic == "coupled" else ()}
         if physical == "unchecked":
-            return replace(_unchecked(bodies, **options), looks=looks)
+            robot = _unchecked(bodies, **options)
+            return replace(robot, origin=replace(robot.origin, visual=visual))
         impossible = _impossible(bodies)
         if impossible and physical == "required":
             raise InertiaError(f"{'; '.join(impossible)}; physical='reported' keeps these numbers")
-        robot = replace(Robot.build(bodies, **options, physical=False), looks=looks)
+        robot = Robot.build(bodies, **options, physical=False)
+        robot = replace(robot, origin=replace(robot.origin, visual=visual))
     except GeomctrlError as error:
         enough = "; where only the geometry counts, as in identification: physical='unchecked'"
         hint = enough if "mass matrix" in str(error) else ""

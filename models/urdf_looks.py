@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from geomctrl.errors import GeomctrlError
-from geomctrl.mechanism.looks import Shape
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.origin import Shape
 from geomctrl.models.source import read_numbers, read_xml
 from geomctrl.models.urdf_collisions import numbers_of, origin_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import constrained, controllers, groups, inertia, integrators, models, references
+from geomctrl import constrained, controllers, derivatives, groups, inertia, integrators, models, references
 
 LONGEST = 30.0  # seconds that a case may take
 
@@ -59,7 +59,7 @@ def made(robot: gc.Robot) -> None:
     """What a robot is for."""
     q, v = robot.neutral(), np.zeros(robot.nv)
     robot.terms(q, v)
-    robot.mass_matrix_derivative(q)
+    derivatives.mass_matrix_derivative(robot, q)
     robot.forward_dynamics(q, v, v)
     for frame in robot.frames:
         robot.jacobian(q, frame.name)

@@ -9,7 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from lib.robots import depth_first
 
-from geomctrl import factored, inertia, testing
+from geomctrl import inertia, testing
+from geomctrl.papers import factored
 
 PINOCCHIO_KINDS = ("revolute", "prismatic", "helical", "planar", "spherical", "free")  # no cylindrical joint there
 ONE_DOF = ("revolute", "prismatic", "helical")

@@ -284,7 +284,7 @@ class Place:
     def expected(self):
         """Of the two-link arm: 1 kg rods of 1 m, see `models.two_link`."""
         from geomctrl import models
-        from geomctrl.terms import factored
+        from geomctrl.papers import factored
 
         return factored.mass_matrix(models.two_link(), np.array([0.3, 0.4])).ravel()
 

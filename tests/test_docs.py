@@ -233,9 +233,9 @@ def test_a_row_names_functions_by_their_place_in_the_reference():
     pages = tool("papers_pages")
     assert pages.linked("Robot.mass_matrix") == "{py:obj}`Robot.mass_matrix <geomctrl.Robot.mass_matrix>`"
     assert pages.linked("se3.Ad") == "{py:obj}`se3.Ad <geomctrl.se3.Ad>`"
-    symbols = "Robot.christoffel_symbols"
-    assert pages.linked("curvature.christoffel_symbols") == f"{{py:obj}}`{symbols} <geomctrl.{symbols}>`"
-    assert pages.linked("closed_forms.Mechanism") == "`closed_forms.Mechanism`"  # not in its __all__
+    symbols = "curvature.christoffel_symbols"
+    assert pages.linked(symbols) == f"{{py:obj}}`{symbols} <geomctrl.papers.{symbols}>`"
+    assert pages.linked("closed_forms.Mechanism") == "`papers.closed_forms.Mechanism`"  # not in its __all__
     with pytest.raises(AssertionError, match=r"se3\.of_nothing"):
         pages.linked("se3.of_nothing")
 

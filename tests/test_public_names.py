@@ -122,7 +122,10 @@ CALCULATES = {"numpy"}
         ("import geomctrl as gc; gc.sweep, gc.replay, gc.measures.TrackingRMS()", CALCULATES),
         ("from geomctrl import models; [models.load(name) for name in models.names()]", CALCULATES),
         ("from geomctrl.identification import base_parameters, Dataset, RegressorModel, fit", CALCULATES),
-        ("from geomctrl import integrators, so3, se3, factored, testing; testing.assert_lyapunov", CALCULATES),
+        (
+            "from geomctrl import derivatives, integrators, so3, se3, papers, testing; testing.assert_lyapunov",
+            CALCULATES,
+        ),
         ("import geomctrl.testing.evidence; dir(geomctrl.testing)", set()),
         ("import geomctrl.cli.main", {"typer", "rich"}),
     ],

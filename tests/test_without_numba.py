@@ -10,7 +10,8 @@ import pytest
 COMPUTE = """
 import numpy as np
 import geomctrl as gc
-from geomctrl import controllers, groups, models, references
+from geomctrl import controllers, derivatives, groups, models, references
+from geomctrl.papers import curvature
 from geomctrl.constrained import ConstrainedBody, ConstrainedSystem, Constraint, integrate_index1
 
 out = []
@@ -18,13 +19,14 @@ for robot in (models.two_link(), models.three_spheres()):
     rng = np.random.default_rng(0)
     q, (v, a) = robot.random_configuration(rng), rng.normal(size=(2, robot.nv))
     out += [robot.mass_matrix(q), robot.mass_matrix(q.tolist()), robot.mass_matrix(np.tile(q, (3, 1)))]
-    out += [robot.forward_dynamics(q, v, a), *robot.terms(q, v), robot.integrate(q, v), robot.christoffel_symbols(q)]
-    out += [robot.mass_matrix_derivative(q), robot.mass_matrix_solve(q, v), robot.jacobian(q, robot.body_names[-1])]
+    out += [robot.forward_dynamics(q, v, a), *robot.terms(q, v), robot.integrate(q, v)]
+    out += [derivatives.mass_matrix_derivative(robot, q), curvature.christoffel_symbols(robot, q)]
+    out += [robot.mass_matrix_solve(q, v), robot.jacobian(q, robot.body_names[-1])]
     out.append(robot.to_numba("inverse_dynamics")(q, v, a) if {CODE} else robot.inverse_dynamics(q, v, a))
     out.append(gc.rollout(robot, q, v, None, 0.005, 0.001).v)
 arm = models.two_link()
 out.append(arm.mass_matrix(np.array([1, 2], np.int8)))
-out.append(arm.mass_matrix_derivative(np.array([1, 2], np.int8)))
+out.append(derivatives.mass_matrix_derivative(arm, np.array([1, 2], np.int8)))
 law = controllers.SlotineLi(arm, references.Quintic(arm, [0.0, 0.0], [1.0, 0.5], 1.0))
 out += [gc.simulate(arm, law, [0.1, 0.0], [0.0, 0.0], 0.005, 0.001, compiled=c).q for c in (False, "auto")]
 out += [groups.SE3().advance(np.eye(4), np.ones(6)), gc.so3.log(np.diag([1.0, -1.0, -1.0]))]
@@ -33,9 +35,9 @@ system = ConstrainedSystem([body], [Constraint.revolute("j", "world", "a", (0, 0
 out.append(integrate_index1(system, system.state(), (0.0, 0.02), 0.01).y)
 masked = np.ma.masked_array([1.0, 2.0], [True, False])
 for bad in (np.array([1.0, np.nan]), np.array([1.0, 2.0 + 1j]), masked, [1.0], "q"):
-    for term in (arm.mass_matrix, arm.mass_matrix_derivative, arm.christoffel_symbols):
+    for term in (gc.Robot.mass_matrix, derivatives.mass_matrix_derivative, curvature.christoffel_symbols):
         try:
-            term(bad)
+            term(arm, bad)
         except gc.ArgumentError:
             continue
         raise AssertionError(f"{term} takes {bad}")

@@ -161,10 +161,11 @@ def linked(function: str) -> str:
         if attribute not in getattr(owner, "__all__", [attribute]):
             return f"`{function}`"
         return f"{{py:obj}}`{function} <geomctrl.{function}>`"
-    module = importlib.import_module(f"geomctrl.terms.{home}")
-    if getattr(gc.Robot, attribute, None) is getattr(module, attribute):
-        return f"{{py:obj}}`Robot.{attribute} <geomctrl.Robot.{attribute}>`"
-    return f"`terms.{function}`"
+    module = getattr(gc.papers, home)
+    assert hasattr(module, attribute), function
+    if attribute not in module.__all__:
+        return f"`papers.{function}`"
+    return f"{{py:obj}}`{function} <geomctrl.papers.{function}>`"
 
 
 def head(title: str, source: str, script: str) -> str:

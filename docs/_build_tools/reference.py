@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+import operator
 import pkgutil
 import types
 from pathlib import Path
@@ -17,7 +18,7 @@ import geomctrl
 DOCS = Path(__file__).parents[1]
 FOLDER = DOCS / "reference" / "api"
 CORE = {
-    "robots": ("Robots", ["Robot", "Body", "Joint", "Frame", "Coupling", "Terms"]),
+    "robots": ("Robots", ["Robot", "Body", "Joint", "Frame", "Coupling", "Terms", "load_urdf", "load_mjcf"]),
     "loops": ("Plants and loops", [
         "Plant", "Friction", "JointStops", "Wrench", "Contact", "HalfSpace", "simulate", "simulate_many", "rollout",
         "Run", "compile", "sweep", "replay", "LiveView",
@@ -35,6 +36,8 @@ MODULES = {  # the order in which they are listed
     "testing": "Assertions, searches, certificates.",
     "models": "Bundled robots, readers of URDF, MJCF and Denavit-Hartenberg tables.",
     "identification": "Robots from logs.",
+    "derivatives": "Derivatives of the terms.",
+    "operational_space": "Inertia of a frame, redundancy.",
     "inertia": "Inertial parameters.",
     "so3": "Rotations.",
     "se3": "Rigid displacements.",
@@ -42,10 +45,7 @@ MODULES = {  # the order in which they are listed
     "integrators": "Integration on Lie groups.",
     "structure_preserving": "Methods that keep momentum, the symplectic form or energy.",
     "constrained": "Bodies in maximal coordinates, loop closures.",
-    "factored": "The dense factored form.",
-    "closed_forms": "Equations as the papers print them.",
-    "one_body": "One rigid body.",
-    "representations": "The four representations of twists.",
+    "papers": "Equations as the papers print them.",
     "interop": "python-control, Pinocchio, MuJoCo.",
     "errors": "All errors.",
 }
@@ -73,6 +73,11 @@ def module_page(name: str) -> str:
         if id(getattr(module, public)) in core:  # shown where geomctrl's own names are
             continue
         lines += directive(f"geomctrl.{name}.{public}")
+    inner = [x for x in getattr(module, "__all__", ()) if isinstance(getattr(module, x), types.ModuleType)]
+    for part in inner:
+        lines += [part, "-" * len(part), ""]
+        for public in public_names(getattr(module, part)):
+            lines += directive(f"geomctrl.{name}.{part}.{public}")
     return "\n".join(lines)
 
 
@@ -97,4 +102,4 @@ def directive(path: str) -> list[str]:
 
 
 def _module(path: str) -> types.ModuleType:
-    return getattr(geomctrl, path.removeprefix("geomctrl."))
+    return operator.attrgetter(path.removeprefix("geomctrl."))(geomctrl)

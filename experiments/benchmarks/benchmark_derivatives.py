@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import interop, models
+from geomctrl import derivatives, interop, models
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
@@ -51,19 +51,19 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
             {"computeMinverse": lambda: pin.computeMinverse(model, data, pq)},
         ),
         "inverse_dynamics_rates to tau''": (
-            lambda: robot.inverse_dynamics_rates(q, motion),
+            lambda: derivatives.inverse_dynamics_rates(robot, q, motion),
             {"our inverse_dynamics": lambda: robot.inverse_dynamics(q, v, a)},
         ),
         "inverse_dynamics_derivatives_along": (
-            lambda: robot.inverse_dynamics_derivatives_along(q, v, a, x, y, z),
+            lambda: derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z),
             {"our derivatives": lambda: robot.inverse_dynamics_derivatives(q, v, a)},
         ),
         "second derivatives, all": (
-            lambda: robot.inverse_dynamics_second_derivatives(q, v, a),
+            lambda: derivatives.inverse_dynamics_second_derivatives(robot, q, v, a),
             {"our derivatives": lambda: robot.inverse_dynamics_derivatives(q, v, a)},
         ),
         "geometric_sensitivity, all": (
-            lambda: robot.geometric_sensitivity(q, v, a),
+            lambda: derivatives.geometric_sensitivity(robot, q, v, a),
             {"our derivatives": lambda: robot.inverse_dynamics_derivatives(q, v, a)},
         ),
         "linearize": (

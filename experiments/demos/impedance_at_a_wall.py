@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import controllers, models
+from geomctrl import controllers, models, operational_space
 from geomctrl.viewing.drawing import show
 
 robot, tool = models.panda(), "panda_hand_tcp"
@@ -23,7 +23,7 @@ touch = gc.Contact([tool], 3e5, dissipation=5.0, surface=gc.HalfSpace(normal=(-1
 plant = gc.Plant(robot, f_ext=touch)
 
 stiffnesses = 250.0, 500.0, 1000.0  # N/m
-inertia = np.diag(robot.operational_inertia(q0, tool))
+inertia = np.diag(operational_space.inertia(robot, q0, tool))
 laws = []
 for k in stiffnesses:
     K = np.array([50.0] * 3 + [k] * 3)  # N m/rad, N/m

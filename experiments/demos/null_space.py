@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import controllers, models
+from geomctrl import controllers, models, operational_space
 from geomctrl.viewing.drawing import draw_robot, show, show_space
 
 robot, tool = models.panda(), "panda_hand_tcp"
@@ -26,7 +26,7 @@ class Swing:
 
     def __call__(self, t, q, v, z):
         push = np.array([16.0, 0.0, 16.0, 0.0, 0.0, 0.0, 0.0]) * np.sin(2.0 * np.pi * 0.25 * t)  # N m
-        N = robot.null_space_projector(q, robot.jacobian(q, tool))
+        N = operational_space.null_space_projector(robot, q, robot.jacobian(q, tool))
         return gc.Command(hold(t, q, v, None).tau + (N.T @ push if self.projected else push))
 
 

@@ -9,7 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import controllers, factored, models
+from geomctrl import controllers, models
+from geomctrl.papers import factored
 from geomctrl.viewing.drawing import show
 
 robot = models.panda()

@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 
 import geomctrl as gc
 from geomctrl import inertia, models, se3
-from geomctrl.terms import curvature
+from geomctrl.papers import curvature
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import relative

@@ -15,13 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from geomctrl.terms.factored import ad
 from scipy.linalg import expm
 
 import geomctrl as gc
-from geomctrl import closed_forms, factored, inertia, models, representations, se3, so3
-from geomctrl.terms import curvature, higher_order_kinematics
-from geomctrl.terms import one_body as halves
-from geomctrl.terms.factored import ad
+from geomctrl import derivatives as by_derivatives
+from geomctrl import inertia, models, se3, so3
+from geomctrl.papers import closed_forms, curvature, factored, higher_order_kinematics, representations
+from geomctrl.papers import one_body as halves
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import STEP, Case, Residual, Section, along, case, gradient, relative, show, tabulate
@@ -37,7 +38,7 @@ IN_FRAME = "representations.newton_euler_in_frame"
 INERTIA = "representations.convert_inertia"
 WRENCH = "representations.convert_wrench"
 FACTORS = "factored.factors"
-RATES = "Robot.inverse_dynamics_rates"
+RATES = "derivatives.inverse_dynamics_rates"
 SYMBOLS = "curvature.christoffel_symbols"
 BODY_C, BODY_RATE = "representations.coriolis_matrix_of_body", "representations.mass_matrix_rate_of_body"
 AT_COM, FROM_COM = "one_body.mass_matrix_at_com", "one_body.mass_matrix_from_com"
@@ -788,7 +789,10 @@ def with_massless_joint(robot: gc.Robot, i: int, U: np.ndarray, behind: bool) ->
 def derivatives(c: Case) -> list[Residual]:
     robot, q, v, a, b = c
     n, E, snap = robot.nv, np.eye(robot.nv), v - a
-    d, second = robot.inverse_dynamics_derivatives(q, v, a), robot.inverse_dynamics_derivatives_along(q, v, a, v, a, b)
+    d, second = (
+        robot.inverse_dynamics_derivatives(q, v, a),
+        by_derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, v, a, b),
+    )
 
     def torques(x):
         return factored.inverse_dynamics(robot, x, v, a)
@@ -797,11 +801,11 @@ def derivatives(c: Case) -> list[Residual]:
     dM = gradient(lambda x: factored.mass_matrix(robot, x), q)
     inverse = robot.mass_matrix_inverse(q)
     dI = -np.einsum("ij,jkr,kl->ilr", inverse, dM, inverse)
-    tau = robot.inverse_dynamics_rates(q, np.stack((v, a, b, snap)))
+    tau = by_derivatives.inverse_dynamics_rates(robot, q, np.stack((v, a, b, snap)))
     step = 1j * STEP
     rate = np.imag(factored.inverse_dynamics(robot, q + step * v, v + step * a, a + step * b)) / STEP
     rate2 = d.dq @ a + d.dv @ b + d.da @ snap + second.dq @ v + second.dv @ a + second.da @ b
-    sensitivity, i = robot.geometric_sensitivity(q, v, a), n // 2
+    sensitivity, i = by_derivatives.geometric_sensitivity(robot, q, v, a), n // 2
     U = np.array([0.6, -0.64, 0.48, 0.3, 0.2, -0.4])
     columns = []
     for behind in (False, True):  # the derivative by pi, and by -pi behind the joint, of the equations of n + 1 joints
@@ -815,23 +819,26 @@ def derivatives(c: Case) -> list[Residual]:
             relative(d.dq, gradient(torques, q)),
         ),
         Residual("6.1", "inverse dynamics by velocities", "Robot.inverse_dynamics_derivatives", relative(d.dv, dv)),
-        Residual("6.1", "M by q", "Robot.mass_matrix_derivative", relative(robot.mass_matrix_derivative(q), dM)),
         Residual(
-            "6.1", "the inverse of M by q", "Robot.mass_matrix_inverse_derivative",
-            relative(robot.mass_matrix_inverse_derivative(q), dI),
+            "6.1", "M by q", "derivatives.mass_matrix_derivative",
+            relative(by_derivatives.mass_matrix_derivative(robot, q), dM),
         ),
         Residual(
-            "6.2", "forces by a placement B_i", "Robot.geometric_sensitivity",
+            "6.1", "the inverse of M by q", "derivatives.mass_matrix_inverse_derivative",
+            relative(by_derivatives.mass_matrix_inverse_derivative(robot, q), dI),
+        ),
+        Residual(
+            "6.2", "forces by a placement B_i", "derivatives.geometric_sensitivity",
             relative(sensitivity.placement[:, i] @ U, columns[0]),
         ),
         Residual(
-            "6.2", "forces by a screw iX_i", "Robot.geometric_sensitivity",
+            "6.2", "forces by a screw iX_i", "derivatives.geometric_sensitivity",
             relative(sensitivity.screw[:, i] @ U, columns[0] - columns[1]),
         ),
         Residual("6.3", "first time derivative of the forces", RATES, relative(tau[1], rate)),
         Residual(
             "6.3", "second time derivative",
-            f"{RATES}, Robot.inverse_dynamics_derivatives, Robot.inverse_dynamics_derivatives_along",
+            f"{RATES}, Robot.inverse_dynamics_derivatives, derivatives.inverse_dynamics_derivatives_along",
             relative(tau[2], rate2),
         ),
     ]  # fmt: skip

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.linalg import expm
 
 import geomctrl as gc
-from geomctrl import closed_forms, factored, inertia, models, representations, se3, so3
-from geomctrl.terms import curvature, higher_order_kinematics
+from geomctrl import inertia, models, se3, so3
+from geomctrl.papers import closed_forms, curvature, factored, higher_order_kinematics, representations
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import Case, Residual, Section, case, gradient, relative, show, tabulate

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import expm
 
-from geomctrl import factored, inertia, models, se3, so3, testing
-from geomctrl.terms import curvature
+from geomctrl import inertia, models, se3, so3, testing
+from geomctrl.papers import curvature, factored
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import STEP, Case, Residual, Section, along, case, gradient, relative, show, tabulate, worst

@@ -36,7 +36,7 @@ def info(
 
     - `geomctrl info robot.urdf --floating-base`
     """
-    from geomctrl.terms import factored
+    from geomctrl.papers import factored
     from geomctrl.terms.base_parameters import exact_base_parameters
 
     from .posture import middle

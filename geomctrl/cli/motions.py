@@ -20,7 +20,7 @@ FASTEST_JOINT = 4.0  # rad/s or m/s, where a model states no velocity limit or a
 
 def amplitudes(robot: Robot) -> np.ndarray:
     """How far (nv,) to move from the middle: half of a joint's range, at most 0.6 rad or 0.2 m."""
-    x = np.where(robot.turning, 0.6, 0.2)
+    x = np.where(robot.is_rotational, 0.6, 0.2)
     half = 0.5 * (robot.limits.upper - robot.limits.lower)
     return np.where(np.isfinite(half), np.minimum(x, 0.5 * half), x)
 

@@ -39,6 +39,6 @@ def friction_of(robot: Robot, rule: Design) -> Friction:
     """The model file's friction where it states some, else 0.5 D viscous and 0.5 D Coulomb; free joints have none."""
     viscous, coulomb = robot.damping, robot.friction
     if not (viscous.any() or coulomb.any()):
-        own = [np.full(j.dof, 0.5 * (j.kind != "free")) for j in robot.independent_joints]
+        own = [np.full(j.dof, 0.5 * (j.kind != "free")) for j in robot.coupling.independent_joints]
         viscous = coulomb = np.concatenate(own) * rule.D
     return Friction(viscous, coulomb, rule.smoothing(coulomb))

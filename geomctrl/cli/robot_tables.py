@@ -20,7 +20,7 @@ def joint_table(robot: Robot) -> Table:
     if motors:
         table.add_column("armature, gears", justify="right")
     for i, (joint, body, p) in enumerate(zip(robot.joints, robot.body_names, robot.parents)):
-        unit, force, inertia = ("rad", "N m", "kg m^2") if joint.turning.any() else ("m", "N", "kg")
+        unit, force, inertia = ("rad", "N m", "kg m^2") if joint.is_rotational.any() else ("m", "N", "kg")
         bounded = np.isfinite([joint.lower, joint.upper]).any()
         row = [str(i), str(joint.name), joint.kind, str(p) if p >= 0 else "world", body]
         row += [f"{robot.parameters[i, 0]:.4g}", f"{joint.lower:.3g} .. {joint.upper:.3g} {unit}" if bounded else "-"]

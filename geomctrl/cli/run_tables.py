@@ -72,7 +72,7 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
     error = run.tracking_error()
     rms = [r.tracking_rms() for r in (run, *others.values())]
     for k, name in enumerate(robot.dof_names):
-        unit, force = ("mrad", "N m") if robot.turning[k] else ("mm", "N")
+        unit, force = ("mrad", "N m") if robot.is_rotational[k] else ("mm", "N")
         cells: list[str | Text] = [name]
         if error is not None:
             cells += [_number(rms[0], k, unit), f"{1e3 * np.abs(error[:, k]).max():.3g} {unit}"]

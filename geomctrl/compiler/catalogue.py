@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl.kernels import (
+    centroidal,
     composite_bodies,
     configuration,
     contact,
@@ -99,6 +100,7 @@ OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate, frames.body_wrenches, contact.contact_wrenches),
     *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, skewness.skewness),
     *(skewness.skewness_of, skewness.mass_matrix_in_motion),
+    *(centroidal.center_of_mass, centroidal.centroidal_momentum),
     *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
     *(regressor.momentum_regressor, regressor.momentum_rate_regressor),
     *(time_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),

@@ -313,8 +313,8 @@ def _require_same_joints(controller: Any, robot: Robot) -> None:
             f"controller: its model `robot` has {sizes[0]}, {sizes[1]}: expected the same joints; a law on a reduced"
             " model that maps q, v and tau itself keeps that model under another name"
         )
-    if (model.turning != robot.turning).any():
-        k = int(np.argmax(model.turning != robot.turning))
+    if (model.is_rotational != robot.is_rotational).any():
+        k = int(np.argmax(model.is_rotational != robot.is_rotational))
         kinds = ("turns" if r.turning[k] else "slides" for r in (model, robot))
         raise ArgumentError(
             f"controller: its model {model.name!r} has other joints than the plant {robot.name!r}: expected the same"

@@ -381,18 +381,18 @@ def plant_of(name: str, x: object, *, state: bool = True) -> Plant:
 
 def _springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
     """(K, b) of the springs' torque q K - b, (nq, nv) and (nv,); None where no joint has one."""
-    if not robot.stiffness.any():
+    if not robot.springs.stiffness.any():
         return None
     K = np.zeros((robot.nq, robot.nv))
     places, dofs = single_coordinates(robot)
-    K[places, dofs] = robot.stiffness[dofs]
-    return K, robot.stiffness * robot.rest
+    K[places, dofs] = robot.springs.stiffness[dofs]
+    return K, robot.springs.stiffness * robot.springs.rest
 
 
 def _same_joints(a: Robot, b: Robot) -> bool:
     return (
         a.parents == b.parents
-        and np.array_equal(a.coupling_matrix, b.coupling_matrix)
+        and np.array_equal(a.coupling.matrix, b.coupling.matrix)
         and np.array_equal(a.placements, b.placements)
         and all(np.array_equal(i.S, j.S) for i, j in zip(a.joints, b.joints))
     )

@@ -304,5 +304,5 @@ def _robot_of(plant: Any) -> dict[str, str] | None:
     robot = getattr(plant, "robot", None)
     if robot is None:
         return None
-    source = getattr(robot.looks, "source", None)
+    source = getattr(robot.origin.visual, "source", None)
     return {"name": robot.name} | ({"file": str(source.resolve())} if isinstance(source, Path) else {})

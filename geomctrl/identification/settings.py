@@ -79,7 +79,7 @@ class Reading(reading.Options):
         instance("robot", robot, Robot, "a geomctrl.Robot")
         if not self.check_units or self.mapping is not None or self.units is None:
             return
-        slides = [not column[:3].any() for joint in robot.independent_joints for column in joint.S.T]
+        slides = [not column[:3].any() for joint in robot.coupling.independent_joints for column in joint.S.T]
         for field, given in self.units.items():
             each = [given] * robot.nv if isinstance(given, str) else list(given)
             for unit, sliding, name in zip(each, slides, robot.dof_names):

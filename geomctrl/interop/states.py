@@ -146,7 +146,7 @@ def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
 
 
 def _check_same_joints(robot, names):
-    own = [joint.name for joint in robot.independent_joints]
+    own = [joint.name for joint in robot.coupling.independent_joints]
     for name in own:
         if name not in names:
             raise NameNotFoundError(f"model: no joint named {name!r}; known: {', '.join(names)}")

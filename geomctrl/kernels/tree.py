@@ -48,7 +48,7 @@ def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
     last_dof = [-1] * len(joints)
     for i, (parent, joint, M) in enumerate(zip(parents, joints, placements, strict=True)):
         row, d = model[i], joint.S.shape[1]
-        kind = POSE if d > 1 else ROTATING if joint.turning.any() else SLIDING
+        kind = POSE if d > 1 else ROTATING if joint.is_rotational.any() else SLIDING
         row[:A] = parent, kind, d, nq, nv, last_dof[parent] if parent >= 0 else -1
         row[A:J] = _expand(M, joint.S[:, 0], kind)
         row[J:S] = parameters[i]

@@ -24,6 +24,7 @@ from .coupling import Coupling
 from .frame import WORLD, Frame
 from .joint import Joint
 from .mechanism import Mechanism, _no_such, require_robot
+from .origin import Origin
 
 R = TypeVar("R", bound=Mechanism)
 
@@ -79,12 +80,12 @@ def build(
     """A robot from its bodies, in any order; they are numbered as given where that has parents first.
 
     Where a body comes before one that it hangs on, that one is brought forward and numbered just before it:
-    `body_names` has the order, `renumbered` and the robot's repr say that it is another. A body on a fixed joint is
-    merged into its parent and its name stays as a frame; one fixed to the world only leaves the frame. `frames` are
-    further (name, body name, T_body_frame). `couplings`: joints that follow others, whose coordinates the robot then
-    does not have (`geomctrl.Coupling`). `physical=False` accepts inertial parameters that no rigid body has, as
-    long as the mass matrix is positive definite. Raises ModelError for orphans, loops, duplicate names, trees that do
-    not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
+    `body_names` has the order, `origin.renumbered` and the robot's repr say that it is another. A body on a fixed
+    joint is merged into its parent and its name stays as a frame; one fixed to the world only leaves the frame.
+    `frames` are further (name, body name, T_body_frame). `couplings`: joints that follow others, whose coordinates the
+    robot then does not have (`geomctrl.Coupling`). `physical=False` accepts inertial parameters that no rigid body
+    has, as long as the mass matrix is positive definite. Raises ModelError for orphans, loops, duplicate names, trees
+    that do not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
     """
     flag("physical", physical)
     given = items("bodies", bodies, "geomctrl.Body objects")
@@ -127,8 +128,8 @@ def build(
     robot = cls(
         name, names, parents, joints, np.array(placements), np.array(parameters), vector("gravity", gravity, 3),
         tuple(Frame(str(n), i, T) for n, (i, T) in merged.items()),
-        renumbered=list(names) != [b.name for b in given if b.joint.dof],
         couplings=tuple(items("couplings", couplings, "geomctrl.Coupling objects")),
+        origin=Origin(renumbered=list(names) != [b.name for b in given if b.joint.dof]),
     )  # fmt: skip
     if not _inertia.is_physical(robot.parameters, strict=True).all():
         check_positive_mass_matrix(robot)
@@ -256,7 +257,7 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
     given = checked("armature", armature, ())
     if given.shape not in ((), (robot.nv,)) or (given < 0.0).any():
         raise ArgumentError(f"armature: expected a number >= 0 or {robot.nv} of them, got {armature!r:.80}")
-    single = np.array([j.dof == 1 for j in robot.independent_joints for _ in range(j.dof)])
+    single = np.array([j.dof == 1 for j in robot.coupling.independent_joints for _ in range(j.dof)])
     if given.shape and given[~single].any():
         name = robot.dof_names[np.flatnonzero(~single & (given != 0.0))[0]]
         raise ArgumentError(f"armature: expected 0 at {name!r}, whose joint has several degrees of freedom")

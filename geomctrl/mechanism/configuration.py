@@ -73,9 +73,9 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
         if s.start == s.stop:
             continue
         if joint.dof > 1:
-            x[s] = np.where(joint.turning, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
+            x[s] = np.where(joint.is_rotational, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
         else:
-            reach = np.pi if joint.turning.any() else 1.0
+            reach = np.pi if joint.is_rotational.any() else 1.0
             lower, upper = float(limits.lower[s][0]), float(limits.upper[s][0])
             low = lower if np.isfinite(lower) else min(-reach, upper - 2 * reach)
             high = upper if np.isfinite(upper) else max(reach, low + 2 * reach)

@@ -69,11 +69,11 @@ def _check_basis(label: str, S: np.ndarray) -> None:
 
 def _check_kind(label: str, kind: str, S: np.ndarray) -> None:
     """S (6, d) is a basis of joints of that kind: how many directions it has, and how many of them turn."""
-    d, turning = DOFS[kind], TURNING[kind]
+    d, is_rotational = DOFS[kind], TURNING[kind]
     if S.shape[1] != d:
         raise ModelError(f"{label}: S: expected shape (6, {d}), {kind}, got {S.shape}")
-    if d and np.linalg.matrix_rank(S[:3], tol=1e-9) != turning:
-        raise ModelError(f"{label}: S: expected {turning} direction(s) that turn, {kind}, got {S.tolist()}")
+    if d and np.linalg.matrix_rank(S[:3], tol=1e-9) != is_rotational:
+        raise ModelError(f"{label}: S: expected {is_rotational} direction(s) that turn, {kind}, got {S.tolist()}")
     if kind == "revolute" and abs(pitch := S[:3, 0] @ S[3:, 0]) > 1e-9 * max(1.0, np.linalg.norm(S[3:, 0])):
         raise ModelError(f"{label}: S: expected no pitch, revolute, got {pitch:.3g} m/rad")
 
@@ -160,7 +160,7 @@ class Joint(Described):
         return self.S.shape[1]
 
     @property
-    def turning(self) -> np.ndarray:
+    def is_rotational(self) -> np.ndarray:
         """Which velocity coordinates (dof,) turn, rad/s and N m; the others slide, m/s and N."""
         return np.asarray(self.S[:3].any(axis=0))
 

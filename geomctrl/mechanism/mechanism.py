@@ -12,12 +12,12 @@ import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, frozen
+from geomctrl.arguments import checked, frozen
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
 from geomctrl.tables import html_table
@@ -26,7 +26,7 @@ from .checks import checked_tree
 from .coupling import Coupling, Reduction, checked_couplings
 from .frame import WORLD, Frame
 from .joint import Joint
-from .looks import Looks
+from .origin import BUILT, Origin
 
 if TYPE_CHECKING:  # it imports llvmlite, and data need none
     from geomctrl.compiler.code import Code
@@ -39,6 +39,24 @@ class Limits(NamedTuple):
     upper: np.ndarray
     velocity: np.ndarray
     effort: np.ndarray
+
+
+class GravityVector(np.ndarray):
+    """The gravitational acceleration (3,) [m/s^2]. Calling it names the method that a caller wants."""
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("robot.gravity is the acceleration (3,) [m/s^2]; the joint torques are robot.gravity_force(q)")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = (np.asarray(x) if isinstance(x, GravityVector) else x for x in inputs)
+        return getattr(ufunc, method)(*plain, **options)
+
+
+class Springs(NamedTuple):
+    """Springs per velocity coordinate, (nv,) each: stiffness [N m/rad, N/m] and the coordinate at rest [rad, m]."""
+
+    stiffness: np.ndarray
+    rest: np.ndarray
 
 
 class _CodeToCome:
@@ -64,12 +82,11 @@ class Mechanism:
     Raises ArgumentError or ModelError, naming the field, for what is no tree: shapes that do not fit, numbers of bodies
     that do not exist, a loop, what is not finite or no transform. Inertial parameters need not be a body's.
 
-    Bodies are numbered parents first, as they were given where that was so too; else `renumbered` is True. A
+    Bodies are numbered parents first, as they were given where that was so too; else `origin.renumbered` is True. A
     configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
     [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
     relative twist in the joint's basis S. All terms take leading batch axes. Joints that follow others (`couplings`)
-    have no coordinates: their slices are empty, and q and v are those of the independent ones. `looks` says where its
-    shapes are, for pictures: None where no file does.
+    have no coordinates: their slices are empty, and q and v are those of the independent ones.
     """
 
     name: str
@@ -80,9 +97,8 @@ class Mechanism:
     parameters: np.ndarray
     gravity: np.ndarray
     frames: tuple[Frame, ...]
-    renumbered: bool = False
     couplings: tuple[Coupling, ...] = ()
-    looks: Looks | None = None
+    origin: Origin = BUILT
     nbodies: int = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -95,13 +111,13 @@ class Mechanism:
 
     def __post_init__(self):
         put = object.__setattr__
-        flag("renumbered", self.renumbered)
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
         for key, value in checked_tree(*tree, self.parameters, self.gravity, self.frames).items():
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
+        put(self, "gravity", self.gravity.view(GravityVector))
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
-        if self.looks is not None and not callable(getattr(self.looks, "shapes", None)):
-            raise ArgumentError(f"looks: expected None or what has `shapes`, got {self.looks!r:.80}")
+        if not isinstance(self.origin, Origin):
+            raise ArgumentError(f"origin: expected a mechanism.origin.Origin, got {self.origin!r:.80}")
         put(self, "couplings", checked_couplings(self.couplings, self.joints))
         reduction = Reduction(self.joints, self.couplings) if self.couplings else None
         put(self, "_reduction", reduction)
@@ -128,9 +144,8 @@ class Mechanism:
             self.parameters,
             self.gravity,
             self.frames,
-            self.renumbered,
             self.couplings,
-            self.looks,
+            self.origin,
         )
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
@@ -155,15 +170,15 @@ class Mechanism:
         return tuple(str(j.name) for j in self.joints)
 
     @property
-    def dof_names(self) -> tuple[str, ...]:
-        """One name per velocity coordinate: the joint's, numbered where it has several."""
-        joints = self.independent_joints
-        return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in joints for k in range(j.dof))
+    def frame_names(self) -> tuple[str, ...]:
+        """The names that `frame`, `pose` and `jacobian` accept: bodies, merged links, added frames and "world"."""
+        return tuple(self._frames)
 
     @property
-    def independent_joints(self) -> tuple[Joint, ...]:
-        """The joints whose coordinates are the robot's, in order: all but those that follow others."""
-        return self.joints if self._reduction is None else tuple(self.joints[i] for i in self._reduction.independent)
+    def dof_names(self) -> tuple[str, ...]:
+        """One name per velocity coordinate: the joint's, numbered where it has several."""
+        joints = self.coupling.independent_joints
+        return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in joints for k in range(j.dof))
 
     @property
     def tree(self) -> Self:
@@ -171,30 +186,14 @@ class Mechanism:
         return replace(self, couplings=()) if self.couplings else self
 
     @property
-    def coupling_matrix(self) -> np.ndarray:
-        """A (tree.nv, nv): all joints' velocities are A v; the identity where no joint follows another."""
-        return np.eye(self.nv) if self._reduction is None else self._reduction.A
-
-    def tree_configuration(self, q: ArrayLike) -> np.ndarray:
-        """The configuration (..., tree.nq) of all joints, A q + b for coordinates: what `tree` takes."""
-        q = checked("q", q, (self.nq,))
-        if self._reduction is None:
-            return q
-        out, own = [], [np.s_[..., s] for s in self.q_slices]
-        single = [(s, v) for j, s, v in zip(self.joints, self.q_slices, self.v_slices) if j.dof == 1]
-        x = q[..., [s.start for s, _ in single if s.start < s.stop]]
-        columns = [v.start for _, v in single if v.start < v.stop]
-        row = 0
-        for joint, at, b in zip(self.joints, own, self._reduction.b):
-            moved = x @ self._reduction.A[row, columns] + b if joint.dof == 1 else None
-            out.append(q[at] if moved is None else np.asarray(moved)[..., None])
-            row += joint.dof
-        return np.concatenate(out, axis=-1)
+    def coupling(self) -> JointCoupling:
+        """The independent joints, and how the coordinates of all joints follow from theirs."""
+        return JointCoupling(self)
 
     @property
-    def turning(self) -> np.ndarray:
-        """Which velocity coordinates (nv,) turn, rad/s and N m; the others slide, m/s and N."""
-        return np.concatenate([j.turning for j in self.independent_joints])
+    def is_rotational(self) -> np.ndarray:
+        """Which velocity coordinates (nv,) are rotations [rad/s, N m]; the others are translations [m/s, N]."""
+        return np.concatenate([j.is_rotational for j in self.coupling.independent_joints])
 
     @property
     def limits(self) -> Limits:
@@ -211,14 +210,9 @@ class Mechanism:
         return self._per_dof("friction")
 
     @property
-    def stiffness(self) -> np.ndarray:
-        """Of the joints' springs, per velocity coordinate (nv,) [N m/rad, N/m], as the model file says."""
-        return self._per_dof("stiffness")
-
-    @property
-    def rest(self) -> np.ndarray:
-        """The joint coordinates (nv,) [rad, m] at which springs rest, of joints with one degree of freedom."""
-        return self._per_dof("rest")
+    def springs(self) -> Springs:
+        """The joints' springs as the model file gives them: stiffness and rest position per velocity coordinate."""
+        return Springs(self._per_dof("stiffness"), self._per_dof("rest"))
 
     @property
     def armature(self) -> np.ndarray:
@@ -264,7 +258,7 @@ class Mechanism:
         base = "free base" if self.joints[0].kind == "free" else "fixed base"
         bodies = "1 body" if self.nbodies == 1 else f"{self.nbodies} bodies"
         size = f"{bodies}, nv = {self.nv}, nq = {self.nq}, {base}, {self.parameters[:, 0].sum():.6g} kg"
-        order = "; numbered parents first, which is not the order they were given in" if self.renumbered else ""
+        order = "; numbered parents first, which is not the order they were given in" if self.origin.renumbered else ""
         return f"Robot {self.name!r}: {size}{order}"
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
@@ -274,6 +268,43 @@ class Mechanism:
             limits = f"[{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
             on, mass = self.body_names[p] if p >= 0 else WORLD, f"{self.parameters[i, 0]:.4g}"
             yield i, name, joint.kind, on, body, mass, limits, following.get(name, "")
+
+
+class JointCoupling:
+    """The independent joints of a robot, and how the coordinates of all joints follow from theirs.
+
+    Attributes
+    ----------
+    independent_joints : tuple of Joint
+        The joints whose coordinates are the robot's, in order: all but those that follow others.
+    matrix : ndarray, shape (tree.nv, nv)
+        A: the velocities of all joints are A v. The identity where no joint follows another.
+    """
+
+    def __init__(self, robot: Mechanism):
+        reduction = robot._reduction
+        self._robot = robot
+        self.independent_joints = (
+            robot.joints if reduction is None else tuple(robot.joints[i] for i in reduction.independent)
+        )
+        self.matrix = np.eye(robot.nv) if reduction is None else reduction.A
+
+    def tree_configuration(self, q: ArrayLike) -> np.ndarray:
+        """The configuration (..., tree.nq) of all joints, A q + b for coordinates: the argument q of `robot.tree`."""
+        robot, reduction = self._robot, self._robot._reduction
+        q = checked("q", q, (robot.nq,))
+        if reduction is None:
+            return q
+        out, own = [], [np.s_[..., s] for s in robot.q_slices]
+        single = [(s, v) for j, s, v in zip(robot.joints, robot.q_slices, robot.v_slices) if j.dof == 1]
+        x = q[..., [s.start for s, _ in single if s.start < s.stop]]
+        columns = [v.start for _, v in single if v.start < v.stop]
+        row = 0
+        for joint, entries, b in zip(robot.joints, own, reduction.b):
+            moved = x @ reduction.A[row, columns] + b if joint.dof == 1 else None
+            out.append(q[entries] if moved is None else np.asarray(moved)[..., None])
+            row += joint.dof
+        return np.concatenate(out, axis=-1)
 
 
 def require_robot(name: str, x: object) -> None:

@@ -66,7 +66,7 @@ def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:
         return
     outside = tree.off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)
     slices = (s for s in robot.q_slices if s.start < s.stop)
-    for joint, s, off in zip(robot.independent_joints, slices, outside):
+    for joint, s, off in zip(robot.coupling.independent_joints, slices, outside):
         if joint.dof > 1:
             where = f"{key}: entries {s.start} to {s.stop - 1}, the pose [R | p] of joint {joint.name!r}"
             require_rotation(where + ", hold no rotation", q[:, s].reshape(-1, 3, 4)[:, :, :3], "")

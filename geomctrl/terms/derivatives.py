@@ -31,6 +31,7 @@ from .articulated import mass_matrix_inverse
 from .batches import ONE, REFUSED, check_threads, over_states, plain
 from .dynamics import mass_matrix_rate
 from .kinematics import poses
+from .regressor import momentum_rate_regressor, momentum_regressor
 from .time_derivatives import inverse_dynamics_rates
 
 __all__ = [
@@ -51,6 +52,8 @@ __all__ = [
     "mass_matrix_derivative",
     "mass_matrix_inverse_derivative",
     "mass_matrix_inverse_rate",
+    "momentum_rate_regressor",
+    "momentum_regressor",
     "pose_sensitivity",
 ]
 

@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import choice
 from geomctrl.compiler.catalogue import Terms
+from geomctrl.errors import ArgumentError
 from geomctrl.kernels import (
+    centroidal,
     composite_bodies,
     energies,
     joint_accelerations,
@@ -202,3 +204,82 @@ def energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
 def momentum(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Spatial momentum (..., 6) of the whole robot: about the inertial origin, in inertial axes, angular part first."""
     return _mechanical_state(robot, q, v)[..., 2:]
+
+
+def center_of_mass(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """Return the centre of mass of the whole robot in the world frame.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        Position [m].
+
+    Raises
+    ------
+    ArgumentError
+        For wrong shapes, nan, infinity, and for a robot without mass.
+    """
+    _require_mass(robot)
+    com = robot._code.at(centroidal.center_of_mass)(q)
+    return over_states(robot, centroidal.center_of_mass, q=q) if com is None else com
+
+
+def centroidal_momentum_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """Return the matrix A with A v the robot's momentum about its centre of mass, in world axes.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., 6, nv)
+        Rows 0 to 2 give the angular momentum [kg m^2/s], rows 3 to 5 the linear momentum [kg m/s]. Motors' inertia
+        (`armature`) is not part of it.
+
+    Raises
+    ------
+    ArgumentError
+        For wrong shapes, nan, infinity, and for a robot without mass.
+    """
+    return _centroidal(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv)))[0]
+
+
+def centroidal_momentum_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Return the time derivative of `centroidal_momentum_matrix` along the motion.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    ndarray, shape (..., 6, nv)
+        Adot; the rate of the centroidal momentum is A a + Adot v.
+
+    Raises
+    ------
+    ArgumentError
+        For wrong shapes, nan, infinity, and for a robot without mass.
+    """
+    return _centroidal(robot, q, v)[1]
+
+
+def _centroidal(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    _require_mass(robot)
+    both = robot._code.at(centroidal.centroidal_momentum)(q, v)
+    return over_states(robot, centroidal.centroidal_momentum, q=q, v=v) if both is None else both
+
+
+def _require_mass(robot: Mechanism) -> None:
+    if not robot.parameters[:, 0].sum() > 0.0:
+        raise ArgumentError(f"robot {robot.name!r}: expected a positive total mass, got none: no centre of mass")

@@ -113,7 +113,7 @@ def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
     """Per velocity coordinate, the numbers of the bodies it moves: subtrees of its joint and of followers."""
     if robot.couplings:
         trees = subtree_bodies(robot.tree)
-        moved = (np.flatnonzero(column) for column in robot.coupling_matrix.T)
+        moved = (np.flatnonzero(column) for column in robot.coupling.matrix.T)
         return [np.unique(np.concatenate([trees[r] for r in rows])) for rows in moved]
     subtrees = []
     for body, dofs in enumerate(robot.v_slices):

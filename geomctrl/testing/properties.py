@@ -13,8 +13,8 @@ import numpy as np
 from geomctrl.arguments import count
 from geomctrl.control.monitors import skew_residual
 from geomctrl.mechanism import inertia
+from geomctrl.papers import factored
 from geomctrl.robot import Robot
-from geomctrl.terms import factored
 
 from .sampling import derivative
 
@@ -77,7 +77,7 @@ def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, 
     yield "M a + C v_ref + g is inverse dynamics", _relative(M @ a + C @ v_ref + g, reference), 1e-10
     linear = robot.regressor(q, v, a, v_ref) @ robot.parameters.ravel() + robot.armature * a
     yield "regressor times parameters, and armature a, is inverse dynamics", _relative(linear, reference), 1e-10
-    A, x = robot.coupling_matrix, robot.tree_configuration(q)
+    A, x = robot.coupling.matrix, robot.coupling.tree_configuration(q)
     yield "recursions equal the factored form: M", _relative(M, A.T @ factored.mass_matrix(robot.tree, x) @ A), 1e-11
     factored_C = A.T @ factored.coriolis_matrix(robot.tree, x, A @ v) @ A
     yield "recursions equal the factored form: C", _relative(C, factored_C, size), 1e-11

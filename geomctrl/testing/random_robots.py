@@ -103,6 +103,6 @@ def random_armature(rng: np.random.Generator, robot: Robot) -> np.ndarray:
     """Armatures (nv,) of random motors: see `random_robot`."""
     generator("rng", rng)
     require_robot("robot", robot)
-    single = np.array([joint.dof == 1 for joint in robot.independent_joints for _ in range(joint.dof)])
+    single = np.array([joint.dof == 1 for joint in robot.coupling.independent_joints for _ in range(joint.dof)])
     armature = np.exp(rng.uniform(np.log(0.01), np.log(10.0), robot.nv))
     return np.where(single & (rng.random(robot.nv) < 2.0 / 3.0), armature, 0.0)

@@ -30,7 +30,7 @@ def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     and a radian or two decimetres at most.
     """
     q0, period = rest(robot), min(PERIOD, MOST / robot.nv)
-    room = np.where(robot.turning, TURN, SLIDE)
+    room = np.where(robot.is_rotational, TURN, SLIDE)
     down, up = room.copy(), room.copy()
     for q_at, v_at in zip(*single_coordinates(robot)):
         down[v_at] = min(room[v_at], q0[q_at] - robot.limits.lower[v_at])

@@ -197,10 +197,11 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
         for joint, q_at, v_at in joint_coordinates(robot):
             if joint.dof != 1:
                 continue
-            low, high = span(*(float(x[v_at.start]) for x in robot.limits[:2]), turns=bool(joint.turning.all()))
+            low, high = span(*(float(x[v_at.start]) for x in robot.limits[:2]), turns=bool(joint.is_rotational.all()))
             slider = server.gui.add_slider(
                 str(joint.name), min=low, max=high, step=(high - low) / 500 or 1e-3,
-                initial_value=float(np.clip(q[q_at.start], low, high)), hint="rad" if joint.turning.all() else "m",
+                initial_value=float(np.clip(q[q_at.start], low, high)),
+                hint="rad" if joint.is_rotational.all() else "m",
             )  # fmt: skip
 
             def moved(event: Any, k: int = q_at.start) -> None:

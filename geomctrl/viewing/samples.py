@@ -142,7 +142,7 @@ def coordinate_names(run: Samples) -> tuple[str, ...]:
 def coordinate_units(run: Samples, turning: str, sliding: str) -> list[str]:
     if run.plant is None:
         return [f"{turning}, {sliding}"] * run.v.shape[1]
-    return [turning if turns else sliding for turns in run.plant.robot.turning]
+    return [turning if turns else sliding for turns in run.plant.robot.is_rotational]
 
 
 def true_state(run: Samples) -> np.ndarray | None:

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from geomctrl.mechanism.looks import Shape
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.origin import Shape
 
 from .shapes import Mesh, capsules, reach
 
@@ -35,9 +35,9 @@ def meshes(robot: Mechanism) -> list[Mesh]:
     A moving body with a mass that has none of its own, as its file is missing, is a capsule among the others. What is
     not there is named in one warning.
     """
-    if robot.looks is None:
+    if robot.origin.visual is None:
         return capsules(robot)
-    shapes, missing = robot.looks.shapes(robot)
+    shapes, missing = robot.origin.visual.shapes(robot)
     found, unread = _drawn(shapes)
     missing += unread
     if missing:

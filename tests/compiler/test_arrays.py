@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from evaluation import evaluate
 
-from geomctrl import models, se3, so3
+from geomctrl import derivatives, models, se3, so3
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Graph, UntraceableError
@@ -51,7 +51,7 @@ FUNCTIONS = {
     "derivatives": lambda q, v: (
         PANDA.inverse_dynamics_derivatives(q, v, v).dq @ PANDA.forward_dynamics_derivatives(q, v, q).dv
     ),
-    "rates": lambda q, v: PANDA.inverse_dynamics_rates(q, np.array([v, q, 2.0 * v])),
+    "rates": lambda q, v: derivatives.inverse_dynamics_rates(PANDA, q, np.array([v, q, 2.0 * v])),
     "wrenches": lambda q, v: PANDA.inverse_dynamics(q, v, v, f_ext=np.outer(v, np.arange(6.0))),
     "many states": lambda q, v: PANDA.mass_matrix(np.stack((q, v))),
     "lone numbers": lambda q, v: (

@@ -18,7 +18,7 @@ from geomctrl.compiler import budget, code, kernel_traces
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies, composite_bodies, joint_accelerations, newton_euler, regressor
-from geomctrl.terms import factored
+from geomctrl.papers import factored
 from geomctrl.testing import random_robot, robots
 from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.partition import STORE, STRETCH, Plan

@@ -159,7 +159,7 @@ def test_group_residual_stays_at_round_off():
 
 def test_skew_monitor_sees_a_controller_on_the_plain_coriolis_matrix():
     law = law_of(PANDA)
-    law.coriolis_matrix = lambda q, v: gc.factored.coriolis_matrix(PANDA, q, v, form="plain")
+    law.coriolis_matrix = lambda q, v: gc.papers.factored.coriolis_matrix(PANDA, q, v, form="plain")
     run = gc.simulate(PANDA, law, *start_of(law), 0.01, 1e-3)
     assert run.monitors["skew"].worst > 1e-3
     with pytest.raises(
@@ -174,7 +174,7 @@ def test_the_residual_of_skewness_is_what_it_says(form):
     """|N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by numpy."""
     q, v = FLOATING.random_configuration(np.random.default_rng(4)), np.linspace(-1.0, 2.0, FLOATING.nv)
     M, Mdot, _, _ = FLOATING.terms(q, v)
-    C = gc.factored.coriolis_matrix(FLOATING, q, v, form=form)
+    C = gc.papers.factored.coriolis_matrix(FLOATING, q, v, form=form)
     N = Mdot - 2.0 * C
     size = max(np.abs(x).max() for x in (Mdot, 2.0 * C, np.abs(M).max() * v))
     found = gc.monitors.skew_residual(M, Mdot, C, v)

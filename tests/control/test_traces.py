@@ -8,13 +8,15 @@ import pytest
 from symbolic_copies import SymbolicCopies
 
 import geomctrl as gc
-from geomctrl import controllers, models
+from geomctrl import controllers, derivatives, models, operational_space
 from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.monitors import Sample, default_monitors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 from geomctrl.mechanism.configuration import configuration_group
+from geomctrl.papers import articulated_bodies, curvature
+from geomctrl.papers import higher_order_kinematics as higher
 
 ROBOTS = [models.panda(), models.two_link(), models.ur10(), models.three_spheres(), models.quadruped()]
 TIMES = (0.6, 5.0)
@@ -210,23 +212,23 @@ def test_groups(group, name, kinds):
 
 TERMS = {
     "integrate": lambda r, q, v, a: r.difference(r.integrate(q, v), q),
-    "jacobian_derivatives": lambda r, q, v, a: r.jacobian_derivatives(q, np.stack((v, a)), r.body_names[-1]),
-    "jacobian_partial_derivatives": lambda r, q, v, a: r.jacobian_partial_derivatives(q, r.body_names[-1], 2),
-    "jerk": lambda r, q, v, a: r.jerk(q, v, a, v, r.body_names[-1], "mixed"),
-    "joint_motion_of_bodies": lambda r, q, v, a: r.joint_motion_of_bodies(
-        q, *(x[0] * np.ones((r.nbodies, 6)) for x in (v, a))
+    "jacobian_derivatives": lambda r, q, v, a: higher.jacobian_derivatives(r, q, np.stack((v, a)), r.body_names[-1]),
+    "jacobian_partial_derivatives": lambda r, q, v, a: higher.jacobian_partial_derivatives(r, q, r.body_names[-1], 2),
+    "jerk": lambda r, q, v, a: higher.jerk(r, q, v, a, v, r.body_names[-1], "mixed"),
+    "joint_motion_of_bodies": lambda r, q, v, a: higher.joint_motion_of_bodies(
+        r, q, *(x[0] * np.ones((r.nbodies, 6)) for x in (v, a))
     ),
     "mass_matrix_solve": lambda r, q, v, a: r.mass_matrix_solve(np.stack((q, q)), np.stack((v, a))),
-    "articulated_bodies": lambda r, q, v, a: r.articulated_bodies(q, v, a),
-    "operational_mobility_rate": lambda r, q, v, a: r.operational_mobility_rate(q, v, r.body_names[-1]),
-    "mass_matrix_derivative": lambda r, q, v, a: r.mass_matrix_derivative(q),
-    "mass_matrix_inverse_rate": lambda r, q, v, a: r.mass_matrix_inverse_rate(q, v),
-    "geometric_sensitivity": lambda r, q, v, a: r.geometric_sensitivity(q, v, a),
-    "pose_sensitivity": lambda r, q, v, a: r.pose_sensitivity(q, r.body_names[-1]),
-    "covariant_derivative": lambda r, q, v, a: r.covariant_derivative(q, v, a, v),
-    "sectional_curvature": lambda r, q, v, a: r.sectional_curvature(q, v, a),
-    "scalar_curvature": lambda r, q, v, a: r.scalar_curvature(q),
-    "inner_product": lambda r, q, v, a: r.inner_product(q, v, a),
+    "articulated_bodies": lambda r, q, v, a: articulated_bodies.articulated_bodies(r, q, v, a),
+    "operational_mobility_rate": lambda r, q, v, a: operational_space.mobility_rate(r, q, v, r.body_names[-1]),
+    "mass_matrix_derivative": lambda r, q, v, a: derivatives.mass_matrix_derivative(r, q),
+    "mass_matrix_inverse_rate": lambda r, q, v, a: derivatives.mass_matrix_inverse_rate(r, q, v),
+    "geometric_sensitivity": lambda r, q, v, a: derivatives.geometric_sensitivity(r, q, v, a),
+    "pose_sensitivity": lambda r, q, v, a: derivatives.pose_sensitivity(r, q, r.body_names[-1]),
+    "covariant_derivative": lambda r, q, v, a: curvature.covariant_derivative(r, q, v, a, v),
+    "sectional_curvature": lambda r, q, v, a: curvature.sectional_curvature(r, q, v, a),
+    "scalar_curvature": lambda r, q, v, a: curvature.scalar_curvature(r, q),
+    "inner_product": lambda r, q, v, a: curvature.inner_product(r, q, v, a),
     "momentum": lambda r, q, v, a: r.momentum(q, v),
 }
 

@@ -146,7 +146,7 @@ def test_a_controller_on_the_plain_coriolis_matrix_is_caught():
     class Plain(controllers.Passivity):
         def __call__(self, t, q, v, z):
             x = self.sliding(t, q, v)
-            C = gc.factored.coriolis_matrix(self.robot, q, v, form="plain")
+            C = gc.papers.factored.coriolis_matrix(self.robot, q, v, form="plain")
             M, g = self.robot.mass_matrix(q), self.robot.gravity_force(q)
             return gc.Command(M @ x.a_ref + C @ x.v_ref + g - self.K @ x.s)
 

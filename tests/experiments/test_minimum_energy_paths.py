@@ -8,7 +8,7 @@ import pytest
 from lib.residuals import STEP, case, gradient, relative
 from papers import minimum_energy_paths as paper
 
-from geomctrl import factored
+from geomctrl.papers import factored
 
 
 @pytest.mark.parametrize("chain", [True, False])

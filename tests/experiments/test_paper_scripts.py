@@ -11,7 +11,7 @@ from papers import ploen_1999
 
 import geomctrl as gc
 from geomctrl import se3
-from geomctrl.terms import higher_order_kinematics
+from geomctrl.papers import higher_order_kinematics
 
 NUMBERED = {  # how many rows each table has at least
     "park_bobrow_ploen_1995": 57,
@@ -78,7 +78,7 @@ def home_of(function: str) -> tuple[object, str]:
         return gc.Robot, attribute
     if home in gc.MODULES:
         return getattr(gc, home), attribute
-    return importlib.import_module(f"geomctrl.terms.{home}"), attribute
+    return importlib.import_module(f"geomctrl.papers.{home}"), attribute
 
 
 def err(patch: pytest.MonkeyPatch, function: str) -> None:

@@ -76,6 +76,7 @@ def public_callables() -> dict[str, Public]:
         add(name, getattr(geomctrl, name))
     modules = {name: getattr(geomctrl, name) for name in geomctrl.MODULES}
     modules |= {name: importlib.import_module(f"geomctrl.{path}") for name, path in BESIDES.items()}
+    modules |= {name: getattr(geomctrl.papers, name) for name in geomctrl.papers.__all__}
     for prefix, module in modules.items():
         for name in public_names(module):
             add(f"{prefix}.{name}", getattr(module, name))

@@ -6,9 +6,10 @@ from hypothesis import given
 from oracles import assert_close, cases, properties
 
 import geomctrl as gc
-from geomctrl import factored, models, se3, testing
+from geomctrl import models, se3, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import ConfigurationGroup
+from geomctrl.papers import factored
 
 
 def poses(robot, q):
@@ -168,7 +169,7 @@ def test_which_velocities_turn():
         gc.Joint.free(): [True] * 3 + [False] * 3,
     }
     for joint, turning in joints.items():
-        assert joint.turning.tolist() == turning
+        assert joint.is_rotational.tolist() == turning
     inertia = gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3))
     bodies = [gc.Body(f"b{i}", f"b{i - 1}" if i else None, joint, None, inertia) for i, joint in enumerate(joints)]
-    assert gc.Robot.build(bodies).turning.tolist() == [turns for turning in joints.values() for turns in turning]
+    assert gc.Robot.build(bodies).is_rotational.tolist() == [turns for turning in joints.values() for turns in turning]

@@ -62,13 +62,13 @@ def test_locked_at_the_offset():
     robot = built(gc.Coupling("b", {}, 0.3))
     q = robot.random_configuration(np.random.default_rng(0))
     assert robot.nv == 5
-    np.testing.assert_allclose(robot.tree_configuration(q)[..., 1], 0.3)
-    np.testing.assert_allclose(robot.tree_configuration(q)[2:], q[1:])
+    np.testing.assert_allclose(robot.coupling.tree_configuration(q)[..., 1], 0.3)
+    np.testing.assert_allclose(robot.coupling.tree_configuration(q)[2:], q[1:])
 
 
 def test_springs_rest_where_their_torques_cancel():
     robot = built(gc.Coupling("a", {"b": -2.0}, 0.5), stiffness=3.0, rest=0.1)
-    k, rest = robot.stiffness[0], robot.rest[0]
+    k, rest = robot.springs.stiffness[0], robot.springs.rest[0]
     for x in (0.0, 0.7):  # the energy's slope
         assert k * (x - rest) == pytest.approx(3.0 * (x - 0.1) - 2.0 * 3.0 * (-2.0 * x + 0.5 - 0.1))
 
@@ -80,7 +80,7 @@ def test_copies_and_files_keep_them(tmp_path):
     others = (pickle.loads(pickle.dumps(robot)), copy.copy(robot), saved, robot.with_gravity((0, 0, -9.81)),
               robot.with_parameters(robot.parameters))  # fmt: skip
     for other in others:
-        np.testing.assert_array_equal(other.coupling_matrix, robot.coupling_matrix)
+        np.testing.assert_array_equal(other.coupling.matrix, robot.coupling.matrix)
         np.testing.assert_array_equal(other.mass_matrix(q), robot.mass_matrix(q))
     driven = robot.with_armature(0.5)
     np.testing.assert_allclose(driven.mass_matrix(q) - robot.mass_matrix(q), np.diag([0.5, 0.5, 0, 0, 0]), atol=1e-14)

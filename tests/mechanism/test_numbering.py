@@ -11,7 +11,8 @@ from oracles import PINOCCHIO_KINDS, assert_close, force_scale, pinocchio, prope
 from parts import SPHERE, body
 
 import geomctrl as gc
-from geomctrl import factored, se3, testing
+from geomctrl import se3, testing
+from geomctrl.papers import curvature, factored
 
 
 def bodies_of(robot):
@@ -43,7 +44,7 @@ def coordinates(ours, theirs, slices):
 def test_any_order_with_parents_first_is_kept_and_has_the_same_dynamics(case, seed):
     """M, C, g, inverse and forward dynamics: the dense form's, Pinocchio's and, permuted, those of the twin's order."""
     twin, robot, names = case
-    assert (robot.body_names, robot.renumbered) == (tuple(names), False)
+    assert (robot.body_names, robot.origin.renumbered) == (tuple(names), False)
     rng = np.random.default_rng(seed)
     q, (v, a, v_ref) = robot.random_configuration(rng), rng.normal(size=(3, robot.nv))
     forces, rates = force_scale(robot, q, v, a, v_ref), rate_scale(robot, q, v)
@@ -62,7 +63,7 @@ def test_any_order_with_parents_first_is_kept_and_has_the_same_dynamics(case, se
     k, K = coordinates(twin, robot, "v_slices"), coordinates(twin, robot, "q_slices")
     assert_close(robot.mass_matrix_inverse(q)[np.ix_(k, k)], twin.mass_matrix_inverse(q[K]), 1e-10, inverse)
     ours, same = (
-        (*r.inverse_dynamics_derivatives(*x), r.christoffel_symbols(x[0]))
+        (*r.inverse_dynamics_derivatives(*x), curvature.christoffel_symbols(r, x[0]))
         for r, x in ((robot, (q, v, a)), (twin, (q[K], v[k], a[k])))
     )
     for x, y in zip(ours, same):
@@ -80,7 +81,7 @@ def test_a_body_before_one_that_it_hangs_on_brings_that_forward():
     assert robot.joint_names == robot.body_names
     said = "numbered parents first, which is not the order they were given in"
     for other in (robot, pickle.loads(pickle.dumps(robot)), robot.with_gravity((0, 0, 0)), robot.with_payload(1.0)):
-        assert other.renumbered
+        assert other.origin.renumbered
         assert said in repr(other).splitlines()[0]
     assert said not in repr(gc.Robot.build([body("a"), body("f"), body("b", "a"), body("g", "f"), body("c", "b")]))
 
@@ -90,7 +91,7 @@ def test_where_a_merged_link_stands_changes_no_number():
     fixed = gc.Joint.fixed()
     bodies = [body("a"), body("c", "tool"), body("b", "a"), body("hand", "a", fixed), body("tool", "hand", fixed)]
     robot = gc.Robot.build(bodies)
-    assert (robot.body_names, robot.parents, robot.renumbered) == (("a", "c", "b"), (-1, 0, 0), False)
+    assert (robot.body_names, robot.parents, robot.origin.renumbered) == (("a", "c", "b"), (-1, 0, 0), False)
 
 
 @pytest.mark.parametrize("parents", [[-1, 0, 0, 1], [-1, -1, 0, 1], [-1, 0, 3, 1], [1, -1, 0, 0]])
@@ -104,7 +105,7 @@ def test_rows_of_screws_keep_their_meaning(parents):
     robot = gc.Robot.from_screws(screws, homes, inertias=inertias, parents=parents)
     row = [int(name.removeprefix("link")) - 1 for name in robot.body_names]
     assert robot.joint_names == tuple(f"joint{i + 1}" for i in row)
-    assert robot.renumbered == (row != [0, 1, 2, 3]) == any(p > i for i, p in enumerate(parents))
+    assert robot.origin.renumbered == (row != [0, 1, 2, 3]) == any(p > i for i, p in enumerate(parents))
     assert_close(robot.parameters, inertias[row], 1e-15)
     x = rng.normal(size=4)
 

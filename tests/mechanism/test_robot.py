@@ -9,8 +9,9 @@ from oracles import assert_close
 from parts import SPHERE, Z, body, translation
 
 import geomctrl as gc
-from geomctrl import factored, inertia, models, se3
+from geomctrl import inertia, models, se3
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
+from geomctrl.papers import factored
 
 # --- the same robot with something else --------------------------------------------------------------------------
 

@@ -202,8 +202,8 @@ SPRINGS = """
 
 def test_a_plant_feels_linear_springs_as_mujoco_does():
     robot, m = models.load_mjcf(SPRINGS), mujoco.MjModel.from_xml_string(SPRINGS)
-    np.testing.assert_allclose(robot.stiffness, [*[0] * 6, 3, 7, 2])
-    np.testing.assert_allclose(robot.rest, [*[0] * 6, np.radians(35), 0.4, 0])
+    np.testing.assert_allclose(robot.springs.stiffness, [*[0] * 6, 3, 7, 2])
+    np.testing.assert_allclose(robot.springs.rest, [*[0] * 6, np.radians(35), 0.4, 0])
     data, rng = mujoco.MjData(m), np.random.default_rng(2)
     q = robot.random_configuration(rng)
     v, tau = rng.normal(size=(2, robot.nv))
@@ -226,11 +226,11 @@ def test_a_plant_feels_linear_springs_as_mujoco_does():
 def test_what_the_file_switches_off_is_not_there(off):
     text = SPRINGS.replace("<worldbody>", f'<option><flag {off}="disable"/></option><worldbody>')
     robot = models.load_mjcf(text)
-    assert (robot.stiffness.any(), robot.damping.any()) == (off != "spring", off != "damper")
+    assert (robot.springs.stiffness.any(), robot.damping.any()) == (off != "spring", off != "damper")
 
 
 def test_ignored_springs_are_left_out():
-    assert not models.load_mjcf(SPRINGS, ignore="stiffness").stiffness.any()
+    assert not models.load_mjcf(SPRINGS, ignore="stiffness").springs.stiffness.any()
 
 
 FREELY = '<option><flag energy="enable" contact="disable" constraint="disable"/></option>'

@@ -33,9 +33,9 @@ def test_constrained_motion_is_mujocos(equality, following):
     text, rng = ARM.format(equality), np.random.default_rng(0)
     robot, m = models.load_mjcf(text), mujoco.MjModel.from_xml_string(text)
     assert [c.joint for c in robot.couplings] == [following]
-    d, A = mujoco.MjData(m), robot.coupling_matrix
+    d, A = mujoco.MjData(m), robot.coupling.matrix
     x, v = rng.normal(size=(2, robot.nv))
-    d.qpos[:], d.qvel[:] = robot.tree_configuration(x), A @ v
+    d.qpos[:], d.qvel[:] = robot.coupling.tree_configuration(x), A @ v
     mujoco.mj_forward(m, d)
     np.testing.assert_allclose(d.efc_pos, 0.0, atol=1e-12)  # the offset
     expected = A @ robot.forward_dynamics(x, v, np.zeros(robot.nv))

@@ -358,7 +358,7 @@ def test_mimic_refused_if_asked_for():
 def test_mimic_follows():
     robot = models.load_urdf(gripper())
     assert (robot.joint_names, robot.dof_names) == (("lead", "follow"), ("lead",))
-    np.testing.assert_allclose(robot.tree_configuration([0.5]), [0.5, -0.2], atol=1e-15)
+    np.testing.assert_allclose(robot.coupling.tree_configuration([0.5]), [0.5, -0.2], atol=1e-15)
     np.testing.assert_allclose(robot.pose([0.5], "f2")[:3, 3], [0, 0, -0.2], atol=1e-15)
 
 
@@ -386,7 +386,7 @@ def test_real_mimic_agrees_with_pinocchio(path):
     except ValueError as error:
         pytest.skip(f"Pinocchio does not read it: {error}")
     data, rng = model.createData(), np.random.default_rng(0)
-    single = [model.getJointId(j.name) for j in robot.independent_joints]
+    single = [model.getJointId(j.name) for j in robot.coupling.independent_joints]
     assert (robot.nv, len(robot.joints)) == (model.nv, model.njoints - 1)
     q, (v, a) = rng.normal(size=robot.nq), rng.normal(size=(2, robot.nv))
     q_pin, columns = np.zeros(model.nq), [model.idx_vs[j] for j in single]

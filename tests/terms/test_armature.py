@@ -11,10 +11,11 @@ from hypothesis import given
 from oracles import PINOCCHIO_KINDS, Pinocchio, assert_close, cases, derivative, force_scale, properties, random_motion
 
 import geomctrl as gc
-from geomctrl import factored, inertia, models, testing
+from geomctrl import derivatives, inertia, models, operational_space, testing
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import spatial_momentum
-from geomctrl.terms import closed_forms, regressor, representations
+from geomctrl.papers import closed_forms, factored, representations
+from geomctrl.terms import regressor
 from geomctrl.testing.properties import check_robot
 
 KINDS = ("revolute", "spherical", "prismatic", "helical", "planar", "revolute")
@@ -46,7 +47,7 @@ INVERSE_DYNAMICS = {
     "adjoint": reference("adjoint"),
     "external": lambda r, q, v, a: r.inverse_dynamics(q, v, a, f_ext=np.zeros((r.nbodies, 6))),
     "products": times_parameters,
-    "rates": lambda r, q, v, a: r.inverse_dynamics_rates(q, np.stack((v, a)))[0],
+    "rates": lambda r, q, v, a: derivatives.inverse_dynamics_rates(r, q, np.stack((v, a)))[0],
     "factored": factored.inverse_dynamics,
     "Lagrange": closed_forms.lagrange,
     "Euler and Jourdain": closed_forms.euler_jourdain,
@@ -93,7 +94,7 @@ def test_nothing_else_changes(robot):
     assert_close(robot.gravity_force(q), bare.gravity_force(q), 1e-13)
     assert_close(robot.potential_energy(q), bare.potential_energy(q), 1e-13)
     assert_close(robot.regressor(q, v, v), bare.regressor(q, v, v), 1e-13)
-    assert_close(robot.mass_matrix_derivative(q), bare.mass_matrix_derivative(q), 1e-13)
+    assert_close(derivatives.mass_matrix_derivative(robot, q), derivatives.mass_matrix_derivative(bare, q), 1e-13)
 
 
 @ROBOTS
@@ -131,7 +132,7 @@ def test_forward_dynamics_solves_with_the_armature(robot):
 def test_rates_are_time_derivatives(case):
     """tau' and tau'' of tau = ID + armature a are of the same form: the armature times v's derivatives."""
     robot, q, *rates = case
-    tau, bare = (r.inverse_dynamics_rates(q, np.array(rates)) for r in (robot, robot.with_armature(0.0)))
+    tau, bare = (derivatives.inverse_dynamics_rates(r, q, np.array(rates)) for r in (robot, robot.with_armature(0.0)))
     rates = np.array(rates)
     scale = np.abs(robot.mass_matrix(q)).max() * np.abs(rates).max() * (1.0 + np.abs(rates).max()) ** 3
     assert_close(tau, bare + robot.armature * rates[1:], 1e-11, scale + np.abs(bare).max())
@@ -158,7 +159,7 @@ def test_forward_dynamics_derivatives(case):
 @ROBOTS
 def test_forward_dynamics_second_derivatives(robot):
     q, v, tau, _ = random_motion(robot, 6)
-    second, h = robot.forward_dynamics_second_derivatives(q, v, tau), 1e-5
+    second, h = derivatives.forward_dynamics_second_derivatives(robot, q, v, tau), 1e-5
     for k in (0, robot.nv - 1):
         e = h * np.eye(robot.nv)[k]
         after, before = (robot.forward_dynamics_derivatives(robot.integrate(q, s * e), v, tau) for s in (1.0, -1.0))
@@ -179,7 +180,7 @@ def test_operational_inertia_is_felt_through_the_motors(robot):
     q, frame = random_motion(robot, 7)[0], robot.body_names[-1]
     J = robot.jacobian(q, frame)
     M = robot.with_armature(0.0).mass_matrix(q) + np.diag(robot.armature)
-    assert_close(robot.operational_mobility(q, frame), J @ np.linalg.solve(M, J.T), 1e-10)
+    assert_close(operational_space.mobility(robot, q, frame), J @ np.linalg.solve(M, J.T), 1e-10)
 
 
 # --- Pinocchio ---------------------------------------------------------------------------------------------------

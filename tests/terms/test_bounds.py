@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import geomctrl as gc
-from geomctrl import inertia, models, testing
+from geomctrl import derivatives, inertia, models, testing
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.kernel_traces import structure
 from geomctrl.errors import ArgumentError, InertiaError
@@ -389,7 +389,7 @@ def test_central_differences_are_as_good_as_they_say():
     for i in range(3):
         rate = rest.copy()
         rate[:, i] = 1.0  # C v is quadratic in v
-        exact = 0.5 * robot.inverse_dynamics_second_derivatives(q, rate, rest).dvdq.swapaxes(1, 2)
+        exact = 0.5 * derivatives.inverse_dynamics_second_derivatives(robot, q, rate, rest).dvdq.swapaxes(1, 2)
         off = np.abs(found[:, i, :, :, 1:] - exact[..., 1:]).max(axis=(0, 1, 2))
         assert (off <= quantity.off[1:]).all()
     assert (quantity.off[1:] < 1e-5 * quantity.slopes[1:]).all()

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import controllers, inertia, references
+from geomctrl import controllers, derivatives, inertia, references
 from geomctrl.constrained import ClosedLoops, Constraint
 from geomctrl.errors import ModelError
+from geomctrl.papers import articulated_bodies
+from geomctrl.papers import higher_order_kinematics as higher
 from geomctrl.testing.properties import check_robot
 from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.derivatives import tangents
@@ -54,7 +56,7 @@ def case(request):
     robot = branched(request.param)
     rng = np.random.default_rng(7)
     q, moving = robot.random_configuration(rng), rng.normal(size=(4, robot.nv))
-    return robot, robot.tree, robot.coupling_matrix, q, robot.tree_configuration(q), moving
+    return robot, robot.tree, robot.coupling.matrix, q, robot.coupling.tree_configuration(q), moving
 
 
 def same(x, y):
@@ -64,7 +66,7 @@ def same(x, y):
 def test_coordinates_of_all_joints():
     robot, q = branched(), np.array([0.3, 0.1, -0.4])  # q1, q3, q5
     q2 = -2.0 * 0.3 + 0.5
-    same(robot.tree_configuration(q), [0.3, q2, 0.1, 0.5 * q2 + 0.4 - 0.25, -0.4, 0.5 * q2 + 0.25])
+    same(robot.coupling.tree_configuration(q), [0.3, q2, 0.1, 0.5 * q2 + 0.4 - 0.25, -0.4, 0.5 * q2 + 0.25])
     assert robot.dof_names == ("q1", "q3", "q5")
     tree = robot.tree
     assert (tree.nv, tree.couplings) == (6, ())
@@ -109,8 +111,13 @@ def test_kinematics(case):
     for form in ("body", "spatial", "hybrid", "mixed"):
         same(robot.jacobian(q, "f", form), tree.jacobian(x, "f", form) @ A)
         same(robot.jacobian_rate(q, v, "f", form), tree.jacobian_rate(x, A @ v, "f", form) @ A)
-        same(robot.acceleration(q, v, a, "f", form), tree.acceleration(x, A @ v, A @ a, "f", form))
-        same(robot.jacobian_partial_derivatives(q, "f", 1, form) @ v, robot.jacobian_rate(q, v, "f", form))
+        rates = np.stack((v, a))
+        expected = higher.twist_derivatives(tree, x, rates @ A.T, "f", form)
+        same(higher.twist_derivatives(robot, q, rates, "f", form), expected)
+        same(
+            higher.jacobian_partial_derivatives(robot, q, "f", 1, form) @ v,
+            robot.jacobian_rate(q, v, "f", form),
+        )
 
 
 def test_derivatives(case):
@@ -131,13 +138,16 @@ def test_derivatives(case):
     for mine, theirs in zip(robot.forward_dynamics_derivatives(q, v, tau), slopes(robot.forward_dynamics, tau)):
         np.testing.assert_allclose(mine, theirs, atol=2e-6 * max(1.0, np.abs(theirs).max()))
     for mine, theirs in zip(
-        robot.inverse_dynamics_second_derivatives(q, v, a),
-        tree.inverse_dynamics_second_derivatives(x, A @ v, A @ a),
+        derivatives.inverse_dynamics_second_derivatives(robot, q, v, a),
+        derivatives.inverse_dynamics_second_derivatives(tree, x, A @ v, A @ a),
     ):
         same(mine, np.einsum("ijk,ia,jb,kc->abc", theirs, A, A, A))
-    same(robot.mass_matrix_derivative(q) @ v, robot.mass_matrix_rate(q, v))
+    same(derivatives.mass_matrix_derivative(robot, q) @ v, robot.mass_matrix_rate(q, v))
     rates = np.stack((v, a, tau))
-    same(robot.inverse_dynamics_rates(q, rates), tree.inverse_dynamics_rates(x, rates @ A.T) @ A)
+    same(
+        derivatives.inverse_dynamics_rates(robot, q, rates),
+        derivatives.inverse_dynamics_rates(tree, x, rates @ A.T) @ A,
+    )
 
 
 def test_batches_and_loops_of_numba(case, monkeypatch):
@@ -220,8 +230,8 @@ def test_four_bar_parallelogram_against_its_closed_loop():
     loops = ClosedLoops(free, [pin])
     for angle, rate in ((0.4, 1.5), (-1.1, -0.7)):
         q, v = np.array([angle]), np.array([rate])
-        y = loops.state(robot.tree_configuration(q), robot.coupling_matrix @ v)
-        same(robot.coupling_matrix @ robot.forward_dynamics(q, v, np.zeros(1)), loops.accelerations(0.0, y))
+        y = loops.state(robot.coupling.tree_configuration(q), robot.coupling.matrix @ v)
+        same(robot.coupling.matrix @ robot.forward_dynamics(q, v, np.zeros(1)), loops.accelerations(0.0, y))
 
 
 # --- closed loops ------------------------------------------------------------------------------------------------
@@ -260,7 +270,7 @@ def test_plant_follows_the_constrained_tree():
     "ask",
     [
         lambda r: r.bounds(),
-        lambda r: r.articulated_bodies(r.neutral(), np.zeros(3), np.zeros(3)),
+        lambda r: articulated_bodies.articulated_bodies(r, r.neutral(), np.zeros(3), np.zeros(3)),
         lambda r: gc.rollout(r, r.neutral(), np.zeros(3), None, 0.01, 1e-3),
     ],
     ids=["bounds", "articulated_bodies", "rollout"],

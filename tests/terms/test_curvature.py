@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given
 from oracles import ONE_DOF, STEP, assert_close, cases, derivative, properties, rate_scale
 
-from geomctrl import closed_forms, factored, models, testing
+from geomctrl import models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
+from geomctrl.papers import closed_forms, factored
+from geomctrl.papers import curvature as geometry
 from geomctrl.robot import Robot
-from geomctrl.terms import curvature as geometry
 
 
 def gradient(function, q):

@@ -1,5 +1,7 @@
 """Derivatives against Pinocchio where it is right, against the complex step through the closed form, and identities."""
 
+import functools
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -18,9 +20,11 @@ from oracles import (
 )
 
 import geomctrl as gc
-from geomctrl import factored, models, se3, testing
+from geomctrl import derivatives, models, operational_space, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.configuration import ConfigurationGroup
+from geomctrl.papers import articulated_bodies, factored
+from geomctrl.papers import higher_order_kinematics as higher
 
 KINDS_OF_ALL = ["free", "revolute", "planar", "helical", "spherical", "cylindrical", "prismatic"]
 TREE = [-1, 0, 1, 1, 3, -1, 5]
@@ -194,17 +198,17 @@ def test_inverse_for_all_numbers_of_columns(n):
 @given(cases(floating_base=None))
 def test_mass_matrix_derivative_is_its_rate_along_each_coordinate(case):
     robot, q, v, _, _ = case
-    dM = robot.mass_matrix_derivative(q)
+    dM = derivatives.mass_matrix_derivative(robot, q)
     rates = by_columns(lambda e: robot.mass_matrix_rate(q, e), robot.nv)
     scale = np.abs(robot.mass_matrix(q)).max()
     assert_close(dM, rates, 1e-13, scale)
     expected = derivative(lambda x: factored.mass_matrix(robot, x), robot, q, v)
     assert_close(dM @ v, expected, 1e-12, scale * (np.abs(v).sum() + 1e-300))
     inverse = robot.mass_matrix_inverse(q)
-    dI = robot.mass_matrix_inverse_derivative(q)
-    assert_close(dI @ v, robot.mass_matrix_inverse_rate(q, v), 1e-10, np.abs(inverse).max() ** 2 * scale)
+    dI = derivatives.mass_matrix_inverse_derivative(robot, q)
+    assert_close(dI @ v, derivatives.mass_matrix_inverse_rate(robot, q, v), 1e-10, np.abs(inverse).max() ** 2 * scale)
     M, Mdot = robot.mass_matrix(q), robot.mass_matrix_rate(q, v)
-    product = robot.mass_matrix_inverse_rate(q, v) @ M + inverse @ Mdot  # d/dt (M^-1 M)
+    product = derivatives.mass_matrix_inverse_rate(robot, q, v) @ M + inverse @ Mdot  # d/dt (M^-1 M)
     assert_close(product, 0.0 * M, 1.0, 1e-12 * np.linalg.cond(M) ** 2 * (np.abs(Mdot).max() / scale + 1e-300))
 
 
@@ -216,7 +220,7 @@ def test_mass_matrix_derivative_is_its_rate_along_each_coordinate(case):
 def test_second_derivatives_along_a_direction_by_differences(case):
     robot, q, v, a, x = case
     y, z = v[::-1], a[::-1]
-    ours = np.concatenate(robot.inverse_dynamics_derivatives_along(q, v, a, x, y, z))
+    ours = np.concatenate(derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z))
 
     def first(t):
         return np.concatenate(robot.inverse_dynamics_derivatives(robot.integrate(q, t * x), v + t * y, a + t * z))
@@ -231,8 +235,8 @@ def test_second_derivatives_contract_to_those_along_a_direction(case):
     robot, q, v, a, x = case
     y, z = v[::-1], a[::-1]
     second, along = (
-        robot.inverse_dynamics_second_derivatives(q, v, a),
-        robot.inverse_dynamics_derivatives_along(q, v, a, x, y, z),
+        derivatives.inverse_dynamics_second_derivatives(robot, q, v, a),
+        derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z),
     )
     scale = (force_scale(robot, q, v, a) + force_scale(robot, q, y, z)) * (1.0 + np.abs(x).sum() + np.abs(y).sum())
     dqda = second.dadq.swapaxes(-1, -2)  # d/da_k of dtau_i/dq_j is dM_ik/dq_j
@@ -240,7 +244,7 @@ def test_second_derivatives_contract_to_those_along_a_direction(case):
     assert_close(along.dq, second.dqdq @ x + dqdv @ y + dqda @ z, 1e-11, scale)
     assert_close(along.dv, second.dvdq @ x + second.dvdv @ y, 1e-11, scale)
     assert_close(along.da, second.dadq @ x, 1e-11, scale)
-    assert_close(second.dadq, robot.mass_matrix_derivative(q), 1e-12, np.abs(robot.mass_matrix(q)).max())
+    assert_close(second.dadq, derivatives.mass_matrix_derivative(robot, q), 1e-12, np.abs(robot.mass_matrix(q)).max())
 
 
 @properties
@@ -248,7 +252,7 @@ def test_second_derivatives_contract_to_those_along_a_direction(case):
 def test_second_derivatives_by_velocity_are_the_christoffel_symbols(case):
     """d2tau_i/dv_j dv_k = C_i.(e_j) e_k + C_i.(e_k) e_j, and tau is quadratic in v."""
     robot, q, v, a, _ = case
-    dvdv = robot.inverse_dynamics_second_derivatives(q, v, a).dvdv
+    dvdv = derivatives.inverse_dynamics_second_derivatives(robot, q, v, a).dvdv
     scale = np.abs(robot.mass_matrix(q)).max()
     assert_close(dvdv, dvdv.swapaxes(-1, -2), 1e-12, scale)
     C = by_columns(lambda e: robot.coriolis_matrix(q, e, "christoffel"), robot.nv)  # C[i, k, j] = C(e_j)_ik
@@ -261,7 +265,10 @@ def test_second_derivatives_commute_up_to_the_bracket():
     """[d_j, d_k] tau = sum_m c_jk^m d_m tau, c the structure constants of one joint; none between joints."""
     robot = tree(4)
     q, v, a = motion(robot, 4, 2)
-    first, second = robot.inverse_dynamics_derivatives(q, v, a), robot.inverse_dynamics_second_derivatives(q, v, a)
+    first, second = (
+        robot.inverse_dynamics_derivatives(q, v, a),
+        derivatives.inverse_dynamics_second_derivatives(robot, q, v, a),
+    )
     group = ConfigurationGroup(robot)
     n = robot.nv
     brackets = np.stack([group.ad(e) for e in np.eye(n)])  # [j][m, k]: coordinate m of [S_j, S_k]
@@ -276,12 +283,14 @@ def test_second_derivatives_of_wrenches_fixed_to_bodies_are_those_of_the_jacobia
     """d2/dq_j dq_k of -sum_i Jac_i^T f_i, by the brackets of `jacobian_partial_derivatives`."""
     robot, q, v, a, x = case
     f_ext = np.random.default_rng(0).normal(size=(robot.nbodies, 6))
-    loaded = robot.inverse_dynamics_second_derivatives(q, v, a, f_ext)
-    free = robot.inverse_dynamics_second_derivatives(q, v, a)
-    along = robot.inverse_dynamics_derivatives_along(q, v, a, x, v, a, f_ext)
-    unloaded = robot.inverse_dynamics_derivatives_along(q, v, a, x, v, a)
+    loaded = derivatives.inverse_dynamics_second_derivatives(robot, q, v, a, f_ext)
+    free = derivatives.inverse_dynamics_second_derivatives(robot, q, v, a)
+    along = derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, v, a, f_ext)
+    unloaded = derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, v, a)
     bodies = zip(robot.body_names, f_ext)
-    expected = -sum(np.einsum("xijk,x->ijk", robot.jacobian_partial_derivatives(q, name, 2), f) for name, f in bodies)
+    expected = -sum(
+        np.einsum("xijk,x->ijk", higher.jacobian_partial_derivatives(robot, q, name, 2), f) for name, f in bodies
+    )
     scale = np.abs(free.dqdq).max() + np.abs(expected).max()
     assert_close(loaded.dqdq - free.dqdq, expected, 1e-12, scale)
     assert_close(
@@ -297,7 +306,7 @@ def test_forward_dynamics_second_derivatives_by_differences(name, loaded):
     robot = tree(5) if name == "tree" else models.load(name)
     q, v, tau = motion(robot, 5, 2)
     f = 5.0 * np.random.default_rng(0).normal(size=(robot.nbodies, 6)) if loaded else None
-    ours, n = robot.forward_dynamics_second_derivatives(q, v, tau, f), robot.nv
+    ours, n = derivatives.forward_dynamics_second_derivatives(robot, q, v, tau, f), robot.nv
 
     def along_q(e):
         return difference(
@@ -310,7 +319,7 @@ def test_forward_dynamics_second_derivatives_by_differences(name, loaded):
     assert_close(ours.dvdq, dvdq, 1e-7, np.abs(dqdq).max())
     assert_close(ours.dtaudq, dtaudq, 1e-7)
     assert_close(ours.dvdv, dvdv, 1e-8)
-    assert_close(ours.dtaudq, robot.mass_matrix_inverse_derivative(q), 1e-11)
+    assert_close(ours.dtaudq, derivatives.mass_matrix_inverse_derivative(robot, q), 1e-11)
 
 
 # --- articulated bodies and operational space --------------------------------------------------------------------
@@ -323,7 +332,7 @@ def test_articulated_bodies_carry_the_wrenches_of_newton_euler(case):
     robot, q, v, tau, _ = case
     f_ext = np.random.default_rng(0).normal(size=(robot.nbodies, 6))
     a = robot.forward_dynamics(q, v, tau, f_ext)
-    IA, pA = robot.articulated_bodies(q, v, tau, f_ext)
+    IA, pA = articulated_bodies.articulated_bodies(robot, q, v, tau, f_ext)
     F, A = np.zeros((robot.nbodies, 6)), []
     for i, name in enumerate(robot.body_names):
         J, V = gc.inertia.spatial(robot.parameters[i]), robot.jacobian(q, name) @ v
@@ -350,24 +359,24 @@ def test_operational_inertia_and_its_rate(representation):
         name = robot.body_names[-1]
         Jac = robot.jacobian(q, name, representation)
         mobility = Jac @ np.linalg.inv(robot.mass_matrix(q)) @ Jac.T
-        assert_close(robot.operational_mobility(q, name, representation), mobility, 1e-10)
+        assert_close(operational_space.mobility(robot, q, name, representation), mobility, 1e-10)
 
         def at(t, robot=robot, q=q, v=v, name=name):
-            return robot.operational_mobility(robot.integrate(q, t * v), name, representation)
+            return operational_space.mobility(robot, robot.integrate(q, t * v), name, representation)
 
-        rate = robot.operational_mobility_rate(q, v, name, representation)
+        rate = operational_space.mobility_rate(robot, q, v, name, representation)
         assert_close(rate, difference(at, 1e-3), 1e-8)
         if robot.name == "panda":
-            L = robot.operational_inertia(q, name, representation)
+            L = operational_space.inertia(robot, q, name, representation)
             assert_close(L @ mobility, np.eye(6), 1e-9, np.linalg.cond(mobility))
-            rate = robot.operational_inertia_rate(q, v, name, representation)
+            rate = operational_space.inertia_rate(robot, q, v, name, representation)
 
             def inertia_at(t, robot=robot, q=q, v=v, name=name):
-                return robot.operational_inertia(robot.integrate(q, t * v), name, representation)
+                return operational_space.inertia(robot, robot.integrate(q, t * v), name, representation)
 
             assert_close(rate, difference(inertia_at, 1e-3), 1e-7)
     with pytest.raises(ModelError, match=r"two_link.*frame 'tip' can not move in all six directions"):
-        models.two_link().operational_inertia([0.1, 0.2], "tip")
+        operational_space.inertia(models.two_link(), [0.1, 0.2], "tip")
 
 
 # --- geometry ----------------------------------------------------------------------------------------------------
@@ -404,9 +413,9 @@ def test_geometric_sensitivity_by_displaced_robots(seed):
     robot = testing.random_robot(rng, kinds, [-1, 0, 1, 1, 3])
     q, v, a = motion(robot, seed, 2)
     f_ext = 5.0 * rng.normal(size=(robot.nbodies, 6)) if seed else None  # fixed to the bodies, displaced with them
-    ours, scale = robot.geometric_sensitivity(q, v, a, f_ext), force_scale(robot, q, v, a)
+    ours, scale = derivatives.geometric_sensitivity(robot, q, v, a, f_ext), force_scale(robot, q, v, a)
     frame = robot.body_names[-1]
-    poses, T = robot.pose_sensitivity(q, frame), robot.pose(q, frame)
+    poses, T = derivatives.pose_sensitivity(robot, q, frame), robot.pose(q, frame)
     for i in range(robot.nbodies):
         U = rng.normal(size=6)
         for screw, tensor, pose in ((False, ours.placement, poses.placement), (True, ours.screw, poses.screw)):
@@ -426,7 +435,7 @@ def test_geometric_sensitivity_by_displaced_robots(seed):
 def test_sensitivity_to_the_placement_in_the_joints_own_direction_is_the_derivative_by_its_coordinate():
     robot = models.panda()
     q, v, a = motion(robot, 7, 2)
-    ours, d = robot.geometric_sensitivity(q, 0 * v, a), robot.inverse_dynamics_derivatives(q, 0 * v, a)
+    ours, d = derivatives.geometric_sensitivity(robot, q, 0 * v, a), robot.inverse_dynamics_derivatives(q, 0 * v, a)
     along = np.stack([ours.placement[:, i] @ joint.S[:, 0] for i, joint in enumerate(robot.joints)], axis=-1)
     assert_close(along, d.dq, 1e-12)
     along = np.stack([ours.screw[:, i] @ joint.S[:, 0] for i, joint in enumerate(robot.joints)], axis=-1)
@@ -444,9 +453,7 @@ def test_a_floating_base_a_kilometre_away_keeps_its_digits():
     for name in METHODS:
         if name != "inverse_dynamics_derivatives_along":
             args = (v, a)[: METHODS[name]]
-            for here, there in zip(
-                tuple_of(getattr(robot, name)(q, *args)), tuple_of(getattr(robot, name)(far, *args))
-            ):
+            for here, there in zip(tuple_of(term(robot, name)(q, *args)), tuple_of(term(robot, name)(far, *args))):
                 if name == "geometric_sensitivity":  # the root's placement and screw are the world's business
                     here, there = here[:, 1:], there[:, 1:]
                 assert_close(there, here, 1e-11, 1.0)
@@ -532,7 +539,13 @@ LOADED = {
     *("forward_dynamics_derivatives", "forward_dynamics_second_derivatives"),
     *("articulated_bodies", "geometric_sensitivity", "linearize"),
 }
-FRAMED = {"operational_mobility": 0, "operational_mobility_rate": 1, "pose_sensitivity": 0}
+FRAMED = {"mobility": 0, "mobility_rate": 1, "pose_sensitivity": 0}
+
+
+def term(robot, name):
+    """The robot's term of that name, from the module that it is public in."""
+    homes = (derivatives, operational_space, articulated_bodies)
+    return functools.partial(next(vars(home)[name] for home in homes if name in vars(home)), robot)
 
 
 def tuple_of(x):
@@ -547,7 +560,7 @@ def test_batches_equal_loops(name, lead):
     q = np.empty((*lead, robot.nq))
     for i in np.ndindex(lead):
         q[i] = robot.random_configuration(rng)
-    args, f = [q, *rng.normal(size=(count, *lead, robot.nv))], getattr(robot, name)
+    args, f = [q, *rng.normal(size=(count, *lead, robot.nv))], term(robot, name)
     options = ({"frame": "body4"},) if name in FRAMED else ({},)
     if name in LOADED:
         options = ({}, {"f_ext": rng.normal(size=(*lead, robot.nbodies, 6))})
@@ -571,7 +584,7 @@ def test_bad_arguments_are_named(name):
             args = [*good]
             args[i] = bad
             with pytest.raises(ArgumentError, match=message):
-                getattr(robot, name)(*args)
+                term(robot, name)(*args)
 
 
 def test_an_indefinite_mass_matrix_is_refused():
@@ -582,7 +595,7 @@ def test_an_indefinite_mass_matrix_is_refused():
         for call in (
             lambda x=x: robot.mass_matrix_inverse(x),
             lambda x=x, tau=tau: robot.mass_matrix_solve(x, tau),
-            lambda x=x, v=v, tau=tau: robot.articulated_bodies(x, v, tau),
+            lambda x=x, v=v, tau=tau: articulated_bodies.articulated_bodies(robot, x, v, tau),
             lambda x=x, v=v, tau=tau: robot.forward_dynamics_derivatives(x, v, tau),
         ):
             with pytest.raises(ModelError, match=r"the mass matrix is not positive definite at q = \[0.5\]"):

@@ -17,9 +17,10 @@ from oracles import (
 )
 
 import geomctrl as gc
-from geomctrl import factored, inertia, models, se3, testing
+from geomctrl import inertia, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import newton_euler, rigid_body
+from geomctrl.papers import factored
 from geomctrl.testing import strategies
 
 FORMS = ("ploen", "christoffel", "adjoint")

@@ -6,8 +6,9 @@ from hypothesis import assume, given
 from lib.robots import without_its_base
 from oracles import assert_close, cases, derivative, force_scale, properties, random_motion, rate_scale
 
-from geomctrl import closed_forms, factored, inertia, models, testing
+from geomctrl import inertia, models, testing
 from geomctrl.errors import ArgumentError
+from geomctrl.papers import closed_forms, factored
 
 FORMS = ("ploen", "christoffel", "adjoint")
 

@@ -6,8 +6,9 @@ from hypothesis import given
 from oracles import PINOCCHIO_KINDS, STEP, assert_close, cases, moved, pinocchio, properties
 
 import geomctrl as gc
-from geomctrl import factored, models, se3, testing
+from geomctrl import models, se3, testing
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.papers import factored
 
 REPRESENTATIONS = ("body", "spatial", "hybrid", "mixed")
 

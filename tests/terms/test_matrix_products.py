@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from oracles import assert_close, cases, derivative, pinocchio, properties, random_motion, rate_scale
 
 import geomctrl as gc
-from geomctrl import factored, models, testing
+from geomctrl import models, testing
 from geomctrl.errors import ArgumentError
+from geomctrl.papers import factored
 
 FORMS = ("ploen", "christoffel", "adjoint")
 MOTORS = testing.random_robot(np.random.default_rng(2), ["free", "revolute", "spherical"], [-1, 0, 1])

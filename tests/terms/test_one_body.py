@@ -8,9 +8,9 @@ from hypothesis import given
 from oracles import assert_close, cases, properties
 
 import geomctrl as gc
-from geomctrl import inertia, representations, se3, so3, testing
+from geomctrl import inertia, se3, so3, testing
 from geomctrl.errors import ArgumentError
-from geomctrl.terms import one_body
+from geomctrl.papers import one_body, representations
 
 LOCAL = ("body", "hybrid", "mixed")
 AXES = so3.exp(np.array([0.4, -1.1, 0.7]))

@@ -5,9 +5,9 @@ import pytest
 from oracles import assert_close
 
 import geomctrl as gc
-from geomctrl import models, testing
+from geomctrl import models, operational_space, testing
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import operational_space
+from geomctrl.kernels import operational_space as kernels
 from geomctrl.terms.kinematics import representation_number
 
 ARM = models.panda()
@@ -19,7 +19,10 @@ Q = ARM.random_configuration(RNG)
 @pytest.mark.parametrize("rows", [slice(0, 6), slice(3, 6)], ids=["pose", "position"])
 def test_of_all_right_inverses_it_has_the_least_kinetic_energy(rows):
     J, M = ARM.jacobian(Q, TOOL, "hybrid")[rows], ARM.mass_matrix(Q)
-    Jbar, N = ARM.dynamically_consistent_inverse(Q, J), ARM.null_space_projector(Q, J)
+    Jbar, N = (
+        operational_space.dynamically_consistent_inverse(ARM, Q, J),
+        operational_space.null_space_projector(ARM, Q, J),
+    )
     m = len(J)
     assert_close(J @ Jbar, np.eye(m), 1e-11)
     assert_close(J @ N, np.zeros_like(J), 1.0, 1e-11)
@@ -33,7 +36,7 @@ def test_of_all_right_inverses_it_has_the_least_kinetic_energy(rows):
 
 def test_torques_in_the_null_space_do_not_accelerate_the_task():
     J = ARM.jacobian(Q, TOOL)
-    N, tau = ARM.null_space_projector(Q, J), RNG.normal(size=ARM.nv)
+    N, tau = operational_space.null_space_projector(ARM, Q, J), RNG.normal(size=ARM.nv)
     held = ARM.gravity_force(Q)
     a = ARM.forward_dynamics(Q, 0 * tau, held + N.T @ tau)
     assert np.abs(a).max() > 0.1
@@ -43,15 +46,15 @@ def test_torques_in_the_null_space_do_not_accelerate_the_task():
 def test_many_states_and_words():
     q = np.array([[ARM.random_configuration(RNG) for _ in range(2)]])
     J = ARM.jacobian(q, TOOL)[..., 3:, :]
-    N = ARM.null_space_projector(q, J)
+    N = operational_space.null_space_projector(ARM, q, J)
     assert N.shape == (1, 2, 7, 7)
-    assert_close(N[0, 1], ARM.null_space_projector(q[0, 1], J[0, 1]), 1e-12)
+    assert_close(N[0, 1], operational_space.null_space_projector(ARM, q[0, 1], J[0, 1]), 1e-12)
     with pytest.raises(ArgumentError, match="J: expected the leading axes of q"):
-        ARM.null_space_projector(Q, J)
+        operational_space.null_space_projector(ARM, Q, J)
     with pytest.raises(ArgumentError, match="J: expected shape"):
-        ARM.null_space_projector(Q, np.eye(3))
+        operational_space.null_space_projector(ARM, Q, np.eye(3))
     with pytest.raises(ModelError, match="full row rank"):
-        ARM.null_space_projector(Q, np.ones((2, 7)))
+        operational_space.null_space_projector(ARM, Q, np.ones((2, 7)))
 
 
 class Khatib:
@@ -64,8 +67,8 @@ class Khatib:
 
     def __call__(self, t, q, v, z):
         J = self.robot.jacobian(q, TOOL)
-        F = self.robot.operational_inertia(q, TOOL).dot(J.dot(v))
-        return gc.Command(J.T.dot(F) + self.robot.null_space_projector(q, J).T.dot(v))
+        F = operational_space.inertia(self.robot, q, TOOL).dot(J.dot(v))
+        return gc.Command(J.T.dot(F) + operational_space.null_space_projector(self.robot, q, J).T.dot(v))
 
 
 def test_they_trace():
@@ -86,23 +89,21 @@ def test_a_frame_s_inertia_is_the_inverse_of_its_mobility(robot, representation)
     q, name = robot.random_configuration(RNG), robot.body_names[-1]
     J = robot.jacobian(q, name, representation)
     G = J @ np.linalg.solve(robot.mass_matrix(q), J.T)
-    assert_close(robot.operational_mobility(q, name, representation), G, 1e-11)
-    assert_close(robot.operational_inertia(q, name, representation), np.linalg.inv(G), 1e-8)
+    assert_close(operational_space.mobility(robot, q, name, representation), G, 1e-11)
+    assert_close(operational_space.inertia(robot, q, name, representation), np.linalg.inv(G), 1e-8)
     at, form = robot.frame(name), representation_number(representation)
-    looped, failed = operational_space.operational_inertia.many(
-        robot._model, q[None], at.body, at.placement[:3].flatten(), form
-    )
+    looped, failed = kernels.operational_inertia.many(robot._model, q[None], at.body, at.placement[:3].flatten(), form)
     assert failed == -1
     assert_close(looped[0], np.linalg.inv(G), 1e-8)
-    many = robot.operational_inertia(np.stack((q, q)), name, representation)
+    many = operational_space.inertia(robot, np.stack((q, q)), name, representation)
     assert_close(many[1], np.linalg.inv(G), 1e-8)
 
 
 def test_why_a_frame_has_no_inertia_is_said():
     with pytest.raises(ModelError, match="can not move in all six directions"):
-        models.two_link().operational_inertia([0.1, 0.2], "tip")
+        operational_space.inertia(models.two_link(), [0.1, 0.2], "tip")
     with pytest.raises(ModelError, match="can not move in all six directions"):
-        ARM.operational_inertia(Q, "world")
+        operational_space.inertia(ARM, Q, "world")
     stretched = np.zeros(6)
     with pytest.raises(ModelError, match="can not move in all six directions"):
-        models.ur10().operational_inertia(stretched, models.ur10().body_names[-1])
+        operational_space.inertia(models.ur10(), stretched, models.ur10().body_names[-1])

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from oracles import ONE_DOF, assert_close, cases, force_scale, pinocchio, properties
 
-from geomctrl import closed_forms, factored, models, representations, se3, testing
+from geomctrl import models, se3, testing
 from geomctrl.errors import ArgumentError
+from geomctrl.papers import closed_forms, factored, representations
 
 FORMS = ("body", "spatial", "hybrid", "mixed")
 

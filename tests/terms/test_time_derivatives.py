@@ -7,13 +7,10 @@ import pytest
 from hypothesis import given
 from oracles import assert_close, cases, force_scale, properties
 
-from geomctrl import (
-    factored,
-    inertia,
-    models,
-    testing,
-)
+from geomctrl import derivatives, inertia, models, testing
 from geomctrl.errors import ArgumentError
+from geomctrl.papers import factored
+from geomctrl.terms.derivatives import inverse_dynamics_rates
 
 
 def motion(robot, orders=4, seed=0):
@@ -31,7 +28,7 @@ def rates_scale(robot, q, rates):
 @given(cases(floating_base=None))
 def test_first_row_is_inverse_dynamics(case):
     robot, q, v, a, _ = case
-    tau = robot.inverse_dynamics_rates(q, np.stack((v, a)))
+    tau = inverse_dynamics_rates(robot, q, np.stack((v, a)))
     assert tau.shape == (1, robot.nv)
     assert_close(tau[0], robot.inverse_dynamics(q, v, a), 1e-12, force_scale(robot, q, v, a))
 
@@ -42,8 +39,9 @@ def test_rates_equal_the_derivatives_along_the_motion(case):
     """tau' = dq v + dv a + M a'; tau'' likewise, once more along the motion."""
     robot, q, v, a, jerk = case
     snap = v[::-1] - a
-    tau = robot.inverse_dynamics_rates(q, np.stack((v, a, jerk, snap)))
-    d, rate = robot.inverse_dynamics_derivatives(q, v, a), robot.inverse_dynamics_derivatives_along(q, v, a, v, a, jerk)
+    tau = inverse_dynamics_rates(robot, q, np.stack((v, a, jerk, snap)))
+    d = robot.inverse_dynamics_derivatives(q, v, a)
+    rate = derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, v, a, jerk)
     scale = rates_scale(robot, q, np.stack((v, a, jerk, snap)))
     assert_close(tau[1], d.dq @ v + d.dv @ a + d.da @ jerk, 1e-12, scale)
     first = d.dq @ a + d.dv @ jerk + d.da @ snap
@@ -60,7 +58,7 @@ def test_rates_by_taylor_polynomials(name):
     def at(t):
         powers = np.array([[t ** (k - j) / math.factorial(k - j) if k >= j else 0.0 for k in orders] for j in orders])
         x = q + sum(v[k] * t ** (k + 1) / math.factorial(k + 1) for k in orders)
-        return robot.inverse_dynamics_rates(x, powers @ v)
+        return inverse_dynamics_rates(robot, x, powers @ v)
 
     k, weights, h = np.arange(1, 4), np.array([45.0, -9.0, 1.0]) / 60.0, 2e-3
     slope = sum(w * (at(i * h) - at(-i * h)) for i, w in zip(k, weights)) / h
@@ -111,7 +109,7 @@ def test_rates_equal_the_body_fixed_recursion(case):
     robot, q, v, a, jerk = case
     motion = np.stack((v, a, jerk, a[::-1] - jerk))
     assert_close(
-        robot.inverse_dynamics_rates(q, motion), body_fixed(robot, q, motion), 1e-12, rates_scale(robot, q, motion)
+        inverse_dynamics_rates(robot, q, motion), body_fixed(robot, q, motion), 1e-12, rates_scale(robot, q, motion)
     )
 
 
@@ -120,7 +118,7 @@ def test_rates_of_gravity_alone():
     m, c = 2.0, 0.7
     robot = models.two_link(masses=(m, 1e-9), coms=(c, 0.0), inertias=(0.1, 1e-9), lengths=(1.0, 1e-3))
     q, v = np.array([0.4, 0.0]), np.array([1.3, 0.0])
-    tau = robot.inverse_dynamics_rates(q, np.stack((v, *np.zeros((5, 2)))))[:, 0]
+    tau = inverse_dynamics_rates(robot, q, np.stack((v, *np.zeros((5, 2)))))[:, 0]
     k = np.arange(5)
     expected = 9.81 * (m * c + 1e-9) * v[0] ** k * np.cos(q[0] + 0.5 * np.pi * k)
     assert_close(tau, expected, 1e-8)
@@ -134,12 +132,12 @@ def test_batches_equal_loops(lead):
     for i in np.ndindex(lead):
         q[i] = robot.random_configuration(rng)
     v = rng.normal(size=(*lead, 4, robot.nv))
-    tau = robot.inverse_dynamics_rates(q, v)
+    tau = inverse_dynamics_rates(robot, q, v)
     assert tau.shape == (*lead, 3, robot.nv)
     for i in np.ndindex(lead):
-        assert_close(tau[i], robot.inverse_dynamics_rates(q[i], v[i]), 1e-13)
+        assert_close(tau[i], inverse_dynamics_rates(robot, q[i], v[i]), 1e-13)
     if lead:
-        listed = robot.inverse_dynamics_rates(q.tolist(), v.tolist()) if tau.size else tau
+        listed = inverse_dynamics_rates(robot, q.tolist(), v.tolist()) if tau.size else tau
         np.testing.assert_array_equal(listed, tau)
 
 
@@ -148,19 +146,19 @@ def test_a_floating_base_a_kilometre_away_keeps_its_digits():
     q, v = motion(robot)
     far = q.copy()
     far[[3, 7, 11]] += 1000.0, -700.0, 500.0
-    assert_close(robot.inverse_dynamics_rates(far, v), robot.inverse_dynamics_rates(q, v), 1e-12)
+    assert_close(inverse_dynamics_rates(robot, far, v), inverse_dynamics_rates(robot, q, v), 1e-12)
 
 
 def test_bad_arguments_are_named():
     robot, q = models.two_link(), np.zeros(2)
     for bad in (np.zeros(2), np.zeros((1, 2)), 0.0):
         with pytest.raises(ArgumentError, match="rates: expected v, a and more"):
-            robot.inverse_dynamics_rates(q, bad)
+            inverse_dynamics_rates(robot, q, bad)
     with pytest.raises(ArgumentError, match=r"rates: expected shape \(..., 3, 2\), got \(3, 3\)"):
-        robot.inverse_dynamics_rates(q, np.zeros((3, 3)))
+        inverse_dynamics_rates(robot, q, np.zeros((3, 3)))
     with pytest.raises(ArgumentError, match="rates: expected finite numbers, got nan"):
-        robot.inverse_dynamics_rates(q, np.full((2, 2), np.nan))
+        inverse_dynamics_rates(robot, q, np.full((2, 2), np.nan))
     with pytest.raises(ArgumentError, match="rates: expected the leading axes of q"):
-        robot.inverse_dynamics_rates(q, np.zeros((4, 2, 2)))
+        inverse_dynamics_rates(robot, q, np.zeros((4, 2, 2)))
     with pytest.raises(ArgumentError, match="q: expected finite numbers"):
-        robot.inverse_dynamics_rates(np.array([np.inf, 0.0]), np.zeros((2, 2)))
+        inverse_dynamics_rates(robot, np.array([np.inf, 0.0]), np.zeros((2, 2)))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from geomctrl import factored, models, testing
+from geomctrl import models, testing
 from geomctrl.cli.main import app
 from geomctrl.errors import ArgumentError
+from geomctrl.papers import factored
 from geomctrl.robot import Robot
 from geomctrl.testing.properties import check_robot
 from geomctrl.testing.sampling import derivative

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from oracles import properties
 
 import geomctrl as gc
-from geomctrl import controllers, factored, inertia, models, so3, testing
+from geomctrl import controllers, inertia, models, so3, testing
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
+from geomctrl.papers import factored
 
 
 def test_a_wrong_coriolis_matrix_fails_with_the_state_that_breaks_it():

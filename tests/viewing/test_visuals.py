@@ -145,7 +145,7 @@ def test_loading_opens_no_mesh_and_looks_stay_with_the_robot(tmp_path, monkeypat
     import pickle
 
     for same in (robot.with_payload(1.0), robot.with_gravity((0, 0, 0)), pickle.loads(pickle.dumps(robot))):
-        assert same.looks == robot.looks
+        assert same.origin.visual == robot.origin.visual
         assert len(visuals.meshes(same)) == 2
 
 
@@ -155,7 +155,7 @@ def test_a_sweep_is_the_same_wherever_the_meshes_are(tmp_path):
     from geomctrl.control.sweeping.fingerprint import fingerprint
 
     robot = models.load_urdf(urdf('<box size="1 1 1"/>'))
-    assert fingerprint(robot) == fingerprint(replace(robot, looks=None))
+    assert fingerprint(robot) == fingerprint(replace(robot, origin=replace(robot.origin, visual=None)))
     assert fingerprint(robot) != fingerprint(robot.with_payload(1.0))
 
 

@@ -41,7 +41,7 @@ class Selection(Actuator):
         """
         require_robot("robot", robot)
         if names is None:
-            chosen = [joint.name for joint in robot.independent_joints if joint.kind != "free"]
+            chosen = [joint.name for joint in robot.coupling.independent_joints if joint.kind != "free"]
         else:
             chosen = listed("names", names)
         for name in chosen:

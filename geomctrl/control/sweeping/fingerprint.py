@@ -155,8 +155,8 @@ class _Digests:
         return self.all(type(x), x.__bases__, *((k, v) for k, v in members if v or k not in CREATED))
 
     def _object(self, x: Any) -> str:
-        if isinstance(x, Mechanism) and x.looks is not None:
-            x = replace(x, looks=None)  # a sweep is the same one, wherever the meshes are
+        if isinstance(x, Mechanism) and x.origin.visual is not None:
+            x = replace(x, origin=replace(x.origin, visual=None))  # a sweep is the same one, wherever the meshes are
         if isinstance(x, enum.Enum):
             return self.all(type(x), vars(x))
         if isinstance(x, np.ndarray) and type(x) is not np.ndarray:

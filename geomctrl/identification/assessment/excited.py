@@ -52,7 +52,7 @@ def _reach(evidence: Evidence) -> np.ndarray:
     robot, rows = evidence.model.robot, evidence.rows
     single = robot.nq == robot.nv
     moved = np.ptp(rows.q, axis=0) if single else np.abs(rows.v).mean(axis=0) * (rows.t[-1] - rows.t[0])
-    return moved / np.where(robot.turning, TURNED, SLID)
+    return moved / np.where(robot.is_rotational, TURNED, SLID)
 
 
 def _still(evidence: Evidence) -> list[Finding]:
@@ -62,7 +62,7 @@ def _still(evidence: Evidence) -> list[Finding]:
         return []
     still = [
         f"{name!r} moved {x:.2g} {'rad' if turns else 'm'}"
-        for name, x, turns, part in zip(evidence.names, np.ptp(q, axis=0), robot.turning, _reach(evidence))
+        for name, x, turns, part in zip(evidence.names, np.ptp(q, axis=0), robot.is_rotational, _reach(evidence))
         if part < 1.0
     ]
     if not still:
@@ -83,7 +83,7 @@ def _silent(evidence: Evidence) -> list[Finding]:
         return []
     which = ", ".join(
         f"{name!r} is {x:.4g} {'N m' if turns else 'N'}"
-        for name, x, turns, out in zip(evidence.names, largest, evidence.model.robot.turning, same)
+        for name, x, turns, out in zip(evidence.names, largest, evidence.model.robot.is_rotational, same)
         if out
     )
     advice = (

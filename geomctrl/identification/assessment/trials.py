@@ -154,7 +154,7 @@ def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ..
             yield Trial("swap", f"{pair} are in each other's place", (i, j), P, P)
     if movable and (fit.relative > UNEXPLAINED).any():
         yield from _coupled(n, names)
-        yield from _degrees(rows, names, model.robot.turning)
+        yield from _degrees(rows, names, model.robot.is_rotational)
 
 
 def _coupled(n: int, names) -> Iterator[Trial]:

@@ -106,7 +106,7 @@ class Estimate:
         if several or not np.array_equal(self.model.transmission, np.eye(robot.nv)):
             return {}
         held = {"viscous": "damping", "coulomb": "friction"}
-        single = np.array([j.dof == 1 for j in robot.independent_joints for _ in range(j.dof)])
+        single = np.array([j.dof == 1 for j in robot.coupling.independent_joints for _ in range(j.dof)])
         return held | {"rotor": "armature"} if single[self.model.acts["rotor"]].all() else held
 
     @property

@@ -193,9 +193,9 @@ def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.n
     speed itself [m/m] on joints that slide. Distances between two bodies feel only the joints on the way between them.
     """
     robot = clearances.robot
-    A = robot.coupling_matrix
+    A = robot.coupling.matrix
     travel = np.abs(A) @ np.maximum(np.abs(lower), np.abs(upper))  # of joints that slide
-    still = robot.tree_configuration(np.zeros(robot.nv))
+    still = robot.coupling.tree_configuration(np.zeros(robot.nv))
     travel = travel + np.abs(still)
     reach = np.array([_reach(robot, c, travel) for c in clearances.capsules])  # (capsules, tree's joints)
     first = np.concatenate((np.tile(reach, (2, 1))[clearances.rows.floor], reach[clearances.rows.boxes[:, 0]])).reshape(

@@ -42,7 +42,7 @@ def limits_of(
     if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
         raise ArgumentError("model: exact gradients are for revolute and prismatic joints")
     n, own = robot.nv, robot.limits
-    reach = np.where([j.kind == "revolute" for j in robot.independent_joints], np.pi, 1.0)
+    reach = np.where([j.kind == "revolute" for j in robot.coupling.independent_joints], np.pi, 1.0)
     lower = _limit("lower", lower, np.where(np.isfinite(own.lower), own.lower, -reach), n)
     upper = _limit("upper", upper, np.where(np.isfinite(own.upper), own.upper, reach), n)
     velocity = _limit("velocity", velocity, own.velocity, n)

@@ -78,7 +78,7 @@ class Problem:
         self.model, self.robot, self.objective, self.limits = model, robot, objective, limits
         self.kind, self.duration, self.clearances = kind, float(duration), clearances
         self.rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)
-        self.revolute = [j.kind == "revolute" for j in robot.independent_joints]
+        self.revolute = [j.kind == "revolute" for j in robot.coupling.independent_joints]
         self.columns = model.base.columns
         self.nk = 2 * terms + 1 if kind == "fourier" else terms + 6
         self.t = np.linspace(0.0, self.duration, samples, endpoint=kind != "fourier")

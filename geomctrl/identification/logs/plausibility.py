@@ -77,7 +77,7 @@ def _velocity_scale(data, s):
 
 
 def _beyond_limits(data, robot):
-    turning, largest = robot.turning, np.abs(data.q).max(0)
+    turning, largest = robot.is_rotational, np.abs(data.q).max(0)
     limit = np.maximum(np.abs(robot.limits.lower), np.abs(robot.limits.upper))
     limit = np.where(np.isfinite(limit) | ~turning, limit, 4.0 * np.pi)
     reach = limit + np.where(turning, 1.0, 0.1 * limit)

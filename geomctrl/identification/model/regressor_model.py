@@ -70,7 +70,7 @@ class RegressorModel:
         self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
         self.transmission, self.smoothing = parameters.transmission_matrix(transmission, robot.nv), smoothing
         na = len(self.transmission)
-        driven = np.flatnonzero([j.kind != "free" for j in robot.independent_joints for _ in range(j.dof)])
+        driven = np.flatnonzero([j.kind != "free" for j in robot.coupling.independent_joints for _ in range(j.dof)])
         driven = driven if transmission is None else np.arange(na)
         asked = {"viscous": viscous, "coulomb": coulomb, "offset": offset, "rotor": rotor}
         self.acts = {k: parameters.chosen_actuators(k, chosen, na, driven) for k, chosen in asked.items()}

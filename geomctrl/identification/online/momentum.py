@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from geomctrl.identification.model.regressor_model import RegressorModel
+from geomctrl.terms import derivatives
 
 
 class MomentumFilter:
@@ -43,8 +44,8 @@ class MomentumFilter:
         """Y_p and H - F, (nv, size) each."""
         model, robot = self.model, self.model.robot
         Y, rate = np.zeros((2, robot.nv, model.size))
-        Y[:, : model.inertial] = robot.momentum_regressor(q, v)
-        rate[:, : model.inertial] = robot.momentum_rate_regressor(q, v)
+        Y[:, : model.inertial] = derivatives.momentum_regressor(robot, q, v)
+        rate[:, : model.inertial] = derivatives.momentum_rate_regressor(robot, q, v)
         still = model.regressor(q[None], v[None], np.zeros((1, robot.nv)))[0]
         moving = model.regressor(q[None], v[None], v[None])[0]
         rotors = model.indices("rotor")

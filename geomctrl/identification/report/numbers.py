@@ -147,7 +147,9 @@ class ReportNumbers:
     def units(self) -> list[str]:
         """Of the joints' torques: N m, or N where a joint slides."""
         robot = self.estimate.model.robot
-        return ["N m" if column[:3].any() else "N" for joint in robot.independent_joints for column in joint.S.T]
+        return [
+            "N m" if column[:3].any() else "N" for joint in robot.coupling.independent_joints for column in joint.S.T
+        ]
 
     @cached_property
     def left_open(self) -> list[Exchange]:

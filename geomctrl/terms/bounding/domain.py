@@ -31,7 +31,7 @@ class Domain:
                 continue
             around = joint.kind == "revolute" and not high[s] - low[s] < 2.0 * np.pi
             if around or not np.isfinite([low[s], high[s]]).all():
-                reach = np.pi if joint.turning.any() else 0.0
+                reach = np.pi if joint.is_rotational.any() else 0.0
                 low[s], high[s] = -reach, reach
         return low, high
 

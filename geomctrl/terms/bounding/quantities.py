@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geomctrl.kernels.curvature import christoffel_symbols
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.terms import curvature, derivatives, dynamics
+from geomctrl.terms import derivatives, dynamics
+from geomctrl.terms.batches import over_states
 
 SWEEPS = 40  # of the alternating search for a tensor's norm
 
@@ -43,7 +45,7 @@ def measures(form: dynamics.Form) -> dict[str, Measure]:
 def coriolis_tensor(robot: Mechanism, q: np.ndarray, form: dynamics.Form) -> np.ndarray:
     """T (batch, nv, nv, nv) with C(q, v)_kj = sum_i T_ijk v_i."""
     if form == "christoffel":
-        return curvature.christoffel_symbols(robot, q)
+        return over_states(robot, christoffel_symbols, q=q)
     n = robot.nv
     rates = np.tile(np.eye(n), (len(q), 1))
     C = dynamics.coriolis_matrix(robot, np.repeat(q, n, axis=0), rates, form)

@@ -42,7 +42,6 @@ EXAMPLES = {
     "Robot": Example(
         {
             "name": words("robot"),
-            "looks": Argument(None, "none"),
             "body_names": ROBOT.body_names,
             "parents": (-1, 0),
             "joints": ROBOT.joints,
@@ -50,7 +49,7 @@ EXAMPLES = {
             "parameters": TWO,
             "gravity": POINT,
             "frames": ROBOT.frames,
-            "renumbered": False,
+            "origin": ROBOT.origin,
             "couplings": [],
         }
     ),
@@ -80,8 +79,8 @@ EXAMPLES = {
     "Robot.from_screws": Example(
         {"screws": SCREWS, "homes": HOMES, "inertias": TWO, "parents": [-1, 0], "name": words("s"), "gravity": POINT}
     ),
-    "Robot.tree_configuration": Example({"q": Q}, ROBOT),
-    "Mechanism.tree_configuration": Example({"q": Q}, ROBOT),
+    "JointCoupling": Example({"robot": ROBOT}),
+    "JointCoupling.tree_configuration": Example({"q": Q}, ROBOT.coupling),
     "Robot.with_armature": Example({"armature": gain(np.array([0.25, 0.5]))}, ROBOT),
     "Robot.with_gravity": Example({"gravity": POINT}, ROBOT),
     "Robot.with_parameters": Example({"parameters": TWO, "physical": True}, ROBOT),

@@ -59,7 +59,8 @@ EXAMPLES = {
         compare=False,  # the time it took
         forms=[],
     ),
-    "Robot.joint_motion_of_bodies": Example({}, ROBOT),
+    "higher_order_kinematics.joint_motion_of_bodies": Example({"robot": ROBOT}),
+    "higher_order_kinematics.joint_accelerations_of_bodies": Example({"robot": ROBOT}),
     "Robot.to_c": Example(
         {
             "path": path("robot.c"),
@@ -129,11 +130,13 @@ BUILDERS = (
     "frame",
     "joint",
 )
+OF_ROBOTS = ("articulated_bodies", "closed_forms", "curvature", "derivatives", "factored", "higher_order_kinematics")
+OF_ROBOTS += ("operational_space", "representations")
 CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda")
 for name, public in public_callables().items():
     module, _, method = name.partition(".")
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS, "inverse_kinematics")
-    if (term or module in ("closed_forms", "factored", "representations")) and name not in (*EXAMPLES, TOGETHER):
+    if (term or module in OF_ROBOTS) and name not in (*EXAMPLES, TOGETHER):
         given = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
         if module in ("closed_forms", "factored"):  # for the complex step
             given |= {p: Argument(x, "complex") for p, x in given.items() if isinstance(x, np.ndarray)}
@@ -141,12 +144,14 @@ for name, public in public_callables().items():
 SIX = models.ur10()  # moves its frames in all directions
 for name, given in (("inertia", {}), ("inertia_rate", {"v": np.ones(6)})):
     q = np.array([0.25, -1.0, 1.5, 0.5, 0.75, -0.5])
-    EXAMPLES[f"Robot.operational_{name}"] = Example(
-        {"q": q, **given, "frame": SIX.body_names[-1], "representation": "spatial"}, SIX
+    EXAMPLES[f"operational_space.{name}"] = Example(
+        {"robot": SIX, "q": q, **given, "frame": SIX.body_names[-1], "representation": "spatial"}
     )
 for name in ("dynamically_consistent_inverse", "null_space_projector"):
-    EXAMPLES[f"Robot.{name}"] = Example({"q": Q, "J": np.array([[1.0, 0.5]])}, ROBOT)
-EXAMPLES["Robot.joint_motion_of_bodies"].arguments |= {"q": Q, "V": np.arange(12.0).reshape(2, 6), "A": np.ones((2, 6))}
+    EXAMPLES[f"operational_space.{name}"] = Example({"robot": ROBOT, "q": Q, "J": np.array([[1.0, 0.5]])})
+for name in ("motion", "accelerations"):
+    of_bodies = {"q": Q, "V": np.arange(12.0).reshape(2, 6), "A": np.ones((2, 6))}
+    EXAMPLES[f"higher_order_kinematics.joint_{name}_of_bodies"].arguments.update(of_bodies)
 CUDA = "needs a GPU; arguments as for to_ptx"
 LEFT_OUT = {
     TOGETHER: "what the others ask first",

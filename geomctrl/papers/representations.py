@@ -29,11 +29,30 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.configuration import neutral
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
+from geomctrl.terms.batches import over_states
+from geomctrl.terms.dynamics import inverse_dynamics as body_fixed
+from geomctrl.terms.kinematics import Representation, pose, representation_number
 
-from .batches import over_states
 from .blocks import blocks, mul, transpose
-from .dynamics import inverse_dynamics as body_fixed
-from .kinematics import Representation, pose, representation_number
+
+__all__ = [
+    "change_of_representation",
+    "configuration_in_frames",
+    "convert_acceleration",
+    "convert_inertia",
+    "convert_jacobian",
+    "convert_jacobian_rate",
+    "convert_twist",
+    "convert_wrench",
+    "coriolis_matrix_of_body",
+    "inverse_dynamics",
+    "mass_matrix_rate_of_body",
+    "momentum_of_body",
+    "newton_euler",
+    "newton_euler_in_frame",
+    "with_body_frames",
+    "without_body_frames",
+]
 
 # --- conversions -------------------------------------------------------------------------------------------------
 

@@ -32,9 +32,20 @@ from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 from geomctrl.mechanism.states import as_batch
+from geomctrl.terms.kinematics import Representation, jacobian, poses, representation_number
 
 from .blocks import mul
-from .kinematics import Representation, jacobian, poses, representation_number
+
+__all__ = [
+    "JointMotion",
+    "jacobian_derivatives",
+    "jacobian_partial_derivatives",
+    "jacobian_second_rate",
+    "jerk",
+    "joint_accelerations_of_bodies",
+    "joint_motion_of_bodies",
+    "twist_derivatives",
+]
 
 CROSS = np.cross(np.eye(3)[:, None], np.eye(3)).transpose(2, 0, 1)  # (a x b)_x = CROSS_xyz a_y b_z
 
@@ -82,14 +93,6 @@ def twist_derivatives(
     return out.reshape(*lead, K, 6)
 
 
-def acceleration(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, representation: Representation = "body"
-) -> np.ndarray:
-    """The frame's acceleration (..., 6), the rate of its twist: (6), (17), (28), (33)."""
-    lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
-    return twist_derivatives(robot, q, np.stack((v, a), 1), frame, representation)[:, 1].reshape(*lead, 6)
-
-
 def jerk(
     robot: Mechanism,
     q: ArrayLike,
@@ -116,7 +119,7 @@ def jacobian_second_rate(
 def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, representation: str) -> np.ndarray:
     """(batch, K + 1, 6, nv): the Jacobian's power series in t."""
     if robot.couplings:
-        A, x = robot.coupling_matrix, robot.tree_configuration(q)
+        A, x = robot.coupling.matrix, robot.coupling.tree_configuration(q)
         return _jacobian_series(robot.tree, x, rates @ A.T, frame, representation) @ A
     representation_number(representation)
     T = poses(robot, q, frame)
@@ -224,9 +227,11 @@ def jacobian_partial_derivatives(
     order = count("order", order, 0, len(SLOTS), expected=f"a number of derivatives, 0 to {len(SLOTS)}")
     lead, (q,) = as_batch(robot, q=q)
     if robot.couplings:
-        out = jacobian_partial_derivatives(robot.tree, robot.tree_configuration(q), frame, order, representation)
+        out = jacobian_partial_derivatives(
+            robot.tree, robot.coupling.tree_configuration(q), frame, order, representation
+        )
         for axis in range(2, out.ndim):
-            out = np.moveaxis(np.tensordot(out, robot.coupling_matrix, (axis, 0)), -1, axis)
+            out = np.moveaxis(np.tensordot(out, robot.coupling.matrix, (axis, 0)), -1, axis)
         return out.reshape(*lead, 6, *(robot.nv,) * (order + 1))
     joint = np.repeat(np.arange(robot.nbodies), [j.dof for j in robot.joints])
     if representation in ("body", "spatial"):

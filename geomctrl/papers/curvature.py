@@ -34,11 +34,20 @@ from geomctrl.kernels import curvature
 from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
+from geomctrl.terms.articulated import mass_matrix_inverse, mass_matrix_solve
+from geomctrl.terms.batches import REFUSED, over_states, plain
+from geomctrl.terms.dynamics import coriolis_matrix, mass_matrix
 from geomctrl.tracing.arrays import holds
 
-from .articulated import mass_matrix_inverse, mass_matrix_solve
-from .batches import REFUSED, over_states, plain
-from .dynamics import coriolis_matrix, mass_matrix
+__all__ = [
+    "christoffel_symbols",
+    "covariant_derivative",
+    "inner_product",
+    "ricci_curvature",
+    "riemann_curvature",
+    "scalar_curvature",
+    "sectional_curvature",
+]
 
 
 def inner_product(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:

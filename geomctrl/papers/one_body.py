@@ -32,6 +32,18 @@ from geomctrl.mechanism import inertia
 from .blocks import mul, transpose
 from .representations import checked_together, convert_acceleration, convert_inertia, convert_twist, convert_wrench
 
+__all__ = [
+    "BodyMotion",
+    "Halves",
+    "com_frame",
+    "mass_matrix_at_com",
+    "mass_matrix_from_com",
+    "motion_of_com",
+    "newton_and_euler",
+    "newton_and_euler_at_com",
+    "wrench_about_com",
+]
+
 Local = Literal["body", "hybrid", "mixed"]
 
 

@@ -24,10 +24,10 @@ from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 from geomctrl.mechanism.states import as_batch
+from geomctrl.terms.kinematics import jacobian, jacobian_rate, pose
 
 from .blocks import mul, transpose
 from .factored import Ad_inverse, Factors, ad, at_rest, factors, hat, joint_motion, mass_matrix, states
-from .kinematics import jacobian, jacobian_rate, pose
 
 __all__ = [
     "ProductOfExponentials",

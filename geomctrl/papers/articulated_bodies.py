@@ -1,0 +1,38 @@
+"""Articulated-body inertias and biases: what the subtree of a body looks like from its joint (Featherstone 1983)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.kernels import articulated_bodies as bodies
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints
+from geomctrl.terms.batches import over_states
+
+__all__ = ["Articulated", "articulated_bodies"]
+
+
+class Articulated(NamedTuple):
+    """Articulated inertias (..., nbodies, 6, 6) and biases (..., nbodies, 6), each in its body's frame."""
+
+    inertia: np.ndarray
+    bias: np.ndarray
+
+
+def articulated_bodies(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> Articulated:
+    """IA_i and pA_i with F_i = IA_i A_i + pA_i: what the subtree of body i looks like from joint i.
+
+    F_i is the wrench that joint i passes on, A_i the body's acceleration with gravity as the base's, -g, both in the
+    body's frame; the joints of the subtree are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i and
+    pA_i leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
+    Raises ModelError where the mass matrix is not positive definite, and for joints that follow others.
+    """
+    require_free_joints("articulated_bodies", robot)
+    out = over_states(robot, bodies.articulated_handles, q=q, v=v, tau=tau, f_ext=f_ext)
+    out = out.reshape(*out.shape[:-1], robot.nbodies, 7, 6)
+    IA = out[..., :6, :]
+    return Articulated(0.5 * (IA + IA.swapaxes(-1, -2)), out[..., 6, :].copy())

@@ -1,0 +1,109 @@
+"""What people type first is answered with the name that it has here, and that name works."""
+
+import re
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import models
+from geomctrl.other_names import ON_PACKAGE, ON_ROBOT
+
+ROBOT = models.two_link()
+CODE = re.compile(r"(?:geomctrl|robot)\.[\w.]+")
+
+
+def resolved(path):
+    """The object of "robot.mass_matrix" or "geomctrl.papers.curvature"."""
+    first, *names = path.rstrip(".").split(".")
+    value = ROBOT if first == "robot" else gc
+    for name in names:
+        value = getattr(value, name)
+    return value
+
+
+@pytest.mark.parametrize("name", sorted(ON_ROBOT))
+def test_of_a_robot(name):
+    assert not hasattr(ROBOT, name), "it is a name here: take it off the table"
+    for owner in (ROBOT, gc.Robot):
+        with pytest.raises(AttributeError) as caught:
+            getattr(owner, name)
+    message = str(caught.value)
+    assert message.startswith(f"Robot has no attribute {name!r}; use ")
+    paths = CODE.findall(message)
+    assert paths
+    assert all(resolved(path) is not None for path in paths)
+    assert not re.search(r"[{}](?!\"frame\": T)", message.replace('{"frame": T}', ""))
+
+
+@pytest.mark.parametrize("name", sorted(ON_PACKAGE))
+def test_of_the_package(name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(gc, name)
+    message = str(caught.value)
+    assert message.startswith(f"module 'geomctrl' has no attribute {name!r}; use ")
+    paths = CODE.findall(message.partition("; use ")[2])
+    assert paths
+    for path in paths:
+        assert path.startswith("run.") or resolved(path) is not None
+
+
+@pytest.mark.parametrize(
+    ("typed", "here"),
+    [
+        (lambda q, v: ROBOT.crba(q), lambda q, v: ROBOT.mass_matrix(q)),
+        (lambda q, v: ROBOT.rnea(q, v, v), lambda q, v: ROBOT.inverse_dynamics(q, v, v)),
+        (lambda q, v: ROBOT.aba(q, v, v), lambda q, v: ROBOT.forward_dynamics(q, v, v)),
+    ],
+)
+def test_messages_can_be_followed(typed, here):
+    q, v = np.array([0.1, 0.2]), np.array([0.3, -0.4])
+    with pytest.raises(AttributeError) as caught:
+        typed(q, v)
+    call = str(caught.value).partition("use ")[2].replace("robot.", "")
+    expected = here(q, v)
+    found = eval(f"robot.{call}", {"robot": ROBOT, "q": q, "v": v, "a": v, "tau": v})
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_slip_of_the_keyboard_is_answered_with_near_names():
+    with pytest.raises(AttributeError, match=r"did you mean mass_matrix, "):
+        _ = ROBOT.mass_matrx
+    with pytest.raises(AttributeError, match=r"did you mean simulate, "):
+        _ = gc.simulat
+    with pytest.raises(AttributeError, match=r"has no attribute 'zzzz'$"):
+        _ = ROBOT.zzzz
+
+
+def test_calling_gravity_names_the_method():
+    with pytest.raises(TypeError, match=r"robot\.gravity_force\(q\)"):
+        ROBOT.gravity([0.0, 0.0])
+    assert type(2.0 * ROBOT.gravity) is np.ndarray
+    assert type(ROBOT.gravity + ROBOT.gravity) is np.ndarray
+    assert not ROBOT.gravity.flags.writeable
+    np.testing.assert_array_equal(ROBOT.with_gravity(ROBOT.gravity).gravity, ROBOT.gravity)
+
+
+@pytest.mark.parametrize(
+    "term", ["mass_matrix", "terms", "jacobian", "to_c", "with_gravity", "neutral", "regressor", "bounds", "linearize"]
+)
+@pytest.mark.parametrize("owner", [gc.Robot, type("Own", (gc.Robot,), {})])
+def test_terms_called_on_the_class_say_what_they_need(owner, term):
+    with pytest.raises(gc.ArgumentError, match=rf"^robot: expected a Robot, got 3; call it as robot\.{term}\("):
+        getattr(owner, term)(3, [0.0, 0.0])
+
+
+def test_terms_of_the_class_are_those_of_its_robots():
+    q = np.array([0.1, 0.2])
+    np.testing.assert_array_equal(gc.Robot.mass_matrix(ROBOT, q), ROBOT.mass_matrix(q))
+    assert gc.Robot.mass_matrix is gc.Robot.mass_matrix
+    assert gc.Robot.mass_matrix.__doc__ == ROBOT.mass_matrix.__doc__
+
+
+def test_robots_of_urdf_files(tmp_path):
+    path = models.save_urdf(ROBOT, tmp_path / "two_link.urdf")
+    q = np.array([0.3, -0.2])
+    for robot in (gc.load_urdf(path), gc.Robot.from_urdf(path), models.load_urdf(path)):
+        np.testing.assert_allclose(robot.mass_matrix(q), ROBOT.mass_matrix(q), rtol=1e-12)
+        assert set(robot.frame_names) >= {"world", *robot.body_names}
+        assert all(robot.frame(name).name == name for name in robot.frame_names)
