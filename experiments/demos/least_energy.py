@@ -7,11 +7,11 @@ again, where it is negative (blue) they part. The thick one is aimed at a goal, 
 
 import matplotlib.pyplot as plt
 import numpy as np
-from geomctrl.terms.curvature import sectional_curvature
 from scipy.optimize import root
 
 import geomctrl as gc
 from geomctrl import models
+from geomctrl.papers.curvature import sectional_curvature
 from geomctrl.viewing.drawing import show
 
 arm = models.two_link(gravity=(0, 0, 0))

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from geomctrl.terms.factored import ad
 from scipy.linalg import expm
 
 import geomctrl as gc
@@ -23,6 +22,7 @@ from geomctrl import derivatives as by_derivatives
 from geomctrl import inertia, models, se3, so3
 from geomctrl.papers import closed_forms, curvature, factored, higher_order_kinematics, representations
 from geomctrl.papers import one_body as halves
+from geomctrl.papers.factored import ad
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import STEP, Case, Residual, Section, along, case, gradient, relative, show, tabulate

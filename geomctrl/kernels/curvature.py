@@ -1,6 +1,6 @@
 """Products of the bodies' velocity fields: Christoffel symbols, and what curvature is made of.
 
-See `terms.curvature` for the geometry. With hat(S_i) the screws in inertial axes and P_m the composite pseudo-inertia
+See `papers.curvature` for the geometry. With hat(S_i) the screws in inertial axes and P_m the composite pseudo-inertia
 of the subtree of coordinate m, the outermost one involved,
 
     Gamma_ijk = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T),      i no farther from the root than j,
