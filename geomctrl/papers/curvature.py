@@ -31,11 +31,10 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import count
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import curvature
-from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 from geomctrl.terms.articulated import mass_matrix_inverse, mass_matrix_solve
-from geomctrl.terms.batches import REFUSED, over_states, plain
+from geomctrl.terms.batches import over_states
 from geomctrl.terms.dynamics import coriolis_matrix, mass_matrix
 from geomctrl.tracing.arrays import holds
 
@@ -66,19 +65,8 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
     degrees of freedom the lowered Levi-Civita connection of the frame of velocities, see the module's docstring.
     """
     count("kind", kind, 1, 2, expected="1 or 2")
-    Gamma = _christoffel_symbols(robot, q)
+    Gamma = over_states(robot, curvature.christoffel_symbols, q=q)
     return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
-
-
-def _christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    Gamma = np.empty((robot.nv, robot.nv, robot.nv))
-    try:
-        if plain(q):
-            fitting(curvature.christoffel_symbols, robot._model).one(robot._model, q, Gamma)
-            return Gamma
-    except REFUSED:
-        pass
-    return over_states(robot, curvature.christoffel_symbols, q=q)
 
 
 def covariant_derivative(robot: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayLike, w_rate: ArrayLike) -> np.ndarray:
