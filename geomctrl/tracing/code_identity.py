@@ -18,7 +18,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from operator import attrgetter, eq, is_
+from operator import attrgetter, is_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -259,38 +259,50 @@ class Replacements:
         self._imported, self._modules = 0, set[str]()
         self._members: list[tuple[str, Callable[[], Iterable[Any]]]] = []
         self._functions: list[types.FunctionType] = []
+        self._classes: dict[str, tuple[type, tuple[str, ...]]] = {}  # by place, with the names of their members
         self._first: list[Any] = []
-        self._found: list[tuple[str, list[Any]]] | None = None
+        self._flat: list[Any] = []  # the same, one after the other
+        self._result: list[tuple[str, list[Any]]] | None = None
 
     @contextmanager
     def looked_at_once(self) -> Iterator[None]:
-        """Inside, `now` answers what it finds at the beginning."""
-        self._found = self.now()
+        """Inside, `now` returns what it has returned at the beginning."""
+        self._result = self.now()
         try:
             yield
         finally:
-            self._found = None
+            self._result = None
 
     def now(self) -> list[tuple[str, list[Any]]]:
         """Return the places that have changed, each with its members; [] where none has."""
-        if self._found is not None:
-            return self._found
+        if self._result is not None:
+            return self._result
         if len(sys.modules) != self._imported:
             self._look_at_new_modules()
-        now = self._read()
-        if all(map(eq, map(len, now), map(len, self._first))) and all(
-            map(is_, chain.from_iterable(now), chain.from_iterable(self._first))
-        ):
+        if all(map(is_, chain(chain.from_iterable(self._read()), END), self._flat)):
             return []
         changed = []
         names = [*(name for name, _ in self._members), "code", "defaults"]
-        for name, here, first in zip(names, now, self._first, strict=True):
-            if len(here) != len(first) or not all(map(is_, here, first)):
-                changed.append((name, here))
+        for k, (name, members, first) in enumerate(zip(names, map(list, self._read()), self._first, strict=True)):
+            if len(members) != len(first) or not all(map(is_, members, first)):
+                if name in self._classes and self._only_created(name, first):
+                    self._first[k] = members
+                else:
+                    changed.append((name, members))
+        self._flat = [*chain.from_iterable(self._first), *END]
         return changed
 
-    def _read(self) -> list[list[Any]]:
-        return [[*read()] for _, read in self._members] + [[*map(x, self._functions)] for x in (CODE, DEFAULTS)]
+    def _only_created(self, name: str, first: list[Any]) -> bool:
+        """Whether a class differs only by members that Python makes when it is copied or read."""
+        kind, names = self._classes[name]
+        before, members = dict(zip(names, first)), dict(vars(kind))
+        if any(members.get(k) is not before.get(k) for k in {*before, *members} - CREATED):
+            return False
+        self._classes[name] = kind, tuple(members)
+        return True
+
+    def _read(self) -> Iterator[Iterable[Any]]:
+        return chain((read() for _, read in self._members), (map(x, self._functions) for x in (CODE, DEFAULTS)))
 
     def _look_at_new_modules(self) -> None:
         self._imported = len(sys.modules)
@@ -304,19 +316,24 @@ class Replacements:
         added = self._functions[len(codes) :]
         self._first[-2:] = [[*read()] for _, read in self._members[count:]]
         self._first += [[*codes, *map(CODE, added)], [*defaults, *map(DEFAULTS, added)]]
+        self._flat = [*chain.from_iterable(self._first), *END]
 
     def _look_at(self, name: str, module: types.ModuleType) -> None:
         members = {k: x for k, x in vars(module).items() if isinstance(x, MEMBERS) and not k.startswith("__")}
         self._members.append((name, functools.partial(map, vars(module).get, tuple(members))))
         classes = [x for x in members.values() if isinstance(x, type) and x.__module__ == name]
         for kind in classes:
-            self._members.append((f"{name}.{kind.__qualname__}", vars(kind).values))
+            place = f"{name}.{kind.__qualname__}"
+            self._members.append((place, vars(kind).values))
+            self._classes[place] = kind, tuple(vars(kind))
         self._members.append((f"{name}: bases", lambda: [x for kind in classes for x in kind.__bases__]))
         held = [*members.values(), *(x for kind in classes for x in vars(kind).values())]
         self._functions += {id(f): f for x in held for f in _functions(x) if f.__module__ == name}.values()
 
 
 CODE, DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
+END = (object(),)  # behind the last member: as many members as before
+CREATED = {"__annotations__", "__annotations_cache__", "__slotnames__"}  # members of classes that Python adds itself
 MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 
 

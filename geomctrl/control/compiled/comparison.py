@@ -126,7 +126,8 @@ class Comparison:
             machine.area[:, lane] = area
             torques = self.traced.commanded[0].first  # of the torques
             machine.held[torques : torques + self.loop.inputs, lane] = self.command.tau
-        machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
+        if self.law.size:
+            machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
         compiled = self._seen(machine.look(lane))
         try:
             expected = self._in_python(t, y, area)
@@ -148,12 +149,13 @@ class Comparison:
         if area is not None:
             self.python.sensing.hold(area)
         law, controller = self.law, self.python.controller
-        restore(controller, law.cells, law.values(self.remembered))
+        if law.cells:
+            restore(controller, law.cells, law.values(self.remembered))
         sample = _sample(self.python, zip(self.watchers if self.watching else (), self.changing), t, y)
-        after = law.split(self._remembered_by(controller))
-        return self.layout.flat(
-            sample | {("memory", path): x for path, x in after.items()}, self._where, t, self.watching
-        )
+        if law.cells:
+            after = law.split(self._remembered_by(controller))
+            sample |= {("memory", path): x for path, x in after.items()}
+        return self.layout.flat(sample, self._where, t, self.watching)
 
     def _seen(self, found: np.ndarray | None) -> np.ndarray | None:
         """What is found in a sample, without what monitors say of it while they do not watch."""
@@ -255,7 +257,9 @@ class Observed:
             self.watched[a:b] = key[0] in ("monitor", "watched")
         self.watched[self.total - sum(place.size for place in traced.memory) :] = True
         self.own_places = [x for x in self.places if not self.watched[x[2]]]
-        self.bookkept = [(k, a, b) for k, (key, _, a, b) in enumerate(self.places) if key[0] in (*BOOKKEPT, *OF_STATE)]
+        kept = [(key[0], a, b) for key, _, a, b in self.places if key[0] in (*BOOKKEPT, *OF_STATE)]
+        desired = [k for kind, a, b in kept if kind == "desired" for k in range(a, b)]
+        self._stored = [np.array(desired, int), np.array([k for _, a, b in kept for k in range(a, b)], int)]
 
     def flat(
         self, sample: dict[tuple[str, str], Any], where: Callable[[], str], t: float, watching: bool
@@ -279,10 +283,8 @@ class Observed:
 
     def with_stored(self, expected: np.ndarray, stored: np.ndarray, asked: bool) -> np.ndarray:
         """`expected` with what a stored row says in its place. asked: the law was called for this row's command."""
-        out = expected.copy()
-        for k, a, b in self.bookkept:
-            if asked or self.keys[k][0] == "desired":
-                out[a:b] = stored[a - self.dim : b - self.dim]
+        out, entries = expected.copy(), self._stored[asked]
+        out[entries] = stored[entries - self.dim]
         return out
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -314,15 +316,11 @@ def where_is(controller: Any) -> str:
     return name if code is None else f"{name} ({code.co_filename}, line {code.co_firstlineno})"
 
 
-def _copied(loop: Any, clone: LoopParts) -> Any:
+def _copied(loop: Any, parts: LoopParts) -> Any:
     """The loop with copies of its objects, which write on memory of their own."""
-    own = copy.copy(loop)
-    own.now, own.controller = clone.plant, clone.controller
-    own.reference = getattr(clone.controller, "reference", None)
-    own.rates = np.zeros_like(loop.rates)
-    own.plant_rates = own.rates if loop.plant_rates is loop.rates else np.zeros_like(loop.plant_rates)
-    first = 2 * loop.plant.robot.nv
-    own.z_rates = own.rates[first : first + loop.z_group.dim]
+    own = loop.copied()
+    own.now, own.controller = parts.plant, parts.controller
+    own.reference = getattr(parts.controller, "reference", None)
     own.sensing = None if loop.sensing is None else copy.copy(loop.sensing)
     return own
 

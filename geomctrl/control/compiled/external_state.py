@@ -20,6 +20,7 @@ import numpy as np
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import (
     CACHE,
+    CREATED,
     MISSING,
     PLAIN,
     Names,
@@ -72,7 +73,6 @@ NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "robot", "
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # whose functions laws can call
 RUNNERS = tuple(f"geomctrl.control.{name}" for name in ("compiled", "many", "side_by_side"))  # no law calls these
 REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
-CREATED = {"__annotations__", "__annotations_cache__"}  # by reading them
 
 
 # --- outside -----------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class ExternalState:
         for owner, name in todo:
             self._visited.add((id(owner), name))
             value = _space(owner)[name]
-            if name in CREATED and not value:
+            if name in CREATED and (not value or name == "__slotnames__"):
                 continue
             self._named.append((owner, name, value))
             self._visit(value, f"{owner.__name__}.{name}")

@@ -38,6 +38,7 @@ class Machine:
         self.numbers, self.layout, run, look = _code(traced, width)
         self._run, self._look = RUN(run), LOOK(look)
         self.memory, self.values, self.rows = _aligned(self.layout.size), np.zeros(1), np.zeros(0)
+        self.addresses = 0, 0  # of the values and of the memory
         e, l, w = traced.equations, self.layout, width
         self.x = self._numbers(l.x, 1 + e.y + e.held + e.memory)
         self.stage_held = self._numbers(l.stage + w * (1 + e.y), e.held)
@@ -49,13 +50,22 @@ class Machine:
         self.held, self.remembered = self.x[1 + e.y : 1 + e.y + e.held], self.x[1 + e.y + e.held :]
 
     @cached_property
-    def looked_at(self) -> tuple[np.ndarray, ...]:
-        """Where a sample has its held command, and what is measured; where new memory of monitors is, and belongs."""
+    def _observed(self) -> list[np.ndarray]:
+        """For each lane, where in the memory a sample's numbers are, in the order of `comparison.Observed`."""
+        traced, w, l = self.traced, self.width, self.layout
         held, measured = (
-            np.concatenate([np.zeros(0, int), *(np.arange(c.first, c.first + c.size) for c in columns)])
-            for columns in (self.traced.held, self.traced.columns)
+            [k for c in columns for k in range(c.first, c.first + c.size)] for columns in (traced.held, traced.columns)
         )
-        return held, measured, *np.array(self.traced.equations.remembered, int).reshape(-1, 2).T
+        renewed = {place: l.out + source * w for source, place in traced.equations.remembered}
+        first = l.x + w * (1 + traced.equations.y)  # of what is held; what monitors remember follows
+        before = first + w * traced.equations.held
+        index = [
+            *(l.out + k * w for k in range(traced.equations.dim)),
+            *(first + k * w for k in held),
+            *(l.out + k * w for k in measured),
+            *(renewed.get(k, before + k * w) for k in range(traced.worst)),
+        ]
+        return [np.array(index) + lane for lane in range(w)]
 
     def _numbers(self, start: int, count: int) -> np.ndarray:
         """(count, lanes): an area of the memory."""
@@ -64,6 +74,7 @@ class Machine:
     def numbers_are(self, values: Sequence[np.ndarray]) -> None:
         """The model's numbers, those of each lane as `SymbolicCopies` meets them."""
         self.values = self.numbers.filled(values)
+        self.addresses = self.values.ctypes.data, self.memory.ctypes.data
 
     # --- running -----------------------------------------------------------------------------------------------
 
@@ -76,13 +87,12 @@ class Machine:
         STEP, and no lanes: it went to step `last`, whose beginning has been sampled.
         """
         size = self.layout.row
-        if len(self.rows) < (most := ((last - first) // every + 2) * size):
-            self.rows = np.empty(most)
-        found = self._run(
-            self.values.ctypes.data, self.memory.ctypes.data, self.rows.ctypes.data,
-            first, last, every, total, dt, t_end, alive, begin,
+        if len(self.rows) < (numbers := ((last - first) // every + 2) * size):
+            self.rows = np.empty(numbers)
+        next_and_phase = self._run(
+            *self.addresses, self.rows.ctypes.data, first, last, every, total, dt, t_end, alive, begin,
         )  # fmt: skip
-        k, phase = divmod(found, 2)
+        k, phase = divmod(next_and_phase, 2)
         stopped = int(self.memory[self.layout.stopped : self.layout.stopped + 1].view(np.int64)[0])
         before, sampled = first - begin, k - phase
         stored = sampled // every - before // every + (sampled == total and total % every > 0 and sampled > before)
@@ -92,13 +102,10 @@ class Machine:
     def look(self, lane: int = 0) -> np.ndarray | None:
         """A sample at the state that is in the memory, in the order of `comparison.Observed`: rates, held command, what
         is measured, what monitors remember; None without a result, or where its rates are not finite."""
-        without = self._look(self.values.ctypes.data, self.memory.ctypes.data) >> lane & 1
-        rates = self.out[: len(self.slopes), lane].copy()
-        if without or not np.isfinite(rates).all():
-            return None
-        memory, (held, measured, sources, places) = self.remembered[:, lane].copy(), self.looked_at
-        memory[places] = self.out[sources, lane]
-        return np.concatenate((rates, self.held[held, lane], self.out[measured, lane], memory[: self.traced.worst]))
+        without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
+        sample = self.memory[self._observed[lane]]
+        rates = sample[: self.traced.equations.dim]
+        return None if without or not np.isfinite(rates).all() else sample
 
     # --- between lanes and Python ------------------------------------------------------------------------------
 

@@ -1,0 +1,75 @@
+"""What has been replaced in a package is seen; what Python itself adds to a class is not taken for a replacement."""
+
+import copy
+import sys
+import types
+
+import pytest
+
+from geomctrl.tracing.code_identity import Replacements
+
+SOURCE = """
+GAIN = 2.0
+
+class Law:
+    def torque(self):
+        return 1.0
+
+class Other:
+    def rate(self):
+        return 2.0
+
+def helper(x=1.0):
+    return x
+"""
+
+
+@pytest.fixture
+def module(monkeypatch):
+    lab = types.ModuleType("replaceable_lab")
+    exec(SOURCE, vars(lab))
+    for kind in (lab.Law, lab.Other, lab.helper):
+        kind.__module__ = lab.__name__
+    monkeypatch.setitem(sys.modules, lab.__name__, lab)
+    return lab
+
+
+def places(replacements: Replacements) -> list[str]:
+    return [place for place, _ in replacements.now()]
+
+
+def test_copying_an_object_and_reading_annotations_replace_nothing(module):
+    replacements = Replacements("replaceable_lab")
+    assert replacements.now() == []
+    copy.copy(module.Law())
+    assert module.Other.__annotations__ == {}
+    assert "__slotnames__" in vars(module.Law)
+    assert "__annotations__" in vars(module.Other)
+    assert replacements.now() == []
+    module.Law.torque = lambda self: 3.0
+    assert places(replacements) == ["replaceable_lab.Law"]
+
+
+def doubled(x=1.0):
+    return 2.0 * x
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda lab: setattr(lab.Law, "torque", lambda self: 3.0), "replaceable_lab.Law"),
+        (lambda lab: setattr(lab.Law, "added", lambda self: 3.0), "replaceable_lab.Law"),
+        (lambda lab: delattr(lab.Other, "rate"), "replaceable_lab.Other"),
+        (lambda lab: setattr(lab, "GAIN", 3.0), "replaceable_lab"),
+        (lambda lab: setattr(lab, "helper", lambda x=1.0: x), "replaceable_lab"),
+        (lambda lab: setattr(lab.helper, "__code__", doubled.__code__), "code"),
+        (lambda lab: setattr(lab.helper, "__defaults__", (2.0,)), "defaults"),
+    ],
+)
+def test_each_replacement_is_seen_and_stays_seen(module, change, place):
+    replacements = Replacements("replaceable_lab")
+    assert replacements.now() == []
+    change(module)
+    assert places(replacements) == [place]
+    copy.copy(module.Law())
+    assert places(replacements) == [place]
