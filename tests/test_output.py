@@ -3,9 +3,8 @@
 import io
 
 import pytest
-from typer.testing import CliRunner
+from cli.command_line import run
 
-from geomctrl.cli.main import app
 from geomctrl.cli.terminal import progress_bar, stdout_console
 from geomctrl.control.progress import counted, shown
 from geomctrl.output import moves, transcript
@@ -81,8 +80,7 @@ def test_a_notebooks_report_is_plain(environment, tmp_path):
     environment.setenv("FORCE_COLOR", "1")
     environment.delenv("TERM")
     law = ["--controller", "pd-gravity", "--seconds", "0.01", "--no-plots", "--no-compare"]
-    result = CliRunner().invoke(app, ["track", "two_link", *law, "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    run("track", "two_link", *law, "--out", tmp_path)
     assert "\x1b" not in (tmp_path / "report.txt").read_text(encoding="utf-8")
 
 

@@ -101,7 +101,7 @@ HEAVY = (
     "control",
     "yourdfpy",
     "mujoco",
-    "typer",
+    "cyclopts",
     "rich",
     "hypothesis",
     "xarray",
@@ -127,7 +127,7 @@ CALCULATES = {"numpy"}
             CALCULATES,
         ),
         ("import geomctrl.testing.evidence; dir(geomctrl.testing)", set()),
-        ("import geomctrl.cli.main", {"typer", "rich"}),
+        ("import geomctrl.cli.main", {"cyclopts", "rich"}),
     ],
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(code, allowed):

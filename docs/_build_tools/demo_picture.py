@@ -18,8 +18,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from geomctrl import models, simulate
-from geomctrl.cli.scenario import Scenario
-from geomctrl.cli.track_options import ScenarioOptions
+from geomctrl.cli.scenario import Scenario, ScenarioOptions
 from geomctrl.viewing.scene import COLOURS, VIEW, all_poses
 from geomctrl.viewing.shapes import Mesh, capsule
 from geomctrl.viewing.visuals import meshes

@@ -21,8 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 
-LIBRARIES = ("numpy", "scipy", "numba", "matplotlib", "typer")
-COMMAND = "import sys; from geomctrl.cli.main import app; sys.argv[1:] = {}; app(standalone_mode=False)"
+LIBRARIES = ("numpy", "scipy", "numba", "matplotlib", "cyclopts")
+COMMAND = "import sys; from geomctrl.cli.main import run; run({})"
 STARTS = {
     "python -c pass": "pass",
     "import numpy": "import numpy",

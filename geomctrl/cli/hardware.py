@@ -1,4 +1,4 @@
-"""`--actuators` and `--sensors`: words of the command line as what stands between a law and the robot."""
+"""Actuators and sensors from the texts of `--actuators` and `--sensors`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 TIMES = {"lag", "delay", "dt"}  # which units go with
 ACTUATORS: dict[str, Callable[[Robot, float | None], Actuator]] = {
     "limits": lambda robot, x: Saturation.of(robot) if x is None else Saturation(x),
-    "lag": lambda robot, x: Lag(_given("lag", x)),
-    "delay": lambda robot, x: TransportDelay(_given("delay", x)),
-    "rate": lambda robot, x: RateLimit(_given("rate", x)),
+    "lag": lambda robot, x: Lag(_required("lag", x)),
+    "delay": lambda robot, x: TransportDelay(_required("delay", x)),
+    "rate": lambda robot, x: RateLimit(_required("rate", x)),
     "joints": lambda robot, x: _joints_alone(robot, x),
 }
 ENCODER = ("bits", "resolution", "offset", "noise", "cutoff", "dt", "delay")
@@ -27,24 +27,24 @@ ENCODER = ("bits", "resolution", "offset", "noise", "cutoff", "dt", "delay")
 
 def actuators(text: str | None, robot: Robot) -> list[Actuator]:
     """ "delay=1ms,lag=5ms,limits": in this order from the command on."""
-    found = []
-    for name, x in _words("actuators", text, list(ACTUATORS)):
+    chain = []
+    for name, x in _parts("actuators", text, list(ACTUATORS)):
         if name == "limits" and x is None and not (robot.limits.effort < float("inf")).any():
-            raise ArgumentError(f"actuators: limits: {robot.name} has none of its own: expected limits=NUMBER")
-        found.append(ACTUATORS[name](robot, x))
-    return found
+            raise ArgumentError(f"actuators: limits: {robot.name} states no limits: expected limits=NUMBER")
+        chain.append(ACTUATORS[name](robot, x))
+    return chain
 
 
-def driven(robot: Robot, found: list[Actuator]) -> str:
-    """Which coordinates are driven, in words, of a robot with a free base; empty for others."""
+def driven(robot: Robot, chain: list[Actuator]) -> str:
+    """A sentence on which coordinates of a robot with a free base are driven; empty for other robots."""
     base = [name for name, joint in zip(robot.joint_names, robot.joints) if joint.kind == "free"]
     if not base:
         return ""
     name = ", ".join(map(repr, base))
-    if any(isinstance(x, Selection) for x in found):
-        return f"driven: all joints but the free {name}, which falls as it does"
-    others = "" if len(base) == len(robot.joints) else "; the other joints alone: --actuators joints"
-    return f"driven: all {robot.nv} coordinates, those of the free {name} too, by a wrench on its body{others}"
+    if any(isinstance(x, Selection) for x in chain):
+        return f"driven: all joints but the free {name}, which moves freely"
+    hint = "" if len(base) == len(robot.joints) else "; the other joints alone: --actuators joints"
+    return f"driven: all {robot.nv} coordinates, those of the free {name} too, by a wrench on its body{hint}"
 
 
 def _joints_alone(robot: Robot, x: float | None) -> Selection:
@@ -61,15 +61,15 @@ def _joints_alone(robot: Robot, x: float | None) -> Selection:
 
 def sensors(text: str | None, seed: int) -> list[Encoder]:
     """ "bits=17,noise=1e-4,cutoff=50": an encoder at each joint."""
-    given: dict[str, Any] = {name: _given(name, x) for name, x in _words("sensors", text, ENCODER)}
-    if "bits" in given:
-        if given["bits"] != int(given["bits"]):
-            raise ArgumentError(f"sensors: bits: expected a whole number, got {given['bits']:g}")
-        given["bits"] = int(given["bits"])
-    return [Encoder(**given, seed=seed)] if given else []
+    options: dict[str, Any] = {name: _required(name, x) for name, x in _parts("sensors", text, ENCODER)}
+    if "bits" in options:
+        if options["bits"] != int(options["bits"]):
+            raise ArgumentError(f"sensors: bits: expected a whole number, got {options['bits']:g}")
+        options["bits"] = int(options["bits"])
+    return [Encoder(**options, seed=seed)] if options else []
 
 
-def _words(option: str, text: str | None, known: Any) -> Iterator[tuple[str, float | None]]:
+def _parts(option: str, text: str | None, known: Any) -> Iterator[tuple[str, float | None]]:
     for part in filter(None, (text or "").replace(" ", "").split(",")):
         name, equals, number = part.partition("=")
         if name not in known:
@@ -78,17 +78,17 @@ def _words(option: str, text: str | None, known: Any) -> Iterator[tuple[str, flo
 
 
 def _number(option: str, name: str, text: str) -> float:
-    words = re.fullmatch(r"([-+.\deE]+?)(us|ms|s)?", text)
+    match = re.fullmatch(r"([-+.\deE]+?)(us|ms|s)?", text)
     try:
-        if words is None or (words[2] and name not in TIMES):
+        if match is None or (match[2] and name not in TIMES):
             raise ValueError
-        return float(words[1]) * UNITS[words[2] or "s"]
+        return float(match[1]) * UNITS[match[2] or "s"]
     except ValueError:
         unit = ", in s, ms or us" if name in TIMES else ""
         raise ArgumentError(f"{option}: {name}: expected a number{unit}, got {text!r}") from None
 
 
-def _given(name: str, x: float | None) -> float:
+def _required(name: str, x: float | None) -> float:
     if x is None:
         raise ArgumentError(f"{name}: expected {name}=NUMBER")
     return x

@@ -1,91 +1,126 @@
-"""`geomctrl identify-load`: what `geomctrl.identification.identify_load` offers, on the command line."""
+"""Identify the mass, centre and inertia of a load or tool from about 10 s of motion of all joints.
+
+**With two logs**, with the load and without, nothing of the robot but its geometry need be known. **With one** the
+robot must be: a robot.json of `geomctrl identify` (with its friction) or a model with right inertias. **With
+--sensor** the wrenches at the wrist say it all; offsets are found with it, torques are not needed.
+
+Prints the load with 95 % intervals, what the motion did not excite, residuals; writes report.txt, report.json,
+robot.json and robot.urdf, the robot with its load, to --out.
+
+**Exit status**: 0 written, no doubts; 1 written, can not be trusted (no load seen, wrong sign); 2 bad arguments, or
+a log that does not show the load's mass; 3 written, doubts, which the report names.
+
+**Examples**
+
+- `geomctrl identify-load gripper.csv empty.csv --robot arm.urdf --frame tool0`
+
+- `geomctrl identify-load gripper.csv --robot out/identify/robot.json --frame tool0`
+
+- `geomctrl identify-load wrist.csv --robot arm.urdf --sensor ft_sensor --frame tool0 --estimate-gravity`
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from cyclopts import Group, Parameter
 
-from .grouped import grouped
-from .identify_options import FilterOptions, LogOptions, ModelOptions
-from .load_options import (
-    LOG_HELP,
-    LoadOptions,
-    SetupFile,
-    identified_friction,
-    linear_model,
-)
-from .terminal import (
-    MODEL_HELP,
-    FloatingBase,
-    Mimic,
-    MimicOption,
-    compiling,
-    load_robot,
-    reported,
-    stdout_console,
-)
-from .verdict_options import VerdictOptions
+from geomctrl import identification
+from geomctrl.errors import ArgumentError
+from geomctrl.models import load_extra
+
+from . import setup_file
+from .identify_options import FilterOptions, LogOptions, ModelOptions, RobotOption, VerdictOptions
+from .options import UrdfOptions, flag, names
+from .terminal import compiling, stdout_console
+
+LOG_HELP = "Log, in any format that `geomctrl identify` reads"
+LogWithout = Annotated[Path | None, Parameter(name="LOG_WITHOUT", help="The same robot without the load.")]
+Out = Annotated[Path, Parameter(help="Folder for all that is written.")]
+Frame = Annotated[
+    str | None,
+    Parameter(
+        name=("--frame", "--body"), metavar="NAME",
+        help="Frame or body that the load moves with, whose axes are the load's [default: the last body, or --sensor].",
+    ),
+]  # fmt: skip
 
 
-@reported
-@grouped
-def identify_load(
-    log: Annotated[Path, typer.Argument(metavar="LOG_WITH", help=f"{LOG_HELP}, with the load on.")],
-    robot: Annotated[
+@Parameter(name="*", group=Group("The load", sort_key=0))
+@dataclass(frozen=True)
+class LoadOptions:
+    """Arguments of `identify_load`."""
+
+    frame: Frame = None
+    sensor: Annotated[
+        str | None,
+        Parameter(metavar="FRAME", help="The log has forces and moments of a sensor at this frame, in its axes."),
+    ] = None
+    wrench: Annotated[
+        list[str] | None,
+        names(
+            "The log's names of the wrench: fx,fy,fz,tx,ty,tz; one array, what they begin with, or a bag's topic"
+            " [default: the usual names]."
+        ),
+    ] = None
+    estimate_gravity: Annotated[bool, flag("With --sensor: the robot's base is not level.")] = False
+    friction: Annotated[
         str,
-        typer.Option("--robot", metavar="ROBOT", help=MODEL_HELP),
-    ],
-    load: LoadOptions,
-    reading: LogOptions,
-    modelling: ModelOptions,
-    filters: FilterOptions,
-    verdict: VerdictOptions,
-    without_load: Annotated[
-        Path | None, typer.Argument(metavar="LOG_WITHOUT", help="The same robot without the load.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("out/load"),
-    floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.coupled,
-    setup: SetupFile = None,
-) -> None:
-    """Identify the mass, centre and inertia of a load or tool from about 10 s of motion of all joints.
+        Parameter(
+            name="--load-friction", metavar="KIND",
+            help="Friction with the load on: own (fitted apart), same (as without), load (with a part proportional to"
+            " the torque transmitted).",
+        ),
+    ] = "own"  # fmt: skip
 
-    **With two logs**, with the load and without, nothing of the robot but its geometry need be known. **With one** the
-    robot must be: a robot.json of `geomctrl identify` (with its friction) or a model with right inertias. **With
-    --sensor** the wrenches at the wrist say it all; offsets are found with it, torques are not needed.
 
-    Prints the load with 95 % intervals, what the motion did not excite, residuals; writes report.txt, report.json,
-    robot.json and robot.urdf, the robot with its load, to --out.
-
-    **Exit status**: 0 written, no doubts; 1 written, can not be trusted (no load seen, wrong sign); 2 bad arguments, or
-    a log that does not show the load's mass; 3 written, doubts, which the report names.
-
-    **Examples**
-
-    - `geomctrl identify-load gripper.csv empty.csv --robot arm.urdf --frame tool0`
-
-    - `geomctrl identify-load gripper.csv --robot out/identify/robot.json --frame tool0`
-
-    - `geomctrl identify-load wrist.csv --robot arm.urdf --sensor ft_sensor --frame tool0 --estimate-gravity`
-    """
+def identify_load(
+    log: Annotated[Path, Parameter(name="LOG_WITH", help=f"{LOG_HELP}, with the load on.")],
+    without_load: LogWithout = None,
+    /,
+    *,
+    robot: RobotOption,
+    load: LoadOptions = LoadOptions(),
+    reading: LogOptions = LogOptions(),
+    modelling: ModelOptions = ModelOptions(),
+    filters: FilterOptions = FilterOptions(),
+    verdict: VerdictOptions = VerdictOptions(),
+    out: Out = Path("out/load"),
+    urdf: UrdfOptions = UrdfOptions(),
+    setup: Annotated[Path | None, setup_file.OPTION] = None,
+) -> int:
     console, ignore = stdout_console(), verdict.kinds()
-    nominal = load_robot(robot, floating_base, mimic, "unchecked")
-    identified = None if load.sensor is not None else identified_friction(robot, modelling, without_load)
-    model = None if load.sensor is not None or identified is not None else linear_model(modelling, nominal)
+    nominal = urdf.load(robot)
+    identified = None if load.sensor is not None else _identified_friction(robot, modelling, without_load)
+    model = None if load.sensor is not None or identified is not None else modelling.linear_model(nominal)
     read, filtering = reading.reading(nominal.nv), filters.filtering()
-    from geomctrl import identification
-    from geomctrl.identification import Assessment
-
     with compiling(console, "20 s"):
         report = identification.identify_load(
             nominal, log, without_load, identified=identified, model=model, reading=read, filtering=filtering,
-            **load.arguments(),
+            **asdict(load),
         )  # fmt: skip
+    return print_and_save(console, report, out, ignore)
+
+
+def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]) -> int:
+    """Save a report, print it and its verdict; returns the exit status."""
     written = ", ".join(sorted(path.name for path in report.save(out)))
     console.print(report.text(), soft_wrap=True)
     console.print(f"wrote {written} in {out}", soft_wrap=True)
-    assessment = Assessment.of(report.findings, ignore)
+    assessment = identification.Assessment.of(report.findings, ignore)
     console.print(f"verdict: {assessment}", soft_wrap=True)
-    raise typer.Exit(assessment.exit_status)
+    return assessment.exit_status
+
+
+def _identified_friction(source: str, modelling: ModelOptions, without_load: Path | None) -> Any:
+    """The friction in a robot.json of `geomctrl identify`, where there is one log; None for other robots."""
+    if Path(source).suffix.lower() != ".json" or without_load is not None:
+        return None
+    extra = load_extra(Path(source))
+    if "identified" not in extra:
+        return None
+    if modelling != ModelOptions():
+        raise ArgumentError(f"--friction, --rotor, ...: {source} states the friction and rotors of its robot")
+    return extra

@@ -1,74 +1,89 @@
-"""The command line: `geomctrl track | sweep | excite | identify | identify-load | drive-gains | show | info | check |
-robots | export`.
+"""The program `geomctrl`: its commands, error messages and exit statuses.
 
-Imports of anything heavy are inside the commands, so that help is quick.
+A command is the function of that name in the module of that name; the module's docstring is its help page. Modules are
+imported when their command runs, so that `geomctrl --help` is quick.
 """
 
+import ast
 import signal
-from importlib import import_module
-from typing import Annotated, Any
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-import typer
-from typer.core import TyperGroup
+from cyclopts import App, Group, Parameter
+from rich.text import Text
 
 from geomctrl import __version__
+from geomctrl.errors import GeomctrlError
+from geomctrl.output import plain_console
 
-# Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
+from .setup_file import read_setup
+from .terminal import BAD_ARGUMENTS, FAILED, Stdout, command_line, complain
+
 COMMANDS = (
     "track", "sweep", "excite", "identify", "identify_load", "drive_gains", "show", "info", "check", "robots", "export",
 )  # fmt: skip
+HELP = """Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs, sweep
+parameters of closed loops, design motions to identify robots with, identify robots, their loads and drives from logs,
+look at robots, check their dynamics, export them as C.
+
+Start with: `geomctrl track panda --controller slotine-li --payload 2.0`"""
 
 
-class Commands(TyperGroup):
-    def invoke(self, ctx: typer.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # pydantic's, in front of typer's own words
-            raise
+def _help_page(name: str) -> str:
+    """The docstring of a command's module, which is not imported."""
+    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(source)) or ""
 
 
-app = typer.Typer(
-    cls=Commands,
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    help="Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs,"
-    " sweep parameters of closed loops,"
-    " design motions to identify robots with, identify robots, their loads and drives from logs, look at robots,"
-    " check their dynamics, export them as C.\n\n"
-    "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
+app = App(
+    name="geomctrl",
+    help=HELP,
+    help_format="markdown",
+    version=f"geomctrl {__version__}",
+    group_parameters=Group("Options", sort_key=0),
+    default_parameter=Parameter(negative_iterable=""),
+    config=read_setup,
+    result_action="return_int_as_exit_code_else_zero",
+    error_console=plain_console(stderr=True, soft_wrap=True),
+    error_formatter=lambda error: Text(f"geomctrl: {error}", "red"),
 )
+app.register_install_completion_command(help="Install completion of commands and options for bash, zsh or fish.")
+for _order, _name in enumerate(COMMANDS):
+    app.command(f"{__package__}.{_name}:{_name}", name=_name.replace("_", "-"), help=_help_page(_name), sort_key=_order)
 
 
-def show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"geomctrl {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Version.")] = False,
-) -> None:
-    """What can stand before a command's name."""
-
-
-for name in COMMANDS:
-    module = import_module(f"{__package__}.{name}")
-    app.command(cls=getattr(module, "Command", None))(getattr(module, name))
-
-
-def main() -> None:
-    """The console script."""
-    for name in ("SIGTERM", "SIGHUP"):  # the second is not on Windows
+def main() -> int:
+    """Run the console script; returns its exit status."""
+    for name in ("SIGTERM", "SIGHUP"):  # Windows lacks the second
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
-    app()
+    return run(sys.argv[1:])
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command that `arguments` state and return its exit status.
+
+    Errors in the user's input end with status 2 and a message. Raises SystemExit for options that do not exist.
+    """
+    Stdout.lost = None
+    command_line.set(("geomctrl", *arguments))
+    try:
+        status = app(arguments)
+    except GeomctrlError as error:
+        complain(str(error))
+        return BAD_ARGUMENTS
+    except OSError as error:
+        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        return BAD_ARGUMENTS
+    if not status and Stdout.lost is not None and not isinstance(Stdout.lost, BrokenPipeError):  # not after `| head`
+        complain(f"{Stdout.lost.strerror or Stdout.lost}: standard output")
+        return FAILED
+    return status
 
 
 def _end(number: int, _frame: Any) -> None:
-    """What runs is ended as by Ctrl-C, so that it can keep what it has; the same signal once more kills."""
+    """End the command as Ctrl-C does, so that it saves what it has; the same signal once more kills it."""
     signal.signal(number, signal.SIG_DFL)
     raise SystemExit(128 + number)

@@ -13,9 +13,17 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.robot import Robot
 
-from .posture import middle
-
 FASTEST_JOINT = 4.0  # rad/s or m/s, where a model states no velocity limit or a higher one
+
+
+def middle(robot: Robot) -> np.ndarray:
+    """The configuration (nq,) in the middle of the joints' ranges; without one near zero, poses at identity."""
+    q = robot.neutral()
+    limits = robot.limits
+    for k, i in zip(*single_coordinates(robot)):
+        low, high = limits.lower[i], limits.upper[i]
+        q[k] = 0.5 * (low + high) if np.isfinite([low, high]).all() else np.clip(0.0, low, high)
+    return q
 
 
 def amplitudes(robot: Robot) -> np.ndarray:

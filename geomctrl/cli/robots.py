@@ -1,21 +1,19 @@
-"""`geomctrl robots`: which robots are bundled."""
+"""List the bundled robots."""
 
 from rich.table import Table
 
-from .terminal import reported, stdout_console
+from .terminal import stdout_console
 
 
-@reported
 def robots() -> None:
-    """List the bundled robots."""
     from geomctrl import models
 
     table = Table()
-    for name in ("name", "bodies", "nv", "mass [kg]", "base", "what"):
+    for name in ("name", "bodies", "nv", "mass [kg]", "base", "description"):
         table.add_column(name)
     for name in models.names():
         r = models.load(name)
-        what = (getattr(models, name).__doc__ or name).strip().splitlines()[0]
+        description = (getattr(models, name).__doc__ or name).strip().splitlines()[0]
         base = "free" if r.joints[0].kind == "free" else "fixed"
-        table.add_row(name, str(r.nbodies), str(r.nv), f"{r.parameters[:, 0].sum():.4g}", base, what)
+        table.add_row(name, str(r.nbodies), str(r.nv), f"{r.parameters[:, 0].sum():.4g}", base, description)
     stdout_console().print(table)

@@ -16,7 +16,7 @@ COLOURS = {HELD: "green", VIOLATED: "bold red", UNRESOLVED: "bold yellow"}
 
 
 def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], failure: str | None) -> None:
-    """Print the tables, doubts and figures of speed a run ends with. others: runs to compare it with, by name."""
+    """Print the tables, remarks and figures of speed a run ends with. others: runs to compare it with, by name."""
     console.print(case.describe(), style="bold", soft_wrap=True)
     if len(run.t):
         console.print(_tracking_table(run, others))
@@ -24,8 +24,8 @@ def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], f
         if estimate is not None:
             console.print(estimate)
     console.print(_monitor_table(run))
-    for doubt in _doubts(case, run):
-        console.print(doubt, style="dim")
+    for remark in _remarks(case, run):
+        console.print(remark, style="dim")
     state = "finished" if failure is None else "STOPPED"
     speed = run.steps / run.wall_time if run.wall_time > 0.0 else float("nan")
     console.print(
@@ -44,14 +44,14 @@ def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], f
             console.print(f"{name} with the same model failed: {other.reason}", style="bold")
 
 
-def _doubts(case: Scenario, run: Run) -> list[str]:
+def _remarks(case: Scenario, run: Run) -> list[str]:
     """Why a monitor was beyond its limit, what resolves that, and what else may explain it."""
-    lyapunov, said = run.monitors.get("lyapunov"), []
-    said += [f"{m.name}: {m.verdict}: {m.explanation}." for m in run.monitors.values() if m.explanation]
+    lyapunov, remarks = run.monitors.get("lyapunov"), []
+    remarks += [f"{m.name}: {m.verdict}: {m.explanation}." for m in run.monitors.values() if m.explanation]
     why = case.why_lyapunov_may_grow()
     if lyapunov is not None and not lyapunov.ok and why:
-        said.append(f"The Lyapunov function may grow here: {why}.")
-    return said
+        remarks.append(f"The Lyapunov function may grow here: {why}.")
+    return remarks
 
 
 def _total_rms(run: Run) -> float:
@@ -114,7 +114,7 @@ def _estimate_table(case: Scenario, run: Run) -> Table | None:
 def _monitor_table(run: Run) -> Table:
     table = Table(title="properties behind the proof", title_justify="left", title_style="bold")
     table.add_column("monitor")
-    table.add_column("what", overflow="fold")
+    table.add_column("quantity", overflow="fold")
     for name in ("worst", "at", "limit"):
         table.add_column(name, justify="right")
     table.add_column("verdict")

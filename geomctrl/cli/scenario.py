@@ -4,23 +4,82 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Group, Parameter, validators
 
 from geomctrl import controllers
-from geomctrl.control.contracts import Controller
+from geomctrl.control.contracts import Controller, Reference
+from geomctrl.control.friction import Friction
 from geomctrl.control.loop import simulate
 from geomctrl.control.plant import Plant
 from geomctrl.control.tuning import ADAPTED, RATES, Design, Tuning, design
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from .gains import parse_gains, start
 from .hardware import actuators, driven, sensors
-from .laws import gains_of, law_class, made
 from .motions import REFERENCES, make_reference
-from .plants import friction_of, loaded, tool_frame
-from .track_options import ScenarioOptions
+from .user_files import law_class
+
+LOAD_DENSITY = 2700.0  # kg/m^3: a solid ball of aluminium
+TOOL_NAMES = ("tcp", "tool", "tip", "ee_link", "end_effector", "gripper", "hand", "flange", "link8")
+START_VELOCITY = 0.01  # rad/s or m/s, largest initial velocity error
+
+
+@Parameter(name="*", group=Group("The scenario", sort_key=1))
+@dataclass(frozen=True)
+class ScenarioOptions:
+    """What is tracked, by which controller, on which plant."""
+
+    controller: Annotated[
+        str,
+        Parameter(metavar="LAW", help="Law that closes the loop, see Gains, or FILE.py:CLASS."),
+    ] = "slotine-li"
+    reference: Annotated[
+        str, Parameter(metavar="MOTION", help="Desired motion, within the limits: sinusoids, quintic or spline.")
+    ] = "sinusoids"
+    seconds: Annotated[float, Parameter(help="Length of the run [s].")] = 10.0
+    payload: Annotated[float, Parameter(help="Mass [kg] of a ball in the true robot's hand, unknown to the model.")] = (
+        0.0
+    )
+    payload_at: Annotated[
+        float | None, Parameter(help="Time [s] at which the load is gripped [default: the start].")
+    ] = None
+    payload_frame: Annotated[
+        str | None, Parameter(help="Frame that carries it [default: the tool, free base or last body].")
+    ] = None
+    dt: Annotated[float, Parameter(help="Integration step [s].")] = 1e-3
+    control_dt: Annotated[
+        float | None, Parameter(help="Sampling period [s] of the law, a multiple of dt [default: continuous].")
+    ] = None
+    friction: Annotated[
+        bool,
+        Parameter(help="Friction in the plant also where the robot's model has none."),
+    ] = False
+    actuators: Annotated[
+        str | None,
+        Parameter(
+            metavar="LIST", help="Between law and joints, in order: delay=, rate=, lag=, limits, limits=, joints."
+        ),
+    ] = None
+    sensors: Annotated[
+        str | None,
+        Parameter(metavar="LIST", help="Encoders: bits= or resolution=, noise=, offset=, cutoff=, delay=, dt=."),
+    ] = None
+    gains: Annotated[str | None, Parameter(metavar="LIST", help="name=number,...: gains to override, see above.")] = (
+        None
+    )
+    adapt: Annotated[
+        str,
+        Parameter(
+            metavar="PARAMETERS",
+            help="What slotine-li estimates: the body with the load (load), all links (links), base parameters (base).",
+        ),
+    ] = "load"
+    seed: Annotated[
+        int, Parameter(help="Seed of the random reference and of sensor noise.", validator=validators.Number(gte=0))
+    ] = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +100,7 @@ class Scenario:
     def make(cls, robot: Robot, options: ScenarioOptions) -> Scenario:
         """The scenario that `options` describe. Raises GeomctrlError children."""
         check_options(options)
-        o, given = options, given_gains(options)
+        o, gains = options, parse_gains(options.controller, options.gains)
         if o.payload_frame is not None and robot.frame(o.payload_frame).body < 0:
             raise ArgumentError(f"payload-frame: {o.payload_frame!r} is fixed to the world and can not carry a load")
         motion = make_reference(o.reference, robot, o.seconds, o.seed)
@@ -54,9 +113,9 @@ class Scenario:
             plant = Plant(carrying, friction or "model", **between)
         else:
             plant = Plant(robot, friction or "model", changes=[(o.payload_at, carrying)], **between)
-        tuning = Tuning(robot, motion, rule, o.seconds, given, o.adapt, robot.body_names[body], friction)
-        law = made(law_class(o.controller), tuning)
-        shared = {name: gain for name, gain in given.items() if name in RATES}
+        tuning = Tuning(robot, motion, rule, o.seconds, gains, o.adapt, robot.body_names[body], friction)
+        law = construct_law(law_class(o.controller), tuning)
+        shared = {name: gain for name, gain in gains.items() if name in RATES}
         rival = controllers.ComputedTorque.tuned(replace(tuning, gains=shared))
         return cls(o, robot, rule, plant, frame, law, rival, *start(robot, motion, rule))
 
@@ -73,16 +132,16 @@ class Scenario:
 
     def describe(self) -> str:
         o = self.options
-        words = f"{self.robot.name}, {o.controller}, {o.reference}, {o.seconds:g} s at dt = {o.dt:g} s"
-        words += f", controller every {o.control_dt:g} s" if o.control_dt else ", continuous controller"
+        text = f"{self.robot.name}, {o.controller}, {o.reference}, {o.seconds:g} s at dt = {o.dt:g} s"
+        text += f", controller every {o.control_dt:g} s" if o.control_dt else ", continuous controller"
         if o.payload:
             since = f" from {o.payload_at:g} s on" if o.payload_at else ""
-            words += f"; unknown load of {o.payload:g} kg at {self.frame}{since}"
-        for name, given in (("actuators", o.actuators), ("sensors", o.sensors)):
-            words += f"; {name}: {given}" if given else ""
+            text += f"; unknown load of {o.payload:g} kg at {self.frame}{since}"
+        for name, hardware in (("actuators", o.actuators), ("sensors", o.sensors)):
+            text += f"; {name}: {hardware}" if hardware else ""
         moved = driven(self.robot, actuators(o.actuators, self.robot))
-        words += f"; {moved}" if moved else ""
-        return words + ("; unknown friction" if o.friction else "")
+        text += f"; {moved}" if moved else ""
+        return text + ("; unknown friction" if o.friction else "")
 
     def why_lyapunov_may_grow(self) -> str:
         """Which assumption of the proof the scenario breaks; empty if none."""
@@ -97,18 +156,13 @@ class Scenario:
         return "; ".join(reasons)
 
 
-def given_gains(options: ScenarioOptions) -> dict[str, float]:
-    return parse_gains(options.controller, gains_of(law_class(options.controller)), options.gains)
-
-
 def check_options(options: ScenarioOptions) -> None:
     """Raise GeomctrlError children for names, gains and times that no run can have, before anything is computed."""
-    law_class(options.controller)
     for name, known in (("reference", REFERENCES), ("adapt", ADAPTED)):
-        given = getattr(options, name)
-        if given not in known:
-            raise NameNotFoundError(f"{name}: expected one of {', '.join(known)}, got {given!r}")
-    given_gains(options)
+        value = getattr(options, name)
+        if value not in known:
+            raise NameNotFoundError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+    parse_gains(options.controller, options.gains)
     check_times(options)
 
 
@@ -124,3 +178,72 @@ def check_times(options: ScenarioOptions) -> None:
         raise ArgumentError(f"control-dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
     if payload_at is not None and not (math.isfinite(payload_at) and payload_at >= 0.0):
         raise ArgumentError(f"payload-at: expected a time >= 0, got {payload_at:g}")
+
+
+# --- the parts of a scenario -----------------------------------------------------------------------------------------
+
+
+def construct_law(law: type[Any], tuning: Tuning) -> Any:
+    """Construct the controller by its own `tuned(tuning)`, or as law(robot, reference)."""
+    controller = law.tuned(tuning) if hasattr(law, "tuned") else law(tuning.robot, tuning.motion)
+    if not isinstance(controller, Controller):
+        raise ArgumentError(f"controller: expected {law.__name__} to be a geomctrl.Controller, got {controller!r:.60}")
+    return controller
+
+
+def tool_frame(robot: Robot) -> str:
+    """The default place of a load: the tool's frame, else the body a free base is, else the last body."""
+    last = [f for f in robot.frames if f.body == robot.nbodies - 1]
+    for word in TOOL_NAMES:
+        for frame in last:
+            if word in frame.name.lower():
+                return frame.name
+    return robot.body_names[0 if robot.joints[0].kind == "free" else -1]
+
+
+def loaded(robot: Robot, mass: float, frame: str | None = None) -> Robot:
+    """The robot with a solid aluminium ball of `mass` [kg] touching the origin of `frame`, along its z axis."""
+    if not (math.isfinite(mass) and mass >= 0.0):
+        raise ArgumentError(f"payload: expected a mass >= 0 in kg, got {mass:g}")
+    if mass == 0.0:
+        return robot
+    radius = (3.0 * mass / (4.0 * math.pi * LOAD_DENSITY)) ** (1.0 / 3.0)
+    return robot.with_payload(mass, (0.0, 0.0, radius), 0.4 * mass * radius**2 * np.eye(3), frame or tool_frame(robot))
+
+
+def friction_of(robot: Robot, rule: Design) -> Friction:
+    """The model file's friction where it states some, else 0.5 D viscous and 0.5 D Coulomb; free joints have none."""
+    viscous, coulomb = robot.damping, robot.friction
+    if not (viscous.any() or coulomb.any()):
+        own = [np.full(j.dof, 0.5 * (j.kind != "free")) for j in robot.coupling.independent_joints]
+        viscous = coulomb = np.concatenate(own) * rule.D
+    return Friction(viscous, coulomb, rule.smoothing(coulomb))
+
+
+def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np.ndarray]:
+    """(q0, v0): on the motion, with a small velocity error to remove in the direction that K damps most slowly.
+
+    In that direction no fast mode is excited, which a step of dt would follow less well.
+    """
+    q, v, _ = motion(0.0)
+    root = np.sqrt(rule.kappa * rule.D)
+    slowest = np.linalg.eigh(robot.mass_matrix(q) / np.outer(root, root))[1][:, -1] / root
+    return q, v + START_VELOCITY * slowest / np.abs(slowest).max()
+
+
+def parse_gains(controller: str, text: str | None) -> dict[str, float]:
+    """Return "Lambda=8,kappa=30" as a dict, checked against the gains that the controller has."""
+    known, gains = dict(getattr(law_class(controller), "GAINS", {})), {}
+    for part in (text or "").replace(" ", "").split(","):
+        if not part:
+            continue
+        name, _, number = part.partition("=")
+        if name not in known:
+            raise ArgumentError(f"gains: {controller} has no gain {name!r}; known: {', '.join(known)}")
+        try:
+            gains[name] = float(number)
+        except ValueError:
+            raise ArgumentError(f"gains: expected {name}=number, got {part!r}") from None
+        if not (math.isfinite(gains[name]) and gains[name] > 0.0):
+            raise ArgumentError(f"gains: {name}: expected a positive number, got {number}")
+    return gains

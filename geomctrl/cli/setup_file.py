@@ -1,103 +1,105 @@
-"""`--setup FILE`: what a command is told in a TOML file in place of its options, which go before it.
+"""`--setup FILE`: options of a command from a TOML file. Options on the command line take precedence.
 
     robot = "arm.urdf"            # or a table [robot], see `geomctrl.models.load_dh`
-    [log]                         # sections are panels of options; tables for FIELD=NAME, lists for commas
+    [log]                         # sections are the panels of --help; tables stand for FIELD=NAME, lists for commas
     columns = {q = "A_q", tau = "A_tau"}
     gears = [[100, 0], [20, 80]]
     [model]
     rotor = true                  # or "yes", "no", "auto"
-    [[column]]                    # torques of one's own, see `geomctrl.identification.load_columns`
+    [[column]]                    # additional torques, see `geomctrl.identification.load_columns`
 
-Files are looked for beside the TOML file, then where the command runs.
+Files are looked for in the folder of the TOML file, then where the command runs.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
+from cyclopts import Parameter, Token
 
-from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.errors import ArgumentError
 from geomctrl.files import read_toml
 
-from .terminal import BAD_ARGUMENTS, complain
-
-FILES = ("robot", "gears", "transmission", "test_log", "own_columns")
-BESIDE = ("robot", "floating_base", "mimic", "column")  # of no section
-REPEATED = ("ignore",)  # options that are given once a word
-ANSWERS = ("rotor",)  # options that take yes and no, among others
-
-
-def applies(groups: Iterable[Any]) -> Callable[[typer.Context, Path | None], Path | None]:
-    """The callback of an eager option --setup for a command with these groups of options, each with its `section`."""
-
-    def apply(ctx: typer.Context, setup: Path | None) -> Path | None:
-        if setup is None:
-            return None
-        try:
-            ctx.default_map = {**(ctx.default_map or {}), **options_of(setup, groups)}
-        except GeomctrlError as error:
-            complain(f"--setup: {error}")
-            raise typer.Exit(BAD_ARGUMENTS) from None
-        return setup
-
-    return apply
+OPTION = Parameter(
+    name="--setup",
+    metavar="FILE",
+    help="TOML file with any of these options, a Denavit-Hartenberg robot, additional torque columns; options on the"
+    " command line take precedence.",
+)
+FILES = ("robot", "gears", "transmission", "test_log", "own_columns")  # options that name files
+WITHOUT_SECTION = ("robot", "floating_base", "mimic", "column")
+NOT_OF_OTHER_COMMANDS = ("out", "method")  # results of `identify` may be read by the command that shares its setup
 
 
-def options_of(path: Path, groups: Iterable[Any]) -> dict[str, Any]:
-    """Parameters of the command by name. Raises ArgumentError for sections and keys that there are not."""
+def read_setup(_app: Any, commands: tuple[str, ...], arguments: Any) -> None:
+    """Give the options that a setup file states to those arguments that the command line does not state."""
+    options = {a.field_info.name: a for a in arguments}
+    if "setup" not in options or not options["setup"].tokens:
+        return
+    path = Path(options["setup"].tokens[0].value)
+    for name, texts in options_of(path).items():
+        if name in NOT_OF_OTHER_COMMANDS and commands != ("identify",):
+            continue
+        argument = options.get(name)
+        if argument is not None and not argument.tokens:
+            for text in texts:
+                argument.append(Token(keyword=argument.name, value=text, source=str(path)))
+
+
+def options_of(path: Path) -> dict[str, list[str]]:
+    """Texts of the options that a file states, by name. Raises ArgumentError for unknown sections and keys."""
+    from .identify_options import SECTIONS
+
     tables = read_toml(path)
-    sections = {g.section: [f.name for f in fields(g)] for g in groups}
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for section, table in tables.items():
-        if section in sections:
+        if section in SECTIONS:
             if not isinstance(table, dict):
                 raise ArgumentError(f"{path}: {section}: expected a table [{section}], got {table!r:.60}")
             for key, value in table.items():
-                name = _known(f"{path}: [{section}]", key.replace("-", "_"), sections[section])
-                given[name] = _option(f"{path}: [{section}] {key}", value)
+                name = _checked(f"{path}: [{section}]", key.replace("-", "_"), SECTIONS[section])
+                values[name] = _texts(f"{path}: [{section}] {key}", name, value)
+        elif _checked(str(path), section, (*SECTIONS, *WITHOUT_SECTION)) == "column":
+            values["own_columns"] = [str(path)]
+        elif section == "robot" and isinstance(table, dict):
+            values["robot"] = [str(path)]
         else:
-            _known(str(path), section, [*sections, *BESIDE])
-            given[section] = table
-    for name in REPEATED:
-        if isinstance(given.get(name), str):
-            given[name] = given[name].split(",")
-    for name in ANSWERS:
-        if isinstance(given.get(name), bool):
-            given[name] = "yes" if given[name] else "no"
-    if given.pop("column", None) is not None:
-        given["own_columns"] = str(path)
-    if isinstance(given.get("robot"), dict):
-        given["robot"] = str(path)
-    return given | {name: _beside(path, given[name]) for name in FILES if isinstance(given.get(name), str)}
+            values[section] = _texts(f"{path}: {section}", section, table)
+    return values | {name: [_nearby(path, *values[name])] for name in FILES if name in values}
 
 
-def _known(where: str, key: str, names: list[str]) -> str:
-    if key not in names:
-        near = difflib.get_close_matches(key, names, n=1)
+def _checked(where: str, key: str, known: Any) -> str:
+    if key not in known:
+        near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ArgumentError(f"{where}: {key!r} is not known; {hint}expected some of {', '.join(names)}")
+        raise ArgumentError(f"{where}: {key!r} is not known; {hint}expected some of {', '.join(known)}")
     return key
 
 
-def _option(where: str, value: Any) -> Any:
-    """As the option's text: commas between numbers or names, semicolons between rows, FIELD=NAME for tables."""
+def _texts(where: str, name: str, value: Any) -> list[str]:
+    """The words after an option: FIELD=NAME for each entry of a table, else one."""
     if isinstance(value, Mapping):
-        return [f"{field}={_option(where, x)}" for field, x in value.items()]
+        return [f"{field}={_text(where, x)}" for field, x in value.items()]
+    if name == "rotor" and isinstance(value, bool):
+        return ["yes" if value else "no"]
+    return [_text(where, value)]
+
+
+def _text(where: str, value: Any) -> str:
+    """Commas between numbers or names, semicolons between rows."""
     if isinstance(value, list):
         rows = any(isinstance(x, list) for x in value)
-        return (";" if rows else ",").join(str(_option(where, x)) for x in value)
+        return (";" if rows else ",").join(_text(where, x) for x in value)
     if not isinstance(value, (str, int, float)):
         raise ArgumentError(f"{where}: expected words, numbers, true or false, or lists of them, got {value!r:.60}")
-    return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _beside(path: Path, name: str) -> str:
+def _nearby(path: Path, name: str) -> str:
     try:
         return str(path.parent / name) if (path.parent / name).is_file() else name
-    except OSError:  # no name of a file: rows of numbers
+    except OSError:  # rows of numbers are no name of a file
         return name

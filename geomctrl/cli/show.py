@@ -1,4 +1,20 @@
-"""`geomctrl show`: a robot, or a run of one, in three dimensions in a browser."""
+"""Show a robot or a run in three dimensions. It needs the extra 'view'.
+
+A robot has sliders for its joints, until Ctrl-C; written to a file, its joints move one after the other. A run has
+one slider, for the time, which moves the robot and the curves beside it. The browser is opened where there is a
+display; the address is printed in any case.
+
+A run does not hold its robot, but its name and the file it was read from: with those changed or gone, give --robot.
+URDF files are drawn with their meshes, other robots with capsules made of the tree.
+
+**Examples**
+
+- `geomctrl show panda`
+
+- `geomctrl show robot.urdf --out robot.html`
+
+- `geomctrl show out/demo/run.npz`
+"""
 
 from __future__ import annotations
 
@@ -8,80 +24,54 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter, validators
 
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.files import write_text
 
-from .terminal import (
-    FAILED,
-    FloatingBase,
-    Mimic,
-    MimicOption,
-    complain,
-    load_robot,
-    reported,
-    stdout_console,
-)
+from .options import UrdfOptions, as_names
+from .terminal import FAILED, complain, stdout_console
 
 if TYPE_CHECKING:
     from geomctrl.control.run import Run
     from geomctrl.robot import Robot
 
-WhatArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WHAT",
-        help="A bundled robot (see `geomctrl robots`), a robot's file as for `geomctrl info`, or a run.npz.",
-    ),
-]
 
-
-@reported
 def show(
-    what: WhatArgument,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the page to this file, and open no browser.", dir_okay=False)
-    ] = None,
+    subject: Annotated[
+        str,
+        Parameter(
+            name="ROBOT|RUN",
+            help="A bundled robot (see `geomctrl robots`), a robot's file as for `geomctrl info`, or a run.npz.",
+        ),
+    ],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="Write the page to this file, and open no browser.")] = None,
     robot: Annotated[
-        str | None, typer.Option(help="Of a run: its robot, by name or file [default: the one that the run names].")
+        str | None, Parameter(help="Robot of a run, by name or file [default: the one that the run names].")
     ] = None,
     frames: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="name,...: frames whose axes are drawn [default: world and tool]."),
+        Parameter(metavar="NAMES", help="Frames whose axes are drawn, name,... [default: world and tool]."),
     ] = None,
     port: Annotated[
-        int, typer.Option(help="Of the page of a robot, or the next that is free.", min=0, max=65535)
+        int,
+        Parameter(
+            help="Port of the page of a robot, or the next free one.", validator=validators.Number(gte=0, lte=65535)
+        ),
     ] = 8080,
-    floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.coupled,
-) -> None:
-    """Show a robot or a run in three dimensions. It needs the extra 'view'.
-
-    A robot has sliders for its joints, until Ctrl-C; written to a file, its joints move one after the other. A run has
-    one slider, for the time, which moves the robot and the curves beside it. The browser is opened where there is a
-    display; the address is printed in any case.
-
-    A run does not hold its robot, but its name and the file it was read from: with those changed or gone, give --robot.
-    URDF files are drawn with their meshes, other robots with capsules made of the tree.
-
-    **Examples**
-
-    - `geomctrl show panda`
-
-    - `geomctrl show robot.urdf --out robot.html`
-
-    - `geomctrl show out/demo/run.npz`
-    """
+    urdf: UrdfOptions = UrdfOptions(),
+) -> int | None:
     try:
-        names = None if frames is None else [name.strip() for name in frames.split(",") if name.strip()]
-        if what.endswith(".npz"):
-            run = _run(Path(what), robot, floating_base, mimic)
-            _write_or_open(_page_of(run, names), out)
-            return
+        names = None if frames is None else as_names(frames)
+        if subject.endswith(".npz"):
+            run = _load_run(Path(subject), robot, urdf)
+            _write_or_open(run.animate(frames=names).text, out)
+            return None
         if robot is not None:
-            raise ArgumentError(f"--robot: for runs (.npz), not for {what!r}")
-        model = load_robot(what, floating_base, mimic)
+            raise ArgumentError(f"--robot: for runs (.npz), not for {subject!r}")
+        model = urdf.load(subject, "reported")
         if out is None:
             _sliders(model, names, port)
         else:
@@ -92,31 +82,28 @@ def show(
         if "geomctrl[view]" not in str(error):
             raise
         complain(str(error))
-        raise typer.Exit(FAILED) from None
+        return FAILED
+    return None
 
 
-def _page_of(run: Run, frames: list[str] | None) -> str:
-    return run.animate(frames=frames).text
-
-
-def _run(path: Path, robot: str | None, floating_base: bool, mimic: str) -> Run:
+def _load_run(path: Path, robot: str | None, urdf: UrdfOptions) -> Run:
     """A saved run with its robot."""
     from geomctrl.control.run import Run
 
     if not path.is_file():
-        raise ArgumentError(f"WHAT: no such file: {str(path)!r}")
+        raise ArgumentError(f"RUN: no such file: {str(path)!r}")
     bare = Run.load(path)
-    model = _named(path) if robot is None else load_robot(robot, floating_base, mimic)
+    model = _named_robot(path) if robot is None else urdf.load(robot, "reported")
     if (model.nq, model.nv) != (bare.q.shape[1], bare.v.shape[1]):
-        said = "--robot" if robot else f"{path}: names the robot"
+        origin = "--robot" if robot else f"{path}: names the robot"
         sizes = f"nq = {model.nq} and nv = {model.nv}, the run {bare.q.shape[1]} and {bare.v.shape[1]}"
         raise ArgumentError(
-            f"{said} {model.name!r}, which has {sizes}; give --robot, --floating-base, --mimic as it was"
+            f"{origin} {model.name!r}, which has {sizes}; give --robot, --floating-base, --mimic as it was"
         )
     return Run.load(path, model)
 
 
-def _named(path: Path) -> Robot:
+def _named_robot(path: Path) -> Robot:
     """The robot that a saved run says it was of."""
     import numpy as np
 
@@ -127,17 +114,13 @@ def _named(path: Path) -> Robot:
     source = Path(named.get("file", ""))
     try:
         if "file" in named and source.is_file():
-            return load_robot(str(source))
+            return UrdfOptions().load(str(source), "reported")
         if "file" not in named and named.get("name") in models.names():
             return models.load(named["name"])
     except GeomctrlError as error:
         raise ArgumentError(f"{path}: its robot: {error}; give --robot") from None
-    told = (
-        f"its robot, {named.get('name')!r} of {source}, is not there"
-        if "file" in named
-        else "does not say of which robot"
-    )
-    raise ArgumentError(f"{path}: {told}: give --robot ROBOT")
+    missing = f"its robot, {named.get('name')!r} of {source}, is missing" if "file" in named else "names no robot"
+    raise ArgumentError(f"{path}: {missing}: give --robot ROBOT")
 
 
 def _write_or_open(page: str, out: Path | None) -> None:

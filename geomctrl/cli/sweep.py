@@ -1,80 +1,87 @@
-"""`geomctrl sweep`: a study's closed loops over a space of parameters."""
+"""Run a closed loop at every point of a space, measure each run, draw the measures.
+
+STUDY.py sets the arguments of `geomctrl.sweep` by their names: `make`, `space`, `measures`, `t_end`, `dt`, and
+any others it wants. Blocks of runs are saved as they finish: after a crash, a kill or Ctrl-C `--resume` does the
+missing ones, with the same numbers. A store of another study is refused, with what differs.
+
+Ends with a table, report.txt and one heat map per measure in --out.
+
+**Exit status**: 0 all was run, whether each run went well or not; 1 workers were lost or the disk is full; 2 bad
+arguments; 130 Ctrl-C, 143 SIGTERM.
+
+**Examples**
+
+- `geomctrl sweep gains.py --out out/gains`
+
+- `geomctrl sweep gains.py --out out/gains --resume --scheduler tcp://head:8786`
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import numpy as np
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
 
-from .terminal import FAILED, complain, interrupted_status, reported, stdout_console
+from geomctrl.errors import ArgumentError, SweepError
+from geomctrl.files import write_text
+from geomctrl.output import transcript
+
+from .options import flag
+from .terminal import FAILED, complain, interrupted_status, report_written, stdout_console
+from .user_files import arguments_of
+
+MAX_REASONS = 5  # listed
 
 
-@reported
 def sweep(
-    study: Annotated[
-        Path, typer.Argument(metavar="STUDY.py", help="A Python file with make, space, measures, t_end and dt.")
-    ],
-    out: Annotated[Path, typer.Option(help="The folder for report and pictures.")] = Path("out/sweep"),
-    store: Annotated[Path | None, typer.Option(help="Where the runs are kept; sweep.zarr in --out.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the store that is there.")] = False,
+    study: Annotated[Path, Parameter(name="STUDY.py", help="A Python file with make, space, measures, t_end and dt.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Folder for report and pictures.")] = Path("out/sweep"),
+    store: Annotated[Path | None, Parameter(help="Store of the runs [default: sweep.zarr in --out].")] = None,
+    resume: Annotated[bool, flag("Go on with the store that exists.")] = False,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of a dask cluster, as tcp://host:8786; else this machine.")
+        str | None,
+        Parameter(metavar="ADDRESS", help="Address of a dask cluster, tcp://host:8786 [default: this machine]."),
     ] = None,
-    plots: Annotated[bool, typer.Option(help="Draw each measure.")] = True,
-) -> None:
-    """Run a closed loop at every point of a space, measure each run, draw the measures.
+    plots: Annotated[bool, Parameter(help="Draw each measure.")] = True,
+) -> int | None:
+    from geomctrl.control.sweeping.sweep import sweep as run_sweep
 
-    STUDY.py sets the arguments of `geomctrl.sweep` by their names: `make`, `space`, `measures`, `t_end`, `dt`, and
-    any others it wants. Blocks of runs are kept as they are done: after a crash, a kill or Ctrl-C `--resume` does the
-    missing ones, with the same numbers. A store of another study is refused, with what differs.
-
-    Ends with a table, report.txt and a heat map a measure in --out.
-
-    **Exit status**: 0 all was run, whether each run went well or not; 1 workers were lost or the disk is full; 2 bad
-    arguments; 130 Ctrl-C, 143 SIGTERM.
-
-    **Examples**
-
-    - `geomctrl sweep gains.py --out out/gains`
-
-    - `geomctrl sweep gains.py --out out/gains --resume --scheduler tcp://head:8786`
-    """
-    from geomctrl.control.sweeping.sweep import sweep as swept
-    from geomctrl.errors import ArgumentError, SweepError
-
-    from .study import arguments_of
-    from .sweep_tables import write_report
-
-    arguments = arguments_of(study, swept, {"store", "executor", "progress"})
+    arguments = arguments_of(study, run_sweep, {"store", "executor", "progress"}, "STUDY.py")
     store = out / "sweep.zarr" if store is None else store
     if store.exists() and not resume:
-        raise ArgumentError(f"--store: {str(store)!r} is there already; --resume goes on with it")
+        raise ArgumentError(f"--store: {str(store)!r} exists; --resume goes on with it")
     console = stdout_console()
     with ExitStack() as stack:
         executor = None if scheduler is None else stack.enter_context(_client(scheduler))
         try:
-            table = swept(**arguments, store=store, executor=executor, progress=console.is_terminal)
+            table = run_sweep(**arguments, store=store, executor=executor, progress=console.is_terminal)
         except SweepError as error:
             complain(f"{error}; --resume goes on")
-            raise typer.Exit(FAILED) from None
+            return FAILED
         except (KeyboardInterrupt, SystemExit) as error:
-            complain("interrupted; what is done is kept, --resume goes on")
-            raise typer.Exit(interrupted_status(error)) from None
-    written = [write_report(console, table, out / "report.txt")]
+            complain("interrupted; finished runs are saved, --resume goes on")
+            return interrupted_status(error)
+    written = [_write_report(console, table, out / "report.txt")]
     if plots:
         with console.status("drawing"):
             from geomctrl.viewing.sweeps import plot_sweep  # here: matplotlib is slow to import
 
             written += plot_sweep(table, out)
-    console.print(f"wrote {', '.join(p.name for p in written)} in {out}; the runs are in {store}", soft_wrap=True)
+    report_written(console, written, out, f"; the runs are in {store}")
+    return None
 
 
 def _client(address: str) -> Any:
     """The dask cluster at an address. Raises ArgumentError where there is none."""
     from geomctrl.control.sweeping.optional import needed_for
-    from geomctrl.errors import ArgumentError
 
     with needed_for("--scheduler"):
         from distributed import Client
@@ -82,3 +89,50 @@ def _client(address: str) -> Any:
         return Client(address, timeout=10)
     except (OSError, ValueError) as error:
         raise ArgumentError(f"--scheduler: no dask scheduler answers at {address!r}: {error}") from None
+
+
+def _write_report(console: Console, table: Any, path: Path) -> Path:
+    """Write a sweep's tables to a file, then print them."""
+    kept, text = transcript()
+    kept.print(_measure_table(table))
+    kept.print(_endings(table), soft_wrap=True)
+    write_text(path, text())
+    console.print(_measure_table(table))
+    console.print(_endings(table), soft_wrap=True)
+    return path
+
+
+def _measure_table(table: Any) -> Table:
+    """Each measure: its least value, median and largest, at which run, and how many runs have none."""
+    space = ", ".join(f"{name} {n}" for name, n in table["run"].sizes.items())
+    title = f"{table['run'].size} runs: {space}"
+    out = Table(title=title, title_justify="left", title_style="bold")
+    for head in ("measure", "units", "least", "median", "largest", "in run", "without"):
+        out.add_column(head, justify="left" if head in ("measure", "units") else "right")
+    for name, x in table.data_vars.items():
+        if x.dtype.kind == "f" and name != "t_reached":
+            out.add_row(str(name), x.attrs.get("units", ""), *_numbers(table, x))
+    return out
+
+
+def _numbers(table: Any, x: Any) -> list[str]:
+    rows = x.values.reshape(table["run"].size, -1)  # the runs' dimensions come first
+    good = rows[np.isfinite(rows)]
+    without = str(int(np.isnan(rows).any(axis=1).sum()))
+    if not len(good):
+        return ["", "", "", "", without]
+    number = int(np.argmax(np.fmax.reduce(np.where(np.isfinite(rows), rows, -np.inf), axis=1)))
+    return [*(f"{value:.4g}" for value in (good.min(), np.median(good), good.max())), str(number), without]
+
+
+def _endings(table: Any) -> str:
+    """How many runs went well, and of the others the most frequent reasons with the first run of each."""
+    success, reasons = table["success"].values.ravel(), table["reason"].values.ravel()
+    lines = [f"{int(success.sum())} of {len(success)} runs reached their end"]
+    failed = Counter(reasons[~success].tolist())
+    for reason, count in failed.most_common(MAX_REASONS):
+        first = int(np.flatnonzero((reasons == reason) & ~success)[0])
+        lines.append(f"  {count} did not, as run {first}: {reason}")
+    if len(failed) > MAX_REASONS:
+        lines.append(f"  and {len(failed) - MAX_REASONS} more reasons, in the variable `reason`")
+    return "\n".join(lines)

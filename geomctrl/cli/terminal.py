@@ -1,63 +1,21 @@
-"""What the commands share at a terminal: robots by name or path, messages, exit statuses, progress."""
+"""What the commands share at a terminal: consoles, progress, messages, exit statuses."""
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
+from contextvars import ContextVar
+from typing import Any
 
-import typer
 from rich.console import Console
 
-from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 from geomctrl.output import moves, of_a_notebook, plain_console
 
 FAILED, BAD_ARGUMENTS = 1, 2
-MODEL_HELP = (
-    "A bundled robot (see `geomctrl robots`), or the path of a URDF file, of an MJCF file (.xml, .mjcf;"
-    " needs the extra 'mjcf'), of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load_dh`), or of a"
-    " robot.json that `geomctrl identify` wrote."
-)
-
-
-class Mimic(StrEnum):
-    coupled = "coupled"
-    fixed = "fixed"
-    independent = "independent"
-    error = "error"
-
-
-class Physical(StrEnum):
-    reported = "reported"
-    required = "required"
-    unchecked = "unchecked"
-
-
-def reported(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors in what the user gave end with status 2 and a message, not a traceback."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **options: Any) -> Any:
-        Stdout.lost = None
-        try:
-            command(*args, **options)
-        except GeomctrlError as error:
-            complain(str(error))
-            raise typer.Exit(BAD_ARGUMENTS) from None
-        except OSError as error:
-            complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-            raise typer.Exit(BAD_ARGUMENTS) from None
-        if Stdout.lost is not None and not isinstance(Stdout.lost, BrokenPipeError):  # as of `| head`: nobody asks
-            complain(f"{Stdout.lost.strerror or Stdout.lost}: standard output")
-            raise typer.Exit(FAILED)
-
-    return wrapped
+command_line: ContextVar[tuple[str, ...]] = ContextVar("command_line")  # as typed
 
 
 class Stdout:
@@ -96,12 +54,6 @@ class Stdout:
                 os.close(nowhere)
 
 
-RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help=MODEL_HELP)]
-FloatingBase = Annotated[bool, typer.Option("--floating-base", help="URDF: give the root link six degrees of freedom.")]
-MimicOption = Annotated[Mimic, typer.Option(help="URDF: what to do with joints that follow others.")]
-PhysicalOption = Annotated[Physical, typer.Option(help="URDF: what to do with inertias that no rigid body has.")]
-
-
 def progress_bar(console: Console):
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -111,41 +63,6 @@ def progress_bar(console: Console):
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     return Bar(*columns, console=console, transient=True)
-
-
-def load_robot(
-    source: str,
-    floating_base: bool = False,
-    mimic: str = "coupled",
-    physical: str = "reported",
-):
-    """A bundled robot by name, else that of a URDF, MJCF, TOML or robot.json file; options as of `load_urdf`.
-
-    Raises GeomctrlError children.
-    """
-    from geomctrl import models
-
-    bundled = source in models.names() or not (Path(source).suffix or Path(source).exists())
-    if not bundled and not Path(source).is_file():
-        raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
-    suffix = Path(source).suffix.lower()
-    mjcf, table, ours = suffix in (".xml", ".mjcf"), suffix == ".toml", suffix == ".json"
-    if (bundled or mjcf or table or ours) and (floating_base or physical == "required" or mimic != "coupled"):
-        raise ArgumentError(f"--floating-base, --mimic, --physical: for URDF files, not for {source!r}")
-    if bundled:
-        try:
-            return models.load(source)
-        except NameNotFoundError as error:
-            raise NameNotFoundError(str(error).replace("name:", "ROBOT:", 1)) from None
-    if mjcf:
-        return models.load_mjcf(Path(source))
-    if table:
-        return models.load_dh(Path(source))
-    if ours:
-        from geomctrl.models import load_model
-
-        return load_model(Path(source))
-    return models.load_urdf(Path(source), floating_base, mimic=str(mimic), physical=str(physical))
 
 
 @contextmanager
@@ -189,3 +106,8 @@ def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
 
 def complain(message: str) -> None:
     plain_console(stderr=True, soft_wrap=True).print(f"geomctrl: {message}", style="red")
+
+
+def report_written(console: Console, files: Any, out: Any, more: str = "") -> None:
+    """List the files that a command wrote in its folder."""
+    console.print(f"wrote {', '.join(path.name for path in files)} in {out}{more}", soft_wrap=True)

@@ -1,102 +1,216 @@
-"""`geomctrl track`: a controller on a plant that checks the properties its proof rests on."""
+"""Track a reference and report whether the properties behind the proof held.
+
+The controller is built on the nominal model; the plant also carries --payload, has --friction, --actuators and
+--sensors. Ends with a table, run.npz, report.txt, PNG plots and, with the extra 'view', run.html, the robot in
+three dimensions, in --out. Torque limits are reported, and enforced
+with `--actuators limits`. The laws command all coordinates: a free base is driven too, by a wrench on its body,
+and the report says so; `--actuators joints` leaves it to gravity.
+
+Write FILE.py:CLASS to use a law of your own. It is constructed as CLASS(robot, reference), or by its classmethod
+tuned(tuning), see `geomctrl.control.tuning`. Delays and sensors need --control-dt; times are in s, or as 5ms.
+
+Give a Python file in place of the robot to run any closed loop. The file sets the arguments of `geomctrl.simulate` by
+their names: `plant`, `controller`, `q0`, `v0`, `t_end`, `dt` and any others; options of the scenario do not apply.
+
+**Gains** come from the robot's mass matrix: with D_i the mean of M_ii, kappa_i = kappa (max D / D_i)^(1/3) and
+Lambda, in 1/s, every law gets the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0:
+
+- slotine-li, passivity: `Lambda` = 5, K = kappa_i D_i with `kappa` = 20; slotine-li: `rate` = 20, of adaptation
+
+- computed-torque: `kp` = kappa_i Lambda, `kd` = kappa_i + Lambda
+
+- pd-gravity: the same times D_i; it holds the reference's last configuration
+
+kappa and Lambda are lowered where the fastest closed-loop rate would exceed 1.5 / dt, rate where adaptation would
+be faster than 1 / dt. The comparison with computed torque uses this rule, so both laws have the same bandwidth.
+
+**Exit status**: 0 the run finished, whatever the monitors say (see --strict); 1 it diverged or --strict stopped
+it; 130 Ctrl-C, 143 SIGTERM; the part up to then is saved; 2 bad arguments.
+
+**Examples**
+
+- `geomctrl track panda --payload 2 --out out/demo`
+
+- `geomctrl track ur10 --controller passivity --reference spline --seconds 5`
+
+- `geomctrl track quadruped --payload 3 --payload-at 4 --adapt links`
+
+- `geomctrl track panda --controller my.py:Law --actuators limits,lag=5ms --sensors bits=17 --control-dt 1e-3`
+
+- `geomctrl track loop.py --out out/loop`
+
+- `geomctrl track arm.urdf --controller computed-torque --gains kp=400,kd=40 --control-dt 0.002`
+"""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Any
 
-import typer
+from cyclopts import Group, Parameter
+from rich.console import Console
 
-from .grouped import grouped
-from .terminal import (
-    FloatingBase,
-    Mimic,
-    MimicOption,
-    Physical,
-    PhysicalOption,
-    RobotArgument,
-    compiling,
-    complain,
-    load_robot,
-    reported,
-    stdout_console,
-)
-from .track_options import RunOptions, ScenarioOptions
+from geomctrl.arguments import number
+from geomctrl.control.contracts import Controller
+from geomctrl.control.loop import simulate
+from geomctrl.control.run import Run
+from geomctrl.errors import ArgumentError, SimulationError
+from geomctrl.files import write_text
+from geomctrl.output import transcript
 
-if TYPE_CHECKING:
-    from .tracking import Stop
+from .options import MODEL_HELP, CheckedUrdfOptions, flag
+from .run_tables import report
+from .scenario import Scenario, ScenarioOptions, check_options
+from .terminal import FAILED, compiling, complain, interrupted_status, progress_bar, report_written, stdout_console
+from .user_files import arguments_of
+
+MAX_SAMPLES = 20000  # stored
 
 
-@reported
-@grouped
+@Parameter(name="*", group=Group("The run", sort_key=2))
+@dataclass(frozen=True)
+class RunOptions:
+    """How the scenario is run, and where its results go."""
+
+    compare: Annotated[
+        bool,
+        Parameter(help="slotine-li: run computed torque with the same wrong model too."),
+    ] = True
+    strict: Annotated[bool, flag("Stop when a monitor's violation is confirmed.")] = False
+    method: Annotated[str, Parameter(help="Integration method on the group.")] = "MK4"
+    out: Annotated[Path, Parameter(help="Folder for run.npz, report.txt, run.html and the plots.")] = Path("out")
+    plots: Annotated[bool, Parameter(help="Draw PNG files, and run.html with the extra 'view'.")] = True
+
+
 def track(
-    robot: RobotArgument,
-    scenario: ScenarioOptions,
-    run: RunOptions,
-    floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.coupled,
-    physical: PhysicalOption = Physical.reported,
-) -> None:
-    """Track a reference and report whether the properties behind the proof held.
-
-    The controller is built on the nominal model; the plant also carries --payload, has --friction, --actuators and
-    --sensors. Ends with a table, run.npz, report.txt, PNG plots and, with the extra 'view', run.html, the robot in
-    three dimensions, in --out. Torque limits are reported, and enforced
-    with `--actuators limits`. The laws command all coordinates: a free base is driven too, by a wrench on its body,
-    and the report says so; `--actuators joints` leaves it to gravity.
-
-    A law of your own is FILE.py:CLASS, made as CLASS(robot, reference), or by its classmethod tuned(tuning), see
-    `geomctrl.control.tuning`. Delays and sensors need --control-dt; times are in s, or as 5ms.
-
-    A loop of your own is a Python file in the robot's place, which sets the arguments of `geomctrl.simulate` by their
-    names: `plant`, `controller`, `q0`, `v0`, `t_end`, `dt`, and any others it wants. It says all of the loop itself.
-
-    **Gains** come from the robot's mass matrix: with D_i the mean of M_ii, kappa_i = kappa (max D / D_i)^(1/3) and
-    Lambda, in 1/s, every law gets the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0:
-
-    - slotine-li, passivity: `Lambda` = 5, K = kappa_i D_i with `kappa` = 20; slotine-li: `rate` = 20, of adaptation
-
-    - computed-torque: `kp` = kappa_i Lambda, `kd` = kappa_i + Lambda
-
-    - pd-gravity: the same times D_i; it holds the reference's last configuration
-
-    kappa and Lambda are lowered where the fastest closed-loop rate would exceed 1.5 / dt, rate where adaptation would
-    be faster than 1 / dt. The comparison with computed torque uses this rule, so both laws have the same bandwidth.
-
-    **Exit status**: 0 the run finished, whatever the monitors say (see --strict); 1 it diverged or --strict stopped
-    it; 130 Ctrl-C, 143 SIGTERM; the part up to then is saved; 2 bad arguments.
-
-    **Examples**
-
-    - `geomctrl track panda --payload 2 --out out/demo`
-
-    - `geomctrl track ur10 --controller passivity --reference spline --seconds 5`
-
-    - `geomctrl track quadruped --payload 3 --payload-at 4 --adapt links`
-
-    - `geomctrl track panda --controller my.py:Law --actuators limits,lag=5ms --sensors bits=17 --control-dt 1e-3`
-
-    - `geomctrl track loop.py --out out/loop`
-
-    - `geomctrl track arm.urdf --controller computed-torque --gains kp=400,kd=40 --control-dt 0.002`
-    """
-    from .own_loop import own_loop
-    from .scenario import Scenario, check_options
-    from .tracking import tracked
-
+    robot: Annotated[str, Parameter(help=f"{MODEL_HELP} Or a Python file with a closed loop.")],
+    /,
+    *,
+    scenario: ScenarioOptions = ScenarioOptions(),
+    run: RunOptions = RunOptions(),
+    urdf: CheckedUrdfOptions = CheckedUrdfOptions(),
+) -> int | None:
     console = stdout_console()
     if robot.endswith(".py"):
-        _end(own_loop(Path(robot), scenario, run, console))
-        return
-    check_options(scenario)
-    run.out.mkdir(parents=True, exist_ok=True)
-    with compiling(console, "half a minute"):
-        case = Scenario.make(load_robot(robot, floating_base, mimic, physical), scenario)
-        case.warm_up()
-    _end(tracked(case, run, console))
+        stop = own_loop(Path(robot), scenario, run, console)
+    else:
+        check_options(scenario)
+        run.out.mkdir(parents=True, exist_ok=True)
+        with compiling(console, "half a minute"):
+            case = Scenario.make(urdf.load(robot), scenario)
+            case.warm_up()
+        stop = tracked(case, run, console)
+    if stop is None:
+        return None
+    complain(stop.reason)
+    return stop.status
 
 
-def _end(stop: Stop | None) -> None:
-    if stop is not None:
-        complain(stop.reason)
-        raise typer.Exit(stop.status)
+@dataclass(frozen=True)
+class Stop:
+    """Why a run stopped early, and the exit status that says so."""
+
+    reason: str
+    status: int = FAILED
+
+
+def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | None:
+    """Run a scenario, print and save what came of it; why it stopped early, or None."""
+    if case.rule.slowed < 1.0:
+        lowered = f"gains lowered to {case.rule.slowed:.0%} of their rates"
+        console.print(f"note: {lowered}, which a step of {case.options.dt:g} s can follow")
+    run, stop = _simulate(console, case, case.controller, case.options.controller, options, strict=options.strict)
+    others: dict[str, Run] = {}
+    if options.compare and case.adapts and stop is None:
+        others["ComputedTorque"], stop = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
+        if stop is not None and stop.status == FAILED:
+            stop = None  # the report says that the other law failed
+    kept, text = transcript()
+    show = partial(report, case=case, run=run, others=others, failure=None if run.success else run.reason)
+    show(kept)
+    return save(console, text(), show, run, others, options, stop)
+
+
+def _simulate(
+    console: Console, case: Scenario, controller: Controller, label: str, options: RunOptions, **more: Any
+) -> tuple[Run, Stop | None]:
+    loop = {"plant": case.plant, "controller": controller, "q0": case.q0, "v0": case.v0, **more}
+    times = {"t_end": case.options.seconds, "dt": case.options.dt, "control_dt": case.options.control_dt}
+    return watched(console, label, loop | times | {"method": options.method})
+
+
+def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Run, Stop | None]:
+    """Simulate with a progress bar; returns (run, None), or the part until it failed or was interrupted, and why."""
+    t_end = number("t_end", arguments["t_end"])
+    dt = number("dt", arguments["dt"], "a positive number of seconds", lambda dt: dt > 0.0)
+    every = max(1, round(min(t_end / dt, 1e12)) // MAX_SAMPLES)  # `simulate` refuses more steps
+    with progress_bar(console) as bar:
+        task = bar.add_task(label, total=1.0)
+        try:
+            options: dict[str, Any] = {"every": every, **arguments}
+            options["progress"] = lambda fraction: bar.update(task, completed=fraction)
+            return simulate(**options), None
+        except SimulationError as error:
+            if error.run is None:
+                raise
+            return error.run, Stop(str(error))
+        except (KeyboardInterrupt, SystemExit) as error:
+            kept = getattr(error, "run", None)
+            if kept is None:
+                raise
+            return kept, Stop(kept.reason, interrupted_status(error))
+
+
+def save(
+    console: Console,
+    text: str,
+    show: Callable[[Console], Any],
+    run: Run,
+    others: dict[str, Run],
+    options: RunOptions,
+    stop: Stop | None,
+) -> Stop | None:
+    """Write the run and its report, then `show` the report and draw the pictures.
+
+    Returns why things stopped early: `stop`, or that there was no room for the run where it should be.
+    """
+    out = options.out
+    try:
+        written = [run.save(out / "run.npz")] if len(run.t) else []
+    except OSError as error:
+        elsewhere = run.save(Path(tempfile.mkdtemp(prefix="geomctrl-")) / "run.npz")
+        show(console)
+        return Stop(f"{error.strerror}: {error.filename}; the run is kept in {elsewhere}")
+    written.append(write_text(out / "report.txt", text))
+    show(console)
+    if options.plots and len(run.t) > 1 and (stop is None or stop.status == FAILED):  # who interrupts does not wait
+        with console.status("drawing"):
+            from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import
+
+            written += plot_run(run, out, others)
+            if find_spec("viser") is not None:
+                written.append(run.save_html(out / "run.html"))
+    report_written(console, written, out)
+    return stop
+
+
+def own_loop(study: Path, scenario: ScenarioOptions, options: RunOptions, console: Console) -> Stop | None:
+    """Run it, print and save what came of it; why it stopped early, or None. Raises ArgumentError for options that
+    say of the loop what the file says.
+    """
+    stated = [f.name for f in fields(scenario) if getattr(scenario, f.name) != f.default]
+    if stated:
+        raise ArgumentError(f"{stated[0].replace('_', '-')}: not with {study.name}, which defines the whole loop")
+    arguments = arguments_of(study, simulate, {"progress"}, "ROBOT")
+    if options.method != RunOptions.method:
+        arguments["method"] = options.method
+    arguments["strict"] = options.strict or arguments.get("strict", False)
+    options.out.mkdir(parents=True, exist_ok=True)
+    run, stop = watched(console, study.stem, arguments)
+    text = f"{study.name}: {run!r}\n{run.summary()}"
+    return save(console, f"{text}\n", lambda target: target.print(text, soft_wrap=True), run, {}, options, stop)

@@ -1,16 +1,63 @@
-"""Python files that a command is given."""
+"""Python files of the user: control laws, closed loops, studies."""
 
 from __future__ import annotations
 
+import inspect
 import runpy
 import sys
+from collections.abc import Callable, Collection
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, NameNotFoundError
 
 
-def names_in(argument: str, path: Path, run_name: str) -> dict[str, Any]:
+def arguments_of(file: Path, function: Callable[..., Any], without: Collection[str], argument: str) -> dict[str, Any]:
+    """Return the arguments of `function` that a file sets by their names, except those in `without`.
+
+    Raises ArgumentError where one is missing, and whatever the file raises. argument: the command's name for the file.
+    """
+    names = _run(argument, file, "__study__")
+    parameters = inspect.signature(function).parameters.values()
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in names]
+    if missing:
+        raise ArgumentError(f"{argument}: expected {', '.join(missing)} in {str(file)!r}, which sets no such name")
+    return {p.name: names[p.name] for p in parameters if p.name in names and p.name not in without}
+
+
+def law_class(name: str) -> type[Any]:
+    """The class of a bundled controller, or, as "my.py:Law", one in a file. Raises GeomctrlError children."""
+    from geomctrl import controllers
+
+    path, colon, own = name.rpartition(":")
+    if colon and path.endswith(".py"):
+        return _law_in(Path(path).resolve(), own)
+    bundled = controllers.tuned()
+    if name not in bundled:
+        raise NameNotFoundError(f"controller: expected one of {', '.join(bundled)}, or FILE.py:CLASS, got {name!r}")
+    return bundled[name]
+
+
+@cache
+def _law_in(path: Path, name: str) -> type[Any]:
+    names = _run("controller", path, "__controller__")
+    law = names.get(name)
+    if not isinstance(law, type):
+        classes = [k for k, x in names.items() if isinstance(x, type) and x.__module__ == "__controller__"]
+        raise NameNotFoundError(f"controller: {path.name} has no class {name!r}; it has {', '.join(classes) or 'none'}")
+    if not hasattr(law, "tuned"):
+        try:
+            inspect.signature(law).bind(None, None)
+        except TypeError:
+            raise ArgumentError(
+                f"controller: expected {name} to have a classmethod tuned(tuning), or to be constructed as"
+                f" {name}(robot, reference), got {name}{inspect.signature(law)}"
+            ) from None
+    return law
+
+
+def _run(argument: str, path: Path, run_name: str) -> dict[str, Any]:
     """The names that a file sets. It runs as a script does, with its folder first among those to import from, but is
     not `__main__`. Raises ArgumentError, naming the argument, where it is no file; whatever the file raises.
     """

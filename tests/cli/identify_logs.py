@@ -1,10 +1,9 @@
 """`geomctrl identify` in this process, and logs of the bundled two-link arm for it."""
 
 import numpy as np
-from typer.testing import CliRunner
+from cli.command_line import invoke
 
 from geomctrl import models
-from geomctrl.cli.main import app
 from geomctrl.identification import RegressorModel
 
 RATE, PERIOD = 200.0, 5.0
@@ -16,13 +15,10 @@ WRITTEN = (0, 3)  # trust, or doubts that a test about something else does not m
 
 
 def run(*arguments, status: int | tuple[int, ...] = WRITTEN):
-    """What was said; status: the exit status, or those allowed."""
-    result = CliRunner(env={"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}).invoke(
-        app, ["identify", *(str(a) for a in arguments)]
-    )
+    """The output; status: the exit status, or those allowed."""
+    result = invoke("identify", *arguments)
     allowed = status if isinstance(status, tuple) else (status,)
-    assert result.exit_code in allowed, (result.output, result.exception)
-    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.exit_code in allowed, result.output
     assert "Traceback" not in result.output
     return result.output
 

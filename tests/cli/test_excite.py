@@ -57,9 +57,9 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path):
     ("options", "match"),
     [
         (("panda", "--keep-out", "0,0,0,1,1"), "keep_out: expected shape"),
-        (("panda", "--keep-out", "0,0,0,1,1,x"), "--keep-out: expected numbers"),
+        (("panda", "--keep-out", "0,0,0,1,1,x"), "Invalid value for --keep-out: expected numbers"),
         (("panda", "--velocity", "1,2"), "velocity: expected a number or 7"),
-        (("panda", "--friction", "sticky"), "--friction: expected some of viscous, coulomb, offset"),
+        (("panda", "--friction", "sticky"), "Invalid value for --friction: expected some of viscous, coulomb, offset"),
         (("panda", "--collisions", "file"), "--collisions file: for URDF files"),
         (("panda", "--floor", "low"), "--floor: expected numbers"),
         (("two_link",), "velocity: joint 'joint1' has no limit"),
@@ -77,7 +77,7 @@ def test_bad_arguments(options, match, tmp_path):
 def test_the_examples_of_the_help_run_as_printed(tmp_path, monkeypatch):
     """But for what takes long: fewer starts and iterations."""
     monkeypatch.chdir(tmp_path)
-    from geomctrl.cli.excite import excite
+    from geomctrl.cli import excite
 
     examples = re.findall(r"`geomctrl (excite [^`]+)`", excite.__doc__ or "")
     assert len(examples) >= 4

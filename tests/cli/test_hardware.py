@@ -6,7 +6,7 @@ from command_line import run
 
 from geomctrl import models
 from geomctrl.cli import hardware
-from geomctrl.cli.laws import law_class
+from geomctrl.cli.user_files import law_class
 from geomctrl.control.actuators import Lag, RateLimit, Saturation, TransportDelay
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
@@ -67,7 +67,7 @@ def test_words_are_actuators_in_their_order():
         ("rate=5ms", "actuators: rate: expected a number, got '5ms'"),
         ("delay=-1ms", "delay: expected seconds >= 0"),
         ("joints=3", "actuators: joints: expected no number, got 3"),
-        ("limits", "actuators: limits: two_link has none of its own: expected limits=NUMBER"),
+        ("limits", "actuators: limits: two_link states no limits: expected limits=NUMBER"),
     ],
 )
 def test_words_that_are_no_actuators(words, said):
@@ -83,7 +83,7 @@ def test_a_free_base_is_driven_where_that_is_said(tmp_path):
             [],
             "driven: all 18 coordinates, those of the free 'root_joint' too, by a wrench on its body; the other joints",
         ),
-        (["--actuators", "joints"], "driven: all joints but the free 'root_joint', which falls as it does"),
+        (["--actuators", "joints"], "driven: all joints but the free 'root_joint', which moves freely"),
     ):
         result = run(
             "track", "quadruped", "--controller", "passivity", "--seconds", "0.1", "--control-dt", "1e-3", *words,
@@ -122,7 +122,9 @@ def test_words_that_are_no_sensors(words, said):
 def test_files_without_such_a_law(own):
     with pytest.raises(NameNotFoundError, match=r"controller: my\.py has no class 'Missing'; it has Law, Other"):
         law_class(f"{own}:Missing")
-    with pytest.raises(ArgumentError, match=r"made as Other\(robot, reference\), got Other\(gains, robot, reference\)"):
+    with pytest.raises(
+        ArgumentError, match=r"constructed as Other\(robot, reference\), got Other\(gains, robot, reference\)"
+    ):
         law_class(f"{own}:Other")
     with pytest.raises(ArgumentError, match="controller: no such file"):
         law_class(f"{own.parent / 'nothing.py'}:Law")

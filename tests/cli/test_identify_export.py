@@ -1,12 +1,15 @@
 """`geomctrl identify --export`: the user's own file, in place or elsewhere, and a C header."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cli.identify_logs import run, simulated, write
 
 from geomctrl import models
+from geomctrl.cli.identify_options import OutputOptions
+from geomctrl.errors import ArgumentError
 from geomctrl.models import load_model
 
 LINK = (
@@ -63,13 +66,18 @@ def test_another_file_leaves_the_robots_own(files):
     ("arguments", "words"),
     [
         (("--export", "arm.xml"), "--export arm.xml: expected .urdf, as ROBOT is, or .h"),
-        (("--robot", "two_link", "--export", "x.urdf"), "for robots of URDF or MJCF files, not for 'two_link'"),
+        (("--robot", "two_link", "--export", "x.urdf"), "--robot specified multiple times"),
     ],
 )
 def test_what_can_not_be_exported_is_said_before_the_fit(files, arguments, words):
     said = identified(files, *arguments, status=2)
     assert words in said.replace("\n", " ")
     assert not (files[1].parent / "out").exists()
+
+
+def test_bundled_robots_have_no_file_to_export_to(files):
+    with pytest.raises(ArgumentError, match="for robots of URDF or MJCF files, not for 'two_link'"):
+        OutputOptions(export=[Path("x.urdf")]).check("two_link", models.two_link())
 
 
 def test_files_that_can_not_be_written_in_place_are_said_before_the_fit(files):

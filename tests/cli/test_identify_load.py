@@ -5,7 +5,6 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from identification.loaded import Load, Oracle, motion, torque_log
 
 from geomctrl import models
 from geomctrl.cli import drive_gains, identify_load
-from geomctrl.cli.load_options import setup_applies
+from geomctrl.cli.main import app
 from geomctrl.identification import IdentificationReport, RegressorModel, fit
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.models import save_model, save_urdf
@@ -63,7 +62,7 @@ def examples(command):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", examples(identify_load.identify_load))
+@pytest.mark.parametrize("example", examples(identify_load))
 def test_examples_of_loads_give_the_load_as_printed(example, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     said = run(*shlex.split(example), "--out", tmp_path).output
@@ -76,7 +75,7 @@ def test_examples_of_loads_give_the_load_as_printed(example, folder, tmp_path, m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", examples(drive_gains.drive_gains))
+@pytest.mark.parametrize("example", examples(drive_gains))
 def test_examples_of_drives_give_the_gains_as_printed(example, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     words = ["currents.csv" if x == "empty.csv" else x for x in shlex.split(example)]
@@ -118,7 +117,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
         (("drive-gains", "loaded.csv", "currents.csv"), "mass: expected the mass of a load, or known_bodies"),
         (("drive-gains", "gripper.csv", "empty.csv", "--mass", "3"), "i: expected motor currents, got none"),
         (("drive-gains", "loaded.csv", "currents.csv", "--mass", "3", "--inertia", "1,2"), "--inertia: expected xx"),
-        (("drive-gains", "loaded.csv", "--mass", "3", "--current-gains", "2"), "--current-gains: they are"),
+        (("drive-gains", "loaded.csv", "--mass", "3", "--current-gains", "2"), "--current-gains: this command"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_done_ends_with_status_2_and_the_reason(arguments, words, folder, tmp_path, monkeypatch):
@@ -137,11 +136,12 @@ def test_the_robot_with_its_load_is_a_robot_to_other_commands(folder, tmp_path, 
     total = ARM.parameters[:, 0].sum() + mass
     assert f"{total:.6g} kg" in run("info", out / "robot.json").output
     other = "identify-load", "gripper.csv", "--robot", Path("out/identify/robot.json"), "--rotor", "yes"
-    assert "says what its robot's torques are made of" in run(*other, status=2).output.replace("\n", " ")
+    assert "states the friction and rotors of its robot" in run(*other, status=2).output.replace("\n", " ")
 
 
 def test_a_setup_file_of_identify_with_a_verdict_serves_loads(tmp_path):
-    setup, context = tmp_path / "setup.toml", SimpleNamespace(default_map=None)
+    setup = tmp_path / "setup.toml"
     setup.write_text('[verdict]\nignore = ["mass", "bodies"]\n[output]\nout = "out/mine"\n')
-    assert setup_applies()(context, setup) == setup
-    assert context.default_map == {"ignore": ["mass", "bodies"]}
+    _, bound, _ = app.parse_args(["identify-load", "log.csv", "--robot", "two_link", "--setup", str(setup)])
+    assert bound.arguments["verdict"].kinds() == ("mass", "bodies")
+    assert "out" not in bound.arguments  # the folder of `identify`'s results is not that of the load

@@ -5,9 +5,8 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.cli import motions, plants
-from geomctrl.cli.scenario import Scenario
-from geomctrl.cli.track_options import ScenarioOptions
+from geomctrl.cli import motions, scenario
+from geomctrl.cli.scenario import Scenario, ScenarioOptions
 from geomctrl.control import tuning
 from geomctrl.errors import GeomctrlError
 
@@ -41,12 +40,12 @@ def test_gains_keep_the_fastest_rate_within_what_a_step_follows(robot):
 
 def test_the_load_is_a_body_with_an_inertia_at_the_tool():
     panda = models.panda()
-    heavy = plants.loaded(panda, 2.0)
-    assert plants.tool_frame(panda) == "panda_hand_tcp"
+    heavy = scenario.loaded(panda, 2.0)
+    assert scenario.tool_frame(panda) == "panda_hand_tcp"
     assert heavy.parameters[:, 0].sum() == pytest.approx(panda.parameters[:, 0].sum() + 2.0)
     assert gc.inertia.is_physical(heavy.parameters - panda.parameters + panda.parameters).all()
     assert (np.linalg.eigvalsh(gc.inertia.com_tensor((heavy.parameters - panda.parameters)[-1])) > 0.0).all()
-    assert plants.tool_frame(models.quadruped()) == "trunk"
+    assert scenario.tool_frame(models.quadruped()) == "trunk"
 
 
 def test_scenarios_refuse_what_they_do_not_know():

@@ -50,9 +50,9 @@ def test_what_can_not_be_shown(tmp_path):
     )
     path = saved(own, tmp_path / "own.npz")
     for words, said in (
-        (("show", path), "does not say of which robot: give --robot"),
+        (("show", path), "names no robot: give --robot"),
         (("show", path, "--robot", "panda"), "nq = 7 and nv = 7, the run 1 and 1"),
-        (("show", tmp_path / "none.npz"), "WHAT: no such file"),
+        (("show", tmp_path / "none.npz"), "RUN: no such file"),
         (("show", "pnada"), "did you mean 'panda'?"),
         (("show", "panda", "--robot", "panda"), "--robot: for runs"),
         (("show", "panda", "--frames", "hand", "--out", tmp_path / "x.html"), "no frame named 'hand'"),

@@ -146,7 +146,7 @@ def test_saved_verdicts_are_in_the_file(tmp_path):
 
 STOPPED = """
 import os, signal, sys
-import geomctrl.cli.tracking as tracking
+import geomctrl.cli.track as tracking
 from geomctrl.cli.main import main
 
 simulate, calls = tracking.simulate, []
@@ -161,7 +161,7 @@ def until_a_signal(*arguments, progress, **options):
 
 tracking.simulate = until_a_signal
 sys.argv[1:] = ["track", "two_link", "--seconds", "2", "--compare", "--out", {out!r}]
-main()
+sys.exit(main())
 """
 
 
@@ -190,7 +190,7 @@ def test_a_signal_during_the_comparison_leaves_the_whole_run(tmp_path):
 FULL = """
 import resource, sys
 from geomctrl.cli.main import main
-import geomctrl.cli.tracking as tracking
+import geomctrl.cli.track as tracking
 
 save = tracking.Run.save
 
@@ -204,7 +204,7 @@ def on_a_full_disk(run, path):
 
 tracking.Run.save = on_a_full_disk
 sys.argv[1:] = ["track", "two_link", "--seconds", "0.2", "--no-compare", "--no-plots", "--out", {out!r}]
-main()
+sys.exit(main())
 """
 
 

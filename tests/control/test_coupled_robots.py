@@ -12,8 +12,7 @@ from scipy.optimize import brentq
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, measures, monitors, references, sensors
-from geomctrl.cli.motions import _excess
-from geomctrl.cli.posture import middle
+from geomctrl.cli.motions import _excess, middle
 from geomctrl.control.stops import bounded
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.configuration import joint_coordinates, single_coordinates

@@ -10,8 +10,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.cli.scenario import Scenario
-from geomctrl.cli.track_options import ScenarioOptions
+from geomctrl.cli.scenario import Scenario, ScenarioOptions
 
 OWN = """
 from geomctrl.control.contracts import Command

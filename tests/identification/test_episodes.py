@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from geomctrl import models
-from geomctrl.cli.option_texts import counts
+from geomctrl.cli.options import as_ranges
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Reading
 from geomctrl.identification.errors import DataError
@@ -111,7 +111,7 @@ def test_what_can_not_be_read_is_said(folder):
 
 
 def test_ranges_of_episodes_on_the_command_line():
-    assert counts("--episodes", "0,2-4") == [0, 2, 3, 4]
+    assert as_ranges("0,2-4") == [0, 2, 3, 4]
     for bad in ("x", "3-1", "1-", "-2", "0-99999999999"):
-        with pytest.raises(ArgumentError, match="--episodes"):
-            counts("--episodes", bad)
+        with pytest.raises(ValueError, match="expected numbers and ranges"):
+            as_ranges(bad)

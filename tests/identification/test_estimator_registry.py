@@ -5,10 +5,9 @@ from inspect import Parameter
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli.command_line import invoke
 
 from geomctrl import models
-from geomctrl.cli.main import app
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import (
     ESTIMATORS,
@@ -110,13 +109,10 @@ def test_an_estimator_that_is_added_is_known_to_fit_identify_report_and_command_
     assert report.estimate.correlation is None  # it was given the factors
     assert "(halved has no covariance: nobody knows it; std and intervals are least squares')" in report.text()
     data.save(tmp_path / "log.npz")
-    run = CliRunner(env={"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}).invoke
     arguments = ["identify", str(tmp_path / "log.npz"), "--robot", "two_link", "--out", str(tmp_path / "out")]
-    result = run(app, [*arguments, "--method", "halved", "--prior-weight", "1.0", "--test", "0"])
+    result = invoke(*arguments, "--method", "halved", "--prior-weight", "1.0", "--test", "0")
     assert result.exit_code == 0, result.output
     assert "method 'halved'" in result.output
-    said = " ".join(run(app, ["identify", "--help"]).output.split())
-    assert "halved: half of least squares" in said
-    result = run(app, [*arguments, "--method", "doubled"])
+    result = invoke(*arguments, "--method", "doubled")
     assert result.exit_code == 2
     assert "method: expected one of ols" in result.output

@@ -10,7 +10,7 @@ from identification.assessment_logs import AS_IT_IS, first, simulated
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.cli import identify as identify_command
-from geomctrl.cli.excite_options import FileOptions
+from geomctrl.cli.excite import FileOptions
 from geomctrl.cli.identify_options import LogOptions, OutputOptions
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.identification import (
@@ -223,7 +223,7 @@ def test_limits_that_can_not_be_kept_name_the_joint():
 
 
 def test_options_that_would_do_nothing_are_refused():
-    for options in (LogOptions(joint_torques=True), LogOptions(zero="0,0", joint_positions=True)):
+    for options in (LogOptions(joint_torques=True), LogOptions(zero=[0.0, 0.0], joint_positions=True)):
         with pytest.raises(ArgumentError, match="for --gears"):
             options.reading(2)
     with pytest.raises(ArgumentError, match="--export-friction: for --export"):
@@ -231,14 +231,14 @@ def test_options_that_would_do_nothing_are_refused():
     for wrong, words in (({"name": "a b"}, "--name: expected a name in C"), ({"rate": 0.0}, "--rate: "),
                          ({"repeats": 0}, "--repeats: ")):  # fmt: skip
         with pytest.raises(ArgumentError, match=words):
-            FileOptions(**wrong).options()
+            FileOptions(**wrong)
 
 
 def test_geometry_that_is_wrong_is_not_passed_over_in_silence(monkeypatch):
     def wrong(path, robot):
         raise ModelError("arm.urdf: link 'a': a sphere without a radius")
 
-    monkeypatch.setattr(models, "link_boxes", wrong)
+    monkeypatch.setattr(identify_command, "link_boxes", wrong)
     said = []
     console = SimpleNamespace(print=lambda text, **_: said.append(text))
     assert identify_command._boxes(console, "arm.urdf", models.two_link()) == {}

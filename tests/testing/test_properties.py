@@ -5,10 +5,9 @@ import functools
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli.command_line import invoke
 
 from geomctrl import models, testing
-from geomctrl.cli.main import app
 from geomctrl.errors import ArgumentError
 from geomctrl.papers import factored
 from geomctrl.robot import Robot
@@ -130,9 +129,7 @@ def test_a_failed_check_says_at_which_state(monkeypatch):
 
 def test_the_command_line_exits_with_the_reason(monkeypatch):
     break_robot(monkeypatch, scaled("regressor", 1.001))
-    result = CliRunner(env={"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}).invoke(
-        app, ["check", "two_link", "--states", "3", "--seed", "7"]
-    )
+    result = invoke("check", "two_link", "--states", "3", "--seed", "7")
     assert result.exit_code == 1
     words = " ".join(result.output.split())
     assert words.count("FAILS") == 1

@@ -12,8 +12,7 @@ from matplotlib.image import imread
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.cli.scenario import Scenario
-from geomctrl.cli.track_options import ScenarioOptions
+from geomctrl.cli.scenario import Scenario, ScenarioOptions
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.viewing import curves, overview, plots, tracking
 from geomctrl.viewing.samples import coordinates

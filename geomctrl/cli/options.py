@@ -1,0 +1,179 @@
+"""Options that several commands share, and how the text of an option becomes numbers, names or tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Group, Parameter, Token
+
+from geomctrl.errors import ArgumentError, NameNotFoundError
+
+if TYPE_CHECKING:
+    from geomctrl.robot import Robot
+
+MAX_RANGE = 100_000  # numbers in a range such as 2-5
+MODEL_HELP = (
+    "A bundled robot (see `geomctrl robots`), or the path of a URDF file, of an MJCF file (.xml, .mjcf;"
+    " needs the extra 'mjcf'), of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load_dh`), or of a"
+    " robot.json that `geomctrl identify` wrote."
+)
+RobotArgument = Annotated[str, Parameter(help=MODEL_HELP)]
+
+
+# --- texts ---------------------------------------------------------------------------------------------------------
+
+
+def option(convert: Callable[[str], Any], help: str, *, metavar: str, **more: Any) -> Parameter:
+    """An option whose one word of text is converted by a function, which raises ValueError."""
+    return Parameter(
+        help=help, metavar=metavar, n_tokens=1, allow_leading_hyphen=True, negative="", accepts_keys=False,
+        converter=lambda _type, tokens: convert(tokens[0].value), **more,
+    )  # fmt: skip
+
+
+def numbers(help: str, *, metavar: str = "NUMBERS", **more: Any) -> Parameter:
+    """An option of numbers with commas between."""
+    return option(as_numbers, help, metavar=metavar, **more)
+
+
+def per_joint(help: str, **more: Any) -> Parameter:
+    """An option of one number, or of one number per joint."""
+    return option(_number_or_list, help, metavar="NUMBERS", **more)
+
+
+def names(help: str, *, metavar: str = "NAMES", **more: Any) -> Parameter:
+    """An option of names with commas between."""
+    return option(as_names, help, metavar=metavar, **more)
+
+
+def matrix(help: str, *, metavar: str = "NUMBERS|FILE", **more: Any) -> Parameter:
+    """An option of rows of numbers, or of the file that holds them."""
+    return option(_as_matrix, help, metavar=metavar, **more)
+
+
+def ranges(help: str) -> Parameter:
+    """An option of whole numbers and ranges of them."""
+    return option(as_ranges, help, metavar="NUMBERS")
+
+
+def pairs(help: str, *, name: str, metavar: str = "FIELD=NAME") -> Parameter:
+    """A repeated option FIELD=NAME or FIELD=NAME,NAME,..., of type list[Any], whose value becomes a dictionary."""
+    return Parameter(
+        name=name, help=help, metavar=metavar, n_tokens=1, negative="", show_default=False,
+        converter=lambda _type, tokens: _as_pairs(tokens),
+    )  # fmt: skip
+
+
+def flag(help: str, *, name: str | None = None) -> Parameter:
+    """A switch that is off by default, without an opposite."""
+    return Parameter(name=name, help=help, negative="", show_default=False)
+
+
+def as_names(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def as_numbers(text: str) -> list[float]:
+    try:
+        return [float(word) for word in as_names(text)]
+    except ValueError:
+        raise ValueError(f"expected numbers with commas between, got {text!r}") from None
+
+
+def _number_or_list(text: str) -> float | list[float]:
+    values = as_numbers(text)
+    return values[0] if len(values) == 1 else values
+
+
+def as_ranges(text: str) -> list[int]:
+    """Whole numbers and ranges of them: 0,2-5."""
+    out: list[int] = []
+    for word in as_names(text):
+        first, dash, last = word.partition("-")
+        if not first.isdigit() or (dash and not (last.isdigit() and int(first) <= int(last) < int(first) + MAX_RANGE)):
+            raise ValueError(f"expected numbers and ranges of them, 0,2-5, got {text!r:.60}")
+        out += range(int(first), int(last if dash else first) + 1)
+    return out
+
+
+def _as_matrix(text: str) -> Any:
+    """Rows of numbers, with semicolons between, or as the lines of a file; commas or blanks between numbers."""
+    import numpy as np
+
+    try:
+        is_file = Path(text).is_file()
+    except OSError:  # a text of numbers may be too long for the name of a file
+        is_file = False
+    lines = Path(text).read_text(encoding="utf-8").splitlines() if is_file else text.split(";")
+    try:
+        return np.loadtxt([line.replace(",", " ") for line in lines], ndmin=2)
+    except ValueError as error:
+        expected = f"expected rows of numbers, or the name of a file of them, got {text!r:.60}: {error}"
+        raise ValueError(expected) from None
+
+
+def _as_pairs(tokens: Sequence[Token]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for token in tokens:
+        field, equals, value = token.value.partition("=")
+        words = as_names(value)
+        if not equals or not words:
+            raise ValueError(f"expected FIELD=NAME, got {token.value!r}")
+        if field.strip() in out:
+            raise ValueError(f"{field.strip()!r} is given twice")
+        out[field.strip()] = words if len(words) > 1 else words[0]
+    return out
+
+
+# --- robots --------------------------------------------------------------------------------------------------------
+
+
+@Parameter(name="*", group=Group("URDF files", sort_key=90))
+@dataclass(frozen=True)
+class UrdfOptions:
+    """How a URDF file is read."""
+
+    floating_base: Annotated[bool, flag("Give the root link six degrees of freedom.")] = False
+    mimic: Annotated[
+        Literal["coupled", "fixed", "independent", "error"],
+        Parameter(help="What to do with joints that follow others."),
+    ] = "coupled"
+
+    def load(self, source: str, physical: str = "unchecked") -> Robot:
+        """Load a bundled robot by name, or a URDF, MJCF, TOML or robot.json file.
+
+        Raises GeomctrlError children.
+        """
+        from geomctrl import models
+
+        bundled = source in models.names() or not (Path(source).suffix or Path(source).exists())
+        if not bundled and not Path(source).is_file():
+            raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
+        loaders = {".xml": models.load_mjcf, ".mjcf": models.load_mjcf, ".toml": models.load_dh,
+                   ".json": models.load_model}  # fmt: skip
+        load = models.load if bundled else loaders.get(Path(source).suffix.lower())
+        if load is None:
+            return models.load_urdf(Path(source), self.floating_base, mimic=self.mimic, physical=physical)
+        if self.floating_base or physical == "required" or self.mimic != "coupled":
+            raise ArgumentError(f"--floating-base, --mimic, --physical: for URDF files, not for {source!r}")
+        try:
+            return load(source if bundled else Path(source))
+        except NameNotFoundError as error:
+            raise NameNotFoundError(str(error).replace("name:", "ROBOT:", 1)) from None
+
+
+@Parameter(name="*", group=Group("URDF files", sort_key=90))
+@dataclass(frozen=True)
+class CheckedUrdfOptions(UrdfOptions):
+    """How a URDF file is read by commands that use its inertias."""
+
+    physical: Annotated[
+        Literal["reported", "required", "unchecked"],
+        Parameter(help="What to do with inertias that no rigid body has."),
+    ] = "reported"
+
+    def load(self, source: str, physical: str | None = None) -> Robot:
+        return super().load(source, physical or self.physical)
