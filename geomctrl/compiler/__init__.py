@@ -2,4 +2,4 @@
 
 from geomctrl.tracing.untraceable import skip_frames_of
 
-skip_frames_of("geomctrl.compiler", "geomctrl.lie", "geomctrl.mechanism", "geomctrl.terms")
+skip_frames_of("geomctrl.compiler", "geomctrl.lie", "geomctrl.mechanism", "geomctrl.terms", "geomctrl.papers")

@@ -76,7 +76,9 @@ def _spaces() -> Iterator[dict[str, Any]]:
                 yield vars(module)
 
 
-ROOMS = tuple(f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "control", "controllers"))
+ROOMS = tuple(
+    f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "papers", "control", "controllers")
+)
 
 
 def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:

@@ -322,7 +322,7 @@ def test_code_of_any_robot_is_the_dense_factored_form(robot, seed):
 def test_few_coordinates_move_as_articulated_bodies_do(parents):
     """Two algorithms that share no sum, with external wrenches, on joints of one, two and three degrees of freedom."""
     robot = random_robot(np.random.default_rng(5), ["spherical", "helical", "cylindrical"], parents)
-    assert robot.nv <= joint_accelerations.FEW
+    assert robot.nv <= joint_accelerations.MAX_JOINTS
     rng = np.random.default_rng(1)
     q = np.array([robot.random_configuration(rng) for _ in range(4)])
     v, tau, f_ext = *rng.normal(size=(2, 4, robot.nv)), rng.normal(size=(4, 6 * robot.nbodies))

@@ -69,7 +69,7 @@ LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, ty
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
-NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "robot", "constrained", "motion")
+NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
 CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # whose functions laws can call
 RUNNERS = tuple(f"geomctrl.control.{name}" for name in ("compiled", "many", "side_by_side"))  # no law calls these
 REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
