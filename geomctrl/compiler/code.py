@@ -39,7 +39,7 @@ _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
 
 Call = Callable[..., Any]
-Addresses = list[int] | None  # addresses of `cache.ENTRY_NAMES`, None for the loops
+Addresses = list[host.Address] | None  # addresses of `cache.ENTRY_NAMES`, None for the loops
 
 
 def enabled() -> bool:
@@ -250,7 +250,7 @@ class Code:
         results = [y.view(SymbolArray) for y in outputs]
         return results[0] if len(results) == 1 else tuple.__new__(result, results)
 
-    def core(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> int | None:
+    def core(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> host.Address | None:
         """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None where loops are better."""
         addresses = self._addresses(algorithm, "one", optional, options) if enabled() else None
         return None if addresses is None else addresses[0]
@@ -299,7 +299,7 @@ class Code:
         return None if code == budget.LOOPS else host.load(code, cache.ENTRY_NAMES[kind])
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=256)
 def _structure(pattern: bytes) -> Structure:
     return Structure()
 

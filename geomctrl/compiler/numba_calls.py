@@ -14,7 +14,7 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
-_kept: list[np.ndarray] = []  # model arrays whose addresses stand in compiled functions
+_kept: list[tuple[np.ndarray, int]] = []  # model arrays and code whose addresses stand in compiled functions
 
 # names in capitals: a term's inputs and outputs have their own
 SOURCE = """
@@ -61,7 +61,7 @@ def njit(
     inputs in x. result: what several outputs come as, tuple or a NamedTuple. The function raises ValueError for other
     shapes and where there is no result; nan and infinity go through.
     """
-    _kept.append(model)
+    _kept.append((model, core))
     stores, offset = [], 0
     for x, shape in inputs.items():
         part = f"X[{offset} : {offset + math.prod(shape)}]"

@@ -6,6 +6,7 @@ is compiled from a twin: the same code, with the primitives among its globals an
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pickle
 import sys
@@ -15,9 +16,7 @@ from types import FunctionType
 from typing import Any
 
 import numba
-from numba.core import caching, config, sigutils
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
+from numba.core import config, sigutils
 
 from geomctrl import caches
 from geomctrl.tracing.rebinding import empty_cells, rebind
@@ -27,6 +26,7 @@ from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, re
 
 # Compiled code alone calls primitives. Their wrappers for Python and C would take two fifths of a kernel's compilation.
 WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+HOOKS = ("_cache", "_compile_for_args")  # attributes of numba's dispatchers that it does not document
 VERSIONS = 16  # of a kernel, kept on disk: for other processors and versions of numba, before and after an edit
 
 
@@ -45,8 +45,10 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
         announce(function.__name__)
         _fill(twin, function)
 
-    dispatcher._cache = _Cache(function, signature, fill)
     declared, _ = sigutils.normalize_signature(signature)
+    if not all(hasattr(dispatcher, name) for name in HOOKS):
+        return _not_kept(dispatcher, function, declared, fill)
+    dispatcher._cache = _Cache(function, signature, fill)
 
     def compile_declared(*args, **kwargs):
         if dispatcher.overloads:
@@ -57,6 +59,23 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     dispatcher._compile_for_args = compile_declared
     dispatcher.py_func = function
     return dispatcher
+
+
+def _not_kept(dispatcher: Any, function: Callable[..., Any], declared: Any, fill: Callable[[], None]) -> Any:
+    """The same by what numba documents alone, for versions whose inside is another: each process compiles."""
+    fill()
+    dispatcher.compile(declared)
+    dispatcher.disable_compile()
+
+    @functools.wraps(function)
+    def call(*args):
+        try:
+            return dispatcher(*args)
+        except TypeError:
+            raise KernelTypeError(function.__name__, declared, args) from None
+
+    call.py_func = function  # pyright: ignore[reportAttributeAccessIssue]
+    return call
 
 
 @functools.cache
@@ -105,7 +124,7 @@ def _for_numba(value: Any) -> Any:
 # --- on disk -----------------------------------------------------------------------------------------------------
 
 
-class _Cache(caching.NullCache):
+class _Cache:
     """A dispatcher's machine code in one file, named by all that it depends on and checked before it is unpickled.
 
     Numba's own cache keeps an index and numbered files, which it trusts: flipped bytes end the process, and of two
@@ -133,15 +152,25 @@ class _Cache(caching.NullCache):
         target_context.refresh()
 
         def load(code: bytes) -> Any:
+            from numba.core.compiler import CompileResult
+
             return CompileResult._rebuild(target_context, *pickle.loads(code))
 
-        overload = caches.read(self.folders, self._name(target_context.codegen()), load)
-        if overload is None:
+        loaded = None
+        with contextlib.suppress(AttributeError):  # of a version whose inside is another: it keeps nothing
+            loaded = caches.read(self.folders, self._name(target_context.codegen()), load)
+        if loaded is None:
             self.fill()
-        return overload
+        return loaded
 
     def save_overload(self, sig, cres):
-        if cres.library.has_dynamic_globals:  # addresses of this process
+        try:
+            from numba.core.serialize import dumps
+
+            if cres.library.has_dynamic_globals:  # addresses of this process
+                return
+            name, code = self._name(cres.codegen), dumps(cres._reduce())
+        except (AttributeError, ImportError):
             return
-        caches.write(self.folders, self._name(cres.codegen), dumps(cres._reduce()))
+        caches.write(self.folders, name, code)
         caches.keep_newest(self.folders, f"{self.title}.*.nbc", VERSIONS)

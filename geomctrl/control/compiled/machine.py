@@ -36,7 +36,7 @@ class Machine:
     def __init__(self, traced: TracedLoop, width: int = 1):
         self.traced, self.width = traced, width
         self.numbers, self.layout, run, look = _code(traced, width)
-        self._run, self._look = RUN(run), LOOK(look)
+        self._run, self._look = host.function(RUN, run), host.function(LOOK, look)
         self.memory, self.values, self.rows = _aligned(self.layout.size), np.zeros(1), np.zeros(0)
         self.addresses = 0, 0  # of the values and of the memory
         e, l, w = traced.equations, self.layout, width
@@ -199,7 +199,7 @@ def _aligned(size: int) -> np.ndarray:
 # --- code --------------------------------------------------------------------------------------------------------
 
 
-def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, int, int]:
+def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, host.Address, host.Address]:
     """A traced loop's code, made, or from disk."""
     known = traced.codes.get(width)
     if known is None:

@@ -134,7 +134,7 @@ class TracedClosedLoop:
 
         return f
 
-    def _loaded(self, trace: Trace, kind: str, names: list[str]) -> list[int]:
+    def _loaded(self, trace: Trace, kind: str, names: list[str]) -> list[host.Address]:
         """The addresses of a trace's code, made or from disk."""
         widths = [1] if kind == "one" else [host.lanes()]
         trace = fused(trace)

@@ -24,7 +24,7 @@ class Batch:
     def __init__(self, model: np.ndarray, addresses: Sequence[int], numbers: int):
         signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2, ctypes.c_void_p)
         run, size = addresses
-        self.run, self.size = signature(run), ctypes.c_int64.from_address(size).value
+        self.run, self.size = host.function(signature, run), ctypes.c_int64.from_address(size).value
         self.model, self.numbers, self.lanes = model, numbers, host.lanes()
 
     def __call__(self, *arrays: np.ndarray, threads: int = 1) -> tuple[np.ndarray, int]:

@@ -41,6 +41,15 @@ from .entry_code import (
     WANTED,
 )
 
+MAKE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+POINTER_OF = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+
+
+class _Descriptor(np.ndarray):
+    """An entry's `self`: numbers for the machine code, and the core that it calls."""
+
+    core: int
+
 
 class _Definition(ctypes.Structure):
     _fields_ = [
@@ -72,7 +81,8 @@ def entry(
 
 def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):
     begin = HEADER + INPUT * len(inputs)
-    descriptor = np.zeros(begin + OUTPUT * len(outputs), np.int64)
+    descriptor = np.zeros(begin + OUTPUT * len(outputs), np.int64).view(_Descriptor)
+    descriptor.core = core
     total = sum(map(math.prod, inputs))
     kind = id(result) if len(outputs) > 1 else 0
     descriptor[:HEADER] = (
@@ -94,13 +104,12 @@ def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):
     for k, shape in enumerate(outputs):
         offset = begin + OUTPUT * k
         descriptor[offset : offset + 1 + len(shape)] = len(shape), *shape
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    make = MAKE(("PyCFunction_NewEx", ctypes.pythonapi))  # its own: types set on pythonapi's are the whole process's
     return make(ctypes.addressof(_definition()), descriptor, None)
 
 
 def _python_entry(core, model, inputs, outputs, result=tuple, other=None):
-    run = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(core)
+    run = host.function(ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p), core)
 
     def call(*arrays):
         good = len(arrays) == len(inputs) and all(
@@ -120,15 +129,14 @@ def _python_entry(core, model, inputs, outputs, result=tuple, other=None):
 
 
 @functools.cache
-def _addresses() -> tuple[int, int, int]:
+def _addresses() -> tuple[host.Address, host.Address, host.Address]:
     """The machine code's `call`, `same` and `sum`, with what they need of numpy and Python filled in."""
     code = cache.kept(SOURCE, lambda: host.object_code(SOURCE))
     call, same, total, env = host.load(code, ["call", "same", "sum", "env"])
     api = ctypes.pythonapi
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    pointer_of = POINTER_OF(("PyCapsule_GetPointer", api))
     core = "numpy._core" if hasattr(np, "_core") else "numpy.core"  # numpy 2 and 1
-    table = api.PyCapsule_GetPointer(importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API, None)
+    table = pointer_of(importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API, None)
     new = (ctypes.c_void_p * (PYARRAY_NEW + 1)).from_address(table)[PYARRAY_NEW]
     names = ("PyType_GenericAlloc", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef", "PyObject_Vectorcall")
     functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names]
@@ -139,7 +147,10 @@ def _addresses() -> tuple[int, int, int]:
 
 @functools.cache
 def _definition() -> _Definition:
-    return _Definition(b"compiled", _addresses()[0], METH_FASTCALL, None)
+    call, _, _ = _addresses()
+    definition = _Definition(b"compiled", call, METH_FASTCALL, None)
+    definition.call = call  # its code stays
+    return definition
 
 
 @functools.cache
@@ -185,7 +196,7 @@ def works() -> bool:
             and alone(2.5).tolist() == [12.5]
             and all(alone(bad) is None for bad in (1, math.nan, -math.inf, a, np.float64(1.0)))
         )
-    except (AttributeError, TypeError, ValueError, OSError):
+    except (AttributeError, ImportError, TypeError, ValueError, OSError):
         return False
 
 

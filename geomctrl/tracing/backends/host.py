@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -12,7 +13,12 @@ STACK = 8192  # numbers that compiled code takes from a thread's stack, which ma
 ALLOCATE, RELEASE = "geomctrl_allocate", "geomctrl_release"  # as malloc and free, in compiled code
 
 _lock = threading.RLock()
-_loaded: list = []  # engines own the memory of the functions that were made
+
+
+class Address(int):
+    """The address of a compiled function or number, whose memory is freed with the last address of its module."""
+
+    engine: llvm.ExecutionEngine  # owns the memory
 
 
 @functools.cache
@@ -102,16 +108,24 @@ def object_code(text: str, target: tuple[str, str] | None = None) -> bytes:
         return machine.emit_object(module)
 
 
-def load(code: bytes, names: list[str]) -> list[int]:
-    """The addresses of the named functions; they stay in memory until the process ends."""
+def load(code: bytes, names: list[str]) -> list[Address]:
+    """The addresses of the named functions; whoever calls one keeps its address."""
     with _lock:
         empty = llvm.parse_assembly("")
         empty.triple = llvm.get_default_triple()
         engine = llvm.create_mcjit_compiler(empty, _machine())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        addresses = [engine.get_function_address(name) for name in names]
-        _loaded.append(engine)
+        addresses = [Address(engine.get_function_address(name)) for name in names]
     if not all(addresses):
         raise ValueError(f"object code lacks {[n for n, a in zip(names, addresses) if not a]}")
+    for address in addresses:
+        address.engine = engine
     return addresses
+
+
+def function(kind: Any, address: int) -> Any:
+    """A ctypes function of that kind, which keeps its code."""
+    call = kind(address)
+    call.address = address
+    return call

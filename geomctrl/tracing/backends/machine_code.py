@@ -14,17 +14,17 @@ from .llvm import module
 MAX_OPERATIONS = 70_000
 
 
-def address_of_one(trace: Trace) -> int:
+def address_of_one(trace: Trace) -> host.Address:
     """Of the code for one state, `bool one(model, x, ys)`."""
     return _addresses(trace, "one")[0]
 
 
-def addresses_of_many(trace: Trace) -> list[int]:
+def addresses_of_many(trace: Trace) -> list[host.Address]:
     """Of the code for many states and of its work memory's size, see `batches.Batch`."""
     return _addresses(trace, "many")
 
 
-def _addresses(trace: Trace, kind: str) -> list[int]:
+def _addresses(trace: Trace, kind: str) -> list[host.Address]:
     lanes, trace = host.lanes(), fused(trace)
     identity = (
         trace.graph.nodes,

@@ -1,0 +1,124 @@
+"""Compiled code is freed when nothing uses it any more, and not before."""
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import geomctrl
+from geomctrl import models
+from geomctrl.control.compiled import choice
+from geomctrl.tracing import trace
+from geomctrl.tracing.backends import entries, host, machine_code
+from geomctrl.tracing.backends.batches import Batch
+
+MEBIBYTE = 2**20
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+    except FileNotFoundError:
+        pytest.skip("this system has no /proc")
+
+
+def traced(k: float):
+    return trace(lambda x: np.sin(k * x) * x[::-1], (3,)).trace
+
+
+def addresses(k: float, kind: str) -> list[host.Address]:
+    if kind == "many":
+        return machine_code.addresses_of_many(traced(k))
+    return [machine_code.address_of_one(traced(k))]
+
+
+def python_entry(address):
+    return entries._python_entry(address, np.zeros(1), [(3,)], [(3,)])
+
+
+HOLDERS = {
+    "entry": ("one", lambda addresses: entries.entry(addresses[0], np.zeros(1), [(3,)], [(3,)])),
+    "entry in Python": ("one", lambda addresses: python_entry(addresses[0])),
+    "batch": ("many", lambda addresses: Batch(np.zeros(1), addresses, 3)),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_code_lives_as_long_as_what_calls_it(holder):
+    kind, made = HOLDERS[holder]
+    code = addresses(1.25, kind)
+    engine = weakref.ref(code[0].engine)
+    call = made(code)
+    del code
+    gc.collect()
+    assert engine() is not None
+    x = np.array([0.5, 1.0, 2.0])
+    y = call(np.tile(x, (16, 1)))[0][3] if kind == "many" else call(x)
+    np.testing.assert_allclose(y, np.sin(1.25 * x) * x[::-1], rtol=1e-15)
+    del call
+    gc.collect()
+    assert engine() is None
+
+
+def test_memory_does_not_grow_while_functions_are_compiled_and_dropped():
+    """Without freeing, each of them leaves more than 100 kB."""
+
+    def rounds(first: int, last: int) -> None:
+        for k in range(first, last):
+            f = trace(lambda x, k=k: np.cos(x + k / 8) * x[0], (4,))
+            assert f.to_llvm()(np.ones(4)).shape == (4,)
+        gc.collect()
+
+    rounds(0, 20)
+    before = resident()
+    rounds(20, 70)
+    assert resident() - before < 2 * MEBIBYTE
+
+
+def test_memory_does_not_grow_while_code_is_loaded_and_dropped():
+    code = host.object_code("define double @f(double %x) {\n  %y = fadd double %x, 1.0\n  ret double %y\n}\n")
+    kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+
+    def rounds(count: int) -> None:
+        for _ in range(count):
+            assert host.function(kind, host.load(code, ["f"])[0])(1.5) == 2.5
+
+    rounds(50)
+    before = resident()
+    rounds(400)
+    assert resident() - before < 2 * MEBIBYTE
+
+
+class Damping:
+    """A law whose trace is another for each `gain`, which it compares with a number of its own."""
+
+    reference = None
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return geomctrl.Command(-(1.0 if self.gain > 0.0 else 2.0) * v - np.sin(self.gain * q))
+
+
+def test_loops_are_freed_with_their_traces(monkeypatch):
+    """As many traces stay as `choice` keeps; the others' code goes with them."""
+    monkeypatch.setattr(choice, "_traces", type(choice._traces)())
+    robot = models.two_link()
+    q0 = v0 = np.array([0.1, 0.2])
+    geomctrl.simulate(robot, Damping(1.0), q0, v0, 0.01, 1e-3, compiled=True)
+    (loop,) = choice._traces.values()
+    engines = [weakref.ref(x.engine) for code in loop.codes.values() for x in code if isinstance(x, host.Address)]
+    assert engines
+    del loop
+    assert all(engine() is not None for engine in engines)
+    choice._traces.clear()
+    gc.collect()
+    assert all(engine() is None for engine in engines)
