@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -295,6 +296,23 @@ class Place:
         found = sorted(p for p in self.cache.iterdir() if p.suffix in KINDS)
         assert {p.suffix for p in found} == set(KINDS)
         return found
+
+
+def test_two_versions_of_the_library_share_a_folder_and_no_file(place):
+    """Their sources differ by a comment where code is made: file names hold a hash of them."""
+    tree = Path(__file__).parents[1] / ".ci" / "tree.py"
+    files = []
+    for version in ("one", "other"):
+        folder = place.root / version
+        subprocess.run([sys.executable, tree, folder], check=True)
+        with open(folder / "geomctrl" / "tracing" / "backends" / "llvm.py", "a", encoding="utf-8") as source:
+            source.write(f"# {version}\n")
+        assert place.result(place.start(f"import sys; sys.path.insert(0, {str(folder)!r})\n")) == []
+        files.append({path.name for path in place.cache.glob("*.o")})
+    first, both = files
+    entries = 1  # the code that all calls share depends on its own text alone
+    assert len(first) > entries
+    assert len(both) == 2 * len(first) - entries
 
 
 @pytest.fixture
