@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import FLOAT64, checked, choice, instance, number, one_state
 from geomctrl.control.contracts import Command, Reference
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction import Friction, FrictionModel
+from geomctrl.control.friction.model import friction_of_law
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import adaptive_law, sliding_energy
@@ -54,11 +55,12 @@ class AdaptiveSliding(ModelBased):
         *,
         parameters: str = "links",
         adapt: Sequence[str] | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
         rate: float = 1.0,
         form: Form = "ploen",
     ):
         super().__init__(robot, reference, friction)
+        friction_of_law(friction, robot.nv, linear=True)
         form_number(form)
         choice("parameters", parameters, ("links", "base"))
         rate = number("rate", rate, "a positive number", lambda x: x > 0.0)
@@ -140,7 +142,7 @@ class AdaptiveSliding(ModelBased):
         if len(self.columns) < len(g):
             g = g[self.columns]
         if self.friction is not None:
-            z, columns = self._state(z), self.friction.acting_columns(v)
+            z, columns = self._state(z), self.friction.columns(one_state("v", v, self.robot.nv))
             if type(z) is np.ndarray and not math.isfinite(z.dot(z)):
                 checked("z", z, z.shape)
             tau, g = tau + columns.dot(z[len(self.columns) :]), np.concatenate((g, s.dot(columns)))
@@ -168,7 +170,12 @@ class AdaptiveSliding(ModelBased):
         p = p[self.columns] if self.projection is None else self.projection.dot(p)
         if self.friction is None:
             return p
-        return np.concatenate((p, plant.friction_parameters))
+        friction = plant.friction_parameters
+        if len(p) + len(friction) != len(self.p0):
+            raise ArgumentError(
+                f"plant: expected friction with the parameters of {self.friction!r}, got {plant.friction!r}"
+            )
+        return np.concatenate((p, friction))
 
     def estimate(self, z) -> np.ndarray:
         """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""

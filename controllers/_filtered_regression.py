@@ -90,7 +90,7 @@ class FilteredAdaptation(AdaptiveSliding):
         b, h_b = Y.dot(self.known) + self.armature * v, H.dot(self.known)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:
-            F = self.friction.acting_columns(v)
+            F = self.friction.columns(one_state("v", v, self.robot.nv))
             Y, H = np.hstack((Y, 0.0 * F)), np.hstack((H, -F))
         return Regression(lam * Y - X, u - lam * b, lam * Y + H, lam * b + h_b)
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import function
+from geomctrl.arguments import function, one_state
 from geomctrl.control.contracts import Desired, Reference
 from geomctrl.control.desired import desired_at
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
@@ -28,15 +28,12 @@ class ModelBased(Law):
 
     Lambda: np.ndarray
 
-    def __init__(self, robot: Robot, reference: Reference, friction: Friction | None = None):
+    def __init__(self, robot: Robot, reference: Reference, friction: FrictionModel | None = None):
         if not isinstance(robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {robot!r:.60}")
         function("reference", reference, "t -> Desired(q, v, a)")
-        if friction is not None:
-            if not isinstance(friction, Friction):
-                raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {friction!r:.60}")
-            friction.check(robot.nv)
-        self.robot, self.reference, self.friction = robot, reference, friction
+        self.robot, self.reference = robot, reference
+        self.friction = friction_of_law(friction, robot.nv)
 
     def _gain(self, name: str, given: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:
         """The gain matrix (nv, nv) of what is given, or of what `control.tuning`'s rule has for the robot."""
@@ -45,6 +42,10 @@ class ModelBased(Law):
     def _sliding_gains(self, Lambda: ArrayLike | None, K: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
         """Lambda and K (nv, nv), those of the rule where None is given."""
         return self._gain("Lambda", Lambda, lambda rule: rule.Lambda), self._gain("K", K, lambda rule: rule.K)
+
+    def _compensated(self, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """tau and what friction takes at velocities v."""
+        return tau if self.friction is None else tau + self.friction.torque(one_state("v", v, self.robot.nv), tau)
 
     def start(self):
         return None

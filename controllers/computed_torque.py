@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, instance
 from geomctrl.control.contracts import Command, Lyapunov, Reference
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction import FrictionModel
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
@@ -42,7 +42,7 @@ class ComputedTorque(ModelBased):
         reference: Reference,
         kp: ArrayLike | None = None,
         kd: ArrayLike | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
         strict: bool = False,
     ):
         super().__init__(robot, reference, friction)
@@ -68,9 +68,7 @@ class ComputedTorque(ModelBased):
     def __call__(self, t, q, v, z):
         error = self.error(t, q, v)
         tau = self.robot.inverse_dynamics(q, v, self._acceleration(error))
-        if self.friction is not None:
-            tau += self.friction.acting(v)
-        return Command(tau, None, {"e": error.e})
+        return Command(self._compensated(v, tau), None, {"e": error.e})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         error = self.error(t, q, v)

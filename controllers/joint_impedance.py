@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, function, instance
 from geomctrl.control.contracts import Command, Lyapunov, Reference
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction import FrictionModel
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
@@ -49,7 +49,7 @@ class JointImpedance(ModelBased):
         damping: ArrayLike | None = None,
         inertia: ArrayLike | None = None,
         external: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
     ):
         super().__init__(robot, reference, friction)
         self.inertia = None if inertia is None else gain_matrix("inertia", inertia, robot.nv)
@@ -79,9 +79,7 @@ class JointImpedance(ModelBased):
             pushed = np.zeros(self.robot.nv) if self.external is None else self._pushed(t, q, v)
             a = error.a_d - self.mobility.dot(force - pushed)
             tau = self.robot.inverse_dynamics(q, v, a) - pushed
-        if self.friction is not None:
-            tau = tau + self.friction.acting(v)
-        return Command(tau, None, {"e": error.e})
+        return Command(self._compensated(v, tau), None, {"e": error.e})
 
     def _pushed(self, t, q, v):
         assert self.external is not None

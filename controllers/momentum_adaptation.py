@@ -89,7 +89,7 @@ class MomentumAdaptation(AdaptiveSliding):
     def _regressor(self, t, q, v):
         x = self.sliding(t, q, v)
         Y = self.robot.regressor(q, v, x.a_ref, x.v_ref, self.form)[:, self.columns]
-        return Y if self.friction is None else np.hstack((Y, self.friction.acting_columns(v)))
+        return Y if self.friction is None else np.hstack((Y, self.friction.columns(one_state("v", v, self.robot.nv))))
 
     def _coupling(self, t, q, v, m):
         """Y A (nv, n), and follow N."""

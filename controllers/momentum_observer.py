@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, generator, one_state
 from geomctrl.control.contracts import Command, Controller, Lyapunov
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._component import (
@@ -54,21 +54,17 @@ class MomentumObserver(Law):
         law: Controller,
         gain: ArrayLike = 50.0,
         *,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
         threshold: ArrayLike | None = None,
         frame: str | None = None,
     ):
         self.law = wrapped_law("law", law)
         self.robot, n = self.law.robot, self.law.robot.nv
         self.gain = gain_matrix("gain", gain, n)
-        if friction is not None:
-            if not isinstance(friction, Friction):
-                raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {friction!r:.60}")
-            friction.check(n)
         if frame is not None and self.robot.frame(frame).body < 0:
             raise ArgumentError(f"frame: {frame!r} is fixed to the world: no wrench moves it")
         self.threshold = None if threshold is None else _threshold(threshold, n)
-        self.friction, self.frame, self.size = friction, frame, size_of(self.law)
+        self.friction, self.frame, self.size = friction_of_law(friction, n), frame, size_of(self.law)
         self.mass = float(np.diagonal(self.robot.mass_matrix(self.robot.neutral())).mean())
         goal(self, self.law)
 
@@ -102,7 +98,7 @@ class MomentumObserver(Law):
         r = self.gain.dot(self.robot.mass_matrix_product(q, v) - estimate)
         rate = command.tau + self.robot.coriolis_transpose_product(q, v) - self.robot.gravity_force(q) + r
         if self.friction is not None:
-            rate = rate - self.friction.acting(v)
+            rate = rate - self.friction.torque(one_state("v", v, self.robot.nv), command.tau)
         signals = {**command.signals, "residual": r}
         if self.threshold is not None:
             signals["contact"] = scalar(np.where((np.abs(r) - self.threshold).max() > 0.0, 1.0, 0.0))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, generator
 from geomctrl.control.contracts import Lyapunov, Reference
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction import FrictionModel
 from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import sliding_energy
 from geomctrl.controllers._adaptive import AdaptiveSliding
@@ -51,7 +51,7 @@ class NaturalAdaptation(AdaptiveSliding):
         K: ArrayLike | None = None,
         *,
         adapt: Sequence[str] | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
         rate: float = 0.1,
         form: Form = "ploen",
         parameters: str = "links",

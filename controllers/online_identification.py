@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, generator, instance, number, one_state
+from geomctrl.arguments import checked, generator, number, one_state
 from geomctrl.control.contracts import Command, Controller, Lyapunov, started
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import _bodies, squared_units
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, wrapped_law
@@ -68,7 +68,7 @@ class OnlineIdentification(Law):
         memory: float | None = None,
         deviation: float = 1.0,
         noise: ArrayLike = 1.0,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
         margin: float = 1e-3,
     ):
         self.law = wrapped_law("law", law)
@@ -81,9 +81,8 @@ class OnlineIdentification(Law):
         self.margin = number("margin", margin, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
         self.noise = _noise(noise, self.robot.nv)
         deviation = number("deviation", deviation, "a positive number", lambda x: x > 0.0)
-        if friction is not None:
-            instance("friction", friction, Friction, "a geomctrl.Friction or None").check(self.robot.nv)
-        self.friction, self.size = friction, size_of(self.law)
+        self.friction = friction_of_law(friction, self.robot.nv, linear=True)
+        self.size = size_of(self.law)
         bodies = _bodies(self.robot, self.robot.body_names[-1:] if adapt is None else adapt)
         self.columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
         own = np.zeros(0) if friction is None else friction.parameters(self.robot.nv)
@@ -137,7 +136,7 @@ class OnlineIdentification(Law):
         b, h = Y.dot(self.known) + self.armature * v, H.dot(self.known)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:
-            F = self.friction.acting_columns(v)
+            F = self.friction.columns(one_state("v", v, self.robot.nv))
             Y, H = np.hstack((Y, 0.0 * F)), np.hstack((H, -F))
         return Y, H, b, h
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, instance
 from geomctrl.control.contracts import Command, Lyapunov, Reference
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction import FrictionModel
 from geomctrl.control.tracking import sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
@@ -44,7 +44,7 @@ class Passivity(ModelBased):
         reference: Reference,
         Lambda: ArrayLike | None = None,
         K: ArrayLike | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
         form: Form = "ploen",
         strict: bool = False,
     ):
@@ -68,9 +68,7 @@ class Passivity(ModelBased):
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)
         tau = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref, form=self.form) - self.K.dot(x.s)
-        if self.friction is not None:
-            tau += self.friction.acting(v)
-        return Command(tau, None, {"e": x.e, "s": x.s})
+        return Command(self._compensated(v, tau), None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)

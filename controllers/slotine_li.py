@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, generator, number, one_state
 from geomctrl.control.contracts import Lyapunov, Reference
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction import FrictionModel
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.errors import ArgumentError
@@ -48,7 +48,7 @@ class SlotineLi(AdaptiveSliding):
         *,
         parameters: str = "links",
         adapt: Sequence[str] | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
         minimum_mass: float | None = None,
         rate: float = 1.0,
         form: Form = "ploen",

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import instance, one_state
 from geomctrl.control.contracts import Command, Reference
-from geomctrl.control.friction import Friction
+from geomctrl.control.friction import FrictionModel
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.errors import ArgumentError
@@ -54,7 +54,7 @@ class SuperTwisting(ModelBased):
         reference: Reference,
         Lambda: ArrayLike | None = None,
         rate: ArrayLike | None = None,
-        friction: Friction | None = None,
+        friction: FrictionModel | None = None,
     ):
         super().__init__(robot, reference, friction)
         self.Lambda = self._gain("Lambda", Lambda, lambda rule: rule.Lambda)
@@ -79,9 +79,7 @@ class SuperTwisting(ModelBased):
         x = self.sliding(t, q, v)
         z, sign = one_state("z", z, self.robot.nv), np.sign(x.s)
         tau = self.robot.inverse_dynamics(q, v, x.a_ref - self.k1 * np.sqrt(np.abs(x.s)) * sign + z)
-        if self.friction is not None:
-            tau = tau + self.friction.acting(v)
-        return Command(tau, -self.k2 * sign, {"e": x.e, "s": x.s})
+        return Command(self._compensated(v, tau), -self.k2 * sign, {"e": x.e, "s": x.s})
 
     def strict_energy(self, s: ArrayLike, z: ArrayLike) -> np.ndarray:
         """V of each joint (nv,), at s and z (nv,) each."""

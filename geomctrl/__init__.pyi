@@ -11,6 +11,7 @@ from . import papers as papers
 from . import testing as testing
 from .compiler.catalogue import Terms as Terms
 from .control import actuators as actuators
+from .control import friction as friction
 from .control import measures as measures
 from .control import monitors as monitors
 from .control import references as references
@@ -23,7 +24,7 @@ from .control.contracts import Controller as Controller
 from .control.contracts import Desired as Desired
 from .control.contracts import Lyapunov as Lyapunov
 from .control.contracts import Reference as Reference
-from .control.friction import Friction as Friction
+from .control.friction.viscous_coulomb import Friction as Friction
 from .control.loop import simulate as simulate
 from .control.many import simulate_many as simulate_many
 from .control.plant import Plant as Plant

@@ -24,7 +24,7 @@ from geomctrl.mechanism.mechanism import require_free_joints, require_robot
 from geomctrl.robot import Robot
 
 from .actuators.actuator import Actuator
-from .friction import Friction
+from .friction.model import FrictionModel
 from .plant import Plant
 
 
@@ -73,7 +73,8 @@ class ElasticPlant(Plant):
     """The true robot with elastic joints, for `simulate`: state (q, theta) and its rates, torques (2 nv,).
 
     Torques act on links (the first nv, as a rule zero) and motors. stiffness K [N m/rad, N/m], rotor B [kg m^2, kg]:
-    numbers or (nv,). friction, f_ext, actuators: as for `Plant`, of the 2 nv coordinates and of `with_rotors`' bodies.
+    numbers or (nv,). friction, f_ext, actuators: as for `Plant`, of the 2 nv coordinates and of `with_rotors`' bodies;
+    the load of a link's friction is the spring's torque, that of a motor's the motor's torque.
     A law that sees and commands the links' joints alone runs on `Plant(robot, actuators=SeriesElasticity(...))`.
     """
 
@@ -85,7 +86,7 @@ class ElasticPlant(Plant):
         robot: Robot,
         stiffness: ArrayLike,
         rotor: ArrayLike,
-        friction: Friction | str | None = "model",
+        friction: FrictionModel | Sequence[FrictionModel] | str | None = "model",
         f_ext=None,
         *,
         actuators: Sequence[Actuator] | Actuator = (),
@@ -99,6 +100,10 @@ class ElasticPlant(Plant):
         n = len(self.stiffness)
         spring = self.stiffness * (q[n:] - q[:n])
         return tau + np.concatenate((spring, -spring))
+
+    def _load(self, q, tau):
+        n = len(self.stiffness)
+        return np.concatenate((tau[:n] + self.stiffness * (q[n:] - q[:n]), tau[n:]))
 
     def net_torque(self, t, q, v, tau, x):
         return super().net_torque(t, q, v, self._sprung(q, tau), x)

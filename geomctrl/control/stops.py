@@ -1,4 +1,4 @@
-"""The ends of joints' ranges as mechanical stops: springs that lose energy."""
+"""Mechanical stops at the ends of joints' ranges, springs that lose energy; springs of joints."""
 
 from __future__ import annotations
 
@@ -80,3 +80,13 @@ class JointStops(Described):
         below = k * np.maximum(lower - q, 0.0) * np.maximum(1.0 - c * v, 0.0)
         above = k * np.maximum(q - upper, 0.0) * np.maximum(1.0 + c * v, 0.0)
         return (below - above) @ dofs
+
+
+def joint_springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
+    """(K, b) of the springs' torque q K - b, (nq, nv) and (nv,); None where no joint has one."""
+    if not robot.springs.stiffness.any():
+        return None
+    K = np.zeros((robot.nq, robot.nv))
+    places, dofs = single_coordinates(robot)
+    K[places, dofs] = robot.springs.stiffness[dofs]
+    return K, robot.springs.stiffness * robot.springs.rest

@@ -35,6 +35,10 @@ from .model.compressed import Compressed as Compressed
 from .model.formulas import load_columns as load_columns
 from .model.friction_curves import CurveFit as CurveFit
 from .model.friction_curves import fit_curves as fit_curves
+from .model.friction_models import FrictionFit as FrictionFit
+from .model.friction_models import fit_friction as fit_friction
+from .model.friction_models import friction_columns as friction_columns
+from .model.friction_models import friction_torque as friction_torque
 from .model.regressor_model import RegressorModel as RegressorModel
 from .online import RecursiveLeastSquares as RecursiveLeastSquares
 from .output_error import ControllerLoop as ControllerLoop

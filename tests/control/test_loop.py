@@ -601,9 +601,12 @@ def test_progress_reports_fractions():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: gc.Friction(viscous=-1.0), "viscous: expected a number or"),
+        (lambda: gc.Friction(viscous=-1.0), "viscous: expected a friction coefficient >= 0"),
         (lambda: gc.Friction(smoothing=0.0), "smoothing: expected a positive speed, got 0.0"),
-        (lambda: gc.Plant(ARM, friction="urdf"), "friction: expected a Friction, 'model' or None, got 'urdf'"),
+        (
+            lambda: gc.Plant(ARM, friction="urdf"),
+            "friction: expected a geomctrl.Friction .*, 'model' or None, got 'urdf'",
+        ),
         (
             lambda: gc.Plant(ARM, friction=gc.Friction([1.0, 2.0, 3.0])),
             r"friction: viscous: .*\(2,\) numbers, got shape \(3,\)",

@@ -21,6 +21,7 @@ ROOMS = (
     "simulated",
     "others",
     "plants",
+    "friction",
     "promises",
     "wrenches",
     "sensors",

@@ -68,17 +68,6 @@ SPACE = Argument({"kp": [10.0, 20.0]}, "mapping")
 STATE = {"q": Q, "v": V, "desired": DESIRED}
 LIMIT = number(1e-6, negative=False)
 EXAMPLES = {
-    "Friction": Example(
-        {
-            "viscous": number(0.5, negative=False),
-            "coulomb": gain(np.array([0.25, 0.5]), "shape"),
-            "smoothing": number(0.5, positive=True),
-        }
-    ),
-    "Friction.check": Example({"nv": 2}, FRICTION),
-    "Friction.columns": Example({"v": V}, FRICTION),
-    "Friction.parameters": Example({"nv": 2}, FRICTION),
-    "Friction.torque": Example({"v": V}, FRICTION),
     "Plant": Example(
         {
             "robot": ROBOT,
@@ -284,9 +273,6 @@ LEFT_OUT = (
     | dict.fromkeys(
         ("Run", "monitors.MonitorResult", "measures.ParameterError.__call__"), "made by simulate and Run.load"
     )
-)
-LEFT_OUT |= dict.fromkeys(
-    ("Friction.acting", "Friction.acting_columns"), "torque and columns, of what is known to be velocities"
 )
 LEFT_OUT |= dict.fromkeys(("Run.save_html", "Run.animate"), "a second a page; tests/viewing/test_animation.py")
 LEFT_OUT |= dict.fromkeys(

@@ -1,0 +1,11 @@
+"""Friction of joints: the contract `FrictionModel` and its models, one a file."""
+
+from .combined import CombinedFriction
+from .dahl import Dahl
+from .load_dependent import LoadDependent
+from .lugre import LuGre
+from .model import FrictionModel
+from .stribeck import Stribeck
+from .viscous_coulomb import Friction
+
+__all__ = ["CombinedFriction", "Dahl", "Friction", "FrictionModel", "LoadDependent", "LuGre", "Stribeck"]

@@ -1,0 +1,73 @@
+"""The LuGre model: friction as the force of bristles that bend and slip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import per_coordinate
+from geomctrl.tracing.arrays import scalar
+
+from .model import FrictionModel
+from .stribeck import stribeck_arguments, stribeck_curve
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LuGre(FrictionModel):
+    """Joint friction stiffness z + damping z' + viscous v with the mean deflection z of bristles as its state:
+
+        z' = v - stiffness |v| z / g(v),    g(v) = coulomb + (static - coulomb) exp(-(v / speed)^2).
+
+    Parameters
+    ----------
+    stiffness : float or (nv,)
+        Of the bristles, > 0 [N m/rad, N/m].
+    coulomb, static, speed : float or (nv,)
+        As for `Stribeck`, whose curve friction follows at constant speed.
+    damping : float or (nv,)
+        Of the bristles, >= 0 [N m s/rad, N s/m].
+    viscous : float or (nv,)
+        Viscous coefficient [N m s/rad, N s/m].
+
+    Notes
+    -----
+    Canudas de Wit, Olsson, Astrom and Lischinsky 1995. |stiffness z| stays below `static`. With the energy
+    stiffness z^2 / 2 the model is passive where viscous >= damping (static / coulomb - 1) (Barahanov and Ortega 2000);
+    its dissipation can be negative for a moment otherwise. A step should be short against sqrt(inertia / stiffness)
+    and against coulomb / (stiffness |v|).
+    """
+
+    stiffness: ArrayLike
+    coulomb: ArrayLike
+    static: ArrayLike
+    speed: ArrayLike
+    damping: ArrayLike = 0.0
+    viscous: ArrayLike = 0.0
+
+    def __post_init__(self):
+        arguments = stribeck_arguments(self.coulomb, self.static, self.speed, self.viscous)
+        positive = per_coordinate("stiffness", self.stiffness, "a positive stiffness", lambda x: x > 0.0)
+        damping = per_coordinate("damping", self.damping, "a damping >= 0", lambda x: x >= 0.0)
+        for name, x in (arguments | {"stiffness": positive, "damping": damping}).items():
+            object.__setattr__(self, name, x)
+
+    def start(self, v):
+        return np.zeros(np.shape(v))
+
+    def torque(self, v, load=None, x=None):
+        elastic = np.asarray(self.stiffness) * x
+        return elastic + np.asarray(self.damping) * self.state_rate(v, load, x) + np.asarray(self.viscous) * v
+
+    def state_rate(self, v, load, x):
+        return v - np.asarray(self.stiffness) * np.abs(v) * x / stribeck_curve(self, v)
+
+    def stored_energy(self, x):
+        return scalar(0.5 * (np.asarray(self.stiffness) * x * x).sum())
+
+    def dissipation(self, v, load=None, x=None):
+        rate, slip = self.state_rate(v, load, x), np.asarray(self.stiffness) * x * x * np.abs(v)
+        lost = np.asarray(self.stiffness) * slip / stribeck_curve(self, v)
+        lost = lost + np.asarray(self.damping) * rate * v + np.asarray(self.viscous) * v * v
+        return scalar(lost.sum())
