@@ -315,7 +315,7 @@ def _require_same_joints(controller: Any, robot: Robot) -> None:
         )
     if (model.is_rotational != robot.is_rotational).any():
         k = int(np.argmax(model.is_rotational != robot.is_rotational))
-        kinds = ("turns" if r.turning[k] else "slides" for r in (model, robot))
+        kinds = ("turns" if r.is_rotational[k] else "slides" for r in (model, robot))
         raise ArgumentError(
             f"controller: its model {model.name!r} has other joints than the plant {robot.name!r}: expected the same"
             f" kinds, got {model.dof_names[k]!r}, which {next(kinds)}, for {robot.dof_names[k]!r}, which {next(kinds)}"

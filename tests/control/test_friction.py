@@ -213,7 +213,7 @@ def test_the_order_of_the_integrator_is_kept_where_friction_is_smooth(name):
 def test_output_error_finds_the_parameters_of_lugre():
     """The state is simulated along the measured velocities; torques with noise, a tenth of a percent."""
     true, rng = [120.0, 0.5, 0.9, 0.15, 0.8, 0.4], np.random.default_rng(2)
-    t = np.arange(0.0, 6.0, 1e-3)
+    t = np.arange(0.0, 3.2, 2e-3)
     v = (0.25 * np.sin(2.0 * t) + 0.1 * np.cos(7.0 * t))[:, None]
     torque = identification.friction_torque(LuGre(*true), t, v)
     noisy = torque + 1e-3 * np.abs(torque).max() * rng.normal(size=torque.shape)

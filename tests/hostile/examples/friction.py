@@ -13,7 +13,7 @@ SMOOTHING = number(0.25, positive=True)
 PLAIN = gc.Friction(TWO, 0.25, 0.125)
 T = np.linspace(0.0, 1.0, 9)
 V = np.array([[0.5], [0.25], [0.125], [0.25], [0.5], [0.75], [0.5], [0.25], [0.5]])
-MODELS = ("CombinedFriction", "Dahl", "FrictionModel", "LoadDependent", "LuGre", "Stribeck")
+MODELS = ("AsymmetricCoulomb", "CombinedFriction", "Dahl", "FrictionModel", "LoadDependent", "LuGre", "Stribeck")
 METHODS = (
     *("torque", "start", "state_rate", "stored_energy", "dissipation", "columns", "parameters", "check", "power"),
 )
@@ -33,6 +33,9 @@ EXAMPLES = {
             "viscous": gain(TWO, "shape"),
             "smoothing": SMOOTHING,
         }
+    ),
+    "friction.AsymmetricCoulomb": Example(
+        {"forward": gain(TWO, "shape"), "backward": gain(TWO, "shape"), "smoothing": SMOOTHING}
     ),
     "friction.LoadDependent": Example({"coefficient": gain(TWO, "shape"), "smoothing": SMOOTHING}),
     "friction.LuGre": Example(
