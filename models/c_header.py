@@ -19,7 +19,7 @@ def save_c_header(
     origin), NAME_damping and NAME_friction by joint, NAME_gravity, all in SI units and exact, with bodies' and joints'
     names as comments; C99 and C++. `Robot.to_c` writes whole terms instead.
 
-    extra: what `IdentificationReport.extra` gives or `load_extra` reads: its "identified" become NAME_identified[], and
+    extra: what `Result.extra` gives or `load_extra` reads: its "identified" become NAME_identified[], and
     its "smoothing" NAME_smoothing. name: default the robot's, made a name of C. Raises ArgumentError.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from geomctrl.identification import Dataset, IdentificationReport, RegressorModel, cross_validate, fit
+from geomctrl.identification import Dataset, RegressorModel, Result, cross_validate, fit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
@@ -24,7 +24,7 @@ CUTOFF, DECIMATE, STANDSTILL = 8.0, 2, 0.01  # Hz, rows, rad/s
 SMOOTHING = 1e-3  # rad/s: creeping, the robot shows its full Coulomb friction
 
 
-def main(out: str | None = None) -> IdentificationReport:
+def main(out: str | None = None) -> Result:
     robot, (A, B) = kr300(), (kr300_log(part) for part in "AB")
     print(f"KR300: {len(A)} and {len(B)} samples at {A.rate:.0f} Hz")
     model = RegressorModel(robot, rotor=True, offset=False, columns=[kr300_counterbalance()], smoothing=SMOOTHING)
@@ -60,7 +60,7 @@ def main(out: str | None = None) -> IdentificationReport:
                 + f"  {e.is_physical}"
             )
             if cutoff == CUTOFF and name == "consistent, weighted":
-                report = IdentificationReport(e, moving_a, b, A, fit(model, moving_a, "ols"), {"torque_cutoff": cutoff})
+                report = Result(e, moving_a, b, A, fit(model, moving_a, "ols"), {"torque_cutoff": cutoff})
     assert report is not None
     print_targets(report, model, A, B)
     print(report.text(parameters=False))
@@ -69,7 +69,7 @@ def main(out: str | None = None) -> IdentificationReport:
     return report
 
 
-def print_targets(report: IdentificationReport, model: RegressorModel, A: Dataset, B: Dataset) -> None:
+def print_targets(report: Result, model: RegressorModel, A: Dataset, B: Dataset) -> None:
     """The error on B beside that of least squares, in three readings of what least squares are given."""
     error, b = report.estimate.relative_error(report.test_factors), report.test
     assert b is not None
@@ -114,7 +114,7 @@ def met(yes: bool) -> str:
     return "met" if yes else "not met"
 
 
-def moving_share(report: IdentificationReport) -> float:
+def moving_share(report: Result) -> float:
     """The share of the squared error on the test log that moving rows have."""
     assert report.test is not None
     e = report.estimate

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geomctrl.identification import Dataset, IdentificationReport, RegressorModel, fit, fit_curves
+from geomctrl.identification import Dataset, RegressorModel, Result, fit, fit_curves
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.logs import TX40_TRANSMISSION, tx40, tx40_log
@@ -26,7 +26,7 @@ CUTOFF, TORQUE_CUTOFF, DECIMATE, MASS = 40.0, 10.0, 50, 30.0  # Hz, Hz, rows, kg
 SIGMOIDS = (0, 1, 2, 3, 4, 6)  # joint 6's own is not told apart from motor 6's
 
 
-def main(out: str | None = None) -> IdentificationReport:
+def main(out: str | None = None) -> Result:
     log, robot = tx40_log(), tx40()
     print(f"TX40: {len(log)} samples at {log.rate:.0f} Hz, period: {log.period()}")
     linear = RegressorModel(robot, rotor=True, offset=range(6), transmission=TX40_TRANSMISSION, smoothing=0.03)
@@ -56,9 +56,7 @@ def main(out: str | None = None) -> IdentificationReport:
                     f" {100 * e.relative_error():8.2f}% {rmse:11.3f}  {e.is_physical}"
                 )
                 if cutoff == TORQUE_CUTOFF and name == "and sigmoids" and method == "consistent":
-                    report = IdentificationReport(
-                        e, parts, None, log, fit(model, parts, "ols"), {"torque_cutoff": cutoff}
-                    )
+                    report = Result(e, parts, None, log, fit(model, parts, "ols"), {"torque_cutoff": cutoff})
     assert report is not None
     e, noise = report.estimate, report.noise_floor
     assert noise is not None

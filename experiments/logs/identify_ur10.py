@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geomctrl.identification import IdentificationReport, RegressorModel, cross_validate, fit
+from geomctrl.identification import RegressorModel, Result, cross_validate, fit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.logs import ur10, ur10_log
@@ -23,7 +23,7 @@ from lib.logs import ur10, ur10_log
 CUTOFF, DECIMATE, MASS = 6.0, 2, 20.0  # Hz, rows, kg a link
 
 
-def main(out: str | None = None) -> IdentificationReport:
+def main(out: str | None = None) -> Result:
     log, robot = ur10_log(), ur10()
     print(f"UR10: {len(log)} samples at {log.rate:.0f} Hz, period: {log.period()}")
     train, test = log.split_time(0.7)
@@ -63,7 +63,7 @@ def main(out: str | None = None) -> IdentificationReport:
                 print(f"{cutoff:7g}  {where:>18} {name:>24} {errors} {rmse:8.3f}  {e.is_physical}")  # fmt: skip
                 if cutoff == CUTOFF and alike and name == "consistent, weighted":
                     free = fit(model, parts[0], "ols")
-                    report = IdentificationReport(e, parts[0], parts[1], train, free, {"torque_cutoff": cutoff})
+                    report = Result(e, parts[0], parts[1], train, free, {"torque_cutoff": cutoff})
     assert report is not None
     # the floor of this class of models: the same least squares allowed to see the unseen part
     best = fit(model, report.estimate.training + model.compress(ready[1]), "ols")

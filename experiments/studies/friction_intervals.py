@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.mistakes import motion
 
 from geomctrl import Robot, models
-from geomctrl.identification import Dataset, IdentificationReport, Reading, RegressorModel, Validation, identify
+from geomctrl.identification import Dataset, Reading, RegressorModel, Result, Validation, identify
 
 PAGE = Path(__file__).parents[2] / "docs" / "identification-assessment.md"
 FRICTION = {  # as `identify` is asked for it: kinds that the model lacks, curves, whether the width is chosen
@@ -59,7 +59,7 @@ def simulated(number: int) -> tuple[Dataset, RegressorModel, np.ndarray]:
     return Dataset(t, np.round(q / step) * step, tau, label=f"log {number}"), model, x
 
 
-def held(report: IdentificationReport, x: np.ndarray) -> np.ndarray:
+def held(report: Result, x: np.ndarray) -> np.ndarray:
     """For each inertial base parameter, whether its 95 % interval holds the truth."""
     model, reference = report.estimate.model, report.reference
     projection = model.base.projection

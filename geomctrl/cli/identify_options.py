@@ -21,8 +21,8 @@ from geomctrl.identification import (
     Validation,
     load_columns,
 )  # fmt: skip
-from geomctrl.identification.assessment import ignorable
 from geomctrl.identification.estimators import named
+from geomctrl.identification.findings import ignorable
 from geomctrl.models import in_place, save_c_header, update_model_file
 
 from .options import MODEL_HELP, as_names, flag, matrix, names, numbers, option, pairs, per_joint, ranges

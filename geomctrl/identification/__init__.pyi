@@ -29,6 +29,7 @@ from .loads import LoadReport as LoadReport
 from .loads import identify_load as identify_load
 from .logs import Dataset as Dataset
 from .logs import JointMapping as JointMapping
+from .logs import Reading as Reading
 from .model.columns import Column as Column
 from .model.columns import Curve as Curve
 from .model.compressed import Compressed as Compressed
@@ -49,7 +50,7 @@ from .output_error import cloe as cloe
 from .output_error import closed_loop_fit as closed_loop_fit
 from .output_error import didim as didim
 from .pipeline import identify as identify
-from .report import IdentificationReport as IdentificationReport
+from .report import Result as Result
 from .settings import Filtering as Filtering
-from .settings import Reading as Reading
+from .settings import Settings as Settings
 from .settings import Validation as Validation

@@ -14,7 +14,7 @@ from identification.loaded import Load, Oracle, motion, torque_log
 from geomctrl import models
 from geomctrl.cli import drive_gains, identify_load
 from geomctrl.cli.main import app
-from geomctrl.identification import IdentificationReport, RegressorModel, fit
+from geomctrl.identification import RegressorModel, Result, fit
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.models import save_model, save_urdf
 
@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
     table(here / "wrist.csv", t, q, f=np.hstack((0.3 * noise[0] - f + 2.0, 0.02 * noise[1] - m - 0.1)))
     data = torque_log(ARM, None, here, 1).filtered(12.0, alike=True, decimate=10)
     estimate = fit(RegressorModel(ARM), data, "wls")
-    IdentificationReport(estimate, data).save(here / "out" / "identify", plots=False)
+    Result(estimate, data).save(here / "out" / "identify", plots=False)
     return here
 
 

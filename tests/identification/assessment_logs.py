@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from geomctrl.identification import Filtering, IdentificationReport, Reading, Validation, fit, identify
+from geomctrl.identification import Filtering, Reading, Result, Validation, fit, identify
 from geomctrl.identification.assessment import Evidence
+from geomctrl.identification.estimators.log_filter import LogFilter
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))  # `lib` where this is not run by pytest
 from lib.mistakes import coupled, scaled, simulated, swapped
@@ -30,18 +31,18 @@ AS_IT_IS = Reading(check_units=False)
 
 def filtered(log, robot, filtering=None):
     """What estimators see: mistakes made after linear filters are those made before, and cost less."""
-    filter_ = (filtering or Filtering(5.0)).for_log(log)
+    filter_ = LogFilter.of(filtering or Filtering(5.0), log)
     return filter_.without_standstill(filter_.filtered(filter_.without_saturation(log, robot)))
 
 
 def judge(data, model):
     """The verdict of filtered data by least squares, without the rest of `identify`."""
-    return IdentificationReport(fit(model, data, "ols"), data).assessment
+    return Result(fit(model, data, "ols"), data).assessment
 
 
 def evidence(data, model):
     """What checks see of the same."""
-    report = IdentificationReport(fit(model, data, "ols"), data)
+    report = Result(fit(model, data, "ols"), data)
     correlation = np.array([white["correlation"] for white in report.whiteness])
     return Evidence(report.estimate, data, report.errors, correlation, report.reference, {})
 

@@ -14,8 +14,8 @@ from geomctrl.identification import (
     Dataset,
     Filtering,
     Finding,
-    IdentificationReport,
     RegressorModel,
+    Result,
     Validation,
     fit,
     identify,
@@ -107,7 +107,7 @@ def test_load_in_the_test_data_is_seen(arm, report):
     heavier[10:20] *= 3.0
     x, data = report.estimate.x, report.training
     more = model.torque(heavier, data.q, data.v, data.a) - model.torque(model.prior, data.q, data.v, data.a)
-    other = IdentificationReport(report.estimate, data, dataclasses.replace(data, tau=data.tau + more))
+    other = Result(report.estimate, data, dataclasses.replace(data, tau=data.tau + more))
     said = first(other.assessment, "unseen")
     assert said.fatal
     assert "the training data to " in said.seen
@@ -209,7 +209,7 @@ def test_a_robot_with_any_joints_has_a_verdict(name):
     x = model.prior
     x[model.positive] = np.maximum(x[model.positive], 0.2)
     data = Dataset(np.arange(n) / 100.0, q, model.torque(x, q, v, a) + 1e-3 * rng.normal(size=(n, robot.nv)), v=v, a=a)
-    assessment = IdentificationReport(fit(model, data, "ridge", strength=1e-9), data).assessment
+    assessment = Result(fit(model, data, "ridge", strength=1e-9), data).assessment
     assert not [d for d in assessment.findings if d.fatal or d.kind in ("sign", "swap", "scale", "coupling")], (
         assessment.text()
     )

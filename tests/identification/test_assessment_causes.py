@@ -15,6 +15,7 @@ from geomctrl.identification.assessment.fit import SPEEDS, shape_of, steps
 from geomctrl.identification.assessment.rows import rows_of
 from geomctrl.identification.assessment.survival import Survival, held_out, survival
 from geomctrl.identification.assessment.trials import found_trials, tried
+from geomctrl.identification.estimators.log_filter import LogFilter
 
 NAME, OPTIONS = "ur10", {"seed": 7, "rate": 200.0, "noise": 0.02, "seconds": 15.0}
 
@@ -116,7 +117,7 @@ def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
 def test_what_no_heat_does_to_friction_is_no_drift(right):
     """Friction that falls in one joint and rises in the next, or drives at the end."""
     log, model = right
-    data = Filtering(5.0).for_log(log).filtered(log)
+    data = LogFilter.of(Filtering(5.0), log).filtered(log)
     clock = np.linspace(-1.0, 1.0, len(data))[:, None]
     steady = 0.2 * np.sqrt(np.mean(data.tau**2, axis=0)) * data.v / np.sqrt(np.mean(data.v**2, axis=0))
 
@@ -134,7 +135,7 @@ def test_what_no_heat_does_to_friction_is_no_drift(right):
 def test_torques_that_are_taken_off_are_no_measure_of_errors(right):
     """A drift that is there stays better in all views, however small the torques are without it."""
     log, model = right
-    data = Filtering(5.0).for_log(log).filtered(log)
+    data = LogFilter.of(Filtering(5.0), log).filtered(log)
     seen = evidence(data, model)
     late, more = seen.rows, 9.0 * seen.rows.torques(model)
     loud = dataclasses.replace(late, tau=late.tau + more)
@@ -179,7 +180,7 @@ def test_the_share_of_a_residual_that_a_signal_explains():
 
 def test_a_mistake_holds_in_all_views_and_a_neighbour_does_not(right):
     log, model = right
-    data = Filtering(5.0).for_log(log).filtered(log)
+    data = LogFilter.of(Filtering(5.0), log).filtered(log)
     broken = dataclasses.replace(data, tau=data.tau * np.where(np.arange(data.nv) == 2, -1.0, 1.0))
     seen = evidence(broken, model)
     fit = fit_rows(model, seen.rows)

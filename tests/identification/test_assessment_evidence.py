@@ -8,7 +8,7 @@ from identification.assessment_logs import evidence, judge, scaled
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
-from geomctrl.identification import Dataset, IdentificationReport, RegressorModel, fit, identify
+from geomctrl.identification import Dataset, RegressorModel, Result, fit, identify
 from geomctrl.identification.assessment import Evidence
 from geomctrl.identification.assessment.couplings import explained
 from geomctrl.identification.assessment.evidence import FreeFit, Products, fit_rows, free_fit, independent_rows
@@ -273,7 +273,7 @@ def test_unseen_errors_are_those_of_motion(seen):
 
 def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
     data = data_of()
-    report = IdentificationReport(fit(ARM, data, "ridge", strength=1e-6), data)
+    report = Result(fit(ARM, data, "ridge", strength=1e-6), data)
     c = report.robot.parameters[1, 1:4] / report.robot.parameters[1, 0]
     box, far = np.array([c - 0.05, c + 0.05]), np.array([c + 5.0, c + 5.1])
 

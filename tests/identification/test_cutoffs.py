@@ -9,6 +9,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
 from geomctrl.identification.estimators.block_validation import Prediction
 from geomctrl.identification.estimators.cutoffs import TooShort, _bound, choose_cutoffs
+from geomctrl.identification.estimators.log_filter import LogFilter
 from geomctrl.identification.estimators.smoothing import with_smoothing
 from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.logs.signals import motion_bandwidth
@@ -41,11 +42,13 @@ def test_the_cutoff_chosen_is_never_far_from_the_best_on_a_grid(options):
     made = simulated(**{"seed": 1, **options})
     training, rest = made.parts()
     chosen = choose_cutoffs(made.model, training)
-    mine = made.true_error(fitted(made.model, training, Filtering().for_log(training, chosen)), rest)
+    mine = made.true_error(fitted(made.model, training, LogFilter.of(Filtering(), training, chosen)), rest)
     sources = [training] if training.v is None else [training, derive(training, v=None)]
     grid = np.geomspace(1.0, 0.2 * training.rate, 6)
     errors = [
-        made.true_error(fitted(made.model, s, Filtering(float(f)).for_log(s)), rest) for s in sources for f in grid
+        made.true_error(fitted(made.model, s, LogFilter.of(Filtering(float(f)), s)), rest)
+        for s in sources
+        for f in grid
     ]
     assert mine <= 1.5 * min(errors)
     assert max(errors) > 3.0 * min(errors)  # the choice matters
@@ -64,13 +67,13 @@ def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
     assert report.errors["test"]["relative_error"] < 0.02  # the torques' own noise below the cut-off is in it
     log, rest = made.log.cut_at_holes(), made.parts()[1]
     errors = {
-        f: made.true_error(fitted(made.model, log, Filtering(f).for_log(log)), rest)
+        f: made.true_error(fitted(made.model, log, LogFilter.of(Filtering(f), log)), rest)
         for f in (2.0, 5.0, report.notes["cutoff"])
     }
     assert errors[report.notes["cutoff"]] < 1.1 * min(errors.values())
     assert report.findings == ()
     assert "measured velocities" in report.text()
-    wide = Filtering(0.199 * made.log.rate, alike=False, decimate=20).for_log(made.log)
+    wide = LogFilter.of(Filtering(0.199 * made.log.rate, alike=False, decimate=20), made.log)
     assert made.true_error(fitted(made.model, log, wide), rest) > 0.05
     assert motion_bandwidth(made.log) < 20.0
 
@@ -82,7 +85,7 @@ def test_noisy_velocities_are_not_used_where_positions_are_better():
     assert choose_cutoffs(good.model, good.log).measured_velocities
     chosen = choose_cutoffs(bad.model, bad.log)
     assert not chosen.measured_velocities
-    filtered = Filtering().for_log(bad.log, chosen).filtered(bad.log)
+    filtered = LogFilter.of(Filtering(), bad.log, chosen).filtered(bad.log)
     assert "measured velocities are not used" in filtered.history
     np.testing.assert_allclose(filtered.v, derive(bad.log, v=None).filtered(
         chosen.cutoff, torque_cutoff=chosen.torque_cutoff, alike=True,
@@ -121,11 +124,11 @@ def test_the_highest_cutoff_whose_parameters_are_as_good_is_taken():
     best = chosen.tried[chosen.errors.argmin()]
     assert chosen.cutoff >= best
     at_best, mine = (
-        made.true_error(fitted(made.model, training, Filtering(float(f)).for_log(training)), rest)
+        made.true_error(fitted(made.model, training, LogFilter.of(Filtering(float(f)), training)), rest)
         for f in (best, chosen.cutoff)
     )
     assert mine <= 1.1 * at_best
-    assert mine < 0.5 * made.true_error(fitted(made.model, training, Filtering(60.0).for_log(training)), rest)
+    assert mine < 0.5 * made.true_error(fitted(made.model, training, LogFilter.of(Filtering(60.0), training)), rest)
 
 
 def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
@@ -135,7 +138,7 @@ def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
     x = np.zeros(model.size)
     x[model.indices("coulomb")] = 1.0
     for cutoff in (1.73, 2.0, 3.1, 4.2):
-        settings = Filtering(cutoff).for_log(made.log)
+        settings = LogFilter.of(Filtering(cutoff), made.log)
         mine = settings.filtered(made.log)
         assert len(mine) < len(made.log)  # it is thinned
         whole = made.log.filtered(cutoff, alike=True)  # not
@@ -150,7 +153,7 @@ def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
 def test_the_width_of_frictions_step_is_found_beside_friction_that_the_model_lacks():
     """0.01 rad/s, and Stribeck's friction. Low-passed, a sharper step would make up for that."""
     made = simulated("two_link", rate=500.0, bits=17, seconds=26.0, lowest=1.0 / 13.0, harmonics=7)
-    every_row = Filtering(3.5).for_log(made.log).filtered(made.log)
+    every_row = LogFilter.of(Filtering(3.5), made.log).filtered(made.log)
     training = every_row.without_rest()
     for own in (0.01, 0.05, 3e-4):
         model, words = with_smoothing(made.model.with_options(smoothing=own), training, every_row)
@@ -195,7 +198,10 @@ def never_far_from_the_best(model, training, test, grid, options):
     """Unseen errors on test rows that are the same for all; options: of the fit."""
     chosen = choose_cutoffs(model, training)
     errors = []
-    for settings in (Filtering().for_log(training, chosen), *(Filtering(float(f)).for_log(training) for f in grid)):
+    for settings in (
+        LogFilter.of(Filtering(), training, chosen),
+        *(LogFilter.of(Filtering(float(f)), training) for f in grid),
+    ):
         c = model.compress(settings.filtered(training).without_rest())
         errors.append(fit(model, c, "consistent", **options).relative_error(test))
     assert errors[0] <= 1.5 * min(errors[1:])

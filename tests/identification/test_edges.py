@@ -6,7 +6,7 @@ import pytest
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, Validation, identify
-from geomctrl.identification.settings import SETTLING
+from geomctrl.identification.estimators.log_filter import SETTLING, LogFilter
 
 RATE = 200.0
 
@@ -86,7 +86,7 @@ def test_edges_no_longer_make_the_error():
     filtering = Filtering(4.0)
     report = identify(model.robot, log, model=model, method="ridge", filtering=filtering)
     settled, all_rows = report.errors["test"]["relative_error"], report.test
-    bare = filtering.for_log(log)
+    bare = LogFilter.of(filtering, log)
     raw = log.split_time(0.7)[1].filtered(4.0, torque_cutoff=4.0, alike=True, decimate=bare.decimate)
     assert len(raw) == len(all_rows)
     assert report.estimate.relative_error(raw) > 2.0 * settled

@@ -11,6 +11,7 @@ from geomctrl.cli.options import as_ranges
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Reading
 from geomctrl.identification.errors import DataError
+from geomctrl.identification.logs.robot_log import read_log
 
 RATE, N = 50.0, 120
 
@@ -78,9 +79,9 @@ def test_entries_of_features_are_columns(folder):
 def test_nothing_is_differentiated_across_episodes(folder):
     """The jump of ten radians between episodes would be velocities of hundreds."""
     robot = models.two_link()
-    both = Reading(check_units=False).read(folder, robot).filtered(5.0)
+    both = read_log(folder, robot, Reading(check_units=False)).filtered(5.0)
     assert np.abs(both.v).max() < 2.1
-    alone = Reading(check_units=False, episodes=[2]).read(folder, robot).filtered(5.0)
+    alone = read_log(folder, robot, Reading(check_units=False, episodes=[2])).filtered(5.0)
     np.testing.assert_allclose(both.a[2 * N : 3 * N], alone.a, atol=1e-6)
     closed = replace(both, t=np.arange(len(both)) / RATE, gaps=(), v=None, a=None)
     assert np.abs(closed.filtered(5.0).v).max() > 10.0  # what would be seen across

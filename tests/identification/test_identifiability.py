@@ -5,7 +5,7 @@ import pytest
 from lib import logs
 
 from geomctrl import Body, Joint, Robot, inertia, models
-from geomctrl.identification import Curve, Dataset, IdentificationReport, RegressorModel, fit
+from geomctrl.identification import Curve, Dataset, RegressorModel, Result, fit
 from geomctrl.identification.report.identifiability import alone, exchanges, undecided
 from geomctrl.identification.report.parameter_rows import BY_PRIOR, OPEN, bodies
 from geomctrl.terms.base_parameters import reduce_columns
@@ -58,7 +58,7 @@ def test_the_tx40_with_rotors_tells_its_friction_apart():
     robot = models.load_urdf(logs.FOLDER / "tx40_mdh_modified.urdf", physical="unchecked")
     model = RegressorModel(robot, rotor=True)
     data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
-    report = IdentificationReport(fit(model, data, "ols"), data)
+    report = Result(fit(model, data, "ols"), data)
     assert [row.name for row in report.beside if row.remark] == ["Ir1", "Ir2"]  # they join the links' inertias
     assert report.text().count("by the prior only") == 2
     assert not report.left_open
@@ -73,7 +73,7 @@ def test_what_the_prior_decides_is_what_another_prior_changes():
     rng = np.random.default_rng(1)
     found = [fit(model, data, "ridge", prior=x + shift, strength=1e-9).x for shift in rng.normal(size=(2, model.size))]
     moved = {k for k in range(model.inertial, model.size) if abs(found[1][k] - found[0][k]) > 0.02}
-    report = IdentificationReport(fit(model, data, "ols"), data)
+    report = Result(fit(model, data, "ols"), data)
     assert {row.name for row in report.beside if row.remark == BY_PRIOR} == {model.names[k] for k in moved}
     assert not any(row.remark == OPEN for row in report.beside)
     assert 0 < len(moved) < model.size - model.inertial
@@ -105,7 +105,7 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
     estimate = fit(model, data, "ols")
     left_open = exchanges(estimate)
     assert {model.names[k] for k in undecided(estimate, left_open)} == ({"fv2", "fs2"} if hidden else set())
-    report = IdentificationReport(estimate, data)
+    report = Result(estimate, data)
     assert ("this log leaves open" in report.text()) == hidden
     assert {row.name for row in report.beside if row.remark == OPEN} == ({"fv2", "fs2"} if hidden else set())
     if not hidden:

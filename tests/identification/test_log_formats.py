@@ -11,6 +11,7 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, Reading, identify
 from geomctrl.identification.logs.reading import FORMATS, formats
+from geomctrl.identification.logs.robot_log import read_log
 
 ARM = models.two_link()
 MOTION = motion()
@@ -242,15 +243,15 @@ def test_the_robots_joints_may_have_other_names_in_the_log(tmp_path):
     m = motion()
     renamed = {name.replace("joint1", "pan").replace("joint2", "tilt"): x for name, x in table(m).items()}
     path = write_csv(tmp_path / "log.csv", renamed)
-    found = Reading(joints=["pan", "tilt"]).read(path, ARM)
+    found = read_log(path, ARM, Reading(joints=["pan", "tilt"]))
     np.testing.assert_array_equal(found.q, m.q)
     with pytest.raises(DataError, match=r"joints: expected joint1, joint2, got no column of 'joint1'.*--joints"):
-        Reading().read(path, ARM)
+        read_log(path, ARM, Reading())
     near = {name.replace("joint1", "join1"): x for name, x in table(m).items()}
     with pytest.raises(DataError, match=r"no column of 'joint1'; did you mean 'join1'\? the log has joint2, join1"):
-        Reading().read(write_csv(tmp_path / "near.csv", near), ARM)
+        read_log(write_csv(tmp_path / "near.csv", near), ARM, Reading())
     with pytest.raises(ArgumentError, match=r"joints: expected 2 names, one a joint of 'two_link', got 1"):
-        Reading(joints=["pan"]).read(path, ARM)
+        read_log(path, ARM, Reading(joints=["pan"]))
 
 
 def test_joints_of_another_arm_are_not_the_robots(tmp_path):
@@ -406,11 +407,11 @@ def test_wrong_units_in_a_bag_are_suspected(tmp_path):
     m = motion()
     bag = write_bag(tmp_path / "bag", {"/joint_states": states(m._replace(q=np.rad2deg(m.q)))})
     with pytest.raises(DataError, match=r"bag: wrong units suspected: dq/dt is 57.3 times v of joint1 \(q in degrees"):
-        Reading().read(bag, ARM)
-    read = Reading(units={"q": "deg"}).read(bag, ARM)
+        read_log(bag, ARM, Reading())
+    read = read_log(bag, ARM, Reading(units={"q": "deg"}))
     np.testing.assert_allclose(read.q, m.q, atol=1e-14)
     with pytest.raises(ArgumentError, match=r"units: q: expected one of rad, deg"):
-        Reading(units={"q": "grad"}).read(bag, ARM)
+        read_log(bag, ARM, Reading(units={"q": "grad"}))
 
 
 def test_signatures_and_suffixes_are_each_one_formats():

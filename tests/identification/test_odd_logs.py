@@ -18,8 +18,8 @@ from geomctrl.identification import (
     Dataset,
     ExcitationError,
     Filtering,
-    IdentificationReport,
     RegressorModel,
+    Result,
     Validation,
     choose_cutoffs,
     drive_gains,
@@ -31,6 +31,7 @@ from geomctrl.identification.assessment import trials
 from geomctrl.identification.assessment.rows import Rows
 from geomctrl.identification.excitation import search
 from geomctrl.identification.excitation.limits import limits_of
+from geomctrl.identification.logs.robot_log import read_log
 from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.models.urdf_writing import save_or_why, save_urdf
 
@@ -155,11 +156,11 @@ def test_velocities_that_nobody_filled_in_are_not_those_of_a_joint_that_stands(a
     log, model = arm
     v = np.gradient(log.q, log.t, axis=0)
     for empty, kept in (([0.0, 1.0], False), ([0.0, 0.0], False), ([1.0, 1.0], True)):
-        read = AS_IT_IS.read(dataclasses.replace(log, v=v * empty), model.robot)
+        read = read_log(dataclasses.replace(log, v=v * empty), model.robot, AS_IT_IS)
         assert (read.v is not None) == kept
         assert any("those of 'joint1'" in line for line in read.history) == (not kept)
     locked = dataclasses.replace(log, q=log.q * [1.0, 1e-4], v=v * [1.0, 0.0])
-    assert AS_IT_IS.read(locked, model.robot).v is not None
+    assert read_log(locked, model.robot, AS_IT_IS).v is not None
 
 
 # --- rows that are dropped -----------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ def test_one_joint_has_nothing_to_tell_its_scale_by():
     v, a = (np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0))
     noise = 0.01 * np.random.default_rng(0).normal(size=q.shape)
     data = Dataset(t, q, 1.5 * model.torque(model.prior, q, v, a) + noise).filtered(5.0).without_edges(0.3)
-    assessment = IdentificationReport(fit(model, data, "wls"), data).assessment
+    assessment = Result(fit(model, data, "wls"), data).assessment
     assert any("by which factor the torques may be off" in note for note in assessment.notes)
 
 

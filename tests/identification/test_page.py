@@ -9,7 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from geomctrl import Body, Joint, Robot, inertia, models
-from geomctrl.identification import Dataset, Filtering, Finding, IdentificationReport, RegressorModel, fit, identify
+from geomctrl.identification import Dataset, Filtering, Finding, RegressorModel, Result, fit, identify
 from geomctrl.identification.report.page import STATUS
 from geomctrl.identification.report.rendering import exact, rendered
 
@@ -220,10 +220,10 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
         findings: tuple = ()
         ignored: tuple = ()
 
-    class Judged(IdentificationReport):
+    class Judged(Result):
         assessment = Assessment("doubts", (Finding("split", "too <few> rows", "record more"),))
 
-    fields = {name: getattr(report, name) for name in IdentificationReport.__dataclass_fields__}
+    fields = {name: getattr(report, name) for name in Result.__dataclass_fields__}
     for status, said in (("trust", "Trust: nothing"), ("doubts", "Doubts: look"), ("distrust", "Do not trust")):
         Judged.assessment = replace(Judged.assessment, status=status)
         box = Page(Judged(**fields)._repr_html_()).elements[0][2]
@@ -259,14 +259,14 @@ def test_a_page_says_how_to_get_the_same_again(page, made):
     assert "rotor=True" in text
     assert "cut-off of positions [Hz]" in text
     assert "geomctrl 0." in text
-    alone = IdentificationReport(report.estimate, report.training)
+    alone = Result(report.estimate, report.training)
     assert "is not known" in Page(alone.save_html(made[1] / "alone.html", plots=False).read_text()).all("body")[0][2]
 
 
 def test_a_report_without_pictures_tests_or_intervals_is_a_page_too(tmp_path):
     model = RegressorModel(models.two_link(), viscous=False, coulomb=False, offset=False)
     data = log(model).filtered(10.0)
-    report = IdentificationReport(fit(model, data, "consistent"), data)
+    report = Result(fit(model, data, "consistent"), data)
     page = Page(report.save_html(tmp_path / "report.html", plots=False).read_text(encoding="utf-8"))
     assert not page.all("svg")
     body = page.all("body")[0][2]

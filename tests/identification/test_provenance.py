@@ -16,6 +16,7 @@ from geomctrl.identification import (
     JointMapping,
     Reading,
     RegressorModel,
+    Settings,
     Validation,
     fit,
     identify,
@@ -96,7 +97,7 @@ def test_the_call_makes_the_same_again(tmp_path):
 def test_what_can_not_be_written_as_python_is_named():
     column = Column("wind", lambda q, v, a: v**2)
     data = Dataset(**arrays())
-    made = provenance(ROBOT, data, model=RegressorModel(ROBOT, columns=[column]), progress=print)
+    made = provenance(ROBOT, data, Settings(), RegressorModel(ROBOT, columns=[column]))
     assert "<Dataset 'log'" in made.call
     assert "Column(name='wind', torque=" in made.call
     assert "progress" not in made.call
@@ -105,9 +106,9 @@ def test_what_can_not_be_written_as_python_is_named():
 def test_a_report_put_together_by_hand_has_none():
     model = RegressorModel(ROBOT)
     data = Dataset(**arrays()).filtered(10.0)
-    from geomctrl.identification import IdentificationReport
+    from geomctrl.identification import Result
 
-    assert IdentificationReport(fit(model, data, "ols"), data).provenance is None
+    assert Result(fit(model, data, "ols"), data).provenance is None
 
 
 @pytest.mark.parametrize("name", ["smoothing", "transmission", "columns"])

@@ -67,8 +67,8 @@ def test_a_wrong_period_is_refused_with_what_was_found():
     with pytest.raises(ArgumentError, match="no period was found"):
         log(lowest=1.0 / 40.0, harmonics=20).require_repeating(PERIOD)
     with pytest.raises(ArgumentError, match=r"period: .*they repeat every 4 s"):
-        Validation(period=3.0).period_of(data)
-    assert Validation(period=4.0).period_of(data) == 4.0
+        data.require_repeating(3.0)
+    data.require_repeating(4.0)
 
 
 def test_the_distance_of_the_test_motion_is_measured_in_standard_deviations():

@@ -12,9 +12,9 @@ from geomctrl.identification import (
     DataError,
     Dataset,
     Filtering,
-    IdentificationReport,
     Reading,
     RegressorModel,
+    Result,
     Validation,
     fit,
     identify,
@@ -195,10 +195,10 @@ def test_whiteness_and_errors_are_as_defined():
     mask[::3, 1] = False
     data = Dataset(t, q, model.torque(model.prior, q, v, a) + noise, v=v, a=a, mask=mask)
     e = fit(model, data)
-    report = IdentificationReport(e, data)
+    report = Result(e, data)
     residual = (data.tau - e.predict(q, v, a))[mask]
     assert report.errors["training"]["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)))
-    first, second = IdentificationReport(fit(model, replace(data, mask=None)), replace(data, mask=None)).whiteness
+    first, second = Result(fit(model, replace(data, mask=None)), replace(data, mask=None)).whiteness
     assert abs(first["lag1"]) < 0.05
     assert first["outside"] <= 0.12
     assert first["correlation"] == pytest.approx(1.0, abs=0.1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geomctrl import models
-from geomctrl.identification import Curve, Dataset, IdentificationReport, RegressorModel, fit
+from geomctrl.identification import Curve, Dataset, RegressorModel, Result, fit
 from geomctrl.identification.report.stiction_errors import first_line, moving_and_resting
 
 FRICTION = np.array([0.8, 0.5])  # N m: Coulomb's
@@ -55,7 +55,7 @@ def test_curves_and_coupled_drives_hold_too():
 
 def test_the_first_number_is_of_moving_rows_and_says_so():
     model, _, data = stopped([0.79, 3.0])
-    report = IdentificationReport(fit(model, data.without_rest(), "ols"), data.without_rest(), data)
+    report = Result(fit(model, data.without_rest(), "ols"), data.without_rest(), data)
     line = first_line(report.errors)
     numbers = report.errors["test"]
     assert line in report.text()
@@ -64,5 +64,5 @@ def test_the_first_number_is_of_moving_rows_and_says_so():
     assert f"{100 * numbers['relative_error']:.2f} % with those at rest, 25 % of the rows" in line
     assert line.endswith("within its band explains 50 %")
     assert "within friction, left" in report.text()
-    alone = IdentificationReport(report.estimate, data.without_rest())
+    alone = Result(report.estimate, data.without_rest())
     assert first_line(alone.errors) == f"training error {100 * alone.errors['training']['relative_error']:.2f} %"

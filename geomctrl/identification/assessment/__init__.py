@@ -8,7 +8,7 @@ a tilted base, a drift. One that is fatal also holds in other views of the log (
 One file a family of other checks; `CHECKS` has them all. A check is a function of `Evidence` that returns doubts; those
 that look at rows (`ON_ROWS`, `ON_ALL_ROWS`) see them with the mistakes undone that the search has found, so that one
 mistake is one doubt; those in `ON_ROWS` are confirmed in other views. To add a check write it, name its kind in
-`kinds.KINDS`, and put it in `CHECKS`.
+`findings.KINDS`, and put it in `CHECKS`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from dataclasses import replace
 from geomctrl.identification.findings import Finding
 
 from .assessment import Assessment
-from .bodies import bodies, checked_boxes
+from .bodies import bodies
 from .causes import estimated_delay
 from .couplings import couplings
 from .driving import driving
 from .evidence import Evidence
 from .excited import excited, vague
 from .fit import converged, explained, lacking, prior, unseen
-from .kinds import KINDS, ignorable
 from .recorded import recorded
 from .scales import against_masses
 from .search import undone
@@ -34,15 +33,12 @@ from .survival import confirmed
 
 __all__ = [
     "CHECKS",
-    "KINDS",
     "ON_ALL_ROWS",
     "ON_ROWS",
     "Assessment",
     "Evidence",
     "assess",
-    "checked_boxes",
     "estimated_delay",
-    "ignorable",
 ]
 
 ON_ROWS = (driving, couplings)

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from geomctrl.arguments import instance, listed
-from geomctrl.identification.findings import Finding
-
-from .kinds import ALL, ignorable
+from geomctrl.identification.findings import ALL, Finding, ignorable
 
 TRUST, DOUBTS, DISTRUST = "trust", "doubts", "distrust"
 EXIT_STATUS = {TRUST: 0, DISTRUST: 1, DOUBTS: 3}

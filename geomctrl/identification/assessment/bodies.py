@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from geomctrl.arguments import choice, exactly, instance
-from geomctrl.errors import ArgumentError
 from geomctrl.identification.estimators.prior_problem import at_the_edge
 from geomctrl.identification.findings import Finding
 from geomctrl.mechanism import inertia
@@ -54,19 +49,6 @@ def bodies(evidence: Evidence) -> list[Finding]:
         *_masses(heavy, total),
         *_centres(outside),
     ]
-
-
-def checked_boxes(name: str, given: Any, robot: Robot) -> dict[str, np.ndarray]:
-    """Boxes (2, 3) by bodies' names, lower corners first; None: none. Raises ArgumentError."""
-    if given is None:
-        return {}
-    out = {}
-    for body, box in instance(name, given, Mapping, "a dict of boxes (2, 3) by the names of bodies").items():
-        choice(f"{name}: a body", body, robot.body_names)
-        out[body] = exactly(f"{name}[{body!r}]", box, (2, 3))
-        if (out[body][0] > out[body][1]).any():
-            raise ArgumentError(f"{name}[{body!r}]: expected the lower corner first, got {box!r:.80}")
-    return out
 
 
 def _at_the_edge(body: np.ndarray) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from geomctrl.identification.estimators.log_filter import LogFilter, chosen_cutoffs
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -93,7 +94,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
     total = 0.0
     for _ in range(PASSES):
         at = log.without_delay(total) if total else log
-        filter_ = filtering.for_log(at, filtering.choose(model, at)[0])
+        filter_ = LogFilter.of(filtering, at, chosen_cutoffs(filtering, model, at)[0])
         data = filter_.without_standstill(filter_.filtered(at))
         rows = rows_of(data, np.arange(len(data)), cutoff_of(data, filter_.cutoff), filter_.cutoff)
         seconds, deviation, _ = delay(model, rows, fit_rows(model, rows))

@@ -9,29 +9,29 @@ import numpy as np
 
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset, reading
+from geomctrl.identification.logs.reading import Reading
 from geomctrl.identification.logs.reading.naming import ALIASES, named
+from geomctrl.identification.logs.robot_log import joints_of, read_log
 from geomctrl.identification.logs.samples import derive
-from geomctrl.identification.settings import Reading
 from geomctrl.robot import Robot
 
 
 def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) -> Dataset:
-    """The log with currents [A] in its `tau`, as `Reading.read` gives logs; of a Dataset, tau are currents.
+    """The log with currents [A] in its `tau`, as `read_log` gives logs; of a Dataset, tau are currents.
 
     Torques that the log may have as well are left alone. Raises DataError.
     """
     if isinstance(source, Dataset):
         data = source
     else:
-        joints = options.joints if options.joints is not None or robot.nq != robot.nv else robot.dof_names
-        options = replace(options, joints=joints, current_gains=1.0)
+        options = replace(options, joints=joints_of(robot, options), current_gains=1.0)
         recording = reading.recorded(Path(source), options.topic)
-        found, names = reading.fields(recording, replace(options, keys=_keys(recording, options)))
-        data = Dataset(**found, label=Path(source).stem, names=names)
+        options = replace(options, keys=_keys(recording, options))
+        data = Dataset.of_recording(recording, options, Path(source).stem)
     data.check(robot, units=False)
     if options.check_units:  # all but the torques', which are none
         derive(data, tau=robot.gravity_force(data.q)).check(robot)
-    return replace(options, current_gains=None, check_units=False).read(data, robot)
+    return read_log(data, robot, replace(options, current_gains=None, check_units=False))
 
 
 def _keys(recording: reading.Recording, options: Reading) -> dict:

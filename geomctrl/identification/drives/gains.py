@@ -18,6 +18,7 @@ from geomctrl.identification.findings import Finding
 from geomctrl.identification.loads.load import carried, filtered, own_friction
 from geomctrl.identification.loads.stacked import factored
 from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.robot_log import require_units
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering, Reading
 from geomctrl.mechanism import inertia as body
@@ -81,7 +82,7 @@ def drive_gains(
     model = (model or RegressorModel(robot)).with_options(rotor=True)
     known_bodies = listed("known_bodies", known_bodies)
     reading, filtering = reading or Reading(), replace(filtering or Filtering(), saturation=False)
-    reading.require_units_of(robot)
+    require_units(robot, reading)
     if mass is None:
         scale = _Bodies(model, _numbers(robot, known_bodies))
         _refuse_without_mass(without_load=without_load, centre=centre, inertia=inertia, frame=frame)

@@ -16,11 +16,11 @@ import numpy as np
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.logs.samples import derive
-from geomctrl.identification.settings import LogFilter
 
 from . import Estimate
 from .conditioning import regressor_condition
 from .least_squares import base_values
+from .log_filter import LogFilter
 
 PAIRS = 1  # of noise added and subtracted
 WORTH_SAYING = 0.5  # standard deviations of a base parameter

@@ -15,10 +15,12 @@ from geomctrl.arguments import choice, flag, instance
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators import Estimate
+from geomctrl.identification.estimators.log_filter import LogFilter, chosen_cutoffs
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.robot_log import read_log, require_units
 from geomctrl.identification.model.regressor_model import RegressorModel
-from geomctrl.identification.settings import Filtering, LogFilter, Reading
+from geomctrl.identification.settings import Filtering, Reading
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.robot import Robot
@@ -84,7 +86,7 @@ def identify_load(
     if model is not None and model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     reading, filtering = reading or Reading(), filtering or Filtering()
-    reading.require_units_of(robot)
+    require_units(robot, reading)
     if sensor is None and (wrench is not None or estimate_gravity):
         raise ArgumentError(f"{'wrench' if wrench is not None else 'estimate_gravity'}: for logs of a sensor: give it")
     if sensor is not None:
@@ -99,7 +101,7 @@ def identify_load(
 
 
 def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
-    (without, with_), cut = filtered([reading.read(log, robot) for log in logs], robot, filtering, model)
+    (without, with_), cut = filtered([read_log(log, robot, reading) for log in logs], robot, filtering, model)
     columns = Columns(model, at, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
 
     def fit(columns: Columns) -> Solved:
@@ -118,7 +120,7 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
 def _from_one(robot, log, at: Frame, identified, model, friction, reading: Reading, filtering: Filtering) -> LoadReport:
     robot_known = known(robot, identified, model)
     model = robot_known.model
-    (data,), cut = filtered([reading.read(log, robot)], robot, filtering, model)
+    (data,), cut = filtered([read_log(log, robot, reading)], robot, filtering, model)
     own = own_friction(model) if friction != "same" else np.zeros(0, int)
     columns = Columns(model, at, np.zeros(0, int), own, robot_known.x)
     s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
@@ -139,7 +141,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
     motion, W = wrenches.read(log, robot, reading, wrench, sensor)
-    filter_ = filtering.for_log(motion)
+    filter_ = LogFilter.of(filtering, motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
     source = WrenchLog(robot, data, W, sensor, at.name, robot.gravity)
     fitted = fit_wrench(source, estimate_gravity)
@@ -222,15 +224,15 @@ def filtered(
     names = [data.names for data in logs]
     if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):
         raise DataError(f"{logs[-1].label}: joints: expected those of {logs[0].label!r}, got {', '.join(names[-1])}")
-    chosen, found = (None, []) if model is None else filtering.choose(model, logs[-1])
+    chosen, found = (None, []) if model is None else chosen_cutoffs(filtering, model, logs[-1])
     if chosen is not None:
         most = 0.2 * min(data.rate for data in logs)
         chosen = replace(chosen, cutoff=min(chosen.cutoff, most), torque_cutoff=min(chosen.torque_cutoff, most))
-    filters = [filtering.for_log(data, chosen) for data in logs]
+    filters = [LogFilter.of(filtering, data, chosen) for data in logs]
     if chosen is None:
         cutoff, torque_cutoff = min(f.cutoff for f in filters), min(f.torque_cutoff for f in filters)
         both = replace(filtering, cutoff=cutoff, torque_cutoff=torque_cutoff)
-        filters = [both.for_log(data) for data in logs]
+        filters = [LogFilter.of(both, data) for data in logs]
     return [_clean(f, data, robot) for f, data in zip(filters, logs)], found
 
 

@@ -13,9 +13,10 @@ from geomctrl.arguments import checked, instance, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset, reading
+from geomctrl.identification.logs.reading import FileOptions, Reading
 from geomctrl.identification.logs.reading.numbers import real
+from geomctrl.identification.logs.robot_log import joints_of, read_log
 from geomctrl.identification.logs.samples import derive
-from geomctrl.identification.settings import Reading
 from geomctrl.robot import Robot
 
 AXES = "xyz"
@@ -30,7 +31,7 @@ HOLE = 3.0  # periods without a wrench
 def read(
     source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any, sensor: str
 ) -> tuple[Dataset, Dataset]:
-    """(the motion, as `Reading.read` gives logs, with torques that hold the robot up in place of measured ones; the
+    """(the motion, as `read_log` gives logs, with torques that hold the robot up in place of measured ones; the
     wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
 
     wrench: the columns' names in the order fx, fy, fz, tx, ty, tz, the name of an array or of a topic, None for the
@@ -52,7 +53,7 @@ def read(
         data = _motion(moving, robot, options, Path(source).stem)
         t, W = _times_and_wrenches(recording, columns, options)
         data = _where_felt(t, data)
-    data = options.read(data, robot)
+    data = read_log(data, robot, options)
     return data, _at_times(t, W, data)
 
 
@@ -149,7 +150,7 @@ def _usual(names: Sequence[str]) -> list[list[str]]:
 
 def _motion(recording: reading.Recording, robot: Robot, options: Reading, label: str) -> Dataset:
     """The log without its wrench and torques."""
-    joints = options.joints if options.joints is not None or robot.nq != robot.nv else robot.dof_names
+    joints = joints_of(robot, options)
     n = len(next(iter(recording.arrays.values()), ()))
     silent = replace(recording, arrays={**recording.arrays, "no torques": np.zeros((n, _actuators(robot, options)))})
     keys = {k: x for k, x in (options.keys or {}).items() if k not in ("tau", "i")} | {"tau": "no torques"}
@@ -191,7 +192,7 @@ def _times_and_wrenches(recording: reading.Recording, columns: list[str], option
     alone = reading.Recording(label, {**times, "no angles": W, "no torques": W}, "array")
     keys |= {"q": "no angles", "tau": "no torques"}
     kept = bool(np.isnan(W).any()) or options.drop_bad_rows
-    found, _ = reading.fields(alone, reading.Options(keys, units, rate=options.rate, drop_bad_rows=kept))
+    found, _ = reading.fields(alone, FileOptions(keys, units, rate=options.rate, drop_bad_rows=kept))
     return found["t"], found["tau"]
 
 

@@ -1,6 +1,6 @@
 """Logs of robots: reading, checks, filters, parts."""
 
 from .dataset import Dataset
-from .reading import JointMapping
+from .reading import JointMapping, Reading
 
-__all__ = ["Dataset", "JointMapping"]
+__all__ = ["Dataset", "JointMapping", "Reading"]

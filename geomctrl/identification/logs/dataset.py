@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geomctrl.arguments import choice, instance, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
 from . import edges, masks, parts, plausibility, reading, repeats, signals
-from .reading import JointMapping
 from .samples import Samples
 
-Units = Mapping[str, str | Sequence[str]]
 Keys = Mapping[str, str | Sequence[str]]
 
 
@@ -48,41 +45,39 @@ class Dataset(Samples):
         path: str | Path,
         keys: Keys | None = None,
         *,
-        units: Units | None = None,
-        mapping: JointMapping | None = None,
-        rate: float | None = None,
-        drop_bad_rows: bool = False,
-        joints: Sequence[str] | None = None,
-        topic: str | None = None,
-        current_gains: ArrayLike | None = None,
-        episodes: Sequence[int] | None = None,
         label: str | None = None,
         names: Sequence[str] = (),
         form: str | None = None,
+        **options: Any,
     ) -> Dataset:
         """A log from a file: an npz archive, a table (CSV, parquet), MATLAB's .mat, HDF5, a ROS bag (a file, or the
-        folder of a ROS 2 bag or of a LeRobot dataset), told by its first bytes or its suffix, or by `form`, a key of
-        `reading.formats.FORMATS`.
+        folder of a ROS 2 bag or of a LeRobot dataset).
 
-        keys: which arrays or columns are t, q, v, a, tau, or currents i: {"q": "A_q_deg"} an array, {"q": ["base",
-        "elbow"]} columns, {"tau": "effort"} the stem that numbers follow (effort1, effort_1, effort[1]), with * for the
-        joint's number or name if not at the end ("axis*_effort"). Default: the usual names, `reading.naming.ALIASES`,
-        numbered or with the joints' names in them (/joint_states/elbow/position), in any order.
-        joints: what the log calls the robot's joints, in the robot's order: which columns are read where they are
-        called after joints. Default: all that the log has, in its order. topic: of which group of such columns, or
-        which of a bag's topics of joint states; default the only one, or /joint_states.
-        units: {"q": "deg", ...}, a list for one a joint, default SI; see `reading.units.UNITS`. current_gains [N m/A]:
-        torque per current, one number or one a joint, for logs of currents. mapping: from motor to joint coordinates.
-        episodes: which to read of a log with a column episode_index, default all; nothing is filtered across.
-        rate [Hz]: for logs without time stamps. drop_bad_rows: leave out, and say in `history`, rows with missing
-        numbers and repeated time stamps. Raises DataError, ArgumentError.
+        Parameters
+        ----------
+        path : str or Path
+        keys : mapping, optional
+            Which arrays or columns are t, q, v, a, tau, or currents i; see `Reading`.
+        label : str, optional
+            What messages call the log; default the file's name.
+        names : sequence of str, optional
+            Of the joints; default as the file has them.
+        form : str, optional
+            A key of `reading.formats.FORMATS`; default by the file's first bytes or its suffix.
+        **options
+            Other fields of `Reading` but `resample` and `check_units`: units, mapping, rate, drop_bad_rows, joints,
+            topic, current_gains, episodes.
+
+        Raises
+        ------
+        DataError, ArgumentError
         """
         path = path_of("path", path)
-        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains, episodes)
+        given = reading.FileOptions(keys, **options)
         if form is not None:
             choice("form", form, reading.FORMATS)
         _check_words(label, names)
-        return cls._of(reading.recorded(path, topic, form), options, label or path.stem, names)
+        return cls.of_recording(reading.recorded(path, given.topic, form), given, label or path.stem, names)
 
     @classmethod
     def from_npz(cls, path: str | Path, keys: Keys | None = None, **options: Any) -> Dataset:
@@ -102,27 +97,23 @@ class Dataset(Samples):
         arrays: Mapping[str, np.ndarray],
         keys: Keys | None = None,
         *,
-        units: Units | None = None,
-        mapping: JointMapping | None = None,
-        rate: float | None = None,
-        drop_bad_rows: bool = False,
-        joints: Sequence[str] | None = None,
-        topic: str | None = None,
-        current_gains: ArrayLike | None = None,
-        episodes: Sequence[int] | None = None,
         label: str = "log",
         names: Sequence[str] = (),
+        **options: Any,
     ) -> Dataset:
         """A log from arrays by name; see `read`."""
         instance("label", label, str, "words")
-        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains, episodes)
+        given = reading.FileOptions(keys, **options)
         _check_words(label, names)
         if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
             raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")
-        return cls._of(reading.Recording(label, arrays, "array"), options, label, names)
+        return cls.of_recording(reading.Recording(label, arrays, "array"), given, label, names)
 
     @classmethod
-    def _of(cls, recording: reading.Recording, options: reading.Options, label: str, names: Sequence[str]) -> Dataset:
+    def of_recording(
+        cls, recording: reading.Recording, options: reading.FileOptions, label: str, names: Sequence[str] = ()
+    ) -> Dataset:
+        """A log from numbers by name."""
         found, joints = reading.fields(recording, options)
         return cls(**found, label=label, names=tuple(names) or joints)
 

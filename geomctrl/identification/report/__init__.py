@@ -1,5 +1,5 @@
 """Reports of identifications: their numbers, and these as text, JSON, CSV, pictures and one HTML page."""
 
-from .report import IdentificationReport
+from .report import Result
 
-__all__ = ["IdentificationReport"]
+__all__ = ["Result"]

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from hashlib import file_digest, sha256
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.reading import FileOptions
 from geomctrl.identification.model.regressor_model import RegressorModel
-from geomctrl.identification.settings import Validation
+from geomctrl.identification.settings import Filtering, Settings, Validation
 from geomctrl.robot import Robot
 
-P = ParamSpec("P")
-R = TypeVar("R")
+COMPARED = (bool, int, float, str, tuple, FileOptions, Filtering, Validation)  # by value; all else by identity
 
 
 @dataclass(frozen=True)
@@ -46,25 +45,15 @@ class Provenance:
         return replace(self, command=command)
 
 
-def with_provenance(identify: Callable[P, R]) -> Callable[P, R]:
-    """The function, whose reports say where they come from."""
-
-    @functools.wraps(identify)
-    def recorded(*args: P.args, **options: P.kwargs) -> R:
-        report: Any = identify(*args, **options)
-        made: Any = provenance
-        return replace(report, provenance=made(*args, **options))
-
-    return recorded
-
-
-def provenance(robot: Robot, log: Dataset | str | Path, **options: Any) -> Provenance:
-    """Of a call `identify(robot, log, **options)` that went well: logs are read once more for their checksums."""
-    validation = options.get("validation")
-    test = validation.test if isinstance(validation, Validation) else None
+def provenance(robot: Robot, log: Dataset | str | Path, settings: Settings, model: RegressorModel | None) -> Provenance:
+    """Of a call of `identify` that went well: logs are read once more for their checksums."""
+    test = settings.validation.test
     logs = [log, *([test] if isinstance(test, (Dataset, str, os.PathLike)) else [])]
-    given = {k: v for k, v in options.items() if v is not None and k != "progress"}
-    words = ", ".join(["robot", _words(log), *(f"{k}={_words(v)}" for k, v in given.items())])
+    changes = {} if model is None else {"model": model}
+    changes |= {
+        f.name: x for f in fields(settings) if not _is_default(settings, f.name, x := getattr(settings, f.name))
+    }
+    words = ", ".join(["robot", _words(log), *(f"{k}={_words(v)}" for k, v in changes.items())])
     call = f"identify({words})  # robot: {robot.name!r}"
     return Provenance(tuple(map(checksum, logs)), call, None, _versions())
 
@@ -127,4 +116,4 @@ def _is_default(x: Any, name: str, value: Any) -> bool:
     default = field.default if field.default is not MISSING else None
     if field.default_factory is not MISSING:
         default = field.default_factory()
-    return value is default or (isinstance(value, (bool, int, float, str)) and value == default)
+    return value is default or (isinstance(value, COMPARED) and value == default)

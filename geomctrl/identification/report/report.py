@@ -25,7 +25,7 @@ from .rendering import rendered, save_json
 from .stiction_errors import first_line
 
 
-class IdentificationReport(ReportNumbers):
+class Result(ReportNumbers):
     """What an identification found, and how far to trust it: `text()`, `tables()`, `save(folder)`."""
 
     @property

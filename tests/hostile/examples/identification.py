@@ -15,10 +15,11 @@ from geomctrl.identification import (
     Dataset,
     Filtering,
     Finding,
-    IdentificationReport,
     JointMapping,
     Reading,
     RegressorModel,
+    Result,
+    Settings,
     Validation,
     base_parameters,
     choose_cutoffs,
@@ -76,7 +77,12 @@ HANDED_ON = OPTIONS | {  # to `read`, where None is the default
     "rate": Argument(None, "none"),
     "label": Argument("log", "string none"),
 }
-BY_JOINT = {"joints": ["a", "b"], "topic": Argument(None), "current_gains": Argument(None), "episodes": Argument(None)}
+BY_JOINT = {
+    "joints": Argument(["a", "b"], "none"),
+    "topic": Argument(None, "none"),
+    "current_gains": Argument(None, "none"),
+    "episodes": Argument(None, "none"),
+}
 (FOLDER / "columns.toml").write_text('[[column]]\nname = "x"\njoint = "joint1"\ntorque = "sin(q)"\n')
 STATES = {"q": LOG.q[:5], "v": LOG.v[:5], "a": LOG.a[:5]}
 BASE = base_parameters(ROBOT)
@@ -100,7 +106,7 @@ def cutoffs():
 
 @functools.cache
 def report():
-    return IdentificationReport(estimate(), LOG)
+    return Result(estimate(), LOG)
 
 
 WRENCHES = np.random.default_rng(1).normal(size=(len(TIME), 6))
@@ -188,13 +194,15 @@ EXAMPLES = {
         },
         LOG,
     ),
-    "identification.Dataset.from_arrays": Example({"arrays": ARRAYS, "keys": KEYS, **OPTIONS, **BY_JOINT}),
+    "identification.Dataset.from_arrays": Example(
+        {"arrays": ARRAYS, "keys": KEYS, **HANDED_ON, **BY_JOINT, "label": words("log")}
+    ),
     "identification.Dataset.from_npz": Example({"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON}),
     "identification.Dataset.from_csv": Example(
         {"path": FOLDER / "log.csv", "keys": {"t": "t", "q": ["q1", "q2"], "tau": ["tau1", "tau2"]}, **HANDED_ON}
     ),
     "identification.Dataset.read": Example(
-        {"path": FOLDER / "log.npz", "keys": KEYS, **OPTIONS, **BY_JOINT, "form": Argument(None)}
+        {"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON, **BY_JOINT, "form": Argument(None)}
     ),
     "identification.Dataset.longest_stretch": Example({}, LOG),
     "identification.Dataset.stretches": Example({}, LOG),
@@ -242,20 +250,16 @@ EXAMPLES = {
         }
     ),
     "identification.Cutoffs.findings": Example({}, Fresh(cutoffs)),
-    "identification.Filtering.for_log": Example({"data": LOG, "chosen": Argument(None)}, Filtering()),
-    "identification.Filtering.choose": Example({"model": MODEL, "data": LOG}, Filtering(), compare=False),
     "identification.choose_cutoffs": Example({"model": MODEL, "data": LOG}, compare=False),
-    "identification.IdentificationReport.extra": Example({}, Fresh(report), compare=False),
-    "identification.IdentificationReport.parameter_table": Example({}, Fresh(report)),
-    "identification.IdentificationReport.tables": Example({}, Fresh(report), compare=False),
-    "identification.IdentificationReport.text": Example({"parameters": True}, Fresh(report)),
-    "identification.IdentificationReport.save": Example(
-        {"folder": path("report"), "plots": False}, Fresh(report), compare=False
-    ),
-    "identification.IdentificationReport.save_html": Example(
+    "identification.Result.extra": Example({}, Fresh(report), compare=False),
+    "identification.Result.parameter_table": Example({}, Fresh(report)),
+    "identification.Result.tables": Example({}, Fresh(report), compare=False),
+    "identification.Result.text": Example({"parameters": True}, Fresh(report)),
+    "identification.Result.save": Example({"folder": path("report"), "plots": False}, Fresh(report), compare=False),
+    "identification.Result.save_html": Example(
         {"path": path("report.html"), "plots": False}, Fresh(report), compare=False
     ),
-    "identification.IdentificationReport.save_plots": Example({"folder": path("report")}, Fresh(report), compare=False),
+    "identification.Result.save_plots": Example({"folder": path("report")}, Fresh(report), compare=False),
     "identification.JointMapping": Example(
         {
             "matrix": np.array([[1.0, 0.0], [0.5, 1.0]]),
@@ -274,7 +278,7 @@ EXAMPLES = {
             "mapping": MAPPING,
             "rate": number(100.0, positive=True),
             "drop_bad_rows": True,
-            "joints": ["a", "b"],
+            "joints": Argument(["a", "b"], "none"),
             "topic": words("/joint_states"),
             "current_gains": gain(np.array([1.0, 2.0]), "negative shape"),
             "resample": number(50.0, positive=True),
@@ -282,8 +286,6 @@ EXAMPLES = {
             "check_units": True,
         }
     ),
-    "identification.Reading.read": Example({"source": LOG, "robot": ROBOT}, Reading()),
-    "identification.Reading.require_units_of": Example({"robot": ROBOT}, Reading()),
     "identification.RegressorModel": Example(
         {
             "robot": ROBOT,
@@ -317,11 +319,6 @@ EXAMPLES = {
             "period": number(2.0, positive=True),
             "reading": Reading(),
         }
-    ),
-    "identification.Validation.period_of": Example({"data": LOG}, Validation()),
-    "identification.Validation.split": Example(
-        {"data": LOG, "period": number(2.0, positive=True, legal="none"), "guard": number(0.125, negative=False)},
-        Validation(0.25),
     ),
     "identification.consistent": Example(
         {
@@ -379,21 +376,26 @@ EXAMPLES = {
         },
         compare=False,
     ),
+    "identification.Settings": Example(
+        {
+            "method": "ols",
+            "options": {},
+            "friction_curves": Argument(None),
+            "choose_smoothing": False,
+            "choose_rotors": False,
+            "reading": Reading(),
+            "filtering": Filtering(),
+            "validation": Validation(),
+            "ignore": [],
+            "boxes": Argument(dict.fromkeys(ROBOT.body_names[:1], np.array([[-1.0] * 3, [1.0] * 3])), "mapping"),
+        }
+    ),
     "identification.identify": Example(
         {
             "robot": ROBOT,
             "log": LOG,
-            "method": "ols",
-            "options": {},
+            "settings": Settings("ols", filtering=Filtering(cutoff=10.0), validation=Validation(0.25)),
             "model": RegressorModel(ROBOT),
-            "friction_curves": None,
-            "choose_smoothing": False,
-            "choose_rotors": False,
-            "reading": Reading(),
-            "filtering": Filtering(cutoff=10.0),
-            "validation": Validation(0.25),
-            "ignore": [],
-            "boxes": Argument(dict.fromkeys(ROBOT.body_names[:1], np.array([[-1.0] * 3, [1.0] * 3])), "mapping"),
             "progress": lambda what, fraction: None,
         },
         compare=False,
@@ -467,10 +469,6 @@ EXAMPLES = {
     ),
     "identification.Assessment.text": Example({}, Assessment()),
     "identification.Assessment.tables": Example({}, Assessment()),
-    "LogFilter.filtered": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
-    "LogFilter.without_outliers": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
-    "LogFilter.without_standstill": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
-    "LogFilter.without_saturation": Example({"data": LOG, "robot": ROBOT}, Filtering(10.0).for_log(LOG)),
 }
 (FOLDER / "cell.toml").write_text("floor = -1.0")
 TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
@@ -574,7 +572,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.BaseParameters",
         "identification.Estimate",
         "identification.Estimator",
-        "identification.IdentificationReport",
+        "identification.Result",
         "identification.Compressed",
         "identification.CurveFit",
         "identification.Cutoffs",

@@ -5,10 +5,11 @@ which of them are t, q, v, a, tau, or currents, and of which joint; `fields` mak
 them.
 """
 
-from .fields import Options, fields
+from .fields import fields
 from .formats import FORMATS, recorded, with_wrenches
 from .mapping import JointMapping
 from .numbers import booleans, real
+from .options import FileOptions, Reading, option
 from .recording import Recording
 from .units import ANGULAR, DEGREE, LINEAR, RPM
 
@@ -18,11 +19,13 @@ __all__ = [
     "FORMATS",
     "LINEAR",
     "RPM",
+    "FileOptions",
     "JointMapping",
-    "Options",
+    "Reading",
     "Recording",
     "booleans",
     "fields",
+    "option",
     "real",
     "recorded",
     "with_wrenches",

@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, flag, instance, listed, number
-from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
 from .episodes import EPISODE, in_episodes
 from .mapping import JointMapping
 from .naming import ALIASES, named
+from .options import FileOptions
 from .recording import Recording
-from .units import FIELDS, factor
+from .units import factor
 
 
-@dataclass(frozen=True)
-class Options:
-    """How the numbers of a log are to be understood; see `Dataset.read`. Raises ArgumentError."""
-
-    keys: Mapping[str, Any] | None = None
-    units: Mapping[str, str | Sequence[str]] | None = None
-    mapping: JointMapping | None = None
-    rate: float | None = None
-    drop_bad_rows: bool = False
-    joints: Sequence[str] | None = None
-    topic: str | None = None
-    current_gains: Any = None
-    episodes: Sequence[int] | None = None
-
-    def __post_init__(self):
-        for what in ("keys", "units"):
-            given = getattr(self, what)
-            for field in () if given is None else instance(what, given, Mapping, "a dict by field"):
-                if field not in FIELDS:
-                    raise ArgumentError(f"{what}: expected {', '.join(FIELDS)}, got {field!r}")
-        if self.mapping is not None:
-            instance("mapping", self.mapping, JointMapping, "a JointMapping")
-        if self.rate is not None:
-            number("rate", self.rate, "a positive number of hertz", lambda x: x > 0.0)
-        flag("drop_bad_rows", self.drop_bad_rows)
-        if self.joints is not None:
-            for name in (names := listed("joints", self.joints)):
-                instance("joints", name, str, "names")
-            if len(set(names)) != len(names) or not names:
-                raise ArgumentError(f"joints: expected different names, one a joint, got {names!r:.80}")
-        if self.topic is not None:
-            instance("topic", self.topic, str, "a name")
-        if self.current_gains is not None:
-            gains = checked("current_gains", self.current_gains, ())
-            if gains.ndim > 1 or not gains.size or not gains.all():
-                raise ArgumentError(f"current_gains: expected N m/A, one or one a joint, not 0, got {gains!r:.80}")
-        for episode in () if self.episodes is None else listed("episodes", self.episodes):
-            count("episodes", episode)
-        if self.episodes is not None and not len(self.episodes):
-            raise ArgumentError("episodes: expected numbers of episodes, got none")
-        keys = self.keys or {}
-        if "tau" in keys and ("i" in keys or self.current_gains is not None):
-            raise ArgumentError("keys: expected torques tau, or currents i and their current_gains, got both")
-
-
-def fields(recording: Recording, options: Options) -> tuple[dict[str, Any], tuple[str, ...]]:
+def fields(recording: Recording, options: FileOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
     """(t, q, v, a, tau in SI units and joint coordinates, `gaps` and `history`; what the log calls its joints, if it
     does).
     """
@@ -93,7 +45,7 @@ def fields(recording: Recording, options: Options) -> tuple[dict[str, Any], tupl
     return {**found, "gaps": gaps, "history": (*notes, *dropped)}, joints
 
 
-def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: Options) -> None:
+def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: FileOptions) -> None:
     """Currents are torques over their gains; refused without these, and where it is not clear which is meant."""
     i = found.pop("i", None)
     if o.current_gains is None:
