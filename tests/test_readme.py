@@ -26,6 +26,19 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert space["found"].proved
 
 
+PACKAGES = ("controllers", "geomctrl/control", *(f"geomctrl/control/{x}" for x in ("compiled", "friction", "sweeping")))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_python_in_the_readme_of_a_package_runs_and_its_modules_exist(package):
+    text = (ROOT / package / "README.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, f"{package}/README.md", "exec"), {})
+    named = set(re.findall(r"`([a-z_]+(?:\.py|/))`", text))
+    missing = {name for name in named if not (ROOT / package / name).exists()}
+    assert missing - {"controllers/", "sliding_mode.py"} == set()
+
+
 def test_python_about_contact_runs(capsys):
     text = (ROOT / "docs/contact-and-wrenches.md").read_text(encoding="utf-8")
     space: dict = {}
