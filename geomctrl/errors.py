@@ -3,6 +3,17 @@
 A message names the argument, what was expected and what came.
 """
 
+__all__ = [
+    "ArgumentError",
+    "GeomctrlError",
+    "InertiaError",
+    "IntegrationError",
+    "ModelError",
+    "NameNotFoundError",
+    "SimulationError",
+    "SweepError",
+]
+
 
 class GeomctrlError(ValueError):
     """Bad input or a broken promise; the base class of every error this package raises on purpose."""

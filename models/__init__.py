@@ -39,15 +39,37 @@ from geomctrl.robot import Robot
 
 _ALL = (two_link, puma560, panda, ur10, scara, three_spheres, quadruped, satellite, quadrotor, cart_pole)
 _BUNDLED = {f.__name__: f for f in _ALL}
-_FILES = (
-    load_urdf, load_mjcf, load_dh, load_model, load_extra, save_model, save_urdf, save_mjcf, save_c_header,
-    update_model_file, collision_capsules,
-)  # fmt: skip
+
+__all__ = [
+    "cart_pole",
+    "collision_capsules",
+    "link_boxes",
+    "load",
+    "load_dh",
+    "load_extra",
+    "load_mjcf",
+    "load_model",
+    "load_urdf",
+    "names",
+    "panda",
+    "puma560",
+    "quadrotor",
+    "quadruped",
+    "satellite",
+    "save_c_header",
+    "save_mjcf",
+    "save_model",
+    "save_urdf",
+    "scara",
+    "three_spheres",
+    "two_link",
+    "update_model_file",
+    "ur10",
+]
 
 
 def __dir__() -> list[str]:
-    own = ["load", "names", "__doc__", "__file__", "__name__", "__path__"]
-    return sorted([*own, *(f.__name__ for f in _ALL + _FILES)])
+    return [*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"]
 
 
 def names() -> tuple[str, ...]:

@@ -24,6 +24,16 @@ from .plant import Plant
 from .run import Run
 from .sample import Sample
 
+__all__ = [
+    "Measure",
+    "ParameterError",
+    "PeakTorque",
+    "SettlingTime",
+    "TrackingRMS",
+    "Verdict",
+    "WorstMonitor",
+]
+
 
 class Measure(Described):
     """A number, or an array, of a run. The implementer's contract:

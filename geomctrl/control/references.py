@@ -31,6 +31,13 @@ from geomctrl.tracing.arrays import has_symbols
 from .contracts import Desired
 from .desired import time
 
+__all__ = [
+    "Quintic",
+    "Sinusoids",
+    "Spline",
+    "hold",
+]
+
 
 class _Motion(Described):
     """q0 and the directions X; a subclass gives s(t) (3, m)."""

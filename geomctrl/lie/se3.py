@@ -22,6 +22,19 @@ from geomctrl.tracing.arrays import holds
 from . import so3
 from .applied import differential, over_batch, require_rotation
 
+__all__ = [
+    "Ad",
+    "ad",
+    "dexp",
+    "dexp_inv",
+    "exp",
+    "hat",
+    "inverse",
+    "log",
+    "pose_error",
+    "vee",
+]
+
 PoseError = Literal["log", "geometric", "decoupled", "quaternion"]
 POSE_ERRORS = ("log", "geometric", "decoupled", "quaternion")
 LAST_ROW_TOLERANCE = 1e-12  # what numpy's inverse of a transform may leave

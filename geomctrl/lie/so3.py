@@ -20,6 +20,21 @@ from geomctrl.tracing.arrays import holds
 
 from .applied import differential, over_batch, require_rotation
 
+__all__ = [
+    "Ad",
+    "ad",
+    "dexp",
+    "dexp_inv",
+    "exp",
+    "from_quaternion",
+    "hat",
+    "inverse",
+    "log",
+    "to_quaternion",
+    "unwrap_quaternion",
+    "vee",
+]
+
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
 UNIT_TOLERANCE = 1e-3  # ||Q| - 1| above which a quaternion is refused: logs keep four digits
 Order = Literal["xyzw", "wxyz"]

@@ -19,6 +19,21 @@ from geomctrl.arguments import checked, flag, same_batch
 from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.lie import se3
 
+__all__ = [
+    "com",
+    "com_tensor",
+    "divergence",
+    "from_com",
+    "from_pseudo",
+    "from_spatial",
+    "is_physical",
+    "pseudo",
+    "spatial",
+    "tensor",
+    "transform",
+    "violation",
+]
+
 SYMMETRIC = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) -> 3x3
 UPPER = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))
 SYMMETRY = 1e-9  # of a matrix's largest entry: by how much what should be one may differ

@@ -1,0 +1,183 @@
+"""The public surface of geomctrl: every callable that its public names lead to, and what a stranger has to learn.
+
+Public are the names and modules of `geomctrl/__init__.py`, what the `__all__` of these modules lists, and the methods
+of the classes among them. A method that overrides one of a base class counts once, as the base class documents it.
+
+    python docs/_build_tools/public_names.py      writes docs/public-names.md, which tests/test_public_names.py compares
+"""
+
+import enum
+import functools
+import inspect
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import geomctrl as gc
+
+OWN = "geomctrl"
+PAGE = Path(__file__).parents[1] / "public-names.md"
+LONGEST_SENTENCE = 160  # characters
+
+
+class Public(NamedTuple):
+    """A callable by its path, "se3.exp" or "Plant.at", the part of the surface that it belongs to, and the object."""
+
+    path: str
+    part: str
+    object: object
+
+
+def parts() -> Iterator[tuple[str, types.ModuleType | None]]:
+    """The parts that are counted: "" for the names of geomctrl itself, then its modules."""
+    yield "", None
+    yield from ((name, getattr(gc, name)) for name in sorted(gc.MODULES))
+
+
+def listed(module: types.ModuleType) -> list[str]:
+    return sorted(getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")])
+
+
+@functools.cache
+def contracts() -> dict[type, set[str]]:
+    """Public contracts that classes fulfil without deriving from them, and the methods that they declare.
+
+    Optional methods are those that the numbered rules of the docstring name: `lyapunov(t, q, v, z, plant)`.
+    """
+    found = [getattr(gc, name) for name in gc.NAMES]
+    found += [getattr(module, name) for _, module in parts() if module is not None for name in listed(module)]
+    protocols = [x for x in found if isinstance(x, type) and getattr(x, "_is_protocol", False)]
+    return {
+        x: {name for name in vars(x) if not name.startswith("_")} | set(re.findall(r"`(\w+)\(", x.__doc__ or ""))
+        for x in protocols
+    }
+
+
+def fulfilled(owner: type) -> list[type]:
+    """The contracts that a class fulfils: laws are Controllers, whatever has a contract's methods fulfils it."""
+    if owner.__module__.startswith(f"{OWN}.controllers."):
+        return [gc.Controller]
+    return [
+        x for x in contracts() if all(hasattr(owner, name) for name in vars(x) if inspect.isfunction(vars(x)[name]))
+    ]
+
+
+def members(owner: type) -> Iterator[tuple[str, tuple[type, str], object]]:
+    """(name, where it is first declared, function) of the public methods that geomctrl defines."""
+    for name in sorted({n for base in owner.__mro__ for n in vars(base) if not n.startswith("_")}):
+        homes = [base for base in owner.__mro__ if name in vars(base) and base.__module__.startswith(OWN)]
+        value = vars(homes[0])[name] if homes else None
+        value = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        if inspect.isfunction(value):
+            homes += [contract for contract in fulfilled(owner) if name in contracts()[contract]]
+            yield name, (homes[-1], name), value
+
+
+def surface() -> list[Public]:
+    """Every public callable once, in the order of `parts`."""
+    seen: set[object] = set()
+    out: list[Public] = []
+
+    def add(path: str, part: str, value: object, key: object) -> bool:
+        if key in seen:
+            return False
+        seen.add(key)
+        out.append(Public(path, part, value))
+        return True
+
+    def add_name(path: str, part: str, value: object) -> None:
+        if isinstance(value, types.ModuleType):
+            if value in seen or not value.__name__.startswith(OWN):
+                return
+            seen.add(value)
+            for name in listed(value):
+                add_name(f"{path}.{name}", part, getattr(value, name))
+        elif isinstance(value, type):
+            if issubclass(value, BaseException):
+                seen.add(value)
+            elif value.__module__.startswith(OWN) and add(path, part, value, value):
+                for name, key, function in members(value) if not issubclass(value, enum.Enum) else ():
+                    add(f"{path}.{name}", part, function, function if function in seen else key)
+        elif callable(value) and str(getattr(value, "__module__", "")).startswith(OWN):
+            value = inspect.unwrap(value)
+            add(path, part, value, value)
+
+    for part, module in parts():
+        for name in sorted(gc.NAMES) if module is None else listed(module):
+            add_name(f"{part}.{name}".lstrip("."), part, getattr(gc if module is None else module, name))
+    return out
+
+
+# --- the page ----------------------------------------------------------------------------------------------------
+
+HEAD = """# Public names
+
+What `import geomctrl as gc` offers. These names are stable; all others are private. Each is loaded when it is first
+used: importing `geomctrl` alone loads not even numpy, and numba is imported when the first kernel runs.
+
+A class has the methods of its base classes, too; they are listed where they are first declared. `gc.papers` serves the
+papers and not control; nothing in it is needed to write a controller.
+
+## Classes and functions
+
+| name | lives in | what it is |
+|---|---|---|
+"""
+MODULES = """
+## Modules
+
+`from geomctrl import models` and `gc.models` are the same.
+
+| name | lives in | what it is |
+|---|---|---|
+"""
+
+
+def sentence(value: object) -> str:
+    """The first sentence of a docstring on one line."""
+    text = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split()).replace("|", "\\|")
+    text = re.split(r"(?<=[a-z)`\]])[.:;] ", text)[0].rstrip(".:;")
+    return text if len(text) <= LONGEST_SENTENCE else text[:LONGEST_SENTENCE].rpartition(" ")[0] + " ..."
+
+
+def lines_of(found: list[Public]) -> Iterator[str]:
+    """A line for each function and class, methods behind their class."""
+    methods: dict[str, list[str]] = {}
+    for x in found:
+        if not isinstance(x.object, type) and isinstance(_at(x.path.rpartition(".")[0]), type):
+            methods.setdefault(x.path.rpartition(".")[0], []).append(x.path.rpartition(".")[2])
+    for x in found:
+        if x.path.rpartition(".")[0] in methods:
+            continue
+        names = ", ".join(f"`{name}`" for name in methods.get(x.path, ()))
+        yield f"- `{x.path}`: {sentence(x.object)}" + (f". Methods: {names}" if names else "")
+
+
+def _at(path: str) -> object:
+    value: object = gc
+    for name in filter(None, path.split(".")):
+        value = getattr(value, name)
+    return value
+
+
+def page() -> str:
+    """The text of docs/public-names.md."""
+    found = surface()
+
+    def table(names: dict[str, str]) -> str:
+        rows = (f"| `gc.{n}` | `geomctrl.{home}` | {sentence(getattr(gc, n))} |\n" for n, home in sorted(names.items()))
+        return "".join(rows)
+
+    out = HEAD + table(gc.NAMES) + MODULES + table(gc.MODULES)
+    for part, _ in parts():
+        lines = list(lines_of([x for x in found if x.part == part]))
+        lines = lines if part else [x for x in lines if "Methods:" in x]
+        if lines:
+            out += f"\n## {f'gc.{part}' if part else 'Methods of these classes'}\n\n" + "\n".join(lines) + "\n"
+    return out
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

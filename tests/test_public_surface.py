@@ -1,0 +1,161 @@
+"""The public surface is the one that is documented, and it only shrinks: callables, parameters, attributes of Robot."""
+
+import importlib.util
+import inspect
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import geomctrl as gc
+
+ROOT = Path(__file__).parents[1]
+SPEC = importlib.util.spec_from_file_location("public_names", ROOT / "docs" / "_build_tools" / "public_names.py")
+public_names = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(public_names)
+
+CALLABLES = 400  # in all, but for those of gc.papers
+ROBOT_ATTRIBUTES = 60
+PARAMETERS = 10  # of one callable
+SLACK = 4  # callables below its maximum that a part may have before the maximum must be lowered
+
+# What is above these numbers today, with what it has. Entries may only become smaller, and go.
+MAXIMUM = {
+    "": 122,
+    "actuators": 21,
+    "constrained": 42,
+    "control": 13,
+    "controllers": 74,
+    "derivatives": 20,
+    "friction": 7,
+    "groups": 23,
+    "identification": 136,
+    "inertia": 12,
+    "integrators": 10,
+    "interop": 12,
+    "measures": 12,
+    "models": 22,
+    "monitors": 24,
+    "operational_space": 6,
+    "papers": 66,
+    "references": 5,
+    "se3": 10,
+    "sensors": 10,
+    "so3": 12,
+    "structure_preserving": 6,
+    "testing": 53,
+}
+WITH_MORE_PARAMETERS = {
+    "Joint": 13,
+    "Run": 18,
+    "simulate": 16,
+    "simulate_many": 15,
+    "sweep": 16,
+    "constrained.Constraint": 11,
+    "controllers.SlotineLi": 11,
+    "identification.Dataset": 12,
+    "identification.DriveGains": 13,
+    "identification.Estimate": 11,
+    "identification.OutputErrorFit": 11,
+    "identification.Reading": 11,
+    "identification.ServoLoop": 11,
+    "identification.consistent": 16,
+    "identification.drive_gains": 12,
+    "identification.identify_load": 12,
+    "integrators.Solution": 11,
+    "integrators.integrate": 12,
+    "monitors.Sample": 15,
+    "sensors.Encoder": 11,
+    "testing.assert_exponential": 12,
+    "testing.assert_input_to_state_stable": 15,
+    "testing.assert_lyapunov": 13,
+    "testing.assert_passive_port": 14,
+    "testing.assert_sampled": 11,
+    "testing.certify_lyapunov": 14,
+    "testing.largest_control_dt": 12,
+    "testing.passivity_index": 11,
+    "testing.recheck_lyapunov": 12,
+    "testing.region_of_attraction": 11,
+}
+WITHOUT_DOCSTRING = 35  # callables
+
+
+@pytest.fixture(scope="module")
+def surface():
+    return public_names.surface()
+
+
+def counts(surface):
+    return Counter(x.part for x in surface)
+
+
+@pytest.mark.parametrize("name", sorted(gc.MODULES))
+def test_every_public_module_lists_its_names(name):
+    module = getattr(gc, name)
+    assert list(module.__all__) == sorted(set(module.__all__), key=list(module.__all__).index), "twice"
+    for public in module.__all__:
+        assert not public.startswith("_")
+        assert hasattr(module, public), public
+
+
+def test_no_part_grows(surface):
+    found = counts(surface)
+    assert set(found) <= set(MAXIMUM), "a new public module needs a maximum"
+    assert {part: n for part, n in found.items() if n > MAXIMUM[part]} == {}, "more public callables than before"
+    loose = {part: found[part] for part in MAXIMUM if found[part] < MAXIMUM[part] - SLACK}
+    assert loose == {}, "fewer by now: lower the maximum in this file"
+
+
+def test_the_whole_surface_does_not_grow(surface):
+    total = len(surface) - counts(surface)["papers"]
+    assert total <= max(CALLABLES, sum(n for part, n in MAXIMUM.items() if part != "papers"))
+
+
+def test_attributes_of_robot():
+    public = [name for name in dir(gc.Robot) if not name.startswith("_")]
+    assert len(public) <= ROBOT_ATTRIBUTES, public
+
+
+def test_parameters(surface):
+    numbers = {x.path: len([p for p in inspect.signature(x.object).parameters if p != "self"]) for x in surface}
+    many = {path: n for path, n in numbers.items() if n > PARAMETERS}
+    assert {path: n for path, n in many.items() if n > WITH_MORE_PARAMETERS.get(path, PARAMETERS)} == {}, (
+        f"more than {PARAMETERS} parameters: group those that belong together"
+    )
+    assert sorted(WITH_MORE_PARAMETERS.keys() - many.keys()) == [], "few enough by now: take them off the list"
+
+
+def test_the_page_has_every_name_and_no_other():
+    page = public_names.PAGE.read_text(encoding="utf-8")
+    assert page == public_names.page(), "run python docs/_build_tools/public_names.py"
+
+
+def test_the_page_names_every_callable(surface):
+    """By the page's own text, whatever wrote it."""
+    page = public_names.PAGE.read_text(encoding="utf-8")
+    for x in surface:
+        *_, owner, name = ["", *x.path.split(".")]
+        assert f"`{x.path}`" in page or f"`gc.{x.path}`" in page or f"`{name}`" in page.partition(f"{owner}`:")[2], (
+            x.path
+        )
+
+
+def test_overriding_methods_count_once(surface):
+    paths = {x.path for x in surface}
+    assert "Robot.mass_matrix" in paths
+    assert "Robot.frame" in paths, "methods of private base classes"
+    assert "groups.LieGroup.exp" in paths
+    assert "groups.SE3.exp" not in paths
+    assert not any(path.startswith("se3.kernels") for path in paths), "modules that a public one imports"
+    assert len(paths) == len(surface)
+
+
+def test_a_leaking_module_is_seen(monkeypatch):
+    monkeypatch.setattr(gc.inertia, "__all__", [*gc.inertia.__all__, "check_all"])
+    assert "inertia.check_all" in {x.path for x in public_names.surface()}
+
+
+def test_every_public_function_says_what_it_does(surface):
+    silent = [x.path for x in surface if not inspect.getdoc(x.object)]
+    assert len(silent) <= WITHOUT_DOCSTRING, silent
+    assert len(silent) >= WITHOUT_DOCSTRING - SLACK, "fewer by now: lower the number in this file"
