@@ -35,9 +35,9 @@ class ModelBased(Law):
         self.robot, self.reference = robot, reference
         self.friction = friction_of_law(friction, robot.nv)
 
-    def _gain(self, name: str, given: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:
+    def _gain(self, name: str, gain: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:
         """The gain matrix (nv, nv) of what is given, or of what `control.tuning`'s rule has for the robot."""
-        return gain_matrix(name, of_rule(rule(self.robot)) if given is None else given, self.robot.nv)
+        return gain_matrix(name, of_rule(rule(self.robot)) if gain is None else gain, self.robot.nv)
 
     def _sliding_gains(self, Lambda: ArrayLike | None, K: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
         """Lambda and K (nv, nv), those of the rule where None is given."""

@@ -85,8 +85,8 @@ def least_eigenvalue(B: Any) -> tuple[Any, Any]:
             break
     adjugate = ((x * powers[0] + powers[1]) * x + powers[2]) * x + powers[3]  # of x - B, so -1 times that of B - x
     trace = adjugate[0, 0] + adjugate[1, 1] + adjugate[2, 2] + adjugate[3, 3]
-    sure = trace < 0.0
-    return x, np.where(sure, adjugate / np.where(sure, trace, -1.0), 0.25 * eye)
+    negative = trace < 0.0
+    return x, np.where(negative, adjugate / np.where(negative, trace, -1.0), 0.25 * eye)
 
 
 def _whitened(robot: Robot, body: int) -> np.ndarray:

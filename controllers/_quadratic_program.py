@@ -52,16 +52,16 @@ class QuadraticProgram:
         self.q[:n] = -2.0 * f
         A = np.where(none[:, None], 0.0, self.A)
         values = np.concatenate((2.0 * H.T[self.upper], np.full(self.soft, 2.0))), A.T[self.filled]
-        found = None
+        solution = None
         if self._solver is not None:
             self._solver.update(P=values[0], q=self.q, A=values[1], b=self.b)
-            found = self._solver.solve()
-        if found is None or not _solved(found):  # scaled for numbers that are far from today's
+            solution = self._solver.solve()
+        if solution is None or not _solved(solution):  # scaled for numbers that are far from today's
             self._solver = self._made(*values)
-            found = self._solver.solve()
-        if not _solved(found):
-            raise SimulationError(f"the quadratic program was not solved: {found.status}")
-        x = np.array(found.x)
+            solution = self._solver.solve()
+        if not _solved(solution):
+            raise SimulationError(f"the quadratic program was not solved: {solution.status}")
+        x = np.array(solution.x)
         return x[:n], float(x[n:].max(initial=0.0))
 
     def _made(self, P: np.ndarray, A: np.ndarray) -> Any:
@@ -75,10 +75,10 @@ class QuadraticProgram:
         filled = np.eye(self.n + self.soft, dtype=bool)
         filled[: self.n, : self.n] = self.upper
         matrices = []
-        for at, x in ((filled, P), (self.filled, A)):  # column by column
-            column, row = np.nonzero(at)
+        for pattern, x in ((filled, P), (self.filled, A)):  # column by column
+            column, row = np.nonzero(pattern)
             matrices.append(
-                sparse.csc_matrix((x, row, np.searchsorted(column, np.arange(len(at) + 1))), at.shape[::-1])
+                sparse.csc_matrix((x, row, np.searchsorted(column, np.arange(len(pattern) + 1))), pattern.shape[::-1])
             )
         cones = [clarabel.NonnegativeConeT(self.rows - self.equalities)]
         if self.equalities:
@@ -86,5 +86,5 @@ class QuadraticProgram:
         return clarabel.DefaultSolver(matrices[0], self.q, matrices[1], self.b, cones, settings)
 
 
-def _solved(found: Any) -> bool:
-    return str(found.status).endswith("Solved") and bool(np.isfinite(found.x).all())
+def _solved(solution: Any) -> bool:
+    return str(solution.status).endswith("Solved") and bool(np.isfinite(solution.x).all())

@@ -122,14 +122,14 @@ class TaskImpedance(TaskSpace):
     stiffness: np.ndarray
     damping: np.ndarray
 
-    def _task_gain(self, name: str, given: ArrayLike | None, rate: float) -> np.ndarray:
+    def _task_gain(self, name: str, gain: ArrayLike | None, rate: float) -> np.ndarray:
         """The (m, m) gain given, or rate times the diagonal of the task's inertia where the reference starts."""
-        if given is None:
+        if gain is None:
             q = self.desired(0.0).q
             J = self._jacobians(q, np.zeros(self.robot.nv))[0]
             G = self.mobility(self.robot, q, J)[1]
-            given = rate * np.diagonal(np.linalg.inv(G + 1e-6 * np.diag(np.diagonal(G))))
-        return gain_matrix(name, given, self.m)
+            gain = rate * np.diagonal(np.linalg.inv(G + 1e-6 * np.diag(np.diagonal(G))))
+        return gain_matrix(name, gain, self.m)
 
     def __call__(self, t, q, v, z):
         task = self.task(t, q, v)

@@ -47,11 +47,11 @@ class AttitudeTracking(ModelBased):
         super().__init__(robot, reference)
         self.reduction, self.distribution = _actuation(robot)
         moments = np.linalg.eigvalsh(self.inertia(robot, robot.neutral()))
-        least, most = float(moments[0]), float(moments[-1])
-        speed = _default_speed(robot, self.distribution, most)
-        self.kR = _positive("kR", speed**2 * most if kR is None else kR)
-        self.kOmega = _positive("kOmega", 2.0 * speed * most if kOmega is None else kOmega)
-        limit = cross_limit(self.kR, self.kOmega, least, most)
+        least, largest = float(moments[0]), float(moments[-1])
+        speed = _default_speed(robot, self.distribution, largest)
+        self.kR = _positive("kR", speed**2 * largest if kR is None else kR)
+        self.kOmega = _positive("kOmega", 2.0 * speed * largest if kOmega is None else kOmega)
+        limit = cross_limit(self.kR, self.kOmega, least, largest)
         self.c = number(
             "c", 0.5 * limit if c is None else c, f"a number from 0 to {limit:.6g}", lambda c: 0 < c < limit
         )
@@ -82,9 +82,9 @@ class AttitudeTracking(ModelBased):
         return bool(0.5 * x.e_Omega @ self.inertia(self.robot, q) @ x.e_Omega + self.kR * x.Psi < 2.0 * self.kR)
 
 
-def cross_limit(kR: float, kOmega: float, least: float, most: float) -> float:
+def cross_limit(kR: float, kOmega: float, least: float, largest: float) -> float:
     """What c must be below, by the least and the largest moment of inertia."""
-    return min(np.sqrt(kR * least) / most, 4.0 * kR * kOmega / (kOmega**2 + 4.0 * kR * most))
+    return min(np.sqrt(kR * least) / largest, 4.0 * kR * kOmega / (kOmega**2 + 4.0 * kR * largest))
 
 
 def attitude_loss(x: AttitudeError, kR: float, kOmega: float, c: float):
@@ -100,12 +100,12 @@ def _positive(name: str, x: float) -> float:
     return number(name, x, "a positive number", lambda x: x > 0.0)
 
 
-def _default_speed(robot: Robot, distribution: np.ndarray, most: float) -> float:
+def _default_speed(robot: Robot, distribution: np.ndarray, largest: float) -> float:
     """[1/s]: 3, or less where kR e_R, |e_R| <= 1, would ask for more than half of what a joint can do."""
     shares = np.linalg.norm(distribution, axis=1)
     driven = shares > 0.0
     torque = float((robot.limits.effort[driven] / shares[driven]).min())  # that the hub gets in any direction
-    return min(3.0, float(np.sqrt(0.5 * torque / most)))
+    return min(3.0, float(np.sqrt(0.5 * torque / largest)))
 
 
 def _actuation(robot: Robot) -> tuple[np.ndarray, np.ndarray]:

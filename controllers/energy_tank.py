@@ -96,8 +96,8 @@ class EnergyTank(Law):
         return passive, active, gamma, beta, loss, gamma * np.maximum(-P, 0.0), gamma * np.maximum(P, 0.0)
 
     def __call__(self, t, q, v, z):
-        passive, active, gamma, beta, loss, taken, given = self._flows(t, q, v, z)
-        rate = np.reshape(beta * (self.recovered * loss + taken) - given, (1,))
+        passive, active, gamma, beta, loss, taken, released = self._flows(t, q, v, z)
+        rate = np.reshape(beta * (self.recovered * loss + taken) - released, (1,))
         tau = passive.tau + gamma * active.tau
         z_rate = np.concatenate((rate_of(passive), rate_of(active), rate))
         signals = {**active.signals, **passive.signals, "tank": scalar(self._split(z)[2]), "share": scalar(gamma)}
@@ -110,12 +110,12 @@ class EnergyTank(Law):
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
         """States of the two laws, and an energy from lowest to full."""
         generator("rng", rng)
-        found = []
+        states = []
         for law in (self.passive, self.active):
             z = sampled(law, rng, plant)
             near = start_of(law)
-            found.append(near + 0.5 * rng.normal(size=near.shape) if z is None else z)
-        return np.concatenate((*found, [rng.uniform(self.lowest, self.full)]))
+            states.append(near + 0.5 * rng.normal(size=near.shape) if z is None else z)
+        return np.concatenate((*states, [rng.uniform(self.lowest, self.full)]))
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         """V, and its rate while nothing touches the robot."""

@@ -115,10 +115,10 @@ def selection(robot: Robot, actuated: Sequence[int] | None) -> np.ndarray:
     n = robot.nv
     if actuated is None:
         return np.eye(n)
-    found = checked("actuated", actuated, ())
-    wanted = found.ndim == 1 and found.size > 0 and np.isin(found, np.arange(n)).all()
-    if not wanted or len(set(found.tolist())) < len(found):
+    numbers = checked("actuated", actuated, ())
+    wanted = numbers.ndim == 1 and numbers.size > 0 and np.isin(numbers, np.arange(n)).all()
+    if not wanted or len(set(numbers.tolist())) < len(numbers):
         raise ArgumentError(
             f"actuated: expected different velocity coordinates from 0 to {n - 1}, got {actuated!r:.80}"
         )
-    return np.eye(n)[:, found.astype(int)]
+    return np.eye(n)[:, numbers.astype(int)]

@@ -170,11 +170,11 @@ class OnlineIdentification(Law):
 
     def _seen(self, x: Memory) -> dict[str, Any]:
         """The signals."""
-        found = solved(x.R, x.d)
-        bodies = self.nearest.nearest(x.R, found)
-        apart = x.R.dot(bodies - found)
+        estimate = solved(x.R, x.d)
+        bodies = self.nearest.nearest(x.R, estimate)
+        apart = x.R.dot(bodies - estimate)
         return {
-            "parameters": self.p0 + self.unit * found,
+            "parameters": self.p0 + self.unit * estimate,
             "deviations": self.unit * deviations(x.R),
             "bodies": self.p0 + self.unit * bodies,
             "moved": scalar(np.sqrt(apart.dot(apart))),
@@ -196,8 +196,8 @@ class OnlineIdentification(Law):
         return self.law.lyapunov(t, q, v, self._split(z)[0], plant)
 
 
-def _noise(given: ArrayLike, n: int) -> np.ndarray:
-    a = checked("noise", given, ())
+def _noise(noise: ArrayLike, n: int) -> np.ndarray:
+    a = checked("noise", noise, ())
     if a.shape not in ((), (n,)) or not (a > 0.0).all():
-        raise ArgumentError(f"noise: expected a positive number or ({n},) of them, got {given!r:.60}")
+        raise ArgumentError(f"noise: expected a positive number or ({n},) of them, got {noise!r:.60}")
     return np.array(np.broadcast_to(a, n))

@@ -82,16 +82,16 @@ class QuadrotorTracking(Law):
         self.robot, self.reference = robot, reference
         self.mass, self.J = inertia_of(robot)
         moments = np.linalg.eigvalsh(self.J)
-        least, most = float(moments[0]), float(moments[-1])
+        least, largest = float(moments[0]), float(moments[-1])
         self.kx, self.kv = _positive("kx", 16.0 * self.mass, kx), _positive("kv", 5.6 * self.mass, kv)
-        self.kR, self.kOmega = _positive("kR", 64.0 * most, kR), _positive("kOmega", 18.4 * most, kOmega)
+        self.kR, self.kOmega = _positive("kR", 64.0 * largest, kR), _positive("kOmega", 18.4 * largest, kOmega)
         self.psi = number("psi", psi, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
         self.reach = _positive("reach", 0.0, reach)
         self.acceleration = number("acceleration", acceleration, "a number >= 0", lambda x: x >= 0.0)
-        self.c2 = 0.5 * cross_limit(self.kR, self.kOmega, least, most)
-        self.c1, self.mu = self._weights(most)
+        self.c2 = 0.5 * cross_limit(self.kR, self.kOmega, least, largest)
+        self.c1, self.mu = self._weights(largest)
 
-    def _weights(self, most: float) -> tuple[float, float]:
+    def _weights(self, largest: float) -> tuple[float, float]:
         """c1 and mu: with z = (|e_x|, |e_v|, |e_R|, |e_Omega|) V' <= - z . [[W1, -B], [-B^T, mu W2]] z."""
         m, kx, kv = self.mass, self.kx, self.kv
         alpha = np.sqrt(self.psi * (2.0 - self.psi))
@@ -101,7 +101,7 @@ class QuadrotorTracking(Law):
         W1 = np.array([[c1 * kx * (1.0 - alpha), mixed], [mixed, kv * (1.0 - alpha) - c1 * m]])
         weight = m * (float(np.linalg.norm(self.robot.gravity)) + self.acceleration)
         b = 0.5 * np.array([c1 * weight, weight + kx * self.reach])  # B = (b, 0)
-        left = self.c2 * self.kR - (0.5 * self.c2 * self.kOmega) ** 2 / (self.kOmega - self.c2 * most)
+        left = self.c2 * self.kR - (0.5 * self.c2 * self.kOmega) ** 2 / (self.kOmega - self.c2 * largest)
         return c1, 2.0 * float(b @ np.linalg.solve(W1, b)) / left
 
     def start(self):

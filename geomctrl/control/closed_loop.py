@@ -116,8 +116,8 @@ class Loop:
         if self.sensing is None:
             return law(t, q, v, z)
         y = self.sensing.measured if measured is None else measured
-        known = t, y.get("q", q), y.get("v", v), z
-        return law(*known, y) if self.with_measurements else law(*known)
+        arguments = t, y.get("q", q), y.get("v", v), z
+        return law(*arguments, y) if self.with_measurements else law(*arguments)
 
     def evaluated(self, t, q, v, z) -> Command:
         """The controller's command, looked at: that it is finite is seen at once at samples, at stages by the step."""
@@ -278,11 +278,11 @@ class Loop:
             return
         rtol, atol = self.tolerances
         count, first = 0, None if self.h is None else min(self.h, h)
-        for count, (at, y) in enumerate(
+        for count, (reached, y) in enumerate(
             steps(self.field, self.y, (t, t + h), first, self.tableau, self.group, rtol=rtol, atol=atol)
         ):
             if count > MAX_STEPS:
-                raise IntegrationError(f"more than {MAX_STEPS} steps from t = {t:.6g} s to reach {at:.9g} s")
+                raise IntegrationError(f"more than {MAX_STEPS} steps from t = {t:.6g} s to reach {reached:.9g} s")
             self.y = y
         self.h = h / count
 

@@ -101,14 +101,14 @@ class Contact(External):
         if not self.points:
             raise ArgumentError("points: expected at least one, got none")
         instance("surface", self.surface, HalfSpace, "a geomctrl.HalfSpace")
-        for name, least, words in (
+        for name, least, expected in (
             ("stiffness", 0.0, "a positive number"),
             ("dissipation", None, "a number, not negative"),
             ("friction", None, "a number, not negative"),
             ("slip_speed", 0.0, "a positive speed"),
         ):
             good = (lambda x: x >= 0.0) if least is None else (lambda x: x > 0.0)
-            object.__setattr__(self, name, number(name, getattr(self, name), words, good))
+            object.__setattr__(self, name, number(name, getattr(self, name), expected, good))
         object.__setattr__(
             self, "exponent", number("exponent", self.exponent, "a number from 1 on", lambda x: x >= 1.0)
         )
@@ -121,14 +121,14 @@ class Contact(External):
 
     def _bodies(self, robot: Robot) -> tuple[tuple[int, np.ndarray], ...]:
         """(body, placement (12,)) of each point; axes do not matter, the body's own fold."""
-        found = []
+        bodies = []
         for name, offset in self.points:
             body, placement = on_a_body(robot, name)  # pyright: ignore[reportArgumentType]
             T = placement.reshape(3, 4)
-            at = np.eye(3, 4)
-            at[:, 3] = T[:, :3] @ np.asarray(offset) + T[:, 3]
-            found.append((body, at.ravel()))
-        return tuple(found)
+            pose = np.eye(3, 4)
+            pose[:, 3] = T[:, :3] @ np.asarray(offset) + T[:, 3]
+            bodies.append((body, pose.ravel()))
+        return tuple(bodies)
 
     def state(self, robot: Robot, q: ArrayLike, v: ArrayLike) -> ContactState:
         """What there is at states q (..., nq), v (..., nv) of a robot.
@@ -136,10 +136,10 @@ class Contact(External):
         Raises ArgumentError for bad states, NameNotFoundError where the robot lacks a frame.
         """
         require_robot("robot", robot)
-        found = []
+        states = []
         for body, placement in self._bodies(robot):
-            found.append(over_states(robot, kernels.contact_wrenches, body, placement, self._law, q=q, v=v)[1])
-        state = np.stack(found, axis=-2)
+            states.append(over_states(robot, kernels.contact_wrenches, body, placement, self._law, q=q, v=v)[1])
+        state = np.stack(states, axis=-2)
         return ContactState(state[..., 0], state[..., 1:4], state[..., 4].sum(axis=-1), state[..., 5].sum(axis=-1))
 
 
@@ -157,10 +157,10 @@ class _BoundContact:
     def _wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         total = np.zeros((robot.nbodies, 6))
         for body, placement in self.points:
-            found = robot._code.at(kernels.contact_wrenches, body)(q, v, placement, self.law)
-            if found is None:  # with words, or where a state was not made for it
-                found = over_states(robot, kernels.contact_wrenches, body, placement, self.law, q=q, v=v)
-            total = total + found[0]
+            result = robot._code.at(kernels.contact_wrenches, body)(q, v, placement, self.law)
+            if result is None:  # with words, or where a state was not made for it
+                result = over_states(robot, kernels.contact_wrenches, body, placement, self.law, q=q, v=v)
+            total = total + result[0]
         return total
 
 

@@ -34,15 +34,15 @@ def external_forces(plant: Any, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> 
     if not isinstance(f_ext, ExternalWrenches):
         return _of_bodies(robot, q, _rows(robot, t, q, v, f_ext))
     out: list[ExternalForce] = []
-    for given, part in zip(f_ext.given, f_ext.parts):
-        if isinstance(given, Contact):
-            out += _of_contact(robot, given, q, v)
+    for source, part in zip(f_ext.given, f_ext.parts):
+        if isinstance(source, Contact):
+            out += _of_contact(robot, source, q, v)
             continue
         F = _rows(robot, t, q, v, lambda *x, part=part: part._wrenches(robot, *x) if part._acts(x[0]) else 0.0)
-        if isinstance(given, Wrench):
-            frame = robot.frame(given.frame)
-            point = robot.pose(q, given.frame)[..., :3, 3]
-            out.append(_moved(given.frame, robot, q, frame.body, F[:, frame.body], point))
+        if isinstance(source, Wrench):
+            frame = robot.frame(source.frame)
+            point = robot.pose(q, source.frame)[..., :3, 3]
+            out.append(_moved(source.frame, robot, q, frame.body, F[:, frame.body], point))
         else:
             out += _of_bodies(robot, q, F)
     return out

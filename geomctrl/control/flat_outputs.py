@@ -45,8 +45,8 @@ class FlatOutputs(Described):
     def __init__(self, robot: Robot, outputs: SmoothReference):
         require_flying("robot", robot)
         function("outputs", outputs, "t -> (5, 4), x, y, z, psi and four derivatives")
-        if np.shape(found := outputs(0.0)) != (5, 4):
-            raise ArgumentError(f"outputs: expected rows (5, 4), x, y, z, psi and derivatives, got {found!r:.80}")
+        if np.shape(rows := outputs(0.0)) != (5, 4):
+            raise ArgumentError(f"outputs: expected rows (5, 4), x, y, z, psi and derivatives, got {rows!r:.80}")
         self.robot, self.outputs = robot, outputs
 
     def __call__(self, t: float) -> Desired:

@@ -241,10 +241,10 @@ class WorstMonitor(Measure):
     """
 
     def __init__(self, monitor: str | Monitor = "energy"):
-        known = {m.name: m for m in default_monitors()}
-        chosen = known.get(monitor) if isinstance(monitor, str) else monitor
+        monitors = {m.name: m for m in default_monitors()}
+        chosen = monitors.get(monitor) if isinstance(monitor, str) else monitor
         if not isinstance(chosen, Monitor):
-            raise ArgumentError(f"monitor: expected one of {', '.join(known)}, or a Monitor, got {monitor!r:.80}")
+            raise ArgumentError(f"monitor: expected one of {', '.join(monitors)}, or a Monitor, got {monitor!r:.80}")
         self.monitor, self.name = chosen, f"worst_{chosen.name}"
         self.what = f"worst of the run: {chosen.what}"
 
@@ -259,8 +259,8 @@ class WorstMonitor(Measure):
         return float(self.worst) if self.applies else np.nan
 
     def __call__(self, run):
-        found = _run(run).monitors.get(self.monitor.name)
-        return np.nan if found is None else found.worst
+        result = _run(run).monitors.get(self.monitor.name)
+        return np.nan if result is None else result.worst
 
 
 class Verdict(WorstMonitor):

@@ -22,15 +22,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @contextmanager
-def shown(progress: bool | Callable[[float], Any], what: str = "simulating") -> Iterator[Callable[[float], Any]]:
+def shown(progress: bool | Callable[[float], Any], activity: str = "simulating") -> Iterator[Callable[[float], Any]]:
     """The function to call with the fraction done: `progress` itself, or one that draws a bar (True) or nothing."""
     if progress is not None and not isinstance(progress, bool):
         yield function("progress", progress, "of the fraction done, or True or False")
     elif not progress:
         yield lambda fraction: None
     else:
-        with _bar(what) as report:
-            yield lambda fraction: report(what, fraction)
+        with _bar(activity) as report:
+            yield lambda fraction: report(activity, fraction)
 
 
 @contextmanager
@@ -70,21 +70,21 @@ def told_in_steps(f: F) -> F:
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Callable[[str, float], Any]]:
+def _bar(activity: str) -> Iterator[Callable[[str, float], Any]]:
     """The function to call with what is done and its fraction."""
     from rich.console import Console
     from rich.progress import Progress
 
     if Console().is_jupyter:  # where rich's own bar needs ipywidgets, which few have
         with _notebook_bar() as report:
-            yield lambda what, fraction: report(what, fraction, _left(fraction, report.started))
+            yield lambda activity, fraction: report(activity, fraction, _left(fraction, report.started))
         return
     if not moves():
-        yield lambda what, fraction: None
+        yield lambda activity, fraction: None
         return
     with Progress(transient=True) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda what, fraction: bar.update(task, description=what, completed=fraction)
+        task = bar.add_task(activity, total=1.0)
+        yield lambda activity, fraction: bar.update(task, description=activity, completed=fraction)
 
 
 @contextmanager
@@ -132,11 +132,11 @@ class _NotebookBar:
         self.html, self.started, self.last = HTML, time.perf_counter(), -np.inf
         self.handle: Any = display(HTML(""), display_id=True)
 
-    def __call__(self, what: str, fraction: float, words: str) -> None:
+    def __call__(self, activity: str, fraction: float, remaining: str) -> None:
         now = time.perf_counter()
         if now - self.last >= REDRAW_PERIOD:
             self.last = now
-            text = html.escape(f"{what} {fraction:.0%} {words}")
+            text = html.escape(f"{activity} {fraction:.0%} {remaining}")
             self.handle.update(
                 self.html(f'<progress max="1" value="{fraction:.4f}" style="width:20em"></progress> {text}')
             )

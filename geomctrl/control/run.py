@@ -78,22 +78,22 @@ class Run:
 
     def __repr__(self):
         """What ran, how far, and which monitors' properties are violated or unresolved."""
-        what = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
+        subject = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
         named = {x: [name for name, m in self.monitors.items() if m.verdict == x] for x in (VIOLATED, UNRESOLVED)}
         said = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names)
         held = f"{_many(len(self.monitors), 'monitor')} held" if self.monitors else "no monitors"
         held = held if len(self.t) else "nothing measured"
-        return f"<Run{what}: {_many(len(self.t), 'sample')}, {self.reason}; {said or held}>"
+        return f"<Run{subject}: {_many(len(self.t), 'sample')}, {self.reason}; {said or held}>"
 
     @property
     def ok(self) -> bool | None:
         """True for a run that reached its end and whose monitored properties held; False for one that did not, or in
         which a violation is confirmed; None where the worst verdict of a monitor is unresolved.
         """
-        found = [m.ok for m in self.monitors.values()]
-        if not self.success or False in found:
+        results = [m.ok for m in self.monitors.values()]
+        if not self.success or False in results:
             return False
-        return None if None in found else True
+        return None if None in results else True
 
     @property
     def real_time_factor(self) -> float:
@@ -254,8 +254,8 @@ class Run:
                     f"{name}: expected {data['t'].shape} rows of numbers, got {x.dtype} of shape {x.shape}"
                 )
         monitors = {
-            k: MonitorResult(k, what, limit, data[f"monitor/{k}"], worst, t, _finding(found))
-            for k, (what, limit, worst, t, found) in about["monitors"].items()
+            k: MonitorResult(k, description, limit, data[f"monitor/{k}"], worst, t, _finding(finding))
+            for k, (description, limit, worst, t, finding) in about["monitors"].items()
         }
         return cls(
             data["t"],
@@ -283,14 +283,14 @@ def _finding(saved: list | None) -> Finding | None:
     if saved is None:
         return None
     verdict, reason, advice, dt = saved
-    found = Finding(str(verdict), str(reason), str(advice), float(dt))
-    if found.verdict not in (HELD, UNRESOLVED, VIOLATED):
-        raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {found.verdict!r:.40}")
-    return found
+    finding = Finding(str(verdict), str(reason), str(advice), float(dt))
+    if finding.verdict not in (HELD, UNRESOLVED, VIOLATED):
+        raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {finding.verdict!r:.40}")
+    return finding
 
 
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _many(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _names(name: str, x: Iterable[str] | None) -> list[str] | None:

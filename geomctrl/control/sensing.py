@@ -100,11 +100,11 @@ class Place:
         """The sensor's part of the area after another sample."""
         m, p = self.memory, self.measured
         y, memory = sensor.measure(truth, part[1 : 1 + m], draws, self.period)
-        known = np.concatenate((y, part[1 + m : 1 + m + self.kept * p]))
-        told = known[self.late * p : (self.late + 1) * p]
+        samples = np.concatenate((y, part[1 + m : 1 + m + self.kept * p]))
+        measured = samples[self.late * p : (self.late + 1) * p]
         if self.between > 0.0:
-            told = sensor.between(truth.plant.robot, told, known[(self.late + 1) * p :], self.between)
-        after = np.concatenate((part[:1] + 1.0, memory, known[: self.kept * p], told))
+            measured = sensor.between(truth.plant.robot, measured, samples[(self.late + 1) * p :], self.between)
+        after = np.concatenate((part[:1] + 1.0, memory, samples[: self.kept * p], measured))
         if len(y) != p or len(after) != self.size:
             raise ArgumentError(
                 f"sensors: expected {p} measurements and {m} numbers to remember of {sensor.name!r}, got {len(y)} and"
@@ -183,9 +183,9 @@ class Sensing:
     def told(self, area: Any) -> dict[str, Any]:
         """What a controller is told, by name, of an area of numbers or symbols."""
         return {
-            name: area[at : at + math.prod(shape)].reshape(shape)
+            name: area[start : start + math.prod(shape)].reshape(shape)
             for place in self.places
-            for name, (at, shape) in place.names.items()
+            for name, (start, shape) in place.names.items()
         }
 
     def _drawn(self, place: Place, sensor: Sensor, count: int) -> np.ndarray:
@@ -206,15 +206,15 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
     if not (plant.sensors or links):
         return None
     if control_dt is None:
-        what = "sensors, which sample" if plant.sensors else f"a {links[0].name}, which acts at samples"
-        raise ArgumentError(f"control_dt: expected a multiple of dt, as the plant has {what}; got None")
+        cause = "sensors, which sample" if plant.sensors else f"a {links[0].name}, which acts at samples"
+        raise ArgumentError(f"control_dt: expected a multiple of dt, as the plant has {cause}; got None")
     x0 = plant.state_at_start(plant.robot.neutral(), np.zeros(plant.robot.nv))
     zero = Truth(0.0, plant.robot.neutral(), np.zeros(plant.robot.nv), np.zeros(plant.inputs), x0, plant)
     places: list[Place] = []
     for number, sensor in enumerate((*plant.sensors, *links)):
-        made = isinstance(sensor, Made)
-        period = control_dt if not made and sensor.dt is None else sensor.dt if not made else dt
-        every = steps("dt" if made else f"sensors: dt of {sensor.name!r}", period)
+        is_actuator = isinstance(sensor, Made)
+        period = control_dt if not is_actuator and sensor.dt is None else sensor.dt if not is_actuator else dt
+        every = steps("dt" if is_actuator else f"sensors: dt of {sensor.name!r}", period)
         first = places[-1].part.stop if places else 0
         places.append(_placed(number, sensor, every, every * dt, first, zero))
         _require_memory(sensor, places[-1])
@@ -249,10 +249,10 @@ def _placed(number: int, sensor: Sensor, every: int, period: float, first: int, 
     p = sum(sizes)
     names: dict[str, tuple[int, tuple[int, ...]]] = {}
     place = Place(number, every, period, first, memory, p, sensor.draws(robot), int(late), between, names)
-    at = place.told.start
+    start = place.told.start
     for (name, shape), size in zip(shapes.items(), sizes):
-        names[name] = at, shape
-        at += size
+        names[name] = start, shape
+        start += size
     return place
 
 
@@ -270,11 +270,11 @@ def _say(message: str) -> None:
 
 def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
     """The sensors of a plant that is being made. Raises ArgumentError, naming the argument `sensors`."""
-    given = plant.sensors
+    argument = plant.sensors
     try:
-        sensors = (given,) if isinstance(given, Sensor) else tuple(given)
+        sensors = (argument,) if isinstance(argument, Sensor) else tuple(argument)
     except TypeError:
-        raise ArgumentError(f"sensors: expected geomctrl.sensors, got {given!r:.80}") from None
+        raise ArgumentError(f"sensors: expected geomctrl.sensors, got {argument!r:.80}") from None
     names: set[str] = set()
     for sensor in sensors:
         if not isinstance(sensor, Sensor):

@@ -62,15 +62,15 @@ def require_called(kind: type, package: str) -> None:
 
 def _names_called(kind: type) -> set[str]:
     """The names in the code of the contract's methods, and of all methods of the class that they name."""
-    found, waiting = set(), list(CONTRACT)
+    called, waiting = set(), list(CONTRACT)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in called:
             continue
-        found.add(name)
+        called.add(name)
         for owner in kind.__mro__:  # super() goes up
             waiting += _names_in(_function(vars(owner).get(name)))
-    return found
+    return called
 
 
 def _function(x: Any) -> Any:
@@ -85,16 +85,16 @@ def _names_in(code: CodeType | None, own: str | None = None) -> list[str]:
     if code is None:
         return []
     own = own or (code.co_varnames[0] if code.co_argcount else None)
-    found, receiver = [], None
+    names, receiver = [], None
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR") and receiver in (own, "super"):
-            found.append(step.argval)
+            names.append(step.argval)
         value = step.argval[-1] if isinstance(step.argval, tuple) else step.argval
         if step.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) or value == "super":
             receiver = value
         elif not (receiver == "super" and step.opname in ("PRECALL", "CALL", "CACHE", "LOAD_GLOBAL", "PUSH_NULL")):
             receiver = None
-    return [*found, *(name for x in code.co_consts if isinstance(x, CodeType) for name in _names_in(x, own))]
+    return [*names, *(name for x in code.co_consts if isinstance(x, CodeType) for name in _names_in(x, own))]
 
 
 def overrides(kind: type, base: type, name: str) -> bool:

@@ -69,9 +69,9 @@ def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired
     except AttributeError:
         require_robot("robot", robot)
         raise
-    found = call(q, v, *desired, Lambda) if isinstance(desired, tuple) else None
-    if found is not None:
-        return found
+    result = call(q, v, *desired, Lambda) if isinstance(desired, tuple) else None
+    if result is not None:
+        return result
     Lambda = checked("Lambda", _matrix("Lambda", Lambda, robot.nv), (robot.nv, robot.nv))
     error = tracking_error(robot, q, v, desired)
     v_ref = error.v_d - Lambda @ error.e
@@ -138,9 +138,9 @@ def adaptive_law(
     except AttributeError:
         require_robot("robot", robot)
         raise
-    found = call(p, q, v, *desired, Lambda, K) if isinstance(desired, tuple) else None
-    if found is not None:
-        return found
+    result = call(p, q, v, *desired, Lambda, K) if isinstance(desired, tuple) else None
+    if result is not None:
+        return result
     n = robot.nv
     p = checked("p", p, (10 * robot.nbodies,))
     if p.ndim != 1:

@@ -118,8 +118,8 @@ class ExternalWrenches:
     sees one side of a switch only.
     """
 
-    def __init__(self, robot: Robot, parts: Sequence[Bound], given: Sequence[Any] = (), since=-NEVER, until=NEVER):
-        self.robot, self.parts, self.given = robot, tuple(parts), tuple(given)
+    def __init__(self, robot: Robot, parts: Sequence[Bound], sources: Sequence[Any] = (), since=-NEVER, until=NEVER):
+        self.robot, self.parts, self.given = robot, tuple(parts), tuple(sources)
         self.since, self.until = since, until
         edges = {t for part in parts for t in part.switches}
         self.piece = since > -NEVER or until < NEVER  # of the whole
@@ -158,15 +158,15 @@ WANTED = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
 
 def external_wrenches(robot: Robot, f_ext: Any) -> Any:
     """f_ext(t, q, v) of what a `Plant` is given, a function without switches being itself; None for nothing."""
-    given = f_ext.given if isinstance(f_ext, ExternalWrenches) else f_ext
-    if callable(given) and not _switches(given, "f_ext"):
-        return given
-    if callable(given) or isinstance(given, External):
-        given = [given]
-    elif given is not None and not isinstance(given, (list, tuple)):
-        raise ArgumentError(f"f_ext: expected {WANTED}, got {given!r:.80}")
-    given = list(given or ())
-    return ExternalWrenches(robot, [_bound(robot, x) for x in given], given) if given else None
+    sources = f_ext.given if isinstance(f_ext, ExternalWrenches) else f_ext
+    if callable(sources) and not _switches(sources, "f_ext"):
+        return sources
+    if callable(sources) or isinstance(sources, External):
+        sources = [sources]
+    elif sources is not None and not isinstance(sources, (list, tuple)):
+        raise ArgumentError(f"f_ext: expected {WANTED}, got {sources!r:.80}")
+    sources = list(sources or ())
+    return ExternalWrenches(robot, [_bound(robot, x) for x in sources], sources) if sources else None
 
 
 def _bound(robot: Robot, x: Any) -> Bound:

@@ -25,7 +25,7 @@ def notebook(monkeypatch):
     said = []
     monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
     monkeypatch.setattr(display, "display", lambda x, display_id: Handle(said))
-    monkeypatch.setattr(progress, "OFTEN", 0.0)
+    monkeypatch.setattr(progress, "REDRAW_PERIOD", 0.0)
     return said
 
 
@@ -54,7 +54,7 @@ def test_a_notebooks_bar_counts_runs(notebook):
 
 
 def test_a_bar_is_not_drawn_more_often_than_somebody_looks(notebook, monkeypatch):
-    monkeypatch.setattr(progress, "OFTEN", 1e9)
+    monkeypatch.setattr(progress, "REDRAW_PERIOD", 1e9)
     with shown(True) as report:
         for k in range(100):
             report(k / 100)

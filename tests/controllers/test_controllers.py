@@ -353,7 +353,11 @@ def test_base_parameters_give_the_same_torque():
         ),
         (lambda: controllers.SlotineLi(ARM, sway(ARM), rate="a"), ArgumentError, "rate: expected a positive number"),
         (lambda: gc.Friction("a"), ArgumentError, "viscous: expected real numbers of shape .*, got 'a'"),
-        (lambda: gc.Friction(0.0, -1.0), ArgumentError, "coulomb: expected a number or .*not negative, got -1"),
+        (
+            lambda: gc.Friction(0.0, -1.0),
+            ArgumentError,
+            "coulomb: expected a friction coefficient >= 0, a number or .*, got -1",
+        ),
         (lambda: gc.Friction(smoothing="a"), ArgumentError, "smoothing: expected a positive speed, got 'a'"),
         (lambda: gc.Friction(smoothing=np.ones(2)), ArgumentError, "smoothing: expected a positive speed, got array"),
         (lambda: gc.Friction(smoothing=0.0), ArgumentError, "smoothing: expected a positive speed, got 0.0"),

@@ -57,12 +57,12 @@ class Chain:
 
     def start(self, v: np.ndarray) -> np.ndarray:
         """The states (states,) they begin with, the joints moving at v."""
-        found, w = [], v
+        states, w = [], v
         for link in reversed(self.links):
             x = link.start(w)
-            found.append(np.zeros(0) if x is None else _vector(f"{type(link).__name__}.start(w)", x))
+            states.append(np.zeros(0) if x is None else _vector(f"{type(link).__name__}.start(w)", x))
             w = link.speed(w, x)
-        return np.concatenate(found[::-1])
+        return np.concatenate(states[::-1])
 
     def driven(self, t: float, u: np.ndarray, v: np.ndarray, x: Any) -> Driven:
         """Under the command u (inputs,), the joints moving at v."""

@@ -32,10 +32,10 @@ class Lag(Actuator):
             "rate": ("a positive slope", lambda x: x > 0.0),
         }
         good["initial"] = ("a torque", lambda x: np.isfinite(x))
-        for name, (what, check) in good.items():
+        for name, (expected, check) in good.items():
             x = getattr(self, name)
             if name != "rate" or x is not None:
-                object.__setattr__(self, name, per_coordinate(name, x, what, check))
+                object.__setattr__(self, name, per_coordinate(name, x, expected, check))
 
     def inputs(self, outputs: int) -> int:
         numbers = {name: np.asarray(getattr(self, name)) for name in ("time_constant", "initial")}

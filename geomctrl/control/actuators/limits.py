@@ -66,12 +66,12 @@ class TorqueSpeedLimits(Actuator):
 
     def __post_init__(self):
         peak = self.stall if self.peak is None else self.peak
-        for name, x, what in (
+        for name, x, expected in (
             ("stall", self.stall, "a positive torque"),
             ("no_load", self.no_load, "a positive speed"),
             ("peak", peak, "a positive torque"),
         ):
-            object.__setattr__(self, name, per_coordinate(name, x, what, lambda x: x > 0.0))
+            object.__setattr__(self, name, per_coordinate(name, x, expected, lambda x: x > 0.0))
 
     def inputs(self, outputs: int) -> int:
         numbers = {name: np.asarray(getattr(self, name)) for name in ("stall", "no_load", "peak")}

@@ -62,13 +62,13 @@ class DCMotor(Actuator):
     gear_ratio: ArrayLike = 1.0
 
     def __post_init__(self):
-        for name, what, good in (
+        for name, expected, good in (
             ("torque_constant", NOT_ZERO, _is_not_zero),
             ("resistance", "a positive resistance", lambda x: x > 0.0),
             ("inductance", "positive inductances, or 0 for none", lambda x: (x > 0.0).all() | (x == 0.0).all()),
             ("gear_ratio", NOT_ZERO, _is_not_zero),
         ):
-            object.__setattr__(self, name, per_coordinate(name, getattr(self, name), what, good))
+            object.__setattr__(self, name, per_coordinate(name, getattr(self, name), expected, good))
 
     def inputs(self, outputs: int) -> int:
         names = ("torque_constant", "resistance", "inductance", "gear_ratio")

@@ -61,6 +61,6 @@ class RateLimit(Sampled):
         return np.zeros(inputs)
 
     def made(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
-        most = np.asarray(self.rate) * period
-        u = memory + np.clip(u - memory, -most, most)
+        max_step = np.asarray(self.rate) * period
+        u = memory + np.clip(u - memory, -max_step, max_step)
         return u, u

@@ -82,8 +82,8 @@ class EnergyBalance(Monitor):
         if n <= MAX_SAMPLES:
             return np.arange(n)
         even = np.linspace(0, n - 1, MAX_SAMPLES // 2).astype(int)
-        most = np.argsort(-np.abs(np.diff(values)), kind="stable")[: MAX_SAMPLES // 4]
-        return np.unique(np.concatenate((even, most, most + 1)))
+        steepest = np.argsort(-np.abs(np.diff(values)), kind="stable")[: MAX_SAMPLES // 4]
+        return np.unique(np.concatenate((even, steepest, steepest + 1)))
 
     def _residual(self, replay: Replay, k: int) -> tuple[float, float, float]:
         """(H, dH/dt - power, its error) of a stored sample: differences of fourth order along the field, held there,

@@ -112,15 +112,15 @@ class LyapunovDecrease(Monitor):
         if self.held > 0.0 and self.law is None:
             said = "the law acts on measurements, whose errors feed V as well as the law may"
             return Finding(UNRESOLVED, said, "judge the law on the true state")
-        found, budget = [], MAX_PARTS_OF_ALL
+        findings, budget = [], MAX_PARTS_OF_ALL
         for step in self._accused(replay, values):
             repeated = _Repeated(self, replay, step)
-            found.append(repeated.finding())
+            findings.append(repeated.finding())
             budget -= repeated.parts
-            if found[-1].verdict == VIOLATED or budget < 0:
+            if findings[-1].verdict == VIOLATED or budget < 0:
                 break
         severity = {HELD: 0, UNRESOLVED: 1, VIOLATED: 2}
-        return max(found, key=lambda f: (severity[f.verdict], -np.nan_to_num(f.dt, nan=np.inf)))
+        return max(findings, key=lambda f: (severity[f.verdict], -np.nan_to_num(f.dt, nan=np.inf)))
 
     def _accused(self, replay: Replay, values: np.ndarray) -> list[Step]:
         """The steps to be repeated: the worst of all, and those of stored samples beyond the limit."""

@@ -49,15 +49,17 @@ def refined(growth: Callable[[int], float], allowed: float, order: int) -> Refin
     STAYS is said by two successive refinements, and by other numbers of parts than powers of two, which must agree:
     growth that wanders, as of a loop that chatters, looks settled now and then.
     """
-    growths, parts, found, previous = [growth(1)], 1, Extrapolated(UNDECIDED), UNDECIDED
+    growths, parts, extrapolation, previous = [growth(1)], 1, Extrapolated(UNDECIDED), UNDECIDED
     while parts < MAX_PARTS:
-        parts, previous = 2 * parts, found.outcome
+        parts, previous = 2 * parts, extrapolation.outcome
         growths.append(growth(parts))
-        found = extrapolated(growths, allowed, order)
-        stays = found.outcome == previous == STAYS and _agree(growth, growths[-1], parts, found.error, order)
-        if stays or found.outcome == VANISHES:
-            return Refinement(found.outcome, growths, found.order)
-    return Refinement(UNDECIDED, growths, found.order)
+        extrapolation = extrapolated(growths, allowed, order)
+        stays = extrapolation.outcome == previous == STAYS and _agree(
+            growth, growths[-1], parts, extrapolation.error, order
+        )
+        if stays or extrapolation.outcome == VANISHES:
+            return Refinement(extrapolation.outcome, growths, extrapolation.order)
+    return Refinement(UNDECIDED, growths, extrapolation.order)
 
 
 def _agree(growth: Callable[[int], float], last: float, parts: int, error: float, order: int) -> bool:

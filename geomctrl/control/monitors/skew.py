@@ -55,12 +55,12 @@ class Skew(Monitor):
         """An identity holds at neighbouring states as well: rounding that amplifies at one state does not."""
         run, rng = replay.run, np.random.default_rng(0)
         for k in replay.beyond(self)[:MAX_SAMPLES]:
-            s, found = run.signals.get("s"), []
+            s, residuals = run.signals.get("s"), []
             for _ in range(3):
                 shift = 1e-6 * rng.normal(size=run.v.shape[1])
                 q, v = self.model.integrate(run.q[k], shift), run.v[k] * (1.0 + shift)
-                found.append(self._residual(q, v, None if s is None else s[k]))
-            if not min(found) <= self.limit:
+                residuals.append(self._residual(q, v, None if s is None else s[k]))
+            if not min(residuals) <= self.limit:
                 return Finding(VIOLATED, f"so it is at neighbours of the state at t = {run.t[k]:.6g} s")
         if replay.beyond(self):
             return Finding(UNRESOLVED, "not at neighbouring states: rounding near a singular state may explain it")

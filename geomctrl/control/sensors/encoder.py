@@ -101,9 +101,9 @@ class Encoder(Sensor):
         away = self.offset + self.noise * draws if self.noisy else self.offset + np.zeros(robot.nv)
         q, steps, parts = robot.integrate(q, away), self.resolution + np.zeros(robot.nv), []
         counted = self.counted * robot.nv if len(self.counted) == 1 else self.counted
-        for joint, at, rate in joint_coordinates(robot):
+        for joint, coordinate, rate in joint_coordinates(robot):
             in_counts = joint.dof == 1 and counted[rate.start]
-            parts.append(steps[rate] * np.floor(q[at] / steps[rate] + 0.5) if in_counts else q[at])
+            parts.append(steps[rate] * np.floor(q[coordinate] / steps[rate] + 0.5) if in_counts else q[coordinate])
         return np.concatenate(parts)
 
     def between(self, robot: Robot, y0: Any, y1: Any, s: float) -> Any:

@@ -94,8 +94,8 @@ def some_numbers(name: str, x: ArrayLike, least: float = -np.inf) -> np.ndarray:
     """A number or one a coordinate, () or (n,), none below `least`, as a new array; errors name the argument `name`."""
     a = checked(name, x, ())
     if a.ndim > 1 or not a.size or (a < least).any():
-        what = "a number" if least == -np.inf else f"a number >= {least:g}"
-        raise ArgumentError(f"{name}: expected {what}, or one for each coordinate, got {x!r:.80}")
+        expected = "a number" if least == -np.inf else f"a number >= {least:g}"
+        raise ArgumentError(f"{name}: expected {expected}, or one for each coordinate, got {x!r:.80}")
     return a.copy()
 
 

@@ -52,7 +52,7 @@ def computed(
         yield from _as_done(partial(submit, run_block, sent), blocks, 2 * _workers(executor))
 
 
-def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], most: int) -> Iterator[tuple[int, Columns]]:
+def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: int) -> Iterator[tuple[int, Columns]]:
     waiting, running, done = iter(blocks), {}, SimpleQueue()
 
     def start(block: Block, attempt: int) -> None:
@@ -64,7 +64,7 @@ def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], most: int) -> 
         future.add_done_callback(lambda _: done.put(block[0]))
 
     try:
-        for block in islice(waiting, most):
+        for block in islice(waiting, max_pending):
             start(block, 1)
         while running:
             future, block, attempt = running.pop(done.get())
@@ -148,14 +148,14 @@ class _Worker(SpawnProcess):
     """
 
     def start(self):
-        main, given = sys.modules["__main__"], set(os.environ)
+        main, inherited = sys.modules["__main__"], set(os.environ)
         sys.modules["__main__"] = types.ModuleType("__main__")
-        os.environ.update({name: "1" for name in ONE_THREAD if name not in given})
+        os.environ.update({name: "1" for name in ONE_THREAD if name not in inherited})
         try:
             super().start()
         finally:
             sys.modules["__main__"] = main
-            for name in set(ONE_THREAD) - given:
+            for name in set(ONE_THREAD) - inherited:
                 del os.environ[name]
 
 

@@ -51,11 +51,11 @@ def versions() -> dict[str, str]:
 
 def fingerprint(x: Any) -> dict[str, str]:
     """Digests of x, under "", and of the user's functions and classes that it uses, by their names."""
-    found = _Digests()
-    whole = found.of(x)
+    digests = _Digests()
+    whole = digests.of(x)
     for name, value in replaced_in(*CALLED).items():
-        found.named[name] = found.of(value)
-    return {"": whole, **found.named}
+        digests.named[name] = digests.of(value)
+    return {"": whole, **digests.named}
 
 
 class _Digests:
@@ -109,7 +109,7 @@ class _Digests:
             replaced = self._replaced(x) if origin(module) == "geomctrl" else []
             return self.all(f"{place}.{x.__qualname__}", *replaced)
         name = x.__qualname__.replace("<locals>.", "")
-        count = sum(known.partition("#")[0] == name for known in self.named)
+        count = sum(other.partition("#")[0] == name for other in self.named)
         name = f"{name}#{count + 1}" if count else name
         self.named[name] = ""  # its place, before those it uses
         self.named[name] = describe(x)
@@ -144,11 +144,11 @@ class _Digests:
         """What the function and those inside it name: globals, and attributes of the user's own modules."""
         names = [*names_of(x.__code__).loaded, *sorted(names_of(x.__code__).attributes), *names_of(x.__code__).modules]
         names = [name for name in names if not name.startswith("__")]  # nor what a script is called
-        found = [x.__globals__[name] for name in names if name in x.__globals__]
+        values = [x.__globals__[name] for name in names if name in x.__globals__]
         imported = [sys.modules[name] for name in names_of(x.__code__).modules if name in sys.modules]
-        modules = [m for m in (*found, *imported) if isinstance(m, types.ModuleType)]
+        modules = [m for m in (*values, *imported) if isinstance(m, types.ModuleType)]
         asked = [(m, vars(m)[name]) for m in modules for name in names if name in vars(m)]
-        return found + [value for m, value in asked if is_followed(m.__name__) or is_foreign(value, m.__name__)]
+        return values + [value for m, value in asked if is_followed(m.__name__) or is_foreign(value, m.__name__)]
 
     def _class(self, x: type) -> str:
         members = [(k, v) for k, v in vars(x).items() if k not in SKIPPED and not k.startswith("_abc")]

@@ -36,29 +36,29 @@ class Job:
         success (n,), t_reached (n,) [s], reason (n,), and the measures (n, ...), nan where a run has none; a measure
         that no run has is left out. Raises ArgumentError for measures that are no numbers or change their shape.
         """
-        found: list[Outcome | None] = []
+        results: list[Outcome | None] = []
         cases: list[Case] = []
         for point in points(first, rows, self.seed):
             try:
                 cases.append(case_of(self.make, point))
-                found.append(None)
+                results.append(None)
             except MemoryError:
                 raise
             except Exception as error:  # of the caller's make: this run has no case, the others go on
-                found.append(Outcome({}, f"make: {said(error)}", False, np.nan, 0))
+                results.append(Outcome({}, f"make: {said(error)}", False, np.nan, 0))
         computed = iter(outcomes(cases, self.measures, **self.options))
-        return _columns(first, [next(computed) if x is None else x for x in found], self.measures)
+        return _columns(first, [next(computed) if x is None else x for x in results], self.measures)
 
 
 def case_of(make: Callable[[Point], Any], point: Point) -> Case:
     """What `make` returns, as a Case. Raises ArgumentError for anything but its four parts."""
-    made = make(point)
-    if isinstance(made, Case):
-        return made
-    if not isinstance(made, tuple) or len(made) != 4:
-        got = f"a tuple of {len(made)}" if isinstance(made, tuple) else f"{made!r:.80}"
+    case = make(point)
+    if isinstance(case, Case):
+        return case
+    if not isinstance(case, tuple) or len(case) != 4:
+        got = f"a tuple of {len(case)}" if isinstance(case, tuple) else f"{case!r:.80}"
         raise ArgumentError(f"expected (plant, controller, q0, v0), got {got}")
-    return Case(*made)
+    return Case(*case)
 
 
 def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
@@ -89,22 +89,22 @@ def _unpickled(job: bytes) -> Job:
     return cloudpickle.loads(job)
 
 
-def _columns(first: int, found: list[Outcome], measures: Iterable[str]) -> Columns:
+def _columns(first: int, outcomes: list[Outcome], measures: Iterable[str]) -> Columns:
     columns: Columns = {
-        "success": np.array([x.success for x in found]),
-        "t_reached": np.array([x.t for x in found], float),
-        "reason": np.array([x.reason for x in found], object),
+        "success": np.array([x.success for x in outcomes]),
+        "t_reached": np.array([x.t for x in outcomes], float),
+        "reason": np.array([x.reason for x in outcomes], object),
     }
     for name in measures:
-        values = {k: _numbers(name, first + k, x.values[name]) for k, x in enumerate(found) if name in x.values}
+        values = {k: _numbers(name, first + k, x.values[name]) for k, x in enumerate(outcomes) if name in x.values}
         shapes: dict[tuple[int, ...], int] = {}
         for k, value in values.items():
             shapes.setdefault(value.shape, first + k)
         if len(shapes) > 1:
-            told = " and ".join(f"{shape} in run {number}" for shape, number in shapes.items())
-            raise ArgumentError(f"measures: {name!r}: expected one shape in all runs, got {told}")
+            listed = " and ".join(f"{shape} in run {number}" for shape, number in shapes.items())
+            raise ArgumentError(f"measures: {name!r}: expected one shape in all runs, got {listed}")
         for shape in shapes:
-            columns[name] = np.full((len(found), *shape), np.nan)
+            columns[name] = np.full((len(outcomes), *shape), np.nan)
             columns[name][list(values)] = list(values.values())
     return columns
 

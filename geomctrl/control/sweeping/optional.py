@@ -9,10 +9,10 @@ from geomctrl.errors import ArgumentError
 
 
 @contextmanager
-def needed_for(what: str) -> Iterator[None]:
+def needed_for(feature: str) -> Iterator[None]:
     """An import in this context that fails says which extra to install."""
     try:
         yield
     except ImportError as error:
         missing = error.name or "a package"
-        raise ArgumentError(f"{what} needs the optional package {missing}: pip install 'geomctrl[sweep]'") from error
+        raise ArgumentError(f"{feature} needs the optional package {missing}: pip install 'geomctrl[sweep]'") from error

@@ -74,10 +74,10 @@ class Space:
     def rows(self, first: int, stop: int) -> dict[str, np.ndarray]:
         """Each parameter's value at the points from number `first` to before `stop`."""
         numbers = np.arange(first, stop)
-        at = dict(zip(self.sizes, np.unravel_index(numbers, self.shape))) if self.sizes else {}
+        indices = dict(zip(self.sizes, np.unravel_index(numbers, self.shape))) if self.sizes else {}
         out = {}
         for name, parameter in self.parameters.items():
-            values = parameter.values[tuple(at[dim] for dim in parameter.dims)]
+            values = parameter.values[tuple(indices[dim] for dim in parameter.dims)]
             out[name] = np.broadcast_to(values, numbers.shape)
         return out
 
@@ -90,15 +90,15 @@ def checked_space(space: Any) -> Space:
     for nan and infinity, and for dimensions that have two lengths.
     """
     if hasattr(space, "data_vars") and hasattr(space, "variables"):  # an xarray.Dataset, not imported for this
-        given = {name: (x.dims, x.values, x.attrs) for name, x in space.variables.items()}
+        entries = {name: (x.dims, x.values, x.attrs) for name, x in space.variables.items()}
         sizes = {_name(dim): int(n) for dim, n in space.sizes.items()}
     elif isinstance(space, Mapping):
-        given, sizes = {name: _spread(name, entry) for name, entry in space.items()}, {}
+        entries, sizes = {name: _spread(name, entry) for name, entry in space.items()}, {}
     else:
         raise ArgumentError(f"space: expected a dict or an xarray.Dataset, got {space!r:.60}")
-    if not given:
+    if not entries:
         raise ArgumentError("space: expected at least one parameter, got none")
-    parameters = {_name(name): _parameter(name, *entry) for name, entry in given.items()}
+    parameters = {_name(name): _parameter(name, *entry) for name, entry in entries.items()}
     for name, parameter in parameters.items():
         for dim, n in zip(parameter.dims, parameter.values.shape):
             if sizes.setdefault(dim, n) != n:

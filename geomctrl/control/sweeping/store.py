@@ -78,12 +78,12 @@ class Memory:
 
     def columns(self) -> Columns:
         """All of them; rows that are not done, of a block that was cut short too, are blank."""
-        found = {name: array[:] for name, array in self.arrays.items()}
-        found = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in found.items()}
+        columns = {name: array[:] for name, array in self.arrays.items()}
+        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in columns.items()}
         missing = ~self.done()
-        for column in found.values():
+        for column in columns.values():
             column[missing] = _blank(column)
-        return found
+        return columns
 
 
 class Disk(Memory):
@@ -93,8 +93,8 @@ class Disk(Memory):
         super().__init__(record["runs"])
         self.group, self.record, self.block = group, record, record["block"]
         self.names = [*FIXED_COLUMNS, *record["measures"]]  # along the second axis of checksums
-        found = {name: _array_of(group, name) for name in (*self.names, "done")}
-        self.arrays = {name: x for name, x in found.items() if x is not None and x.shape[:1] == (self.n,)}
+        arrays = {name: _array_of(group, name) for name in (*self.names, "done")}
+        self.arrays = {name: x for name, x in arrays.items() if x is not None and x.shape[:1] == (self.n,)}
         self.checksums = _array_of(group, CHECKSUMS)
 
     def create(self, name: str, like: np.ndarray) -> Any:
@@ -191,15 +191,15 @@ def _shown_block(first: int, n: int, block: int, names: list[str]) -> str:
 def _array_of(group: Any, name: str) -> Any:
     """An array of a group, or None where it is not there or its description can not be read."""
     try:
-        found = group[name]
+        member = group[name]
     except Exception:  # whatever a JSON file that is cut short makes of it
         return None
-    return found if hasattr(found, "dtype") else None
+    return member if hasattr(member, "dtype") else None
 
 
-def axes(name: str, count: int, given: list[str]) -> list[str]:
+def axes(name: str, count: int, names: list[str]) -> list[str]:
     """Names of the axes of a measure that is an array."""
-    return given if len(given) == count else [f"{name}_{k}" for k in range(count)]
+    return names if len(names) == count else [f"{name}_{k}" for k in range(count)]
 
 
 # --- stores on disk ----------------------------------------------------------------------------------------------
@@ -255,14 +255,14 @@ def _parameter(group: Any, name: str) -> np.ndarray | None:
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """What differs between a store's sweep and this one, in words."""
-    told = []
+    messages = []
     for name in {**there, **here}:
         old, new = there.get(name, "nothing"), here.get(name, "nothing")
         if old != new and old.startswith(DIGEST) and new.startswith(DIGEST):
-            told.append(f"{name} differs")
+            messages.append(f"{name} differs")
         elif old != new:
-            told.append(f"{name} is {_shown(old)} there, {_shown(new)} here")
-    return told
+            messages.append(f"{name} is {_shown(old)} there, {_shown(new)} here")
+    return messages
 
 
 def _shown(value: str) -> str:

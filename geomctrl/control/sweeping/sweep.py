@@ -136,10 +136,10 @@ def replay(
     Raises ArgumentError for an index outside and for another `make` or other versions than the sweep's, naming what
     differs; what `make` or `simulate` raises at that point.
     """
-    found = store if hasattr(store, "data_vars") else load(path_of("store", store))
+    dataset = store if hasattr(store, "data_vars") else load(path_of("store", store))
     monitor_list(monitors)
     try:
-        record = json.loads(found.attrs["sweep"])
+        record = json.loads(dataset.attrs["sweep"])
     except (KeyError, TypeError, ValueError):
         raise ArgumentError(f"store: expected a sweep's store or its Dataset, got {store!r:.60}") from None
     options = record["options"]
@@ -148,9 +148,9 @@ def replay(
     there = {k: v for k, v in record["identity"].items() if k.partition(":")[0] in named or k.startswith("version of")}
     if different := differences(there, here):
         raise ArgumentError(f"make: expected the sweep's: {'; '.join(different)}")
-    at = _at(found, index)
-    values = {name: at[name].item() for name in record["parameters"]}
-    point = Point(int(at["run"]), values, record["seed"])
+    row = _at(dataset, index)
+    values = {name: row[name].item() for name in record["parameters"]}
+    point = Point(int(row["run"]), values, record["seed"])
     return run_of(case_of(make, point), **{"monitors": monitors} | options)
 
 
@@ -212,22 +212,24 @@ def _block(block: Any, runs: int) -> int:
     return count("block", block, 1)
 
 
-def _at(found: Any, index: Any) -> Any:
+def _at(dataset: Any, index: Any) -> Any:
     """The Dataset at one run."""
     if not isinstance(index, Mapping):
-        known = isinstance(index, (int, np.integer)) or getattr(index, "shape", None) == ()
-        where = np.argwhere(found["run"].values == np.asarray(index)) if known else np.zeros((0, 0), int)
+        is_number = isinstance(index, (int, np.integer)) or getattr(index, "shape", None) == ()
+        where = np.argwhere(dataset["run"].values == np.asarray(index)) if is_number else np.zeros((0, 0), int)
         if len(where) != 1:
-            raise ArgumentError(f"index: expected a run's number, from 0 to {found['run'].size - 1}, got {index!r:.60}")
-        index = dict(zip(found["run"].dims, where[0].tolist()))
+            raise ArgumentError(
+                f"index: expected a run's number, from 0 to {dataset['run'].size - 1}, got {index!r:.60}"
+            )
+        index = dict(zip(dataset["run"].dims, where[0].tolist()))
     try:
-        at = found[["run"]].isel({dim: int(k) for dim, k in index.items()})
-        if at["run"].ndim:
+        row = dataset[["run"]].isel({dim: int(k) for dim, k in index.items()})
+        if row["run"].ndim:
             raise ValueError
     except (ValueError, IndexError, TypeError):
-        sizes = dict(found["run"].sizes)
+        sizes = dict(dataset["run"].sizes)
         raise ArgumentError(f"index: expected a run's number, or positions along {sizes}, got {index!r:.80}") from None
-    return at
+    return row
 
 
 # --- which sweep it is -------------------------------------------------------------------------------------------
@@ -263,9 +265,9 @@ def record_of(job: Job, space: Space, block: int) -> Record:
 
 def _identity_of(**named: Any) -> dict[str, str]:
     """Digests of functions and objects: of "make" itself, and "make: f" of the functions it uses."""
-    found = {name: fingerprint(x) for name, x in named.items()}
+    digests = {name: fingerprint(x) for name, x in named.items()}
     return {
-        f"{name}: {part}" if part else name: DIGEST + x for name, parts in found.items() for part, x in parts.items()
+        f"{name}: {part}" if part else name: DIGEST + x for name, parts in digests.items() for part, x in parts.items()
     }
 
 
