@@ -75,8 +75,8 @@ def members(owner: type) -> Iterator[tuple[str, tuple[type, str], object]]:
             yield name, (homes[-1], name), value
 
 
-def surface() -> list[Public]:
-    """Every public callable once, in the order of `parts`."""
+def surface(errors: bool = False) -> list[Public]:
+    """Every public callable once, in the order of `parts`; error classes only where they are asked for."""
     seen: set[object] = set()
     out: list[Public] = []
 
@@ -95,7 +95,7 @@ def surface() -> list[Public]:
             for name in listed(value):
                 add_name(f"{path}.{name}", part, getattr(value, name))
         elif isinstance(value, type):
-            if issubclass(value, BaseException):
+            if issubclass(value, BaseException) and not errors:
                 seen.add(value)
             elif value.__module__.startswith(OWN) and add(path, part, value, value):
                 for name, key, function in members(value) if not issubclass(value, enum.Enum) else ():
@@ -164,7 +164,7 @@ def _at(path: str) -> object:
 
 def page() -> str:
     """The text of docs/public-names.md."""
-    found = surface()
+    callables = surface(errors=True)
 
     def table(names: dict[str, str]) -> str:
         rows = (f"| `gc.{n}` | `geomctrl.{home}` | {sentence(getattr(gc, n))} |\n" for n, home in sorted(names.items()))
@@ -172,7 +172,7 @@ def page() -> str:
 
     out = HEAD + table(gc.NAMES) + MODULES + table(gc.MODULES)
     for part, _ in parts():
-        lines = list(lines_of([x for x in found if x.part == part]))
+        lines = list(lines_of([x for x in callables if x.part == part]))
         lines = lines if part else [x for x in lines if "Methods:" in x]
         if lines:
             out += f"\n## {f'gc.{part}' if part else 'Methods of these classes'}\n\n" + "\n".join(lines) + "\n"

@@ -1,0 +1,8 @@
+"""`python -m geomctrl`: the command line, where the script `geomctrl` is not on the path."""
+
+import sys
+
+from geomctrl.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
