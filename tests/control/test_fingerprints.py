@@ -69,7 +69,7 @@ CHANGES = {
     "installed function": "laws.torque = lambda v: 2.0 * v",
     "installed number": "laws.GAIN = 2.0",
     "method of geomctrl": "patch(gc.Robot, 'gravity_force', lambda self, q: 0.0 * q)",
-    "code of geomctrl": "patch(gc.Robot.gravity_force, '__code__', (lambda self, q: q).__code__)",
+    "code of geomctrl": "patch(gc.Robot.gravity_force.__wrapped__, '__code__', (lambda self, q: q).__code__)",
     "function of numpy": "patch(np, 'sign', lambda v: 2.0 * v)",
 }
 
