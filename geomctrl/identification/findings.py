@@ -52,11 +52,11 @@ class Finding:
         return f"{self.seen}. {self.advice}"
 
 
-def ignorable(name: str, given: Any) -> tuple[str, ...]:
+def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
     """The kinds to ignore, checked: names in KINDS, or "all". Raises ArgumentError."""
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {given!r:.60}")
-    for kind in given:
+    if isinstance(kinds, str) or not isinstance(kinds, Sequence):
+        raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {kinds!r:.60}")
+    for kind in kinds:
         if not isinstance(kind, str) or (kind != ALL and kind not in KINDS):
             raise ArgumentError(f"{name}: expected {', '.join(KINDS)} or {ALL}, got {kind!r:.60}")
-    return tuple(given)
+    return tuple(kinds)

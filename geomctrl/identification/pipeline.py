@@ -62,7 +62,7 @@ def identify(
     model : RegressorModel, optional
         What torques are made of; default inertia, viscous and Coulomb friction, offsets.
     progress : callable or bool, optional
-        `progress(what, fraction)` is called now and then; True draws a bar.
+        `progress(stage, fraction)` is called now and then; True draws a bar.
     **changes
         Fields of `Settings` by name, in place of those of `settings`.
 
@@ -84,7 +84,7 @@ def identify(
     instance("settings", settings, (Settings, NoneType), "Settings or None")
     settings = replace(settings or Settings(), **changes)
     estimator, filtering, validation = named(settings.method), settings.filtering, settings.validation
-    say = (lambda what, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
+    say = (lambda stage, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     if model is not None and model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     require_units(robot, settings.reading)
@@ -92,7 +92,7 @@ def identify(
         choice("boxes: a body", body, robot.body_names)
     say("reading", 0.0)
     raw = _moving(read_log(log, robot, settings.reading))
-    given, model = model, model or RegressorModel(robot)
+    own_model, model = model, model or RegressorModel(robot)
     findings: list[Finding] = []
     notes: dict[str, Any] = {}
     period = _period(validation, raw)
@@ -108,14 +108,14 @@ def identify(
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)
         findings += likeness.findings()
-    model = _chosen(model, training, every_row, _choices(settings, given), notes, say)
+    model = _chosen(model, training, every_row, _choices(settings, own_model), notes, say)
     options = with_chosen_prior(estimator, model, training, dict(settings.options or {}), period, notes, findings, say)
     estimate, free = _estimates(estimator, model, training, options, notes, say)
     estimate, free = _with_bias(estimate, free, (parts[0], training, filter_), notes, say)
     say("done", 1.0)
     return Result(
         estimate, training, test[0] if test else None, raw, free, notes, tuple(findings), settings.ignore,
-        boxes=settings.boxes or {}, provenance=provenance(robot, log, settings, given),
+        boxes=settings.boxes or {}, provenance=provenance(robot, log, settings, own_model),
     )  # fmt: skip
 
 
@@ -184,8 +184,8 @@ def _chosen(
     own, (smoothing, rotors, curves) = model.smoothing, choices
     if smoothing:
         say("friction near standstill", 0.15)
-        model, words = with_smoothing(model, training, every_row)
-        notes |= {"smoothing": words} if words else {}
+        model, reason = with_smoothing(model, training, every_row)
+        notes |= {"smoothing": reason} if reason else {}
     if rotors and not len(model.indices("rotor")):
         say("rotor inertias", 0.18)
         model, notes["rotor inertias"] = with_best_rotors(model, training, every_row)
@@ -252,6 +252,6 @@ def _with_bias(
     data: what trains before and after the filter, and the filter.
     """
     say("noise of the motion", 0.9)
-    wider, words = with_bias_of_noise(estimate if free is None else free, *data)
-    notes |= {"noise of the motion": words} if words else {}
+    wider, note = with_bias_of_noise(estimate if free is None else free, *data)
+    notes |= {"noise of the motion": note} if note else {}
     return (wider, None) if free is None else (estimate, wider)

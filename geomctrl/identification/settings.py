@@ -54,8 +54,8 @@ class Filtering:
             seconds = number("delay", self.delay, "seconds between -1 and 1, or 'auto'", lambda x: abs(x) < 1.0)
             object.__setattr__(self, "delay", seconds)
         for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):
-            if (given := getattr(self, name)) is not None:
-                object.__setattr__(self, name, number(name, given, f"{unit} > 0", lambda x: x > 0.0))
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, number(name, value, f"{unit} > 0", lambda x: x > 0.0))
         if self.decimate is not None:
             count("decimate", self.decimate, 1)
         flag("alike", self.alike)
@@ -142,10 +142,10 @@ class Settings:
         object.__setattr__(self, "ignore", ignorable("ignore", self.ignore))
 
 
-def _boxes(given: Any) -> dict[str, np.ndarray]:
+def _boxes(boxes: Any) -> dict[str, np.ndarray]:
     """Boxes (2, 3) by bodies' names, lower corners first. Raises ArgumentError."""
     out = {}
-    for body, box in instance("boxes", given, Mapping, "a dict of boxes (2, 3) by the names of bodies").items():
+    for body, box in instance("boxes", boxes, Mapping, "a dict of boxes (2, 3) by the names of bodies").items():
         instance("boxes", body, str, "names of bodies")
         out[body] = exactly(f"boxes[{body!r}]", box, (2, 3))
         if (out[body][0] > out[body][1]).any():

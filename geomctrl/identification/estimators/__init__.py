@@ -102,15 +102,15 @@ def choose_prior(
         raise ArgumentError(f"method: expected one with a prior ({having}), got {method!r}")
     _require_options(estimator, options)
     asked = options or dict.fromkeys(("entropic", estimator.prior_weight, "weights"), "auto")
-    known = {name: value for name, value in asked.items() if name in estimator.options}
-    return chosen(model, data, estimator, known, folds, guard, data.period() if period is None else period)
+    estimator_options = {name: value for name, value in asked.items() if name in estimator.options}
+    return chosen(model, data, estimator, estimator_options, folds, guard, data.period() if period is None else period)
 
 
 def _require_options(estimator: Estimator, options: Mapping[str, Any]) -> None:
-    known = estimator.options
+    names = estimator.options
     for name in options:
-        if name not in known:
-            having = ", ".join(known) or "none"
+        if name not in names:
+            having = ", ".join(names) or "none"
             raise ArgumentError(f"options: {estimator.name} has no option {name!r}; known: {having}")
 
 

@@ -178,8 +178,8 @@ def _eigen(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(w, np.maximum(1e-15 * w[:, -1:], 1e-300)), V
 
 
-def _add_blocks(H: np.ndarray, at: np.ndarray, blocks: np.ndarray) -> None:
-    H[at[:, :, None], at[:, None, :]] += blocks
+def _add_blocks(H: np.ndarray, indices: np.ndarray, blocks: np.ndarray) -> None:
+    H[indices[:, :, None], indices[:, None, :]] += blocks
 
 
 def _solve(H: np.ndarray, gradient: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ GRID = tuple(range(-6, 1))  # decades
 WEAKEST, STRONGEST = -10.0, 2.0
 FLAT, FAIR = 0.02, 0.05  # relative rise of the error that a stronger prior may cost
 EDGE = 1e-3  # of the next: a body's least principal moment, or eigenvalue of its pseudo-inertia
-BESIDE = 1e-8  # weight of the euclidean prior beside the entropic: for what no log tells and no body has
+EUCLIDEAN_WEIGHT = 1e-8  # weight of the euclidean prior beside the entropic: for what no log tells and no body has
 HOPELESS = 0.3  # relative error of folds above which a prior that predicts best alone is a doubt: else it is right
 PERFECT = 2e-3  # relative error of folds below which a log needs no prior
 REWEIGHTINGS = 2
@@ -76,9 +76,9 @@ def chosen(
 ) -> PriorChoice:
     """What the options that are "auto" should be. Raises ArgumentError, DataError, SolverError."""
     _check(estimator, options)
-    made = folds_of(model, data, folds, guard, period)
-    prior = prior_for(model, made, options)
-    search = _Search(model, made, prior, estimator, options)
+    all_folds = folds_of(model, data, folds, guard, period)
+    prior = prior_for(model, all_folds, options)
+    search = _Search(model, all_folds, prior, estimator, options)
     problem, weighted, weights_words = search.weights()
     curves = [search.curve(kind, problem, weighted) for kind in search.kinds]
     curve, setting = curves[0], curves[0].chosen
@@ -198,7 +198,7 @@ class _Search:
         elif kind == "euclidean":
             regularization, entropic = weight, self.fixed["entropic"]
         else:
-            regularization, entropic = max(ridge, self.fixed["euclidean"]) or BESIDE, weight
+            regularization, entropic = max(ridge, self.fixed["euclidean"]) or EUCLIDEAN_WEIGHT, weight
         squares = problem.residuals(regularization, entropic)
         error = float(np.sqrt(squares.sum() / self.size))
         self.tried.append((kind, weighted, weight, error))
@@ -210,28 +210,28 @@ class _Search:
         if kind == "as given":
             only = self.at(kind, 0.0, problem, weighted)
             return _Curve(only, only)
-        found = {float(e): self.at(kind, e, problem, weighted) for e in reversed(GRID)}
+        tries = {float(e): self.at(kind, e, problem, weighted) for e in reversed(GRID)}
 
         def best() -> float:
-            return min(found, key=lambda e: (found[e].error, -e))
+            return min(tries, key=lambda e: (tries[e].error, -e))
 
-        while best() == min(found) and min(found) > WEAKEST and found[best()].error > PERFECT:
-            found[min(found) - 1.0] = self.at(kind, min(found) - 1.0, problem, weighted)
+        while best() == min(tries) and min(tries) > WEAKEST and tries[best()].error > PERFECT:
+            tries[min(tries) - 1.0] = self.at(kind, min(tries) - 1.0, problem, weighted)
         problem.near = {}
-        while best() == max(found) and max(found) < STRONGEST:
-            found[max(found) + 1.0] = self.at(kind, max(found) + 1.0, problem, weighted)
+        while best() == max(tries) and max(tries) < STRONGEST:
+            tries[max(tries) + 1.0] = self.at(kind, max(tries) + 1.0, problem, weighted)
         centre = best()
         for e in (centre + 0.5, centre - 0.5):
             if WEAKEST < e < STRONGEST:
-                found[e] = self.at(kind, e, problem, weighted)
-        top, taken = found[best()], best()
+                tries[e] = self.at(kind, e, problem, weighted)
+        top, taken = tries[best()], best()
         while taken + 0.5 <= STRONGEST:
             e = taken + 0.5
-            found[e] = found.get(e) or self.at(kind, e, problem, weighted)
-            if self.worse(found[e], top):
+            tries[e] = tries.get(e) or self.at(kind, e, problem, weighted)
+            if self.worse(tries[e], top):
                 break
             taken = e
-        return _Curve(top, found[taken])
+        return _Curve(top, tries[taken])
 
     def worse(self, t: _Setting, best: _Setting) -> bool:
         """Whether it is worse than the best by more than chance, or than FLAT."""
@@ -258,12 +258,12 @@ class _Search:
         if not is_ours(self.estimator) or "entropic" not in self.auto:
             return setting, ""
         model, stronger = self.model, setting
-        given = at_the_edge(self.prior.x[: model.inertial].reshape(-1, 10), 2.0 * EDGE)
+        prior_at_edge = at_the_edge(self.prior.x[: model.inertial].reshape(-1, 10), 2.0 * EDGE)
         kind = setting.kind if setting.kind.endswith("entropic") else "euclidean and entropic"
         problem.near = {}
         while True:
             x = problem.estimate(stronger.regularization, stronger.entropic)
-            edge = at_the_edge(x[: model.inertial].reshape(-1, 10), 1.5 * EDGE) & ~given
+            edge = at_the_edge(x[: model.inertial].reshape(-1, 10), 1.5 * EDGE) & ~prior_at_edge
             if not edge.any():
                 return (
                     stronger,

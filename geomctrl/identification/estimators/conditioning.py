@@ -48,28 +48,28 @@ def regressor_condition(
     longest = length.max(initial=0.0)
     names = model.base_names
     dead = length <= DEAD * longest
-    words = [f"{names[k]}: the log does not move what it acts on" for k in np.flatnonzero(dead)]
+    exchanges = [f"{names[k]}: the log does not move what it acts on" for k in np.flatnonzero(dead)]
     live = np.flatnonzero(~dead)
     if not len(live):
-        return np.inf, words
+        return np.inf, exchanges
     _, s, Vt = np.linalg.svd(A[:, live] / length[live], full_matrices=False)
     symbols = [names[k] if " " not in names[k] else f"({names[k]})" for k in live]
     for direction in Vt[s <= POOR * s[0]]:
         change = direction / length[live]
         change = np.where(np.abs(direction) > 0.05, change, 0.0)
         lead = int(np.argmax(np.abs(direction)))
-        words.append(combinations((change / change[lead])[None], [lead], symbols)[0])
-    return (np.inf if dead.any() else float(s[0] / max(s[-1], 1e-300))), words
+        exchanges.append(combinations((change / change[lead])[None], [lead], symbols)[0])
+    return (np.inf if dead.any() else float(s[0] / max(s[-1], 1e-300))), exchanges
 
 
 def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLike | None = None) -> float:
     """The condition number; raises ExcitationError naming the parameters that can not be told apart."""
-    condition, words = regressor_condition(model, data, weights)
-    if words:
+    condition, exchanges = regressor_condition(model, data, weights)
+    if exchanges:
         raise ExcitationError(
-            f"too little excitation: {len(words)} of {model.base.size} base parameters can not be told apart: "
-            + "; ".join(words[:8])
-            + ("; ..." if len(words) > 8 else "")
+            f"too little excitation: {len(exchanges)} of {model.base.size} base parameters can not be told apart: "
+            + "; ".join(exchanges[:8])
+            + ("; ..." if len(exchanges) > 8 else "")
             + " (use a richer trajectory, leave those columns out, or use ridge or consistent, which have a prior)"
         )
     return condition

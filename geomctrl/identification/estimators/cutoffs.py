@@ -104,20 +104,20 @@ def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
     log = _pieces(data)
     signals.check_samples(log, needs_even=True)
     tried = _grid(log)
-    at = _rows(log, tried[0])
+    indices = _rows(log, tried[0])
     tau = _low_passed_torques(log, min(2.0 * tried[-1], 0.45 * log.rate))
     poses = log.q.shape[1] != log.nv
     sources = [s for s in (True, False) if (log.v is not None if s else not poses)]
-    found: dict[bool, list[_Trial]] = {}
+    trials: dict[bool, list[_Trial]] = {}
     for measured in sources:
         source = log if measured else derive(log, v=None)
-        found[measured] = [_trial(model, source, float(f), at, tau) for f in tried]
+        trials[measured] = [_trial(model, source, float(f), indices, tau) for f in tried]
     best = sources[0]  # measured velocities, where positions are not better by more than chance
-    if len(sources) == 2 and _best(found[True]).clearly_worse_than(_best(found[False])):
+    if len(sources) == 2 and _best(trials[True]).clearly_worse_than(_best(trials[False])):
         best = False
-    errors = np.array([t.own.error for t in found[best]])
-    k = _highest_as_good(model, found[best])
-    cutoff, x = float(tried[k]), found[best][k].own.x
+    errors = np.array([t.own.error for t in trials[best]])
+    k = _highest_as_good(model, trials[best])
+    cutoff, x = float(tried[k]), trials[best][k].own.x
     torque_cutoff = _coherent(model, log if best else derive(log, v=None), x, cutoff, float(tried[0]))
     return Cutoffs(cutoff, torque_cutoff, best, tried, errors, _bound(errors))
 
@@ -148,12 +148,12 @@ def _rows(log: Dataset, lowest: float) -> np.ndarray:
     keep, margin = np.zeros(len(log), bool), int(log.rate / lowest)
     for s in log.stretches():
         keep[s.start + margin : s.stop - margin] = True
-    at = np.flatnonzero(keep & log.used.any(axis=1))
-    if not len(at):
+    indices = np.flatnonzero(keep & log.used.any(axis=1))
+    if not len(indices):
         raise DataError(f"{log.label}: no usable torque sample is left (all are masked)")
-    if not log.tau[at][log.used[at]].any():
+    if not log.tau[indices][log.used[indices]].any():
         raise DataError(f"{log.label}: tau: every usable torque is zero: there is nothing to explain")
-    return at[:: max(1, len(at) // ROWS)]
+    return indices[:: max(1, len(indices) // ROWS)]
 
 
 def _low_passed_torques(log: Dataset, cutoff: float) -> np.ndarray:
@@ -168,10 +168,10 @@ class _Trial:
     own: Prediction
 
 
-def _trial(model: RegressorModel, log: Dataset, cutoff: float, at: np.ndarray, tau: np.ndarray) -> _Trial:
-    q, v, a = (x[at] for x in signals.low_passed_motion(log, cutoff))
-    target, mask = tau[at] - a * model.known_armature, log.used[at]
-    blocks = [_compressed(model, (q[s], v[s], a[s]), target[s], mask[s]) for s in _blocks(len(at))]
+def _trial(model: RegressorModel, log: Dataset, cutoff: float, indices: np.ndarray, tau: np.ndarray) -> _Trial:
+    q, v, a = (x[indices] for x in signals.low_passed_motion(log, cutoff))
+    target, mask = tau[indices] - a * model.known_armature, log.used[indices]
+    blocks = [_compressed(model, (q[s], v[s], a[s]), target[s], mask[s]) for s in _blocks(len(indices))]
     return _Trial(blocks, predicted(model, blocks))
 
 

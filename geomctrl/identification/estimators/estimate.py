@@ -41,11 +41,11 @@ class Estimate:
     notes: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        what = "physical" if self.is_physical else "not physical"
+        physical = "physical" if self.is_physical else "not physical"
         ended = "" if self.converged else " not converged,"
         return (
-            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {what},{ended}"
-            f" training error {100.0 * self.relative_error():.3g} %>"
+            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {physical},"
+            f"{ended} training error {100.0 * self.relative_error():.3g} %>"
         )
 
     @property
@@ -85,10 +85,10 @@ class Estimate:
         """
         robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
         joint_of = [i for i, s in enumerate(robot.v_slices) for _ in range(s.stop - s.start)]
-        known = self.model.known_armature
+        armature = self.model.known_armature
         none = dict.fromkeys(("armature", *self.held_by_robot.values()), 0.0)  # of those that follow others
         changes: list[dict[str, float]] = [
-            {"armature": float(known[s.start])} if s.start < s.stop else none for s in robot.v_slices
+            {"armature": float(armature[s.start])} if s.start < s.stop else none for s in robot.v_slices
         ]
         for kind, key in self.held_by_robot.items():
             for i, k in zip(self.model.indices(kind), self.model.acts[kind]):

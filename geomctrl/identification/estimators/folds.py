@@ -58,13 +58,13 @@ def folds_of(
     number_of = count("number_of", number_of, 2)
     default = 0.0 if data.band is None else 1.0 / data.band[0]
     guard = default if guard is None else number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
-    at = model.rows(data)
-    used = data.used[at].any(1)
+    indices = model.rows(data)
+    used = data.used[indices].any(1)
     if period is None:
-        clock = data.t[at] - data.t[0]
+        clock = data.t[indices] - data.t[0]
     else:
         period = number("period", period, "seconds > 0", lambda x: x > 0.0)
-        clock = (data.t[at] - data.t[0]) % period
+        clock = (data.t[indices] - data.t[0]) % period
     if not used.any():
         raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
     if used.sum() < 2 * number_of:
@@ -78,8 +78,10 @@ def folds_of(
             raise TooShortForFolds(
                 f"{data.label}: too short: of {number_of} parts, {guard:.3g} s apart, part {k + 1} has no rows"
             )
-    words = f"{number_of} {'stretches of phase' if period is not None else 'stretches of time'}, {guard:.2g} s apart"
-    return Folds(tuple(held), tuple(rest), whole, words)
+    description = (
+        f"{number_of} {'stretches of phase' if period is not None else 'stretches of time'}, {guard:.2g} s apart"
+    )
+    return Folds(tuple(held), tuple(rest), whole, description)
 
 
 def _labels(clock: np.ndarray, edges: np.ndarray, guard: float, period: float | None) -> np.ndarray:

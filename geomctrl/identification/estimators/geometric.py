@@ -44,38 +44,38 @@ def shapes(robot: Robot) -> np.ndarray:
     return bodies / bodies[:, 0].mean()
 
 
-def bodies_for(scaled: Scaled, given: np.ndarray, replace: np.ndarray) -> np.ndarray:
-    """(nbodies, 10): `given` where not `replace` (nbodies,), else capsules whose mass the log sets."""
+def bodies_for(scaled: Scaled, bodies: np.ndarray, replace: np.ndarray) -> np.ndarray:
+    """(nbodies, 10): `bodies` where not `replace` (nbodies,), else capsules whose mass the log sets."""
     robot, unit = scaled.model.robot, shapes(scaled.model.robot)
     depth = np.zeros(robot.nbodies)
     for i, p in enumerate(robot.parents):
         depth[i] = depth[p] + 1.0 if p >= 0 else 0.0
-    best, out = np.inf, np.array(given, float)
+    best, out = np.inf, np.array(bodies, float)
     for taper in TAPERS:
         tapered = unit * (taper**depth)[:, None]
-        mass, error = _mass(scaled, np.where(replace[:, None], tapered, 0.0), np.where(replace[:, None], 0.0, given))
+        mass, error = _mass(scaled, np.where(replace[:, None], tapered, 0.0), np.where(replace[:, None], 0.0, bodies))
         if error < best * (1.0 - 1e-9):
-            best, out = error, np.where(replace[:, None], mass * tapered, given)
+            best, out = error, np.where(replace[:, None], mass * tapered, bodies)
     return out
 
 
-def _mass(scaled: Scaled, unit: np.ndarray, known: np.ndarray) -> tuple[float, float]:
-    """(how often `unit` bodies, the error that is left), with `known` ones beside and all else free."""
+def _mass(scaled: Scaled, unit: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """(how often `unit` bodies, the error that is left), with `others` beside and all else free."""
     from scipy.optimize import lsq_linear
 
     model, A = scaled.model, scaled.A / scaled.scale
     own = np.arange(model.inertial, model.size)
-    b = scaled.b - A[:, : model.inertial] @ known.ravel()
+    b = scaled.b - A[:, : model.inertial] @ others.ravel()
     columns = np.column_stack((A[:, : model.inertial] @ unit.ravel(), A[:, own] * scaled.scale[own]))
     low = np.where(np.isin(own, model.positive), 0.0, -np.inf)
     typical = scaled.mass * unit[:, 0].sum() / max(np.count_nonzero(unit[:, 0]), 1) ** 2
     smooth = 1e-4 * np.eye(len(own) + 1)  # columns that the log does not tell apart
     smooth[0, 0] = 0.0
-    found = lsq_linear(
+    solution = lsq_linear(
         np.vstack((columns, smooth)), np.append(b, np.zeros(len(smooth))), bounds=(np.append(1e-9, low), np.inf)
     )
-    mass = float(found.x[0])
-    return (mass if mass > 1e-6 else max(typical, 1e-3)), float(found.cost)
+    mass = float(solution.x[0])
+    return (mass if mass > 1e-6 else max(typical, 1e-3)), float(solution.cost)
 
 
 def _capsule(end: np.ndarray, radius: float) -> np.ndarray:

@@ -33,12 +33,12 @@ class Prior:
 def prior_for(model: RegressorModel, folds: Folds, options: Mapping[str, Any]) -> Prior:
     """The prior that was asked for, with geometric bodies where it has none to use."""
     x = prior_of(model, options.get("prior"))
-    given = x[: model.inertial].reshape(-1, 10)
-    bad = ~usable(given)
+    nominal = x[: model.inertial].reshape(-1, 10)
+    bad = ~usable(nominal)
     bad[fixed_bodies(model.robot, options.get("fixed", ()))] = False
     if not bad.any():
         return Prior(x)
-    bodies = bodies_for(in_natural_units(model, folds.whole, None, x), given, bad)
+    bodies = bodies_for(in_natural_units(model, folds.whole, None, x), nominal, bad)
     low, high = mass_bounds(model.robot, options.get("mass_min"), options.get("mass_max"))
     inside = np.clip(bodies[:, 0], low, np.where(np.isfinite(high), 0.5 * (low + high), np.inf))
     bodies = np.where(bad[:, None], bodies * (inside / bodies[:, 0])[:, None], bodies)

@@ -107,13 +107,13 @@ class _Limits:
     fixed: list[int]
 
     def in_words(self) -> str:
-        given = [
+        limits = [
             f"masses between {self.low.min():g} and {self.high.max():g} kg",
             *([f"total mass {self.total:g} kg"] if self.total is not None else []),
             *(["com_box"] if self.box is not None else []),
             *(["com_ellipsoid"] if self.ellipsoid is not None else []),
         ]
-        return ", ".join(given)
+        return ", ".join(limits)
 
 
 def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, options) -> tuple[np.ndarray, dict]:
@@ -140,8 +140,8 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
     x = problem.scale * y.value
     if signs:
         x[model.positive] = np.maximum(x[model.positive], 0.0)  # the solver's rounding
-    known, prior = limits.fixed, problem.prior[: model.inertial].reshape(-1, 10)
-    x[: model.inertial].reshape(-1, 10)[known] = prior[known]
+    fixed, prior = limits.fixed, problem.prior[: model.inertial].reshape(-1, 10)
+    x[: model.inertial].reshape(-1, 10)[fixed] = prior[fixed]
     return x, {
         "status": status,
         "converged": status == "optimal",
@@ -197,10 +197,12 @@ def _require_physical(estimate: Estimate, limits: _Limits, penalties: Penalties)
         )
 
 
-def _options(given) -> dict[str, Any]:
-    if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
-        raise ArgumentError(f"solver_options: expected a mapping of names to values, got {given!r:.60}")
-    return dict(given or {})
+def _options(solver_options) -> dict[str, Any]:
+    if solver_options is not None and not (
+        isinstance(solver_options, Mapping) and all(isinstance(name, str) for name in solver_options)
+    ):
+        raise ArgumentError(f"solver_options: expected a mapping of names to values, got {solver_options!r:.60}")
+    return dict(solver_options or {})
 
 
 def fixed_bodies(robot, names) -> list[int]:
@@ -215,15 +217,15 @@ def fixed_bodies(robot, names) -> list[int]:
 def mass_bounds(robot, mass_min, mass_max):
     n = robot.nbodies
     bounds = []
-    for name, given, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
-        x = np.full(n, default) if given is None else checked(name, given, (), finite=False)
+    for name, value, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
+        x = np.full(n, default) if value is None else checked(name, value, (), finite=False)
         if (
             x.shape not in ((), (n,))
             or np.isnan(x).any()
             or (x < 0.0).any()
             or (name == "mass_min" and np.isinf(x).any())
         ):
-            raise ArgumentError(f"{name}: expected a mass or {n}, one a body, not negative, got {given!r}")
+            raise ArgumentError(f"{name}: expected a mass or {n}, one a body, not negative, got {value!r}")
         bounds.append(np.broadcast_to(x, (n,)))
     low, high = bounds
     if (low > high).any():
@@ -301,12 +303,12 @@ def ellipsoids(robot, ellipsoid) -> list[tuple[np.ndarray, np.ndarray] | None]:
             out.append(None)
             continue
         try:
-            given, given_radii = entry
+            given_centre, given_radii = entry
         except (TypeError, ValueError):
             raise ArgumentError(
                 f"com_ellipsoid: expected (centre, radii) or None per body, got {entry!r:.60}"
             ) from None
-        centre, radii = (checked("com_ellipsoid", x, (3,)) for x in (given, given_radii))
+        centre, radii = (checked("com_ellipsoid", x, (3,)) for x in (given_centre, given_radii))
         if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
             raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
         out.append((centre, radii))

@@ -35,8 +35,8 @@ WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # rad/s
 BETTER = 0.03
 BLOCKS = 4
 ROWS = 3000  # that are compared
-LEAST = 4  # rows of a joint in a block
-FEW = "not chosen from this log: too short, or a joint without torques, at rest or masked in a part of it"
+MIN_ROWS = 4  # rows of a joint in a block
+TOO_SHORT = "not chosen from this log: too short, or a joint without torques, at rest or masked in a part of it"
 
 Chosen = tuple[RegressorModel, str]
 
@@ -57,14 +57,14 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
         candidate = model.with_options(smoothing=width)
         parts = _compressed(candidate, training, every_row)
         if not _enough(parts[0]):
-            return model, f"{model.smoothing:g} rad/s, {FEW}"
+            return model, f"{model.smoothing:g} rad/s, {TOO_SHORT}"
         tried[width] = predicted(candidate, *parts)
     best = min(tried, key=lambda width: tried[width].error)
     if not tried[model.smoothing].worse_than(tried[best]):
         best = model.smoothing
-    words = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best].error:.2f} % (mean of joints; "
-    words += ", ".join(f"{w:g}: {100.0 * t.error:.2f} %" for w, t in tried.items() if w != best) + ")"
-    return model.with_options(smoothing=best), words
+    reason = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best].error:.2f} % (mean of joints; "
+    reason += ", ".join(f"{w:g}: {100.0 * t.error:.2f} %" for w, t in tried.items() if w != best) + ")"
+    return model.with_options(smoothing=best), reason
 
 
 def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
@@ -74,22 +74,22 @@ def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Datase
     """
     blocks = _compressed(model, training, every_row)
     if not _enough(blocks[0]):
-        return model, f"none, {FEW}"
+        return model, f"none, {TOO_SHORT}"
     turning = model.with_options(rotor=True)
     without = predicted(model, *blocks)
     having = predicted(turning, *_compressed(turning, training, every_row))
     wanted = without.clearly_worse_than(having) and bool((having.x[turning.indices("rotor")] > 0.0).any())
-    words = (
+    reason = (
         f"{'of all motors' if wanted else 'none'}: blocks left out are predicted to {100.0 * having.error:.2f} % with"
     )
-    return (turning if wanted else model), f"{words} and {100.0 * without.error:.2f} % without (mean of joints)"
+    return (turning if wanted else model), f"{reason} and {100.0 * without.error:.2f} % without (mean of joints)"
 
 
 def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
     """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
     if not _enough(_compressed(model, training, every_row)[0]):
-        return model, f"none, {FEW}"
-    found = {"none": (model, predicted(model, *_compressed(model, training, every_row)).error)}
+        return model, f"none, {TOO_SHORT}"
+    candidates = {"none": (model, predicted(model, *_compressed(model, training, every_row)).error)}
     widths = sorted({model.smoothing, own})
     for shape, width in product(SHAPES, widths):
         try:
@@ -99,12 +99,12 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
         if not curves.at_bound.all():
             found_ = predicted(curves.model, *_compressed(curves.model, training, every_row))
             if np.median(found_.x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
-                found[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
-    best = min(found, key=lambda name: found[name][1])
-    best = "none" if found["none"][1] <= (1.0 + BETTER) * found[best][1] else best
-    words = f"{best}, by the error of blocks left out (mean of joints): "
-    words += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in found.items())
-    return found[best][0], words
+                candidates[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
+    best = min(candidates, key=lambda name: candidates[name][1])
+    best = "none" if candidates["none"][1] <= (1.0 + BETTER) * candidates[best][1] else best
+    reason = f"{best}, by the error of blocks left out (mean of joints): "
+    reason += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in candidates.items())
+    return candidates[best][0], reason
 
 
 def _as_recorded(data: Dataset) -> Dataset:
@@ -114,17 +114,17 @@ def _as_recorded(data: Dataset) -> Dataset:
 
 def _enough(blocks: list[Compressed]) -> bool:
     """Whether every joint has rows in every block."""
-    return min(int(c.counts.min()) for c in blocks) >= LEAST
+    return min(int(c.counts.min()) for c in blocks) >= MIN_ROWS
 
 
 def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:
     """[blocks of the rows that train, the same blocks of all rows], in one pass."""
     use = [[Factors(model) for _ in range(BLOCKS)] for _ in range(2)]
-    for blocks, tau, mask, at in model.stream(every_row, model.blocks):
-        number = at * BLOCKS // len(every_row)
+    for blocks, tau, mask, indices in model.stream(every_row, model.blocks):
+        number = indices * BLOCKS // len(every_row)
         for k in range(BLOCKS):
             inside = (number == k)[:, None]
             if inside.any():
-                use[0][k].add(blocks, tau, training.used[at] & inside)
+                use[0][k].add(blocks, tau, training.used[indices] & inside)
                 use[1][k].add(blocks, tau, mask & inside)
     return [[factors.result() for factors in some] for some in use]

@@ -73,11 +73,13 @@ class Dataset(Samples):
         DataError, ArgumentError
         """
         path = path_of("path", path)
-        given = reading.FileOptions(keys, **options)
+        file_options = reading.FileOptions(keys, **options)
         if form is not None:
             choice("form", form, reading.FORMATS)
         _check_words(label, names)
-        return cls.of_recording(reading.recorded(path, given.topic, form), given, label or path.stem, names)
+        return cls.of_recording(
+            reading.recorded(path, file_options.topic, form), file_options, label or path.stem, names
+        )
 
     @classmethod
     def from_npz(cls, path: str | Path, keys: Keys | None = None, **options: Any) -> Dataset:
@@ -103,19 +105,19 @@ class Dataset(Samples):
     ) -> Dataset:
         """A log from arrays by name; see `read`."""
         instance("label", label, str, "words")
-        given = reading.FileOptions(keys, **options)
+        file_options = reading.FileOptions(keys, **options)
         _check_words(label, names)
         if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
             raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")
-        return cls.of_recording(reading.Recording(label, arrays, "array"), given, label, names)
+        return cls.of_recording(reading.Recording(label, arrays, "array"), file_options, label, names)
 
     @classmethod
     def of_recording(
         cls, recording: reading.Recording, options: reading.FileOptions, label: str, names: Sequence[str] = ()
     ) -> Dataset:
         """A log from numbers by name."""
-        found, joints = reading.fields(recording, options)
-        return cls(**found, label=label, names=tuple(names) or joints)
+        values, joints = reading.fields(recording, options)
+        return cls(**values, label=label, names=tuple(names) or joints)
 
     def save(self, path: str | Path) -> None:
         """Write t, q, v, a, tau and mask as an npz archive that `from_npz` reads."""

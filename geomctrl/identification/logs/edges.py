@@ -10,8 +10,8 @@ from geomctrl.identification.errors import DataError
 from .filters import JITTER
 from .samples import Log, derive
 
-LEAST = 0.25  # of the samples: masks that leave less would leave a log of short stretches nothing
-MOST = 0.02  # of the samples may be missing: where more are, something is wrong with the recording
+MIN_KEPT_SHARE = 0.25  # of the samples: masks that leave less would leave a log of short stretches nothing
+MAX_MISSING_SHARE = 0.02  # of the samples may be missing: where more are, something is wrong with the recording
 
 
 def without_edges(data: Log, seconds: float) -> Log:
@@ -22,41 +22,45 @@ def without_edges(data: Log, seconds: float) -> Log:
     seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
     margin, mask = int(np.ceil(seconds * data.rate - 1e-6)), np.ones(len(data), bool)
     inside = sum(max(0, s.stop - s.start - 2 * margin) for s in data.stretches())
-    few = inside < LEAST * len(data)
+    is_sparse = inside < MIN_KEPT_SHARE * len(data)
     for s in data.stretches():
-        reach = min(margin, (s.stop - s.start) // 4) if few else margin
+        reach = min(margin, (s.stop - s.start) // 4) if is_sparse else margin
         if reach:
             mask[s.start : s.start + reach] = False
             mask[max(s.start, s.stop - reach) : s.stop] = False
-    what = f"rows within {seconds:.3g} s of ends, holes and splits" if not few else "a quarter of every stretch at ends"
-    note = f"{what} masked, where filters have not settled: {int((~mask).sum())} of {len(data)} samples"
+    masked_rows = (
+        f"rows within {seconds:.3g} s of ends, holes and splits"
+        if not is_sparse
+        else "a quarter of every stretch at ends"
+    )
+    note = f"{masked_rows} masked, where filters have not settled: {int((~mask).sum())} of {len(data)} samples"
     return derive(data, mask=data.used & mask[:, None], history=(*data.history, note))
 
 
-def with_bridges(data: Log, longest: float = 0.03, most: int = 20) -> Log:
-    """Holes of up to `longest` seconds and `most` samples bridged by cubic interpolation through the four samples
-    around them; what is interpolated is masked, and as much beside it.
+def with_bridges(data: Log, longest: float = 0.03, max_samples: int = 20) -> Log:
+    """Holes of up to `longest` seconds and `max_samples` samples bridged by cubic interpolation through the four
+    samples around them; what is interpolated is masked, and as much beside it.
 
     Longer holes, and those of a duration that is no multiple of the sampling interval, stay what they are. Nothing is
     bridged where more than a fiftieth of the samples is missing, nor where joints' configurations are poses.
     """
     longest = number("longest", longest, "seconds >= 0", lambda x: x >= 0.0)
-    most = count("most", most)
+    max_samples = count("max_samples", max_samples)
     steps, dt = np.diff(data.t), 1.0 / data.rate
     missing = np.round(steps / dt).astype(int) - 1 if len(steps) else np.zeros(0, int)
     even = np.abs(steps / np.maximum(missing + 1, 1) - dt) <= JITTER * dt
-    short = (missing > 0) & (missing <= most) & (missing * dt <= longest * (1.0 + 1e-9)) & even
+    short = (missing > 0) & (missing <= max_samples) & (missing * dt <= longest * (1.0 + 1e-9)) & even
     edges = {g - 1 for g in data.gaps}
-    at = np.array([k for k in np.flatnonzero(short) if k not in edges and 1 <= k < len(data) - 2], dtype=int)
-    if not len(at) or data.q.shape[1] != data.nv or missing[at].sum() > MOST * len(data):
+    before = np.array([k for k in np.flatnonzero(short) if k not in edges and 1 <= k < len(data) - 2], dtype=int)
+    if not len(before) or data.q.shape[1] != data.nv or missing[before].sum() > MAX_MISSING_SHARE * len(data):
         return data
-    return _bridged(data, at, missing[at])
+    return _bridged(data, before, missing[before])
 
 
-def _bridged(data: Log, at: np.ndarray, missing: np.ndarray) -> Log:
-    """`missing` samples put after each of the samples `at`."""
+def _bridged(data: Log, before: np.ndarray, missing: np.ndarray) -> Log:
+    """`missing` samples put after each of the samples `before`."""
     offset = np.zeros(len(data), int)
-    offset[at + 1] = missing
+    offset[before + 1] = missing
     place = np.arange(len(data)) + np.cumsum(offset)  # of the samples there are
     n = len(data) + int(missing.sum())
     arrays = {name: getattr(data, name) for name in ("t", "q", "v", "a", "tau")}
@@ -67,7 +71,7 @@ def _bridged(data: Log, at: np.ndarray, missing: np.ndarray) -> Log:
             out[name][place] = x
     mask = np.ones((n, data.nv), bool)
     mask[place] = data.used
-    for k, m in zip(at.tolist(), missing.tolist()):
+    for k, m in zip(before.tolist(), missing.tolist()):
         new = place[k] + 1 + np.arange(m)
         t = data.t[k] + (data.t[k + 1] - data.t[k]) * (1.0 + np.arange(m)) / (m + 1.0)
         weights = _lagrange(data.t[k - 1 : k + 3], t)
@@ -76,7 +80,7 @@ def _bridged(data: Log, at: np.ndarray, missing: np.ndarray) -> Log:
                 out[name][new] = t if name == "t" else weights @ x[k - 1 : k + 3]
         mask[max(0, new[0] - m) : new[-1] + 1 + m] = False
     gaps = tuple(int(place[g]) for g in data.gaps)
-    note = f"{len(at)} hole{'s' if len(at) > 1 else ''} of up to {int(missing.max())} samples bridged"
+    note = f"{len(before)} hole{'s' if len(before) > 1 else ''} of up to {int(missing.max())} samples bridged"
     note += "; those samples masked"
     if not np.all(np.diff(out["t"]) > 0.0):
         raise DataError(f"{data.label}: t: time stamps around holes are out of order")

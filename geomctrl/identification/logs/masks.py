@@ -81,10 +81,10 @@ def without_rest(data: Log) -> Log:
     return _masked(data, rests, 0.0, "resting")
 
 
-def _per_joint(data, name, given):
-    x = checked(name, given, (), finite=False)
+def _per_joint(data, name, value):
+    x = checked(name, value, (), finite=False)
     if x.shape not in ((), (data.nv,)) or np.isnan(x).any() or (x < 0.0).any():
-        raise ArgumentError(f"{name}: expected a number >= 0 or {data.nv}, one a joint, got {given!r}")
+        raise ArgumentError(f"{name}: expected a number >= 0 or {data.nv}, one a joint, got {value!r}")
     return np.broadcast_to(x, (data.nv,))
 
 

@@ -21,15 +21,20 @@ def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
     keep = reading.booleans("keep", keep)
     if keep.shape != (len(data),):
         raise ArgumentError(f"keep: expected {len(data)} booleans, got shape {keep.shape}")
-    at = np.flatnonzero(keep)
-    if len(at) == 0:
+    indices = np.flatnonzero(keep)
+    if len(indices) == 0:
         raise DataError(f"{label or data.label}: an empty part: no sample of {len(data)} is left")
-    breaks = np.diff(at) > 1
+    breaks = np.diff(indices) > 1
     for gap in data.gaps:
-        breaks |= (at[:-1] < gap) & (at[1:] >= gap)
+        breaks |= (indices[:-1] < gap) & (indices[1:] >= gap)
     gaps = tuple((np.flatnonzero(breaks) + 1).tolist())
-    whole = at[-1] - at[0] + 1 == len(at)  # one piece: views
-    return derive(data, **rows(data, slice(at[0], at[-1] + 1) if whole else at), gaps=gaps, label=label or data.label)
+    whole = indices[-1] - indices[0] + 1 == len(indices)  # one piece: views
+    return derive(
+        data,
+        **rows(data, slice(indices[0], indices[-1] + 1) if whole else indices),
+        gaps=gaps,
+        label=label or data.label,
+    )
 
 
 def _check_label(label: object) -> None:
@@ -37,10 +42,10 @@ def _check_label(label: object) -> None:
         raise ArgumentError(f"label: expected words, got {label!r:.60}")
 
 
-def rows(data: Samples, at: slice | np.ndarray) -> dict[str, np.ndarray]:
+def rows(data: Samples, indices: slice | np.ndarray) -> dict[str, np.ndarray]:
     """All arrays at these samples."""
     arrays = {key: getattr(data, key) for key in ("t", "q", "v", "a", "tau", "mask")}
-    return {key: x[at] for key, x in arrays.items() if x is not None}
+    return {key: x[indices] for key, x in arrays.items() if x is not None}
 
 
 def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:

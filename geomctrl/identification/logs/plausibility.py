@@ -11,7 +11,7 @@ from geomctrl.robot import Robot
 from .reading import DEGREE, RPM
 from .samples import Samples
 
-WAY = 0.1  # s: robots hardly turn around within, and move by more than an encoder's step
+LAG = 0.1  # s: robots hardly turn around within, and move by more than an encoder's step
 ON_GRID = 0.01  # of a step: how near to its multiples torques in steps are
 
 
@@ -50,29 +50,29 @@ def suspicious_units(data: Samples, robot: Robot | None = None) -> list[str]:
 
 
 def _velocity_scale(data, s):
-    """Compare measured velocities with the positions of a stretch: the ways gone in WAY seconds, which encoders' noise
-    hardly changes, as it does rates.
+    """Compare measured velocities with the positions of a stretch: the displacements over LAG seconds, which encoders'
+    noise hardly changes, as it does rates.
     """
     t, v = data.t[s], data.v[s]
     gone = np.concatenate((np.zeros((1, data.nv)), np.cumsum(0.5 * np.diff(t)[:, None] * (v[1:] + v[:-1]), axis=0)))
-    lag = min(max(1, round(WAY / float(np.median(np.diff(t))))), len(t) // 2)
+    lag = min(max(1, round(LAG / float(np.median(np.diff(t))))), len(t) // 2)
     whole = t[lag:] - t[:-lag] < 1.5 * lag * np.median(np.diff(t))  # not over holes
-    way, told = (x[lag:][whole] - x[:-lag][whole] for x in (data.q[s], gone))
-    power = np.sum(told * told, 0)
+    displacement, integrated = (x[lag:][whole] - x[:-lag][whole] for x in (data.q[s], gone))
+    power = np.sum(integrated * integrated, 0)
     moving = power > 1e-6 * power.max() if power.max() > 0.0 else np.zeros(data.nv, bool)
     if not moving.any():
         return []
-    way, told = way[:, moving], told[:, moving]
-    ratio = np.sum(way * told, 0) / power[moving]
-    fit = np.sqrt(np.sum((way - ratio * told) ** 2, 0) / np.sum(way**2, 0).clip(1e-300))
+    displacement, integrated = displacement[:, moving], integrated[:, moving]
+    ratio = np.sum(displacement * integrated, 0) / power[moving]
+    fit = np.sqrt(np.sum((displacement - ratio * integrated) ** 2, 0) / np.sum(displacement**2, 0).clip(1e-300))
     off = ((np.abs(np.log(np.abs(ratio).clip(1e-12))) > np.log(1.5)) | (ratio < 0.0)) & (fit < 0.5)
     if not off.any():
         return []
     k = int(np.argmax(off))
     joint = data.names[int(np.flatnonzero(moving)[k])]
-    known = {57.29578: "q in degrees or v not", 1 / 57.29578: "v in degrees a second", RPM: "v in rpm",
+    causes = {57.29578: "q in degrees or v not", 1 / 57.29578: "v in degrees a second", RPM: "v in rpm",
              1e-3: "t in ms", 1e-9: "t in ns", 1e-6: "t in us", -1.0: "v with the other sign"}  # fmt: skip
-    hint = next((word for value, word in known.items() if np.isclose(ratio[k], value, rtol=0.05)), "a gear ratio?")
+    hint = next((word for value, word in causes.items() if np.isclose(ratio[k], value, rtol=0.05)), "a gear ratio?")
     return [f"dq/dt is {ratio[k]:.4g} times v of {joint} ({hint})"]
 
 

@@ -48,44 +48,44 @@ def period(data: Samples, tolerance: float = 0.02) -> float | None:
     return None
 
 
-def require_repeating(data: Samples, given: float, tolerance: float = 0.02) -> None:
-    """Raises ArgumentError, saying what was found, unless the positions repeat after `given` [s] and not before."""
-    given = number("period", given, "seconds > 0", lambda x: x > 0.0)
-    found = period(data, tolerance)
-    what = f"they repeat every {found:.5g} s" if found is not None else "no period was found"
+def require_repeating(data: Samples, seconds: float, tolerance: float = 0.02) -> None:
+    """Raises ArgumentError, saying what was found, unless the positions repeat after `seconds` and not before."""
+    seconds = number("period", seconds, "seconds > 0", lambda x: x > 0.0)
+    detected = period(data, tolerance)
+    explanation = f"they repeat every {detected:.5g} s" if detected is not None else "no period was found"
     scale = float(np.ptp(data.q, axis=0).max())
-    k = round(given * data.rate)
+    k = round(seconds * data.rate)
     error = min((e for j in (k - 1, k, k + 1) if (e := _difference(data, j)) is not None), default=None)
     if error is None:
-        raise ArgumentError(f"period: {data.label}: nothing was recorded {given:.5g} s apart; {what}")
+        raise ArgumentError(f"period: {data.label}: nothing was recorded {seconds:.5g} s apart; {explanation}")
     if error > WRONG * tolerance * scale:
         raise ArgumentError(
-            f"period: {data.label}: positions {given:.5g} s apart differ by {100.0 * error / scale:.2g} % of their"
-            f" range (root mean square); {what}"
+            f"period: {data.label}: positions {seconds:.5g} s apart differ by {100.0 * error / scale:.2g} % of their"
+            f" range (root mean square); {explanation}"
         )
-    if found is not None and given > 1.5 * found:
+    if detected is not None and seconds > 1.5 * detected:
         raise ArgumentError(
-            f"period: {data.label}: the motion repeats every {found:.5g} s already: of {given:.5g} s, the end would be"
-            " tested on motion that the start trains on"
+            f"period: {data.label}: the motion repeats every {detected:.5g} s already: of {seconds:.5g} s, the end"
+            " would be tested on motion that the start trains on"
         )
 
 
-def require_period(data: Samples, given: float | None = None) -> float:
+def require_period(data: Samples, seconds: float | None = None) -> float:
     """The period given [s], else the one found. Raises DataError, ArgumentError."""
-    given = None if given is None else number("given period", given, "seconds > 0", lambda x: x > 0.0)
-    found = period(data) if given is None else given
-    if found is None:
+    seconds = None if seconds is None else number("given period", seconds, "seconds > 0", lambda x: x > 0.0)
+    result = period(data) if seconds is None else seconds
+    if result is None:
         raise DataError(f"{data.label}: period: none found in the log; give it in seconds")
-    return found
+    return result
 
 
 def _on_grid(data: Samples, step: int) -> tuple[np.ndarray, np.ndarray]:
     """Every step-th of the evenly spaced times that the log was sampled at: q (n, nq), and where there is one (n,)."""
-    at = np.round((data.t - data.t[0]) * data.rate).astype(int)
-    kept = at % step == 0
-    n = int(at[-1]) // step + 1
+    ticks = np.round((data.t - data.t[0]) * data.rate).astype(int)
+    kept = ticks % step == 0
+    n = int(ticks[-1]) // step + 1
     q, m = np.zeros((n, data.q.shape[1])), np.zeros(n, bool)
-    q[at[kept] // step], m[at[kept] // step] = data.q[kept], True
+    q[ticks[kept] // step], m[ticks[kept] // step] = data.q[kept], True
     return q, m
 
 
@@ -127,9 +127,9 @@ def _refined(data: Samples, lag: int, step: int) -> int:
 
 def _difference(data: Samples, k: int) -> float | None:
     """Root mean square of q(t + k samples) - q(t), of the joint with the greatest; None if never both recorded."""
-    at = np.round((data.t - data.t[0]) * data.rate).astype(int)
-    there = np.minimum(np.searchsorted(at, at + k), len(at) - 1)
-    both = at[there] == at + k
-    if k < 1 or both.sum() < max(10, LEAST_OVERLAP * len(at)):
+    ticks = np.round((data.t - data.t[0]) * data.rate).astype(int)
+    there = np.minimum(np.searchsorted(ticks, ticks + k), len(ticks) - 1)
+    both = ticks[there] == ticks + k
+    if k < 1 or both.sum() < max(10, LEAST_OVERLAP * len(ticks)):
         return None
     return float(np.sqrt(np.mean((data.q[there[both]] - data.q[both]) ** 2, axis=0)).max())

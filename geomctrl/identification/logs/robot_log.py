@@ -54,8 +54,8 @@ def require_units(robot: Robot, reading: Reading) -> None:
     if not reading.check_units or reading.mapping is not None or reading.units is None:
         return
     slides = [not column[:3].any() for joint in robot.coupling.independent_joints for column in joint.S.T]
-    for field, given in reading.units.items():
-        each = [given] * robot.nv if isinstance(given, str) else list(given)
+    for field, unit_or_units in reading.units.items():
+        each = [unit_or_units] * robot.nv if isinstance(unit_or_units, str) else list(unit_or_units)
         for unit, sliding, name in zip(each, slides, robot.dof_names):
             if unit in (ANGULAR if sliding else LINEAR):
                 raise ArgumentError(

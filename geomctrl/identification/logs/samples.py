@@ -51,10 +51,10 @@ class Samples:
         _check_times(label, t, self.gaps)
         arrays = {"t": t}
         for name in ("q", "v", "a", "tau"):
-            given = getattr(self, name)
-            if given is None and name in "va":
+            value = getattr(self, name)
+            if value is None and name in "va":
                 continue
-            x = _numbers(label, name, given, 2)
+            x = _numbers(label, name, value, 2)
             if len(x) != len(t):
                 raise DataError(f"{label}: {name}: expected {len(t)} samples as in t, got {len(x)}")
             arrays[name] = x
@@ -125,10 +125,10 @@ def _numbers(label: str, name: str, value: Any, ndim: int) -> np.ndarray:
         shape = "(N,)" if ndim == 1 else "(N, joints)"
         raise DataError(f"{label}: {name}: expected shape {shape}, got {x.shape}")
     if not np.isfinite(x).all():
-        at = np.argwhere(~np.isfinite(x))
+        indices = np.argwhere(~np.isfinite(x))
         raise DataError(
-            f"{label}: {name}: expected finite numbers, got {x[tuple(at[0])]} at index {at[0].tolist()}"
-            f" ({len(at)} such); interpolate them, or drop_bad_rows=True (identify: --drop-bad-rows)"
+            f"{label}: {name}: expected finite numbers, got {x[tuple(indices[0])]} at index {indices[0].tolist()}"
+            f" ({len(indices)} such); interpolate them, or drop_bad_rows=True (identify: --drop-bad-rows)"
         )
     return x
 
@@ -138,8 +138,8 @@ def _is_ours(x) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.float64 and x.base is None and not x.flags.writeable
 
 
-def _mask(label, given, shape):
-    mask = np.ones(shape, dtype=bool) if given is None else reading.booleans("mask", given).copy()
+def _mask(label, mask_or_none, shape):
+    mask = np.ones(shape, dtype=bool) if mask_or_none is None else reading.booleans("mask", mask_or_none).copy()
     mask = np.repeat(mask[:, None], shape[1], axis=1) if mask.ndim == 1 else mask
     if mask.shape != shape or mask.dtype != bool:
         raise DataError(f"{label}: mask: expected booleans of shape {shape}, got {mask.shape}")
@@ -152,9 +152,9 @@ def _check_words(x: Samples) -> None:
         raise ArgumentError(f"label: expected words, got {x.label!r:.60}")
     count("stride", x.stride, 1)
     for name, kind in (("names", str), ("gaps", (int, np.integer)), ("history", str)):
-        given = getattr(x, name)
-        if not isinstance(given, (tuple, list)) or not all(isinstance(y, kind) for y in given):
-            raise ArgumentError(f"{name}: expected a tuple, got {given!r:.60}")
+        value = getattr(x, name)
+        if not isinstance(value, (tuple, list)) or not all(isinstance(y, kind) for y in value):
+            raise ArgumentError(f"{name}: expected a tuple, got {value!r:.60}")
     if x.band is not None:
         if not isinstance(x.band, tuple) or len(x.band) != 2:
             raise ArgumentError(f"band: expected (cut-off [Hz], order) or None, got {x.band!r:.60}")

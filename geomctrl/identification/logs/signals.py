@@ -127,8 +127,8 @@ def _motion(data, s, cutoff, order):
 def _in_words(data, cutoff, torque_cutoff, order, method, alike):
     if method == "butterworth":
         source = "measured v, differences" if data.v is not None else "central differences"
-        what = f"zero-phase Butterworth low-pass of order {order} each way, amplitude 1/2 at {cutoff:g} Hz"
-        positions = f"positions: {what}; derivatives: {source} of 4th order"
+        low_pass = f"zero-phase Butterworth low-pass of order {order} each way, amplitude 1/2 at {cutoff:g} Hz"
+        positions = f"positions: {low_pass}; derivatives: {source} of 4th order"
     else:
         positions = f"positions: cubic smoothing spline, amplitude 1/2 at {cutoff:g} Hz; derivatives: of the spline"
     if alike:
@@ -151,8 +151,8 @@ def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
     """Rows kept after the low-pass of the whole regressor. That is dear: a log that is sampled far above the pass bands
     is thinned before as well.
     """
-    rate, most = data.rate, thinning(data.rate, cutoff, torque_cutoff)
-    thin = max(d for d in range(1, min(decimate, most) + 1) if decimate % d == 0)
+    rate, max_factor = data.rate, thinning(data.rate, cutoff, torque_cutoff)
+    thin = max(d for d in range(1, min(decimate, max_factor) + 1) if decimate % d == 0)
     out = data
     if thin > 1:
         guard = 0.25 * rate / thin
@@ -167,10 +167,10 @@ def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
 def decimated(data: Log, factor: int) -> Log:
     """Every `factor`-th sample of each stretch; low-pass first."""
     factor = count("factor", factor, 1)
-    at = np.concatenate([np.arange(s.start, s.stop, factor) for s in data.stretches()])
-    gaps = tuple(np.searchsorted(at, data.gaps).tolist())
+    kept = np.concatenate([np.arange(s.start, s.stop, factor) for s in data.stretches()])
+    gaps = tuple(np.searchsorted(kept, data.gaps).tolist())
     note = f"one sample in {factor} kept"
-    return derive(data, **rows(data, at), gaps=gaps, history=(*data.history, note))
+    return derive(data, **rows(data, kept), gaps=gaps, history=(*data.history, note))
 
 
 def without_delay(data: Log, seconds: float) -> Log:

@@ -70,17 +70,17 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
     for j in np.flatnonzero(s <= max(1.0, POOR * s[0]))[::-1]:
         change = np.where(np.abs(Vt[j]) > PART, Vt[j] * unit, 0.0)
         lead = int(np.argmax(np.abs(Vt[j])))
-        words = combinations((change / change[lead])[None], [lead], [symbols[k] for k in live])[0]
+        direction = combinations((change / change[lead])[None], [lead], [symbols[k] for k in live])[0]
         parts = np.zeros(nb)
         parts[live] = Vt[j]
-        out.append(Exchange(words, float(s[j]), parts))
+        out.append(Exchange(direction, float(s[j]), parts))
     return out
 
 
-def undecided(estimate: Estimate, found: list[Exchange]) -> set[int]:
+def undecided(estimate: Estimate, exchanges_found: list[Exchange]) -> set[int]:
     """Numbers of the parameters that stand alone but whose value the log leaves open: they take part in an exchange."""
     columns = estimate.base.columns
-    taking_part = {int(k) for exchange in found for k in columns[np.abs(exchange.parts) > PART]}
+    taking_part = {int(k) for exchange in exchanges_found for k in columns[np.abs(exchange.parts) > PART]}
     return taking_part & alone(estimate.base)
 
 
@@ -101,8 +101,8 @@ def _whitened(estimate: Estimate, correlation: np.ndarray | None) -> tuple[np.nd
 def _units(estimate: Estimate) -> np.ndarray:
     """(nb,): of each base parameter, what explains all torque of a joint; the least over joints. 0 for dead columns."""
     c, size = estimate.training, np.full(estimate.model.size, np.inf)
-    for at, R, torque in zip(estimate.model.active, c.factors, c.norms):
+    for columns, R, torque in zip(estimate.model.active, c.factors, c.norms):
         length = np.linalg.norm(R[:, :-1], axis=0)
         felt = length > DEAD * length.max(initial=0.0)
-        size[at[felt]] = np.minimum(size[at[felt]], torque / length[felt])
+        size[columns[felt]] = np.minimum(size[columns[felt]], torque / length[felt])
     return np.where(np.isfinite(size), size, 0.0)[estimate.base.columns]

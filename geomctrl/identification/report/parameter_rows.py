@@ -65,7 +65,7 @@ def non_inertial_parameters(
     rows = []
     for k in range(m.inertial, m.size):
         kind = m.kinds[k] if m.kinds[k] != "curve" else m.names[k][:2]
-        what, unit = KINDS.get(kind, ("column of your own", ""))
+        quantity, unit = KINDS.get(kind, ("column of your own", ""))
         place = f"yes, as {held[kind]}" if kind in held else "no"
         place = f"as a {held[kind]} of 0: it is negative" if kind in held and estimate.x[k] < 0.0 else place
         interval = None
@@ -73,18 +73,20 @@ def non_inertial_parameters(
             interval = float(box[row_of[k], 0]), float(box[row_of[k], 1])
         remark = BY_PRIOR if k not in by_itself else OPEN if k in unknown else ""
         owner = "" if kind == "user" else m.owners[k]
-        rows.append(NonInertialParameter(m.names[k], what, owner, float(estimate.x[k]), unit, place, interval, remark))
+        rows.append(
+            NonInertialParameter(m.names[k], quantity, owner, float(estimate.x[k]), unit, place, interval, remark)
+        )
     return rows
 
 
 def bodies(estimate: Estimate) -> list[tuple[BodyFound, BodyFound]]:
     """(as identified, as the model given has it) of every body."""
     m = estimate.model
-    found = estimate.x[: m.inertial].reshape(-1, 10)
+    identified = estimate.x[: m.inertial].reshape(-1, 10)
     why = estimate.verdicts
     return [
         (_body(name, a, why[name]), _body(name, b, inertia.violation(b)))
-        for name, a, b in zip(m.robot.body_names, found, m.robot.parameters)
+        for name, a, b in zip(m.robot.body_names, identified, m.robot.parameters)
     ]
 
 

@@ -47,8 +47,8 @@ class Pictures:
         names = [f"{name}  ({owners[name]})" if name in owners else name for name in e.model.base_names]
         crosses = (e.method, e.values) if reference is not e else None
         half = 0.5 * (box[:, 1] - box[:, 0])
-        known = fits.Intervals(names, reference.method, reference.values, reference.std, half)
-        return cls(joints, parts, rho, (known, e.base.projection @ e.model.prior, crosses))
+        intervals = fits.Intervals(names, reference.method, reference.values, reference.std, half)
+        return cls(joints, parts, rho, (intervals, e.base.projection @ e.model.prior, crosses))
 
     def save(self, folder: Path) -> list[Path]:
         """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""

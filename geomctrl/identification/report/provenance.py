@@ -53,8 +53,8 @@ def provenance(robot: Robot, log: Dataset | str | Path, settings: Settings, mode
     changes |= {
         f.name: x for f in fields(settings) if not _is_default(settings, f.name, x := getattr(settings, f.name))
     }
-    words = ", ".join(["robot", _words(log), *(f"{k}={_words(v)}" for k, v in changes.items())])
-    call = f"identify({words})  # robot: {robot.name!r}"
+    arguments = ", ".join(["robot", _words(log), *(f"{k}={_words(v)}" for k, v in changes.items())])
+    call = f"identify({arguments})  # robot: {robot.name!r}"
     return Provenance(tuple(map(checksum, logs)), call, None, _versions())
 
 
@@ -98,9 +98,9 @@ def _words(x: Any) -> str:
     if isinstance(x, os.PathLike):
         return repr(os.fspath(x))
     if is_dataclass(x) and not isinstance(x, (type, Dataset)):
-        given = {f.name: getattr(x, f.name) for f in fields(x) if f.init}
-        told = {name: v for name, v in given.items() if not _is_default(x, name, v)}
-        return f"{type(x).__name__}({', '.join(f'{k}={_words(v)}' for k, v in told.items())})"
+        values = {f.name: getattr(x, f.name) for f in fields(x) if f.init}
+        changed = {name: v for name, v in values.items() if not _is_default(x, name, v)}
+        return f"{type(x).__name__}({', '.join(f'{k}={_words(v)}' for k, v in changed.items())})"
     if isinstance(x, np.ndarray):
         return repr(x.tolist()) if x.size <= 100 else f"<{' x '.join(map(str, x.shape))} numbers>"
     if isinstance(x, Mapping):

@@ -27,14 +27,14 @@ def moving_and_resting(estimate: Estimate, data: Dataset) -> dict[str, float]:
     frictionless, band = _without_static(estimate)
     squares, sizes, counts = np.zeros((3, 2))
     within, beyond = 0, 0.0
-    for blocks, tau, used, at in model.stream(data, model.blocks):
+    for blocks, tau, used, indices in model.stream(data, model.blocks):
         left = tau - model._times(blocks, estimate.x)
-        for k, rows in enumerate((used & ~rests[at], used & rests[at])):
+        for k, rows in enumerate((used & ~rests[indices], used & rests[indices])):
             squares[k] += np.sum(left[rows] ** 2)
             sizes[k] += np.sum(tau[rows] ** 2)
             counts[k] += rows.sum()
         held = np.abs(tau - model._times(blocks, frictionless)) - band  # by more than friction can, where positive
-        held = held[used & rests[at]]
+        held = held[used & rests[indices]]
         within += int((held <= 0.0).sum())
         beyond += float(np.sum(held[held > 0.0] ** 2))
     out = {"resting_share": float(counts[1] / max(counts.sum(), 1.0))}
@@ -52,9 +52,9 @@ def _without_static(estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:
     drives = np.zeros(len(model.transmission))
     actuators = {"coulomb": list(model.acts["coulomb"]), "curve": [c.actuator for c in model.curves]}
     for kind, acts in actuators.items():
-        at = model.indices(kind)
-        np.add.at(drives, acts, x[at])
-        x[at] = 0.0
+        columns = model.indices(kind)
+        np.add.at(drives, acts, x[columns])
+        x[columns] = 0.0
     return x, np.abs(model.transmission).T @ np.maximum(drives, 0.0)
 
 

@@ -58,10 +58,10 @@ def parameters(report: ReportNumbers) -> Table:
         percent = Column("std %", 3, meaning=GLOSSARY["std %"])
         keys += [("std", Column("std", 3)), ("low", Column("95 % from", 5)), ("high", Column("to", 5))]
         keys += [("percent", percent)]
-    given = e.base.projection @ e.model.prior
+    nominal = e.base.projection @ e.model.prior
     return Table(
         [*(column for _, column in keys), Column("model given", 5)],
-        [[*(row[key] for key, _ in keys), x] for row, x in zip(rows, given)],
+        [[*(row[key] for key, _ in keys), x] for row, x in zip(rows, nominal)],
     )
 
 

@@ -207,7 +207,7 @@ EXAMPLES = {
     "identification.Dataset.longest_stretch": Example({}, LOG),
     "identification.Dataset.stretches": Example({}, LOG),
     "identification.Dataset.period": Example({"tolerance": number(0.02, positive=True)}, LOG),
-    "identification.Dataset.require_period": Example({"given": number(2.0, positive=True)}, LOG),
+    "identification.Dataset.require_period": Example({"seconds": number(2.0, positive=True)}, LOG),
     "identification.Dataset.resampled": Example({"rate": number(50.0, positive=True)}, LOG),
     "identification.Dataset.save": Example({"path": path("copy.npz")}, LOG),
     "identification.Dataset.select": Example({"keep": np.arange(800) % 3 > 0, "label": words("b")}, LOG),
@@ -225,10 +225,10 @@ EXAMPLES = {
     ),
     "identification.Dataset.at_rest": Example({"share": number(0.25, negative=False), "seconds": SECONDS}, LOG),
     "identification.Dataset.require_repeating": Example(
-        {"given": number(2.0, positive=True), "tolerance": number(0.02, positive=True)}, LOG
+        {"seconds": number(2.0, positive=True), "tolerance": number(0.02, positive=True)}, LOG
     ),
     "identification.Dataset.with_bridges": Example(
-        {"longest": number(0.0625, negative=False), "most": 20}, LOG.select(np.arange(800) != 400)
+        {"longest": number(0.0625, negative=False), "max_samples": 20}, LOG.select(np.arange(800) != 400)
     ),
     "identification.Dataset.without_edges": Example({"seconds": SECONDS}, LOG),
     "identification.Dataset.without_rest": Example({}, LOG),

@@ -15,14 +15,14 @@ PAUSE = 1.0  # s between episodes: a hole that nothing is filtered or interpolat
 SHOWN = 12  # ranges of numbers in a message
 
 
-def in_episodes(recording: Recording, found: dict[str, np.ndarray], episodes: Sequence[int] | None) -> tuple[str, ...]:
+def in_episodes(recording: Recording, values: dict[str, np.ndarray], episodes: Sequence[int] | None) -> tuple[str, ...]:
     """Keep, in place, the rows of the episodes that are asked for (default all), put their times one after the other,
     and add the number of each row's episode; say so. A recording without episodes stays as it is.
 
     Raises DataError for episodes that are not there, or whose rows are not next to each other.
     """
     label, numbers = recording.label, recording.arrays.get(EPISODE)
-    if numbers is None or np.shape(numbers) != np.shape(found["t"]):
+    if numbers is None or np.shape(numbers) != np.shape(values["t"]):
         if episodes is not None:
             raise DataError(f"{label}: episodes: the log has none: no column {EPISODE!r}; {recording.there_are()}")
         return ()
@@ -34,16 +34,16 @@ def in_episodes(recording: Recording, found: dict[str, np.ndarray], episodes: Se
     missing = sorted(set(episodes or ()) - set(there))
     if missing:
         raise DataError(f"{label}: episodes: no episode {missing[0]:.0f}; there are {_ranges(there)}")
-    t = np.array(found["t"], float)
+    t = np.array(values["t"], float)
     for start, stop in zip(starts[1:], [*starts[2:], len(t)]):
         if not t[start] > t[start - 1]:  # each begins anew
             t[start:stop] += t[start - 1] + PAUSE - t[start]
-    found["t"], found[EPISODE] = t, number
+    values["t"], values[EPISODE] = t, number
     keep = np.isin(number, there if episodes is None else list(episodes))
-    for field, x in found.items():
+    for field, x in values.items():
         if len(x) == len(keep):  # the Dataset refuses others, and says why
-            found[field] = x[keep]
-    kept = np.unique(found[EPISODE])
+            values[field] = x[keep]
+    kept = np.unique(values[EPISODE])
     return (f"episodes {_ranges(kept)} of {len(there)}, nothing filtered across",) if len(there) > 1 else ()
 
 
@@ -51,5 +51,5 @@ def _ranges(numbers: np.ndarray) -> str:
     """Numbers in words: 0 to 3, 7."""
     whole = np.unique(numbers).astype(int)
     runs = np.split(whole, np.flatnonzero(np.diff(whole) > 1) + 1)
-    words = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in runs]
-    return ", ".join(words[:SHOWN]) + (", ..." if len(words) > SHOWN else "")
+    texts = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in runs]
+    return ", ".join(texts[:SHOWN]) + (", ..." if len(texts) > SHOWN else "")

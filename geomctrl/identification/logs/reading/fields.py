@@ -21,35 +21,35 @@ def fields(recording: Recording, options: FileOptions) -> tuple[dict[str, Any], 
     does).
     """
     label, o = recording.label, options
-    found, joints, notes = named(recording, o.keys or {}, o.joints, o.topic)
+    values, joints, notes = named(recording, o.keys or {}, o.joints, o.topic)
     for field, unit in (o.units or {}).items():
-        if field in found:
-            found[field] = found[field] * factor(field, unit, found[field].shape)
-    _torques_of_currents(recording, found, o)
+        if field in values:
+            values[field] = values[field] * factor(field, unit, values[field].shape)
+    _torques_of_currents(recording, values, o)
     for field in ("q", "tau"):
-        if field not in found:
+        if field not in values:
             raise DataError(_no(recording, field))
-    if "t" in found and o.rate is not None:
+    if "t" in values and o.rate is not None:
         raise DataError(f"{label}: rate: the log has time stamps of its own; leave the rate out")
-    if "t" not in found:
+    if "t" not in values:
         if o.rate is None:
             raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
-        found["t"] = np.arange(np.atleast_1d(found["q"]).shape[0]) / o.rate
-    notes = (*notes, *in_episodes(recording, found, o.episodes))
-    dropped = _drop_bad_rows(label, found) if o.drop_bad_rows else ()
-    gaps = tuple((np.flatnonzero(np.diff(found.pop(EPISODE))) + 1).tolist()) if EPISODE in found else ()
+        values["t"] = np.arange(np.atleast_1d(values["q"]).shape[0]) / o.rate
+    notes = (*notes, *in_episodes(recording, values, o.episodes))
+    dropped = _drop_bad_rows(label, values) if o.drop_bad_rows else ()
+    gaps = tuple((np.flatnonzero(np.diff(values.pop(EPISODE))) + 1).tolist()) if EPISODE in values else ()
     if o.mapping is not None:
-        _map(label, found, o.mapping)
-    for x in found.values():
+        _map(label, values, o.mapping)
+    for x in values.values():
         x.setflags(write=False)  # nobody else has them: the Dataset need not copy
-    return {**found, "gaps": gaps, "history": (*notes, *dropped)}, joints
+    return {**values, "gaps": gaps, "history": (*notes, *dropped)}, joints
 
 
-def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: FileOptions) -> None:
+def _torques_of_currents(recording: Recording, values: dict[str, np.ndarray], o: FileOptions) -> None:
     """Currents are torques over their gains; refused without these, and where it is not clear which is meant."""
-    i = found.pop("i", None)
+    i = values.pop("i", None)
     if o.current_gains is None:
-        if i is not None and ("tau" not in found or "i" in (o.keys or {})):
+        if i is not None and ("tau" not in values or "i" in (o.keys or {})):
             raise DataError(
                 f"{recording.label}: tau: expected torques, got currents; give what makes torques of them,"
                 " current_gains=[...] in N m/A, one number or one a joint (identify: --current-gains 0.12,0.12,0.08)"
@@ -59,7 +59,7 @@ def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: 
         raise DataError(
             f"{recording.label}: i: current_gains are given, expected currents, got none; {recording.there_are()}"
         )
-    if "tau" in found and "i" not in (o.keys or {}):
+    if "tau" in values and "i" not in (o.keys or {}):
         raise DataError(
             f"{recording.label}: tau: the log has torques as well as currents; say which by leaving out current_gains,"
             " or by keys={'i': ...} (identify: --column i=...)"
@@ -67,7 +67,7 @@ def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: 
     gains, n = np.asarray(o.current_gains, float), i.shape[-1]
     if gains.ndim and (i.ndim != 2 or len(gains) != n):
         raise DataError(f"{recording.label}: current_gains: expected one number or {n}, one a joint, got {len(gains)}")
-    found["tau"] = i * gains
+    values["tau"] = i * gains
 
 
 def _no(recording: Recording, field: str) -> str:
@@ -83,40 +83,40 @@ def _no(recording: Recording, field: str) -> str:
     )
 
 
-def _map(label: str, found: dict[str, np.ndarray], mapping: JointMapping) -> None:
+def _map(label: str, values: dict[str, np.ndarray], mapping: JointMapping) -> None:
     n = len(mapping.matrix)
     for field in ("q", "v", "a", "tau"):
-        if field in found and (found[field].ndim != 2 or found[field].shape[1] != n):
+        if field in values and (values[field].ndim != 2 or values[field].shape[1] != n):
             raise DataError(
-                f"{label}: {field}: expected {n} joints as in the joint mapping, got shape {found[field].shape}"
+                f"{label}: {field}: expected {n} joints as in the joint mapping, got shape {values[field].shape}"
             )
-    found["q"], found["tau"] = mapping.position(found["q"]), mapping.torque(found["tau"])
+    values["q"], values["tau"] = mapping.position(values["q"]), mapping.torque(values["tau"])
     for field in ("v", "a"):
-        if field in found:
-            found[field] = mapping.rate(found[field])
+        if field in values:
+            values[field] = mapping.rate(values[field])
 
 
-def _drop_bad_rows(label: str, found: dict[str, np.ndarray]) -> tuple[str, ...]:
+def _drop_bad_rows(label: str, values: dict[str, np.ndarray]) -> tuple[str, ...]:
     """Drops, in place, rows with nan or infinity and those not later than all before; says how many. Raises DataError
     where one stamp that is far ahead would take most of the log with it.
     """
-    n = len(found["t"])
-    if any(np.ndim(x) == 0 or len(x) != n for x in found.values()):
+    n = len(values["t"])
+    if any(np.ndim(x) == 0 or len(x) != n for x in values.values()):
         return ()  # the Dataset refuses these, and says why
-    finite = np.all([np.isfinite(x).reshape(n, -1).all(1) for x in found.values()], axis=0)
-    latest = np.maximum.accumulate(np.where(finite, found["t"], -np.inf))
-    later = np.concatenate(([True], found["t"][1:] > latest[:-1]))
+    finite = np.all([np.isfinite(x).reshape(n, -1).all(1) for x in values.values()], axis=0)
+    latest = np.maximum.accumulate(np.where(finite, values["t"], -np.inf))
+    later = np.concatenate(([True], values["t"][1:] > latest[:-1]))
     keep = finite & later
     if keep.all():
         return ()
-    back = finite[1:] & (found["t"][1:] < latest[:-1])
+    back = finite[1:] & (values["t"][1:] < latest[:-1])
     if back.sum() > 0.5 * finite.sum():
         k = int(np.argmax(back))
         raise DataError(
             f"{label}: t: expected increasing time stamps, got {int(back.sum())} of {n} earlier than one before them:"
-            f" {latest[k]:.9g} s up to sample {k}, then {found['t'][k + 1]:.9g} s; sort the log, or cut it there"
+            f" {latest[k]:.9g} s up to sample {k}, then {values['t'][k + 1]:.9g} s; sort the log, or cut it there"
         )
-    for field, x in found.items():
-        found[field] = x[keep]
+    for field, x in values.items():
+        values[field] = x[keep]
     bad, early = int((~finite).sum()), int((finite & ~later).sum())
     return (f"rows dropped: {bad} with missing numbers, {early} not later than those before",)

@@ -24,7 +24,7 @@ class Format:
     wrenches: Callable[[Path, str | None], list[Recording]] | None = None
 
     def signed(self, head: bytes) -> bool:
-        return any(head[at : at + len(sign)] == sign for at, sign in self.signatures)
+        return any(head[offset : offset + len(sign)] == sign for offset, sign in self.signatures)
 
 
 HEAD = 520  # bytes, which hold every signature
@@ -98,6 +98,6 @@ def told(path: Path, head: bytes) -> Format:
         if path.suffix.lower() in x.suffixes:
             return x
     if b"\0" in head:
-        known = ", ".join(suffix for x in FORMATS.values() for suffix in x.suffixes)
-        raise DataError(f"log {str(path)!r}: neither text nor a known format; expected one of {known}")
+        suffixes = ", ".join(suffix for x in FORMATS.values() for suffix in x.suffixes)
+        raise DataError(f"log {str(path)!r}: neither text nor a known format; expected one of {suffixes}")
     return FORMATS["csv"]

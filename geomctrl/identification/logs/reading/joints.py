@@ -21,43 +21,43 @@ Columns = dict[str, dict[str, str]]  # field: joint: column
 
 def columns(
     recording: Recording,
-    words: Mapping[str, Sequence[str]],
+    aliases: Mapping[str, Sequence[str]],
     joints: Sequence[str] | None,
     topic: str | None,
     needed: set[str],
 ) -> Columns:
     """The columns of one topic by field and joint, in the order of `joints`; nothing where none is called after joints.
 
-    words: what fields are called; joints: the robot's, None for those that the file has; needed: fields that every
+    aliases: what fields are called; joints: the robot's, None for those that the file has; needed: fields that every
     joint must have, and currents do for torques; others are left out unless all have them. Raises DataError.
     """
-    fields = {word: field for field, spoken in words.items() for word in spoken}
+    fields = {word: field for field, spoken in aliases.items() for word in spoken}
     anonymous = _parsed(recording.arrays, None, fields)
-    found = anonymous if joints is None else _parsed(recording.arrays, joints, fields)
-    if not found:
+    by_topic = anonymous if joints is None else _parsed(recording.arrays, joints, fields)
+    if not by_topic:
         if anonymous and joints and needed:
             raise _no_such_joint(recording, anonymous, joints, joints[0])
         return {}
-    whole = {name: x for name, x in found.items() if _lacking(x, joints, needed) is None}
-    pool = whole if whole and topic is None else found
+    whole = {name: x for name, x in by_topic.items() if _lacking(x, joints, needed) is None}
+    pool = whole if whole and topic is None else by_topic
     sizes = {name: sum(map(len, x.values())) for name, x in pool.items()}
     if whole or topic is not None:
         name = chosen(recording.label, {k: f"{n} columns" for k, n in sizes.items()}, topic)
     else:
         name = max(sizes, key=lambda k: sizes[k])
-    if (lacking := _lacking(found[name], joints, needed)) is not None:
+    if (lacking := _lacking(by_topic[name], joints, needed)) is not None:
         field, joint = lacking
-        if joints is not None and joint and not any(joint in x for x in found[name].values()):
+        if joints is not None and joint and not any(joint in x for x in by_topic[name].values()):
             raise _no_such_joint(recording, anonymous, joints, joint)
         of = f" of joint {joint!r}" if joint else ""
         on = f" on {name!r}" if name else ""
         also = ", or currents with their gains" if field == "tau" else ""
-        spoken = " or ".join(words[field][1:4]) or field
+        spoken = " or ".join(aliases[field][1:4]) or field
         raise DataError(
             f"{recording.label}: {field}: expected {spoken}{of}{on}{also}, got none; {recording.there_are()}"
         )
-    order = joints if joints is not None else list(found[name].get("q", next(iter(found[name].values()))))
-    return {f: {j: x[j] for j in order} for f, x in found[name].items() if all(j in x for j in order)}
+    order = joints if joints is not None else list(by_topic[name].get("q", next(iter(by_topic[name].values()))))
+    return {f: {j: x[j] for j in order} for f, x in by_topic[name].items() if all(j in x for j in order)}
 
 
 def whole_rows(
@@ -72,8 +72,8 @@ def whole_rows(
     if not have.any():
         raise DataError(f"{label}: q: no positions of {', '.join(joints)}: nan only")
     if not have.all(1).any():
-        most = have[int(np.argmax(have.sum(1)))]
-        together, apart = (", ".join(j for j, h in zip(joints, most) if h == here) for here in (True, False))
+        fullest = have[int(np.argmax(have.sum(1)))]
+        together, apart = (", ".join(j for j, h in zip(joints, fullest) if h == here) for here in (True, False))
         raise DataError(
             f"{label}: q: expected rows with all joints, got none: {together} never come with {apart}, but at times of"
             " their own; bring them to common times first"
@@ -112,12 +112,12 @@ def _no_such_joint(
 
 def _parsed(arrays: Mapping[str, Any], joints: Sequence[str] | None, fields: Mapping[str, str]) -> dict[str, Columns]:
     """By topic, the columns called after a joint and a word that means a field."""
-    found: dict[str, Columns] = {}
+    by_topic: dict[str, Columns] = {}
     for column in arrays:
         for topic, joint, word in _readings(column, joints):
             if word in fields:
-                found.setdefault(topic, {}).setdefault(fields[word], {}).setdefault(joint, column)
-    return found
+                by_topic.setdefault(topic, {}).setdefault(fields[word], {}).setdefault(joint, column)
+    return by_topic
 
 
 def _readings(column: str, joints: Sequence[str] | None) -> Iterator[tuple[str, str, str]]:

@@ -24,13 +24,13 @@ def read(path: Path, topic: str | None = None) -> Recording:
         from scipy.io import loadmat
 
         variables = {k: x for k, x in loadmat(path, simplify_cells=True).items() if not k.startswith("__")}
-    found = dict(_flat("", variables))
-    return _recording(path, found, [k for k in variables if k not in found and not isinstance(variables[k], dict)])
+    arrays = dict(_flat("", variables))
+    return _recording(path, arrays, [k for k in variables if k not in arrays and not isinstance(variables[k], dict)])
 
 
 def read_hdf5(path: Path, topic: str | None = None) -> Recording:
     """Numeric data sets of an HDF5 file, MATLAB's v7.3 or any other, by "group.name"."""
-    found, others = {}, []
+    arrays, others = {}, []
     with library(path, "HDF5 file (MATLAB v7.3 is one)"):
         import h5py
 
@@ -39,23 +39,23 @@ def read_hdf5(path: Path, topic: str | None = None) -> Recording:
                 return
             if node.dtype.kind in "iuf":
                 x = node[()]
-                found[name.replace("/", ".")] = np.squeeze(x.T if "MATLAB_class" in node.attrs else x)
+                arrays[name.replace("/", ".")] = np.squeeze(x.T if "MATLAB_class" in node.attrs else x)
             else:
                 others.append(name)
 
         with h5py.File(path, "r") as file:
             file.visititems(visit)
-    return _recording(path, found, others)
+    return _recording(path, arrays, others)
 
 
-def _recording(path: Path, found: dict[str, np.ndarray], others: list[str]) -> Recording:
-    if not found:
+def _recording(path: Path, arrays: dict[str, np.ndarray], others: list[str]) -> Recording:
+    if not arrays:
         objects = f"; {', '.join(others[:8])} are tables, timeseries or text" if others else ""
         raise DataError(
             f"log {str(path)!r}: no numeric arrays{objects}: expected arrays t, q, tau (in MATLAB: save their numbers,"
             " tau = table2array(T(:, 2:7)), or T.Data)"
         )
-    return Recording(f"log {str(path)!r}", found, "array", transposed=True)
+    return Recording(f"log {str(path)!r}", arrays, "array", transposed=True)
 
 
 def _flat(prefix: str, variables: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:

@@ -57,12 +57,12 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
     usual = {f: x for f in FIELDS if f not in keys and (x := _usual(recording, f)) is not None}
     both, names, notes = {**usual, **arrays}, (), list(recording.notes)
     if topic is not None or "q" not in both or not {"tau", "i"} & both.keys():
-        words = {f: ALIASES[f] for f in FIELDS if f not in ("t", *keys)}
-        found = by_joint.columns(recording, words, joints, topic, {"q", "tau"} - both.keys())
-        if found:
+        aliases = {f: ALIASES[f] for f in FIELDS if f not in ("t", *keys)}
+        by_field = by_joint.columns(recording, aliases, joints, topic, {"q", "tau"} - both.keys())
+        if by_field:
             usual = {f: x for f, x in usual.items() if f == "t"}
-            names = tuple(next(iter(found.values())))
-            usual |= {f: _stacked(recording, f, list(columns.values())) for f, columns in found.items()}
+            names = tuple(next(iter(by_field.values())))
+            usual |= {f: _stacked(recording, f, list(columns.values())) for f, columns in by_field.items()}
         elif topic is not None:
             raise DataError(
                 f"{recording.label}: topic: no columns called after joints, on {topic!r} or elsewhere;"
@@ -70,11 +70,11 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
             )
     arrays = usual | arrays
     if names:
-        arrays, told = by_joint.whole_rows(recording.label, names, arrays)
-        notes += told
+        arrays, more = by_joint.whole_rows(recording.label, names, arrays)
+        notes += more
     if recording.transposed:
-        arrays, told = _oriented(arrays)
-        notes += told
+        arrays, more = _oriented(arrays)
+        notes += more
     return Named(arrays, names, tuple(notes))
 
 
@@ -105,8 +105,8 @@ def _asked(
         columns = by_joint.columns(recording, {field: (key,)}, joints, topic, {field}).get(field)
         if columns:
             return _stacked(recording, field, list(columns.values()))
-    what = "array" if kind == "array" else "columns"
-    raise DataError(f"{recording.label}: {field}: no {what} {key!r}; {_near(recording, key)}")
+    noun = "array" if kind == "array" else "columns"
+    raise DataError(f"{recording.label}: {field}: no {noun} {key!r}; {_near(recording, key)}")
 
 
 def _ranged(key: str | Sequence[str]) -> str | Sequence[str]:
@@ -128,8 +128,8 @@ def _usual(recording: Recording, field: str) -> np.ndarray | None:
     for name, x in recording.arrays.items():
         plain.setdefault(name.lower().rstrip("_"), x)
     spellings = [recording, replace(recording, arrays=plain)] if len(plain) == len(recording.arrays) else [recording]
-    found = (_exact(r, field, alias) for r in spellings for alias in ALIASES[field])
-    return next((x for x in found if x is not None), None)
+    candidates = (_exact(r, field, alias) for r in spellings for alias in ALIASES[field])
+    return next((x for x in candidates if x is not None), None)
 
 
 def _exact(recording: Recording, field: str, stem: str) -> np.ndarray | None:
@@ -164,14 +164,14 @@ def _numbered(recording: Recording, stem: str) -> list[str]:
     at its end.
     """
     before, _, after = stem.partition("*")
-    found: Iterator[tuple[int, str]] = (
+    candidates: Iterator[tuple[int, str]] = (
         (int(digits), h)
         for h in recording.arrays
         if h.startswith(before)
         and h.endswith(after)
         and (digits := h[len(before) : len(h) - len(after)].strip("_[](). ")).isdigit()
     )
-    numbered = sorted(found)
+    numbered = sorted(candidates)
     if numbered and [n for n, _ in numbered] != list(range(numbered[0][0], numbered[0][0] + len(numbered))):
         names = ", ".join(name for _, name in numbered)
         raise DataError(f"{recording.label}: columns {names}: expected consecutive numbers; name the columns by keys")

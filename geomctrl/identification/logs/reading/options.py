@@ -46,11 +46,11 @@ class FileOptions:
     )
 
     def __post_init__(self):
-        for what in ("keys", "units"):
-            given = getattr(self, what)
-            for name in () if given is None else instance(what, given, Mapping, "a dict by field"):
+        for option_name in ("keys", "units"):
+            value = getattr(self, option_name)
+            for name in () if value is None else instance(option_name, value, Mapping, "a dict by field"):
                 if name not in FIELDS:
-                    raise ArgumentError(f"{what}: expected {', '.join(FIELDS)}, got {name!r}")
+                    raise ArgumentError(f"{option_name}: expected {', '.join(FIELDS)}, got {name!r}")
         if self.mapping is not None:
             instance("mapping", self.mapping, JointMapping, "a JointMapping")
         if self.rate is not None:

@@ -38,12 +38,12 @@ def read_lerobot(path: Path, topic: str | None = None) -> Recording:
                 f"{label}: {file.name}: expected the columns of {files[0].name}, {', '.join(parts[0])}, got"
                 f" {', '.join(part)}, or of other sizes"
             )
-    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     for name, feature in features.items():
         entries = _names(feature)
-        if name in found and found[name].ndim == 2 and found[name].shape[1] == len(entries):
-            found |= {f"{name}.{entry}": x for entry, x in zip(entries, found[name].T)}
-    return Recording(label, lined_up(label, found))
+        if name in arrays and arrays[name].ndim == 2 and arrays[name].shape[1] == len(entries):
+            arrays |= {f"{name}.{entry}": x for entry, x in zip(entries, arrays[name].T)}
+    return Recording(label, lined_up(label, arrays))
 
 
 def _names(feature: Any) -> list[str]:
@@ -61,8 +61,8 @@ def _columns(path: Path) -> dict[str, np.ndarray]:
         file = pyarrow.parquet.ParquetFile(path)
         wanted = [field.name for field in file.schema_arrow if not _is_bytes(pyarrow, field.type)]
         table = file.read(columns=wanted).flatten()
-        found = {name: _numbers(pyarrow, column) for name, column in zip(table.column_names, table.columns)}
-    return {name: x for name, x in found.items() if x is not None}
+        columns = {name: _numbers(pyarrow, column) for name, column in zip(table.column_names, table.columns)}
+    return {name: x for name, x in columns.items() if x is not None}
 
 
 def _is_bytes(pyarrow: Any, kind: Any) -> bool:

@@ -40,7 +40,7 @@ class Recording:
 
 
 @contextmanager
-def library(path: Path, what: str) -> Iterator[None]:
+def library(path: Path, file_kind: str) -> Iterator[None]:
     """Another library at work on a file: its errors, of whatever class, become a DataError that names the file; a
     library that is not there, an ArgumentError that names the extra.
     """
@@ -51,11 +51,11 @@ def library(path: Path, what: str) -> Iterator[None]:
     except ImportError as error:
         missing = (error.name or "a package").partition(".")[0]
         raise ArgumentError(
-            f"log {str(path)!r}: {what} needs the optional package {missing}: pip install 'geomctrl[logs]'"
+            f"log {str(path)!r}: {file_kind} needs the optional package {missing}: pip install 'geomctrl[logs]'"
         ) from error
     except Exception as error:  # sqlite's, zstd's, HDF5's, struct's: whatever damage makes them raise
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"log {str(path)!r}: not a readable {what}, or a damaged one: {words:.200}") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"log {str(path)!r}: not a readable {file_kind}, or a damaged one: {reason:.200}") from None
 
 
 def lined_up(label: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

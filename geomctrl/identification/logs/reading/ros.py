@@ -87,26 +87,26 @@ def _read(path: Path, reader: Any, topic: str | None, decode: Any, wrenches: boo
     return out + [_wrenches(label, x, stamped, first) for x in sensors]
 
 
-def _topics(label: str, reader: Any, kind: str, what: str) -> dict[str, str]:
+def _topics(label: str, reader: Any, kind: str, content: str) -> dict[str, str]:
     """How many messages each topic of a kind has, in words. Raises DataError where there is none."""
-    found = {c.topic: f"{c.msgcount} messages" for c in reader.connections if c.msgtype == kind}
-    if not found:
+    topics = {c.topic: f"{c.msgcount} messages" for c in reader.connections if c.msgtype == kind}
+    if not topics:
         others = sorted({f"{c.topic} ({c.msgtype})" for c in reader.connections})
         more = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
         there = f"it has {', '.join(others[:LISTED])}{more}" if others else "it has no topics"
-        raise DataError(f"{label}: no {what}: expected a topic of type {kind}; {there}")
-    return found
+        raise DataError(f"{label}: no {content}: expected a topic of type {kind}; {there}")
+    return topics
 
 
 def _taken(label: str, reader: Any, decode: Any, name: str, kind: str) -> _Topic:
     here = [c for c in reader.connections if c.topic == name and c.msgtype == kind]
     received, messages = [], []
-    for _, at, raw in reader.messages(connections=here):
+    for _, received_at, raw in reader.messages(connections=here):
         if raw[:4] == ZSTD:
             raise DataError(
                 f"{label}: its messages are compressed: give the bag's folder, whose metadata.yaml says how"
             )
-        received.append(at)
+        received.append(received_at)
         messages.append(decode(raw, kind))
     if not messages:
         raise DataError(f"{label}: topic {name!r}: no messages")
@@ -123,9 +123,9 @@ def _joint_states(label: str, states: _Topic, stamped: bool) -> tuple[dict[str, 
     ]
     ticks = states.stamps if stamped else states.received
     first = np.array(list(_first_of_stamp(ticks, rows)))
-    at = np.cumsum(first) - 1
-    table = {name: np.full((at[-1] + 1, len(joints)), np.nan) for name in ARRAYS}
-    for k, (numbers, values) in zip(at, rows):
+    row_of = np.cumsum(first) - 1
+    table = {name: np.full((row_of[-1] + 1, len(joints)), np.nan) for name in ARRAYS}
+    for k, (numbers, values) in zip(row_of, rows):
         for name, x in values.items():
             table[name][k, numbers] = x
     columns = {"__time": (ticks[first] - ticks[0]) * 1e-9}
@@ -155,13 +155,13 @@ def _arrays(label: str, topic: str, k: int, message: Any) -> Mapping[str, np.nda
     n = len(message.name)
     if len(set(message.name)) != n:
         raise DataError(f"{label}: topic {topic!r}: message {k}: two joints of one name in {list(message.name)}")
-    given = {name: getattr(message, name) for name in ARRAYS}
-    for name, x in given.items():
+    arrays = {name: getattr(message, name) for name in ARRAYS}
+    for name, x in arrays.items():
         if len(x) not in (0, n):
             raise DataError(
                 f"{label}: topic {topic!r}: message {k}: {name}: expected {n} numbers, as names, got {len(x)}"
             )
-    return {name: x for name, x in given.items() if len(x)}
+    return {name: x for name, x in arrays.items() if len(x)}
 
 
 def _first_of_stamp(ticks: np.ndarray, rows: list[tuple[list[int], Any]]) -> Iterator[bool]:

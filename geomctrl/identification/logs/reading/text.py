@@ -66,8 +66,8 @@ def _numbers(label: str, path: Path, skip: int, delimiter: str | None, below: st
 
 def _is_numeric(line: str) -> bool:
     """Whether a line of a table begins with a number."""
-    words = line.replace(",", " ").replace(";", " ").split()
+    cells = line.replace(",", " ").replace(";", " ").split()
     try:
-        return bool(words) and np.isfinite(float(words[0].strip('"')))
+        return bool(cells) and np.isfinite(float(cells[0].strip('"')))
     except ValueError:
         return False

@@ -14,18 +14,18 @@ def chosen(label: str, topics: Mapping[str, str], wanted: str | None) -> str:
 
     topics: by name, what is said of each. Raises DataError.
     """
-    told = ", ".join(f"{name or 'without a name'} ({words})" if words else name for name, words in topics.items())
+    listing = ", ".join(f"{name or 'without a name'} ({remark})" if remark else name for name, remark in topics.items())
     if wanted is not None:
-        found = [name for name in topics if name.strip("/") == wanted.strip("/")]
-        if not found:
-            raise DataError(f"{label}: topic: no joint states on {wanted!r}; there are {told}")
-        return found[0]
+        matching = [name for name in topics if name.strip("/") == wanted.strip("/")]
+        if not matching:
+            raise DataError(f"{label}: topic: no joint states on {wanted!r}; there are {listing}")
+        return matching[0]
     if len(topics) == 1:
         return next(iter(topics))
     usual = [name for name in topics if name.strip("/") == USUAL]
     if len(usual) == 1:
         return usual[0]
     raise DataError(
-        f"{label}: topic: expected one of joint states, got {len(topics)}: {told}; choose by topic=..."
+        f"{label}: topic: expected one of joint states, got {len(topics)}: {listing}; choose by topic=..."
         f" (identify: --topic {next(iter(topics))})"
     )
