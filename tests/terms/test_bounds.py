@@ -1,6 +1,7 @@
 """Constants that theorems assume: against closed forms, against adversarial search, and what they are made of."""
 
 import re
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -492,6 +493,29 @@ def test_an_arm_in_space_is_bounded_within_one_percent(form):
         assert bound.gap <= 0.0101, name
         assert bound.finished
         assert bound.boxes < 20_000
+
+
+class Parabola:
+    """f(x) = 3 - (x - 0.3)^2, bounded by Taylor's theorem as `Quantity` bounds."""
+
+    slopes, bends = np.array([3.0]), np.array([[2.0]])
+
+    def over(self, middles, halves, active, enough):
+        x, d = middles[:, 0] - 0.3, halves[:, 0]
+        values = 3.0 - x**2
+        return values + 2.0 * np.abs(x) * d + 0.5 * 2.0 * d**2, values
+
+
+@pytest.mark.parametrize(("tolerance", "absolute"), [(1e-2, 0.0), (1e-5, 0.0), (1e-9, 0.0), (1e-12, 1e-6)])
+def test_branch_and_bound_is_as_sharp_as_asked_for_and_no_sharper(tolerance, absolute):
+    budget = branch_and_bound.Budget(tolerance, absolute, 100_000, 60.0, lambda fraction: None)
+    domain = SimpleNamespace(sides=(np.array([-1.0]), np.array([2.0])))
+    out = branch_and_bound.searched(Parabola(), domain, 2.0, np.array([-0.7]), budget)
+    slack = max(3.0 * tolerance, absolute)
+    assert out.finished
+    assert 3.0 - slack <= out.found <= 3.0
+    assert 3.0 - 1e-15 <= out.bound <= 3.0 + slack
+    assert out.boxes < 60.0 + 8.0 * slack**-0.5  # sides need to be no shorter than sqrt(slack)
 
 
 @pytest.mark.slow

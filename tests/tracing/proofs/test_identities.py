@@ -34,6 +34,22 @@ def test_true_identities():
     assert chance(graph, pairs) < -200.0
 
 
+@pytest.mark.parametrize("false", [0, 1, 2])
+def test_one_false_pair_among_true_ones_is_enough(false):
+    graph, (x, y) = inputs(2)
+    pairs = [(add(x, y), add(y, x)), (mul(x, y), mul(y, x)), (sub(x, x), 0.0)]
+    pairs[false] = (x, y)
+    assert not identical(graph, pairs, {})
+
+
+def test_the_degree_is_infinite_where_one_operand_of_a_function_is_an_input():
+    graph, (x, y) = inputs(2)
+    for f in (binary("min", x, y), binary("atan2", 1.0, x), div(y, x), unary("sin", x)):
+        assert degree_in(graph, f, {x.index}) == math.inf
+    assert degree_in(graph, binary("min", y, 1.0), {x.index}) == 0
+    assert degree_in(graph, add(mul(x, mul(x, y)), div(x, y)), {x.index}) == 2
+
+
 @pytest.mark.parametrize("off", [1e-3, 1e-12, 2.0**-1000])
 def test_false_ones_however_near(off):
     graph, (x,) = inputs(1)
