@@ -26,8 +26,8 @@ LAWS = {  # of a class, what it is made with besides: what it has itself, and wh
     "DREM": ({"parameters": "links"}, {**BODY, "forgetting": POSITIVE["forgetting"]}),
 }
 EXAMPLES = {
-    "derivatives.momentum_regressor": Example({"q": Q, "v": V}, ROBOT),
-    "derivatives.momentum_rate_regressor": Example({"q": Q, "v": V}, ROBOT),
+    "derivatives.momentum_regressor": Example({"robot": ROBOT, "q": Q, "v": V}),
+    "derivatives.momentum_rate_regressor": Example({"robot": ROBOT, "q": Q, "v": V}),
     "controllers.NaturalAdaptation": Example(
         {**SLIDING, **BODY, "rate": POSITIVE["rate"], "form": "ploen", "parameters": "links"}
     ),

@@ -202,8 +202,6 @@ EXAMPLES = {
     "measures.Verdict.__call__": Example({"run": Fresh(run)}, measures.Verdict()),
     "measures.ParameterError": Example(),
     "measures.Measure": Example(),
-    "measures.accumulates": Example({"measure": Argument(measures.PeakTorque(), "all")}),
-    "measures.samples": Example({"run": Fresh(run)}),
     "measures.TrackingRMS.__call__": Example({"run": Fresh(run)}, measures.TrackingRMS()),
     "measures.SettlingTime.__call__": Example({"run": Fresh(run)}, measures.SettlingTime()),
     "measures.PeakTorque.__call__": Example({"run": Fresh(run)}, measures.PeakTorque()),

@@ -582,7 +582,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.PriorChoice",
         "identification.OutputErrorFit",
         "identification.Assessment",
-        "LogFilter",
+        "identification.Dataset.of_recording",
         "identification.excitation.Excitation",
         "identification.excitation.Trajectory",
     ),

@@ -86,5 +86,3 @@ for name, (group, a) in ELEMENTS.items():
     EXAMPLES |= {f"groups.{name}.{m}": Example(given, group) for m, given in OF_MATRICES.get(name, {}).items()}
     EXAMPLES[f"groups.{name}.identity"] = Example({}, group)
 EXAMPLES |= {f"groups.{name}": Example() for name in ("SO3", "SE3", "SO3xR3")}
-INNER = "checked where it is called: the group's own method"
-LEFT_OUT = {"se3.checked_transform": INNER, "se3.Ad_of": INNER, "se3.inverse_of": INNER, "so3.require_skew": INNER}

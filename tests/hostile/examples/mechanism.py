@@ -79,8 +79,6 @@ EXAMPLES = {
     "Robot.from_screws": Example(
         {"screws": SCREWS, "homes": HOMES, "inertias": TWO, "parents": [-1, 0], "name": words("s"), "gravity": POINT}
     ),
-    "JointCoupling": Example({"robot": ROBOT}),
-    "JointCoupling.tree_configuration": Example({"q": Q}, ROBOT.coupling),
     "Robot.with_armature": Example({"armature": gain(np.array([0.25, 0.5]))}, ROBOT),
     "Robot.with_gravity": Example({"gravity": POINT}, ROBOT),
     "Robot.with_parameters": Example({"parameters": TWO, "physical": True}, ROBOT),
@@ -106,8 +104,6 @@ EXAMPLES = {
     "inertia.transform": Example({"T": T, "parameters": BODY}),
     "inertia.violation": Example({"parameters": Argument(BODY, "nan inf")}),  # it says so, in words
     "inertia.is_physical": Example({"parameters": BODY, "strict": True}),
-    "inertia.check": Example({"parameters": BODY, "body": words("b")}),
-    "inertia.check_all": Example({"parameters": TWO, "names": ["a", "b"]}),
     "inertia.divergence": Example({"parameters": BODY, "prior": 2.0 * BODY}),
 }
 assert isinstance(ROBOT, Robot)

@@ -39,7 +39,6 @@ ARGUMENTS = {  # of most terms, by name
 TWIST, INERTIA, JACOBIAN = np.arange(1.0, 7.0), np.diag([1.0, 2.0, 3.0, 4.0, 4.0, 4.0]), np.arange(12.0).reshape(6, 2)
 ONE_BODY = {"parameters": BODY, "T": T, "V": TWIST, "representation": "spatial"}
 ABOUT_COM = {"parameters": BODY, "T": T, "representation": "hybrid", "axes": T[:3, :3]}
-TOGETHER = "representations.checked_together"
 FRAMES = np.stack((np.eye(4), T))
 BASE = {"frame": Argument(None), "representation": "body"}
 
@@ -136,7 +135,7 @@ CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", 
 for name, public in public_callables().items():
     module, _, method = name.partition(".")
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS, "inverse_kinematics")
-    if (term or module in OF_ROBOTS) and name not in (*EXAMPLES, TOGETHER):
+    if (term or module in OF_ROBOTS) and name not in EXAMPLES:
         given = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
         if module in ("closed_forms", "factored"):  # for the complex step
             given |= {p: Argument(x, "complex") for p, x in given.items() if isinstance(x, np.ndarray)}
@@ -154,7 +153,6 @@ for name in ("motion", "accelerations"):
     EXAMPLES[f"higher_order_kinematics.joint_{name}_of_bodies"].arguments.update(of_bodies)
 CUDA = "needs a GPU; arguments as for to_ptx"
 LEFT_OUT = {
-    TOGETHER: "what the others ask first",
     "Robot.to_cuda": CUDA,
     "CudaFunction": CUDA,
     "CudaFunction.__call__": CUDA,
