@@ -120,6 +120,7 @@ class SurroundingsOptions:
         Parameter(
             metavar="BOX", help="Box to keep out of: corners x0,y0,z0,x1,y1,z1 [m]. Repeat.", show_default=False,
             converter=_boxes,
+            allow_leading_hyphen=True,
         ),
     ] = ()  # fmt: skip
     clearance: Annotated[

@@ -57,6 +57,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path):
     ("options", "match"),
     [
         (("panda", "--keep-out", "0,0,0,1,1"), "keep_out: expected shape"),
+        (("panda", "--keep-out", "-1,-1,0,1,1"), "keep_out: expected shape"),
         (("panda", "--keep-out", "0,0,0,1,1,x"), "Invalid value for --keep-out: expected numbers"),
         (("panda", "--velocity", "1,2"), "velocity: expected a number or 7"),
         (("panda", "--friction", "sticky"), "Invalid value for --friction: expected some of viscous, coulomb, offset"),
