@@ -86,6 +86,8 @@ def __getattr__(name: str):
         value = getattr(importlib.import_module(f"{__name__}.{NAMES[name]}"), name)
     elif name in MODULES:
         value = importlib.import_module(f"{__name__}.{MODULES[name]}")
+    elif name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
         from geomctrl.other_names import ON_PACKAGE, missing_attribute
 

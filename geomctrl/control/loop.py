@@ -78,12 +78,13 @@ def simulate(
             runner.begin(report)
             return runner.to_end(choice, report)
 
-    restore = kept(plant, controller, watching) if choice is True else None
+    remembers = choice and control_dt is not None  # then the law may have changed before the run is refused
+    restore = kept(plant, controller, watching) if choice is True or remembers else lambda: None
     try:
         return run(choice)
     except UntraceableError as error:  # in "auto" of the finished run, which is not what Python computes
-        if restore:
-            restore()
+        restore()
+        if choice is True:
             raise
         say(f"this loop runs in Python: {error}")
         return run(False)

@@ -22,7 +22,7 @@ from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.symbols import UntraceableError
 
 from .closed_loop import Loop
-from .compiled.choice import machine_for
+from .compiled.choice import Known, machine_for
 from .compiled.comparison import Comparison, spread_rows
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller
@@ -82,6 +82,7 @@ class LoopRunner:
         self.record = Record(plant, controller, self.loop.z_shape, nx, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
+        self.known: Known | None = None  # the trace of the machine
         self.comparison: Comparison | None = None  # of the machine with Python
         self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
         self.chunk = CHUNK_STEPS
@@ -133,13 +134,7 @@ class LoopRunner:
         """Stored samples with Python. Raises UntraceableError where Python computes something else."""
         if self.comparison is None:
             return
-        try:
-            self.comparison.after(self.kept_rows, self.loop.hold, self.dt)
-        except UntraceableError as error:
-            if not self.comparison.law.size:
-                raise
-            reason = f"{error}; the law has changed what it remembers: make it anew and simulate with compiled=False"
-            raise SimulationError(reason, self.record.run(reason, success=False)) from error
+        self.comparison.after(self.kept_rows, self.loop.hold, self.dt)
         self.kept_rows = []
         before = self.record.compared
         self.record.compared = self.comparison.compared if before is None else before.and_then(self.comparison.compared)
@@ -226,7 +221,7 @@ class LoopRunner:
     def machine_chosen(self, choice: bool | str) -> Machine | None:
         self.compiled_for, steps = self.loop.now, self.n_steps * self.pieces
         found = machine_for(self.loop, self.record, choice, self.strict, steps, self.times)
-        machine, self.comparison = found or (None, None)
+        machine, self.comparison, self.known = found or (None, None, None)
         return machine
 
     @property
@@ -240,8 +235,17 @@ class LoopRunner:
         if self.next == SAMPLE or end <= first:
             return False
         try:
-            self.enter(machine, 0)
-        except UntraceableError:  # the law has become something in Python that compiled code does not know
+            changed = (
+                self.resumed > 0
+                and self.loop.hold
+                and self.known
+                and not self.known.fits(self.loop, self.record.watchers)
+            )
+            if not changed:
+                self.enter(machine, 0)
+        except UntraceableError:
+            changed = True
+        if changed:  # the law has become something in Python that compiled code does not know
             self.machine = None
             return False
         phase, stopped, chunk = STEP, 0, ceil(self.chunk / self.pieces)

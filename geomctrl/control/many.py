@@ -7,9 +7,9 @@ result leaves the others and ends, or goes on, alone.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,12 @@ from geomctrl.integrators.march import check_storing
 from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .closed_loop import hold_count
 from .compiled.choice import checked_choice
+from .compiled.contents import kept
+from .compiled.law import copy_of
 from .contracts import Controller
 from .loop_runner import LoopRunner
 from .measures import Measure, Verdict, accumulates
@@ -80,7 +83,8 @@ def simulate_many(
 ) -> list[Run]:
     """Run many closed loops as `simulate` runs one: (plants[k], controllers[k]) from (q0[k], v0[k]), a Run each.
 
-    What is given once is the same for all: a plant, a controller, q0 (nq,), v0 (nv,). Loops that differ in numbers only
+    What is given once is the same for all: a plant, a controller, q0 (nq,), v0 (nv,). A law of yours that is given once
+    is copied for each loop, as it may remember something. Loops that differ in numbers only
     (payloads, gains, amplitudes) share compiled code and run side by side. A loop that fails ends alone: its Run has
     `success` False and the reason. threads: how many share the loops; results do not depend on it.
 
@@ -88,7 +92,7 @@ def simulate_many(
     and a loop does not trace. KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute
     `runs`: a Run each, up to then.
     """
-    cases = _cases(plants, controllers, q0, v0)
+    cases = with_own_laws(_cases(plants, controllers, q0, v0))
     threads, strict, choice = count("threads", threads, 1), flag("strict", strict), checked_choice(compiled)
     check_storing(every, None)
     options: dict[str, Any] = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict}
@@ -114,6 +118,24 @@ def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[
         instance("controllers", x, Controller, "a Controller, or one a loop")
     columns = [[x] * n if many[name] is None else many[name] for name, x in zip(many, (plants, controllers, q0, v0))]
     return [Case(*row) for row in zip(*columns)]
+
+
+def with_own_laws(cases: Sequence[Case], always: bool = False) -> list[Case]:
+    """The cases, each with its own copy of a law that may remember and that other cases have too (or always).
+
+    A law of geomctrl keeps what it remembers in its state z.
+    """
+    times = Counter(id(case.controller) for case in cases)
+    out = []
+    for case in cases:
+        law = case.controller
+        if (always or times[id(law)] > 1) and not type(law).__module__.startswith("geomctrl."):
+            try:
+                case = replace(case, controller=copy_of(law, plant_of("plants", case.plant).robot))
+            except UntraceableError as error:
+                raise ArgumentError(f"controllers: expected one for each loop: {error}") from error
+        out.append(case)
+    return out
 
 
 def _plants(plants: Any) -> list[Plant]:
@@ -166,7 +188,7 @@ def outcomes(
     options["monitors"] = [*monitor_list(options.get("monitors", "default"))]
     runners: list[LoopRunner] = []
     found: dict[int, Outcome] = {}
-    for k, case in enumerate(cases):
+    for k, case in enumerate(with_own_laws(cases, always=options.get("control_dt") is not None)):
         try:
             runners.append(_runner(case, t_end, dt, **options, measures=taken))
         except MemoryError:
@@ -227,5 +249,11 @@ def _runner(
         plant, case.controller, case.q0, case.v0, t_end, dt, method, control_dt, watching, measures=own, **options
     )
     again = {"method": method, "control_dt": control_dt, "monitors": monitors, "measures": measures, **options}
-    runner.again = partial(_runner, case, t_end, dt, **again)
+    restore = kept(plant, case.controller) if control_dt is not None else lambda: None  # a sampled law may remember
+
+    def begun_again() -> LoopRunner:
+        restore()
+        return _runner(case, t_end, dt, **again)
+
+    runner.again = begun_again
     return runner

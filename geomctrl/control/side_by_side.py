@@ -163,13 +163,10 @@ def _in_python(runner: LoopRunner, choice: bool | str, report: Callable[[float],
     if choice is True:
         raise error
     say(f"these loops run in Python: {error}")
-    remembers = runner.comparison is not None and runner.comparison.law.size  # then the first sample is not taken again
-    fresh = runner if remembers else runner.again()
-    runner.comparison = None
+    fresh, runner.comparison = runner.again(), None
     with in_a_loop():
         try:
-            if not remembers:
-                fresh.begin()
+            fresh.begin()
             run = fresh.to_end(False, report)
         except SimulationError as failed:
             run = _run_of(failed)

@@ -6,7 +6,7 @@ from typing import Any
 
 from geomctrl import models
 from geomctrl.control.plant import Plant
-from geomctrl.errors import GeomctrlError
+from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError
 from geomctrl.robot import Robot
 
 from .domain import State
@@ -29,6 +29,18 @@ class Counterexample(AssertionError):
     def __str__(self):
         reproduced = f"\n\nTo reproduce it:\n\n{_indented(self.paste)}" if self.paste else ""
         return f"{self.message} {self.state}{reproduced}"
+
+
+def unresolved(error: SimulationError) -> str:
+    """Why a run that the integrator could not finish decides nothing; "" where it shows that the promise is broken.
+
+    It shows that where V is confirmed to grow, or where the loop ends for another reason than its integration.
+    """
+    if error.run is None or not isinstance(error.__cause__, IntegrationError):
+        return ""
+    results = error.run.monitors.values()
+    reasons = [x.explanation for x in results if x.explanation]
+    return "" if any(x.ok is False for x in results) else next(iter(reasons), str(error))
 
 
 def _indented(text: str) -> str:

@@ -14,7 +14,7 @@ from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import SimulationError
 
 from . import evidence
-from .counterexample import Counterexample, paste
+from .counterexample import Counterexample, paste, unresolved
 from .domain import Box, State
 from .loop_states import failed_before, require_controller, require_lyapunov, start_of_run, state_of, states_about
 from .lyapunov_checks import NOTHING, Checks
@@ -112,15 +112,15 @@ def assert_lyapunov(
             facts |= {"continuity": "proved"} if hunt.continuous else {"lines": hunt.lines}
             evidence.record("searched", what, **facts)
     rng = np.random.default_rng([seed, 2])
-    unresolved: list[str] = []
+    undecided: list[str] = []
     try:
         for _ in range(runs):
-            unresolved += _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
+            undecided += _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
     finally:
         checks.repeatable.check_first()
     if runs:
         facts = {"runs": runs, "seconds": duration, "dt": dt, "seed": seed}
-        facts |= {"UNRESOLVED": f"{len(unresolved)} of {runs}: {unresolved[0]}"} if unresolved else {}
+        facts |= {"UNRESOLVED": f"{len(undecided)} of {runs}: {undecided[0]}"} if undecided else {}
         evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", **facts)
 
 
@@ -185,6 +185,8 @@ def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> li
     try:
         run = simulate(promise.plant, promise.controller, x.q, x.v, duration, dt, monitors=[monitor])
     except SimulationError as error:
+        if reason := unresolved(error):
+            return [reason]
         raise Counterexample(f"{error}; the run started", x, "decrease", script, "simulated") from error
     result = run.monitors[monitor.name]
     if result.ok is False:

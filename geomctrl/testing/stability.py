@@ -22,7 +22,7 @@ from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError, SimulationError
 
 from . import evidence
-from .counterexample import Counterexample, paste
+from .counterexample import Counterexample, paste, unresolved
 from .domain import Box, State
 from .flows import Flow, Port
 from .inquiry import NOTHING, Inquiry
@@ -326,6 +326,9 @@ def _runs(inquiry: Inquiry, controller: Any, runs: int, duration: float, dt: flo
         try:
             run = simulate(inquiry.plant, controller, start.q, start.v, duration, dt, monitors=[LyapunovDecrease()])
         except SimulationError as error:
+            if reason := unresolved(error):
+                evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed, UNRESOLVED=reason)
+                continue
             raise _along_a_run(inquiry, start, "run", str(error), duration, dt) from error
         evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed)
         yield start, run

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .elementwise import BINARY, TERNARY, UNARY
-from .operators import leak
+from .operators import leak, refuse_narrow
 from .requirements import on_symbols as on_symbols
 from .requirements import require
 from .requirements import requirements as requirements
@@ -187,7 +187,7 @@ def _operand(x: Any) -> Any:
         out[()] = x
         return out
     x = plain(x)
-    return x.astype(object) if isinstance(x, np.ndarray) and x.dtype != object else x
+    return np.asarray(x).astype(object) if isinstance(x, np.ndarray) and x.dtype != object else x
 
 
 # --- elementwise -------------------------------------------------------------------------------------------------
@@ -216,6 +216,9 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     if unknown or method not in KEYWORDS:
         feature = f"{unknown[0]}=" if unknown else f"its {method}"
         raise UntraceableError(f"np.{name} with {feature} does not trace{caller()}")
+    for x, y in (inputs, inputs[::-1]) if len(inputs) == 2 else ():
+        if type(x) is Symbol:
+            refuse_narrow(x, y)
     operands = [_operand(x) for x in inputs]
     if name.startswith("logical_"):
         operands = [_operand(np.frompyfunc(truth, 1, 1)(x)) for x in operands]

@@ -6,11 +6,15 @@ What operations mean and fold to is in `symbols`, Python's operators on symbols 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .untraceable import UntraceableError
+import numpy as np
+
+from .code_identity import is_followed
+from .untraceable import UntraceableError, caller
 
 BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "sin", "cos", "tanh", "floor", "rint"}
 
@@ -113,18 +117,47 @@ def operands(node: tuple) -> tuple[int, ...]:
     return () if node[0] in ("const", "load") else node[1:]
 
 
+UNCERTAIN = 2  # of a symbol: it may be Python's own number or one of numpy's
+
+
+def python_type(x: Any) -> type:
+    """The class of the number that Python has in the place of a symbol or condition."""
+    if x.python == UNCERTAIN:
+        raise UntraceableError(
+            f"the type of a number is asked for{caller()}, which may be Python's or numpy's: make it one of them, as by"
+            " np.float64(x), where it comes from"
+        )
+    if type(x) is Condition:
+        return bool if x.python else np.bool_
+    return (int if x.index in x.graph.whole else float) if x.python else np.float64
+
+
+def asked_by_user(*libraries: str) -> bool:
+    """Whether the code that asks the caller of this function for something is a user's, or one of the libraries'."""
+    module = sys._getframe(2).f_globals.get("__name__", "")
+    return is_followed(module) or module.partition(".")[0] in libraries
+
+
+def _class(self: Any) -> type:
+    if not asked_by_user("numpy", "abc"):
+        return type(self)
+    return float if self.python == UNCERTAIN else python_type(self)  # a float in any case, as numpy's is one too
+
+
 class Symbol:
     """A real number that is not known yet.
 
     python: whether it may be Python's own float, which raises where numpy's numbers become nan or infinite; False where
-    it is certainly numpy's, as the entries of arrays are. Where Python would raise there is no result (`require`).
+    it is certainly numpy's, as the entries of arrays are; UNCERTAIN where it may be either. Where Python would raise
+    there is no result (`require`).
     """
 
     __slots__ = ("graph", "index", "python")
+    __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
     __array_function__: Any
 
-    def __init__(self, graph: Graph, index: int, python: bool = False):
+    def __init__(self, graph: Graph, index: int, python: int = False):
         self.graph, self.index, self.python = graph, index, python
 
     def __copy__(self, *_):
@@ -138,6 +171,7 @@ class Condition:
     """A comparison of symbols: true or false, not known yet. python: whether it may be Python's own bool."""
 
     __slots__ = ("graph", "index", "python")
+    __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None
     __array_function__: Any
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .requirements import require
 from .symbols import (
     Condition,
@@ -107,12 +109,24 @@ def _real_and_finite(a: Any, b: Any) -> None:
         require(is_finite(raised(a, b)))
 
 
+NARROW = np.dtype("float16"), np.dtype("float32"), np.dtype("longdouble")
+
+
+def refuse_narrow(x: Symbol, other: Any) -> None:
+    """Raise UntraceableError where numpy computes with Python's float x in numbers that are no doubles."""
+    if x.python and getattr(other, "dtype", None) in NARROW:
+        raise UntraceableError(
+            f"a float meets numbers of {other.dtype}{caller()}, and numpy computes in {other.dtype}: make these float64"
+        )
+
+
 def _operator(operation: Any, partial: Any = None, swapped: bool = False) -> Any:
     """A method of Symbol. partial: requires what Python's own floats need for not to raise."""
 
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
+        refuse_narrow(self, other)
         other = float(other) if type(other) is bool else other
         a, b = (other, self) if swapped else (self, other)
         if not (self.python and is_python(other)):
@@ -128,6 +142,7 @@ def _relation(op: str, swapped: bool = False) -> Any:
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
+        refuse_narrow(self, other)
         condition = compare(op, other, self) if swapped else compare(op, self, other)
         condition.python = self.python and is_python(other)
         return condition

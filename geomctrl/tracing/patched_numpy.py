@@ -20,8 +20,20 @@ import numpy as np
 
 from .arrays import SymbolArray, has_symbols, plain, require, scalar, wrapped
 from .elementwise import BINARY, UNARY
-from .symbols import UntraceableError, as_python, as_whole, binary, caller, div, is_finite, is_python, unary
+from .symbols import (
+    UntraceableError,
+    as_python,
+    as_whole,
+    binary,
+    caller,
+    div,
+    is_finite,
+    is_python,
+    perhaps_python,
+    unary,
+)
 from .tables import scipy_on_symbols
+from .type_tests import type_for
 from .untraceable import tried
 
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
@@ -48,7 +60,12 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
             for name, value in list(space.items())
             if isinstance(value, REPLACED) and value in twins
         ]
-        added = [(space, name) for space in rooms for name in builtin if name not in space]
+        added = [
+            (space, name)
+            for space in rooms
+            for name in builtin
+            if name not in space and not (name == "type" and space.get("__name__", "").startswith("geomctrl."))
+        ]
         try:
             for space, name, value in places:
                 space[name] = twins[value]
@@ -90,6 +107,7 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_numpy = {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
     of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
+    builtin["type"] = type_for(owner)
     twins = {getattr(np, name): f for name, f in of_numpy.items()} | {
         getattr(math, name): f for name, f in of_math.items()
     }
@@ -204,7 +222,8 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
         if "key" in kwargs:
             raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
         extreme = functools.reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
-        return as_python(extreme) if any(map(is_python, values)) else extreme
+        kinds = {bool(is_python(x)) for x in values}
+        return perhaps_python(extreme) if len(kinds) > 1 else as_python(extreme) if True in kinds else extreme
 
     return chosen
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from .graph import UNCERTAIN as UNCERTAIN
 from .graph import Condition as Condition
 from .graph import Graph as Graph
 from .graph import Symbol as Symbol
@@ -61,6 +62,11 @@ def is_number(x: Any) -> bool:
 def is_python(x: Any) -> bool:
     """Whether x may be one of Python's own numbers: beside one of numpy's, numpy computes, and nothing is raised."""
     return x.python if type(x) is Symbol else type(x) in (float, int, bool)
+
+
+def perhaps_python(x: Any) -> Any:
+    """x, which may be one of Python's own numbers or one of numpy's: its type can not be asked for."""
+    return Symbol(x.graph, x.index, UNCERTAIN) if type(x) is Symbol else x
 
 
 def as_python(x: Any) -> Any:

@@ -363,7 +363,7 @@ WAYS = {
     "code of geomctrl": LoopRunner(
         "def none(self, q):\n    return 0.0 * q",
         "-v - self.robot.gravity_force(q)",
-        "patch(gc.Robot.gravity_force, '__code__', none.__code__)",
+        "patch(gc.Robot.gravity_force.__wrapped__, '__code__', none.__code__)",
     ),
     "class attribute of geomctrl": LoopRunner(
         "from geomctrl.control.references import Sinusoids\npatch(Sinusoids, 'offset', 1.0)\n"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from arms import three_joints
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
@@ -18,19 +19,6 @@ ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])
 BOX = 1.0, 2.0
 QUICK = {"region": False, "seconds": 30.0}
-
-
-def three_joints():
-    """A yaw, a shoulder, an elbow: 3R in 3-D."""
-    upper = inertia.from_com(1.0, (0.25, 0.0, 0.0), np.diag([0.002, 0.021, 0.021]))
-    base = inertia.from_com(2.0, (0.0, 0.0, 0.2), np.diag([0.03, 0.03, 0.01]))
-    shoulder, elbow = np.eye(4), np.eye(4)
-    shoulder[2, 3], elbow[0, 3] = 0.4, 0.5
-    return gc.Robot.build([
-        Body("base", None, Joint.revolute((0, 0, 1), name="yaw"), None, base),
-        Body("upper", "base", Joint.revolute((0, -1, 0), name="shoulder"), shoulder, upper),
-        Body("fore", "upper", Joint.revolute((0, -1, 0), name="elbow"), elbow, upper),
-    ], name="arm")  # fmt: skip
 
 
 def slider():

@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
 from geomctrl.errors import ArgumentError, ModelError
@@ -51,10 +53,30 @@ class Known(NamedTuple):
     copies: SymbolicCopies
     parts: LoopParts
 
+    def fits(self, loop: Any, watchers: Sequence[Any]) -> bool:
+        """Whether the loop's objects still are what the trace was made for, apart from what the law remembers."""
+        try:
+            copies, _ = copied_parts(loop, watchers, _cells_of(loop))
+            return copies.key() == self.copies.key() and np.array_equal(
+                copies.values, self.copies.values, equal_nan=True
+            )
+        except Exception:  # of what has become of a user's object
+            return False
+
+
+def _cells_of(loop: Any) -> dict[str, Cell]:
+    """What the law of a sampled loop is known to remember."""
+    law = law_of(loop)
+    return covering(_cells.get(_kind(law), {}), law) if loop.hold else {}
+
+
+def _kind(law: Any) -> tuple[type, type]:
+    return type(law), type(getattr(law, "reference", None))
+
 
 def machine_for(
     loop: Any, record: Any, compiled: bool | str, strict: bool, steps: float, times: tuple[float, float, float]
-) -> tuple[Machine, Comparison] | None:
+) -> tuple[Machine, Comparison, Known] | None:
     """The machine that runs a loop whose first sample has been taken, compared with Python; None where Python does.
 
     steps: of the run, about. times: now, the run's end, and the time between samples of the law. Raises
@@ -77,15 +99,15 @@ def machine_for(
             raise
         say(f"this loop runs in Python: {error}")
         return None
-    return machine, comparison
+    return machine, comparison, known
 
 
 def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
     """The trace of loops like this one, from memory or made. Raises UntraceableError."""
     law = law_of(loop)
-    kind = type(law), type(getattr(law, "reference", None))
+    kind = _kind(law)
     try:
-        cells = covering(_cells.get(kind, {}), law) if loop.hold else {}
+        cells = _cells_of(loop)
         copies, parts = copied_parts(loop, watchers, cells)
         key = copies.key()
     except UntraceableError:

@@ -38,6 +38,7 @@ from geomctrl.tracing.code_identity import (
     set_attributes,
 )
 from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.type_tests import refuse_identity_with_truth
 
 from .containers import CONTAINERS, content_of, differs, put_back, values_in
 
@@ -223,6 +224,7 @@ class ExternalState:
         if not is_own_function(x) or (x.__module__ or "").startswith("geomctrl."):
             _refuse_files(x, name)
             return
+        refuse_identity_with_truth(x.__code__)
         self._names(x, name)
         self._held.append((name, x.__dict__, dict(x.__dict__), False))
         for other, value in x.__dict__.items():
@@ -269,7 +271,7 @@ class ExternalState:
     def _class(self, kind: type, name: str) -> None:
         self.signature.append((name, *map(id, kind.__mro__)))
         self._kept.append(kind.__mro__)
-        if is_own_class(type(kind)):
+        if is_own_class(type(kind)) and not type(kind).__module__.startswith("geomctrl."):
             self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:
             if cls.__module__.startswith("geomctrl."):  # which calls what it knows of

@@ -25,7 +25,19 @@ import numpy as np
 
 from geomctrl.tracing.arrays import SymbolArray, require, symbol_array
 from geomctrl.tracing.code_identity import is_own_function
-from geomctrl.tracing.symbols import Condition, Graph, Symbol, UntraceableError, compare, is_symbol, operands, where
+from geomctrl.tracing.symbols import (
+    Condition,
+    Graph,
+    Symbol,
+    UntraceableError,
+    compare,
+    is_symbol,
+    operands,
+    perhaps_python,
+    where,
+)
+
+from .containers import is_named_tuple
 
 LARGEST_INT = 2.0**31  # beyond, quotients of whole numbers as floats may be off by one: there is no result
 MAX_VALUES = 64  # that are no numbers, of one attribute
@@ -146,7 +158,7 @@ class LawMemory:
             if last or compare("eq", symbols[0], float(k)):
                 return x
         numbers = symbols[bool(cell.values) :][: cell.numbers]
-        return numbers[0] if cell.shape == () else symbol_array(numbers, cell.shape or ())
+        return perhaps_python(numbers[0]) if cell.shape == () else symbol_array(numbers, cell.shape or ())
 
     def is_whole(self, x: Any) -> Any:
         """Whether a symbol is an int, a condition where that depends on what is remembered."""
@@ -208,7 +220,7 @@ def _entry(x: Any, attribute: bool, key: Any) -> Any:
     x = x.__self__ if isinstance(x, types.MethodType) else x
     if not attribute:
         return x[key]
-    if isinstance(x, types.FunctionType):
+    if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:
         return x.__closure__[x.__code__.co_freevars.index(key)].cell_contents  # pyright: ignore[reportOptionalSubscript]
     return getattr(x, key)
 
@@ -236,7 +248,7 @@ def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
         return x
     if isinstance(x, tuple):
         return x._replace(**{key: made}) if attribute else (*x[:key], made, *x[key + 1 :])  # pyright: ignore[reportAttributeAccessIssue]
-    if isinstance(x, types.FunctionType):
+    if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:
         x.__closure__[x.__code__.co_freevars.index(key)].cell_contents = made  # pyright: ignore[reportOptionalSubscript]
     elif attribute:
         object.__setattr__(x, key, made)
@@ -264,19 +276,35 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
     if before is now:
         return
     kind = type(now)
-    if kind is type(before) and kind in (list, tuple, deque, dict):
+    if kind is type(before) and (kind in (list, tuple, deque, dict) or is_named_tuple(now)):
         old = contents.get(id(before), before)
-        old = old if isinstance(old, dict) else dict(enumerate(old))
-        new = now if kind is dict else dict(enumerate(now))
+        old = old if isinstance(old, dict) else _by_key(old)
+        new = _by_key(now)
         if old.keys() != new.keys():
             raise UntraceableError(
                 f"{path} changes its length during a call: fill it from the start, or return what is logged as a signal"
             )
         yield path, now, True
         for key in new:
-            yield from changed_leaves(f"{path}[{key!r}]", old[key], new[key], contents)
+            place = f"{path}.{key}" if is_named_tuple(now) else f"{path}[{key!r}]"
+            yield from changed_leaves(place, old[key], new[key], contents)
+    elif isinstance(now, OTHERS) or (isinstance(before, OTHERS) and type(before) is not kind):
+        raise UntraceableError(
+            f"{path} becomes a {kind.__name__} during a call, where it was a {type(before).__name__}: let it be a list,"
+            " tuple, dict, deque or NamedTuple of one length from the start"
+        )
     else:
         yield path, now, False
+
+
+OTHERS = (list, tuple, dict, deque, set, frozenset)  # containers
+
+
+def _by_key(x: Any) -> dict[Any, Any]:
+    """What a list, tuple, deque, dict or NamedTuple holds."""
+    if isinstance(x, dict):
+        return x
+    return dict(zip(type(x)._fields, x, strict=True)) if is_named_tuple(x) else dict(enumerate(x))
 
 
 def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:

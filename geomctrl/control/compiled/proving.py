@@ -34,7 +34,7 @@ from geomctrl.tracing.branches import joined
 from geomctrl.tracing.derivatives import loads, pullback, tangents
 from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
-from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
+from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, as_python, both, where
 from geomctrl.tracing.traces import Trace
 
 from .choice import MAX_TRACES
@@ -179,7 +179,7 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
     robot, graph = loop.plant.robot, Graph(watched=True)
     copies = SymbolicCopies(lambda k: graph.load(NUMBERS, k))
     clone = loop_parts(loop, [], copies, lambda *_: None)
-    t = graph.load(TIME, 0)
+    t = as_python(graph.load(TIME, 0))
     y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
     y.setflags(write=False)
     spaces = getattr(type(clone.controller).__call__, "__globals__", {}), *copies.external_state.spaces.values()

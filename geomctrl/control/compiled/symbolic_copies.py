@@ -29,7 +29,7 @@ from geomctrl.tracing.code_identity import (
     set_attributes,
 )
 from geomctrl.tracing.rebinding import empty_cells, rebind
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.symbols import UntraceableError, as_python
 from geomctrl.tracing.untraceable import heard
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
@@ -206,8 +206,9 @@ class SymbolicCopies:
         if self.constant:
             self.signature.append(float(x).hex())
             return x
-        self.signature.append(float)
-        return self._numbers(np.array([x])).item()
+        self.signature.append(type(x))
+        number = self._numbers(np.array([x])).item()
+        return as_python(number) if type(x) is float else number
 
     def _remembered(self, x: Any, path: str, cell: Cell) -> Any:
         """What a law remembers is neither a word nor one of the numbers: all loops have it as their state."""

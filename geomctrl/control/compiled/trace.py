@@ -31,6 +31,7 @@ from geomctrl.tracing.symbols import (
     Graph,
     UntraceableError,
     add,
+    as_python,
     both,
     compare,
     invert,
@@ -118,7 +119,7 @@ class _Tracing:
         self.watching = [(clone, {name: (x, entries_of(x)) for name, x in vars(clone).items()}) for clone in watching]
         self.law = self.controller
         self.reference = getattr(self.controller, "reference", None)
-        self.t = graph.load(TIME, 0)
+        self.t = as_python(graph.load(TIME, 0))
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
         self.y.setflags(write=False)
         space = getattr(type(self.controller).__call__, "__globals__", {})

@@ -1,0 +1,188 @@
+"""Memories of sampled laws that compiled code has to follow, refuse, or leave to Python: in rare states as well."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import models, testing
+from geomctrl.tracing.untraceable import UntraceableError
+
+ARM = models.two_link()
+Q0, V0, DT = [0.4, -0.7], [0.3, -0.2], 1e-3
+RARE = 0.302, 0.306  # [s]; no compared sample lies between these, but one of the law's does
+
+
+class State(NamedTuple):
+    n: float
+    mode: str
+
+
+class Mode:
+    def __init__(self, number):
+        self.number = number
+
+
+def with_attribute():
+    def counter():
+        return counter.n
+
+    counter.n = 0.0
+    return counter
+
+
+def counted(function):
+    function.n += 1.0
+    return function
+
+
+CHANGES = {
+    "a NamedTuple": (State(0.0, "x"), lambda m: m._replace(n=m.n + 1.0), lambda m: m.n),
+    "a NamedTuple's text": (State(2.0, "x"), lambda m: m._replace(mode="y"), lambda m: 3.0 * (m.mode == "y")),
+    "a tuple": ((0.0, "x"), lambda m: (m[0] + 1.0, "x"), lambda m: m[0]),
+    "a tuple that becomes a list": ((0.0, "x"), lambda m: [m[0] + 1.0, "x"], lambda m: m[0]),
+    "None that becomes a list": (None, lambda m: [(m or [0.0])[0] + 1.0], lambda m: 0.0 if m is None else m[0]),
+    "an object": (Mode(0), lambda m: Mode(m.number + 1), lambda m: 2.0 * m.number),
+    "a function's attribute": (with_attribute(), counted, lambda m: m.n),
+    "a set": (frozenset({1}), lambda m: m | {2, 3}, len),
+}
+
+
+class Remembering:
+    """PD and gravity, and beside them what is remembered, which changes in a rare state."""
+
+    def __init__(self, before, change, value):
+        self.robot, self.memory, self.change, self.value = ARM, before, change, value
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        if RARE[0] <= t < RARE[1]:
+            self.memory = self.change(self.memory)
+        return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v + self.value(self.memory))
+
+
+def torques(law, compiled):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return gc.simulate(ARM, law, Q0, V0, 0.6, DT, control_dt=4e-3, compiled=compiled, monitors=None).tau
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_changes_in_a_rare_state_is_followed_or_refused(name):
+    before, change, value = CHANGES[name]
+
+    def law():
+        return Remembering(with_attribute() if callable(before) else before, change, value)
+
+    expected = torques(law(), False)
+    assert np.abs(np.diff(expected[295:315], axis=0)).max() > 0.5, "the memory matters"
+    np.testing.assert_allclose(torques(law(), "auto"), expected, rtol=0.0, atol=1e-9)
+    try:
+        compiled = torques(law(), True)
+    except UntraceableError:
+        return
+    np.testing.assert_allclose(compiled, expected, rtol=0.0, atol=1e-9)
+
+
+def test_a_list_among_the_defaults_of_a_function_is_a_memory():
+    class Counting(Remembering):
+        def __call__(self, t, q, v, z):
+            return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v + self.value())
+
+    def law():
+        return Counting(None, None, lambda h=[0.0]: h.__setitem__(0, h[0] + 0.01) or h[0])
+
+    np.testing.assert_allclose(torques(law(), "auto"), torques(law(), False), rtol=0.0, atol=1e-9)
+
+
+def test_python_begins_anew_where_a_finished_compiled_run_is_refused():
+    """The law is compared after the run; what that run has left in it is taken back before Python runs."""
+
+    class Switching(Remembering):
+        def __call__(self, t, q, v, z):
+            if t >= 0.2:
+                self.memory = Mode(1)
+            return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v + 20.0 * self.memory.number)
+
+    expected = torques(Switching(Mode(0), None, None), False)
+    for _ in range(3):
+        np.testing.assert_allclose(torques(Switching(Mode(0), None, None), "auto"), expected, rtol=0.0, atol=1e-9)
+    law = Switching(Mode(0), None, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runs = gc.simulate_many([ARM, ARM], law, Q0, V0, t_end=0.6, dt=DT, control_dt=4e-3, monitors=None)
+    for run in runs:
+        np.testing.assert_allclose(run.tau, expected, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, "auto"])
+def test_a_law_that_is_given_once_remembers_for_each_loop(compiled):
+    class Integral:
+        def __init__(self):
+            self.robot, self.sum = ARM, np.zeros(2)
+
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            self.sum = self.sum + 4e-3 * q
+            return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v - 40.0 * self.sum)
+
+    alone = gc.simulate(ARM, Integral(), Q0, V0, 0.6, DT, control_dt=4e-3, compiled=compiled, monitors=None).q
+    law = Integral()
+    runs = gc.simulate_many([ARM] * 3, law, Q0, V0, t_end=0.6, dt=DT, control_dt=4e-3, compiled=compiled, monitors=None)
+    for run in runs:
+        np.testing.assert_allclose(run.q, alone, rtol=0.0, atol=1e-12)
+    assert (law.sum == 0.0).all()
+
+
+def test_a_certificate_is_not_about_code_that_asks_for_types():
+    """In a small part of the box, in which no sample lies, Python takes the branch with negative damping."""
+
+    class Wrong:
+        robot, q_d = ARM, np.zeros(2)
+
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            hidden = 0.6 < q[0] < 0.62 and -0.38 < q[1] < -0.36 and q.dtype == float
+            return gc.Command(ARM.gravity_force(q) - 30.0 * q - (-6.0 if hidden else 6.0) * v)
+
+        def lyapunov(self, t, q, v, z, plant):
+            return gc.Lyapunov(plant.robot.kinetic_energy(q, v) + 15.0 * q @ q, -6.0 * v @ v)
+
+    assert testing.lyapunov_at(Wrong(), ARM, 0.0, [0.61, -0.37], [0.5, -0.4]).actual > 0.0
+    try:
+        found = testing.certify_lyapunov(Wrong(), ARM, (1.0, 4.0), offset=1e-3, region=False, seconds=5.0)
+    except gc.GeomctrlError:
+        return
+    assert not found.proved
+
+
+def test_a_right_law_that_is_too_stiff_for_dt_is_unresolved_not_accused():
+    robot, q_d = models.ur10(), np.array([0.1, -1.0, 1.0, -0.5, 0.3, 0.2])
+
+    class Stiff:
+        def __init__(self, kd=60.0):
+            self.robot, self.q_d, self.kd = robot, q_d, kd
+
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(robot.gravity_force(q) - 300.0 * (q - q_d) - self.kd * v)
+
+        def lyapunov(self, t, q, v, z, plant):
+            e = q - q_d
+            return plant.robot.kinetic_energy(q, v) + 150.0 * e @ e, -60.0 * v @ v
+
+    with pytest.raises(gc.SimulationError, match="unstable, or dt"):
+        gc.simulate(robot, Stiff(), q_d + 0.3, np.zeros(6), 0.3, 1e-3)
+    testing.assert_lyapunov(Stiff(), robot, search=50)
+    with pytest.raises(AssertionError):
+        testing.assert_lyapunov(Stiff(-60.0), robot, search=50)

@@ -1,0 +1,79 @@
+"""What code asks about the type of a symbol is answered as of the number that Python has in its place, or refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from geomctrl.tracing import trace
+from geomctrl.tracing.type_tests import identity_with_truth
+from geomctrl.tracing.untraceable import UntraceableError
+
+RARE = 17.0, 17.5  # no point of a trace's comparison with Python lies between these
+
+
+def one(flag):
+    return 1.0 if flag else 0.0
+
+
+ASKED = {  # of t, a float, and x, an array
+    "isinstance float": lambda t, x: one(isinstance(t, float)),
+    "isinstance of an entry": lambda t, x: one(isinstance(x[0], np.floating)) + 2.0 * one(isinstance(t, np.floating)),
+    "isinstance int": lambda t, x: one(isinstance(t, int)) + 2.0 * one(isinstance(math.floor(t), int)),
+    "isinstance array": lambda t, x: one(isinstance(x, np.ndarray)) + 2.0 * one(isinstance(t, np.ndarray)),
+    "isinstance of a comparison": lambda t, x: one(isinstance(t > 1.0, bool)) + 2.0 * one(isinstance(x[0] > 1.0, bool)),
+    "numpy's bool": lambda t, x: one(isinstance(t > 1.0, np.bool_)) + 2.0 * one(isinstance(x[0] > 1.0, np.bool_)),
+    "type": lambda t, x: (
+        one(type(t) is float) + 2.0 * one(type(x[0]) is np.float64) + 4.0 * one(type(t * x[0]) is float)
+    ),
+    "type of a product": lambda t, x: one(type(2.0 * t) is float) + 2.0 * one(type(math.sin(x[0])) is float),
+    "type of a type": lambda t, x: one(isinstance(float, type)) + 2.0 * one(issubclass(float, type)),
+    "class": lambda t, x: one(t.__class__ is float) + 2.0 * one(x[0].__class__ is float),
+    "isscalar": lambda t, x: one(np.isscalar(t)) + 2.0 * one(np.isscalar(x[0])) + 4.0 * one(np.isscalar(x)),
+    "dtype": lambda t, x: one(x.dtype == float) + 2.0 * one((x > 0.0).dtype == bool) + 4.0 * one(x.dtype == object),
+    "dtype of a number": lambda t, x: one(hasattr(t, "dtype")) + 2.0 * one(x[0].dtype == np.float64),
+    "shape of a number": lambda t, x: one(hasattr(t, "shape")) + 2.0 * one(x[0].shape == ()) + 4.0 * np.ndim(t),
+    "array of its dtype": lambda t, x: np.zeros(2, x.dtype)[0] + x[1],
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_types_are_those_of_python_where_no_comparison_looks(name):
+    asked = ASKED[name]
+
+    def f(t, x):
+        return asked(t, x) + 1.0 if RARE[0] < t < RARE[1] else 0.0 * x[0]
+
+    run = trace(f, (), (2,)).to_llvm()
+    t, x = 17.25, np.array([0.3, 1.5])
+    assert run(t, x) == pytest.approx(f(t, x))
+
+
+def test_a_type_that_depends_on_the_state_is_refused():
+    with pytest.raises(UntraceableError, match="type of a number is asked for"):
+        trace(lambda t, x: one(type(max(t, x[0])) is float), (), (1,))
+
+
+@pytest.mark.parametrize("narrow", [np.float32(0.1), np.array([0.1, 0.2], np.float32), np.float16(0.1)])
+@pytest.mark.parametrize("operation", [lambda t, c: t * c, lambda t, c: c - t, lambda t, c: 1.0 * (t < c)])
+def test_numbers_that_are_no_doubles_beside_a_float_are_refused(narrow, operation):
+    with pytest.raises(UntraceableError, match=r"float(16|32)"):
+        trace(lambda t: np.sum(operation(t, narrow)), ())
+
+
+def test_numbers_that_are_no_doubles_are_made_doubles_beside_arrays():
+    gain = np.array([0.1, 0.2], np.float32)
+    run = trace(lambda x: gain * x, (2,)).to_llvm()
+    x = np.array([3.0, 7.0])
+    assert (run(x) == gain * x).all()
+
+
+def test_identity_with_true_is_seen_in_what_is_computed_only():
+    flag = True
+
+    class Law:
+        strict = True
+
+    assert "is True" in identity_with_truth((lambda t: (t > 1.0) is True).__code__)
+    assert "is False" in identity_with_truth((lambda t: [y for y in [t] if (y < 1.0) is False]).__code__)
+    assert not identity_with_truth((lambda t: flag is True and Law.strict is True and t is not None).__code__)
