@@ -52,7 +52,9 @@ class Controller(Protocol):
     1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none. It may
        take the robot's state at the beginning, `start(q0, v0)`: a filter then begins where the robot does.
     2. `__call__(t, q, v, z)` returns a Command and has no side effects: an integrator calls it at its stages, in
-       any order, and may throw a step away. It may keep its arguments, but not write on them.
+       any order, and may throw a step away. It may keep its arguments, but not write on them. With `control_dt` it is
+       called once a sample, in order: then its attributes may be its memory, as numbers, strings, None, arrays of
+       floats, and lists, tuples, NamedTuples, dicts and deques of such that keep their length.
     3. z moves as z' = z_rate on R^n; a controller whose state lives on another Lie group says which in an attribute
        `group`, and z_rate is then in its algebra. A state that is renewed at samples (a filter, an observer, a
        counter) is `z_next` instead: z is z_next from right after the sample to the next one, at which the law and

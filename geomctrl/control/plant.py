@@ -79,7 +79,7 @@ class Plant(Described):
        time, also `rate(t, q, v, tau, out, x=None)`.
     5. One class overrides the methods that belong together; creating the class raises ArgumentError otherwise, and
        where a method takes other arguments. `__init__` calls this class's.
-    6. To be compiled, methods use numpy without branches on numbers, as a controller's law does. Attributes are set by
+    6. To be compiled, methods use Python, numpy and math on numbers and arrays, as a law does. Attributes are set by
        `__init__` and never change.
 
     The state of the whole plant, `Run.x` and a monitor's `sample.x`, is its own x, then that of its friction, then the

@@ -41,8 +41,8 @@ class Actuator(Described):
     6. Memories that are updated at samples and not all the time (a delay, backlash, a rate limit in steps) are no
        states x: they belong to what a loop does at its samples.
 
-    What belongs together is looked at when a subclass is made. To be compiled, methods use numpy without branches on
-    numbers (np.where, np.clip), as a controller's law does.
+    What belongs together is looked at when a subclass is made. To be compiled, methods use Python, numpy and math on
+    numbers and arrays, as a controller's law does.
     """
 
     def __init_subclass__(cls, **options: Any):

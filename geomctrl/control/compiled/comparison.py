@@ -200,8 +200,8 @@ class Comparison:
             name = " ".join(dict.fromkeys(self.layout.key(k))).strip()
             raise UntraceableError(
                 f"{self._where()}: compiled, {name} is not what it is in Python at t = {t:g}:"
-                f" {float(compiled[k])!r} instead of {float(expected[k])!r}; perhaps something draws random numbers, or"
-                " knows more than t, q, v and z"
+                f" {float(compiled[k])!r} instead of {float(expected[k])!r}; perhaps something draws random numbers,"
+                " depends on more than t, q, v and z, or returns an array on which it writes later"
             )
 
     # --- states ------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class FrictionModel(Described):
        controllers and `identification.friction_columns` use them.
     5. `check(nv)` raises ArgumentError unless the model fits nv velocity coordinates. The default accepts a model whose
        public attributes are numbers, or arrays (nv,).
-    6. To be compiled, methods use numpy without branches on numbers (np.where, np.abs), as a controller's law does.
+    6. To be compiled, methods use Python, numpy and math on numbers and arrays, as a controller's law does.
        Attributes are set by `__init__` and never change.
 
     The class of a model is checked when it is created: methods that belong together, and their arguments.

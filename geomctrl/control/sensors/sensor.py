@@ -54,7 +54,7 @@ class Sensor(Described):
     4. `draws(robot)` is how many standard normal numbers it wants a sample.
     5. `start(truth, period)` is its memory before the first sample, (m,) numbers, which has settled.
     6. `measure(truth, memory, draws, period)` returns (measurements in one array, as `outputs` lists them; the memory
-       until the next sample), by arithmetic and numpy without branches on numbers: compiled loops trace it. It may
+       until the next sample), by Python, numpy and math on numbers and arrays: compiled loops trace it. It may
        depend on nothing else, and write on nothing.
     7. `between(robot, y0, y1, s)` is what was measured at the fraction s from y0 to y1, for delays that are no multiple
        of the period; a straight line unless overridden.
