@@ -183,8 +183,6 @@ def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
 
 def check(parameters: ArrayLike, body: str) -> None:
     """Raises InertiaError, naming the body, unless the parameters are physical."""
-    if not isinstance(body, str):
-        raise ArgumentError(f"body: expected a name, got {body!r:.80}")
     why = violation(parameters)
     if why:
         raise InertiaError(f"body {body!r}: {why}")
@@ -193,10 +191,6 @@ def check(parameters: ArrayLike, body: str) -> None:
 def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
     """`check` for bodies (n, 10), all at once."""
     pi = _parameters(parameters, finite=False)
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"names: expected names of bodies, got {names!r:.80}")
-    if pi.ndim != 2 or len(pi) != len(names):
-        raise ArgumentError(f"names, parameters: expected one name a row, got {len(names)} and shape {pi.shape}")
     with np.errstate(invalid="ignore"):
         sure = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
         moments = np.linalg.eigvalsh(com_tensor(np.where(sure[:, None], pi, 0.0)))

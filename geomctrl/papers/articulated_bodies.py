@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.kernels import articulated_bodies as bodies
-from geomctrl.mechanism.mechanism import Mechanism, require_free_joints
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 from geomctrl.terms.batches import over_states
 
 __all__ = ["Articulated", "articulated_bodies"]
@@ -31,6 +31,7 @@ def articulated_bodies(
     pA_i leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
     Raises ModelError where the mass matrix is not positive definite, and for joints that follow others.
     """
+    require_robot("robot", robot)
     require_free_joints("articulated_bodies", robot)
     out = over_states(robot, bodies.articulated_handles, q=q, v=v, tau=tau, f_ext=f_ext)
     out = out.reshape(*out.shape[:-1], robot.nbodies, 7, 6)

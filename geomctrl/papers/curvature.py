@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import count
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import curvature
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.terms.articulated import mass_matrix_inverse, mass_matrix_solve
 from geomctrl.terms.batches import over_states
@@ -51,6 +51,7 @@ __all__ = [
 
 def inner_product(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:
     """<x, y> = x . M(q) y (...,) of velocities (..., nv): the kinetic-energy metric, twice the energy for x = y."""
+    require_robot("robot", robot)
     M = mass_matrix(robot, q)
     x, y = as_batch(robot, q=q, x=x, y=y)[1][1:]
     return ((x[:, None] @ M.reshape(-1, robot.nv, robot.nv))[:, 0] * y).sum(-1).reshape(M.shape[:-2])[()]
@@ -64,6 +65,7 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
     kind=2: the last index raised, Gamma_ij^k, so that sum_ij Gamma_ij^k v_i v_j is M^-1 C v. For joints with several
     degrees of freedom the lowered Levi-Civita connection of the frame of velocities, see the module's docstring.
     """
+    require_robot("robot", robot)
     count("kind", kind, 1, 2, expected="1 or 2")
     Gamma = over_states(robot, curvature.christoffel_symbols, q=q)
     return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
@@ -75,6 +77,7 @@ def covariant_derivative(robot: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayL
     w, w_rate (..., nv): the field's components in the velocity coordinates and their time derivatives. M Dv/dt is
     M a + C v; a curve with Dv/dt = 0 is a geodesic, what the robot does without torques and gravity.
     """
+    require_robot("robot", robot)
     lead, (x, y, z, z_rate) = as_batch(robot, q=q, v=v, w=w, w_rate=w_rate)
     C = coriolis_matrix(robot, x, y, "christoffel")
     return (z_rate + mass_matrix_solve(robot, x, (C @ z[..., None])[..., 0])).reshape(*lead, robot.nv)
@@ -87,6 +90,7 @@ def riemann_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     det M of a robot with two joints. Zero where coordinates exist in which M is constant (Spong 1992), as for a
     Cartesian robot.
     """
+    require_robot("robot", robot)
     n = robot.nv
     lead, (x,) = as_batch(robot, q=q)
     Gamma = over_states(robot, curvature.christoffel_symbols, q=x).reshape(-1, n * n, n)
@@ -103,6 +107,7 @@ def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLi
     Positive where torque-free motions from one configuration draw together. Raises ArgumentError if x and y are
     parallel (the sine of their angle below 1e-7).
     """
+    require_robot("robot", robot)
     lead, (q_, x_, y_) = as_batch(robot, q=q, x=x, y=y)
     R = riemann_curvature(robot, q_)
     xx, yy, xy = (inner_product(robot, q_, a, b) for a, b in ((x_, x_), (y_, y_), (x_, y_)))
@@ -114,9 +119,11 @@ def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLi
 
 def ricci_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """Ric_jl = sum_ik (M^-1)_ik R_ijkl (..., nv, nv), symmetric."""
+    require_robot("robot", robot)
     return np.einsum("...ik,...ijkl->...jl", mass_matrix_inverse(robot, q), riemann_curvature(robot, q))
 
 
 def scalar_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """The trace of the Ricci curvature (...,): twice the sum of K over the pairs of an orthonormal basis."""
+    require_robot("robot", robot)
     return np.asarray(np.einsum("...jl,...jl->...", mass_matrix_inverse(robot, q), ricci_curvature(robot, q)))[()]

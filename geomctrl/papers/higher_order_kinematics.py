@@ -103,6 +103,7 @@ def jerk(
     representation: Representation = "body",
 ) -> np.ndarray:
     """The frame's jerk (..., 6), the second rate of its twist: (13), (21), (22), (31), (32), (33)."""
+    require_robot("robot", robot)
     lead, (q, v, a, a_rate) = as_batch(robot, q=q, v=v, a=a, a_rate=a_rate)
     return twist_derivatives(robot, q, np.stack((v, a, a_rate), 1), frame, representation)[:, 2].reshape(*lead, 6)
 
@@ -111,6 +112,7 @@ def jacobian_second_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
     """Jacddot (..., 6, nv): the frame's jerk is Jac a' + 2 Jacdot a + Jacddot v. (30) for the hybrid one."""
+    require_robot("robot", robot)
     lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
     out = jacobian_derivatives(robot, q, np.stack((v, a), 1), frame, representation)[:, 2]
     return out.reshape(*lead, 6, robot.nv)
@@ -223,6 +225,7 @@ def jacobian_partial_derivatives(
     and each further order one bracket more, the derivatives nearest j first (for the hybrid ones, a sum of them). For a
     joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
     """
+    require_robot("robot", robot)
     representation_number(representation)
     order = count("order", order, 0, len(SLOTS), expected=f"a number of derivatives, 0 to {len(SLOTS)}")
     lead, (q,) = as_batch(robot, q=q)
@@ -300,6 +303,7 @@ def joint_motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: Arra
     v_i = S_i^+ (V_i - X V_p), a_i = S_i^+ (A_i - X A_p + ad_{S_i v_i} V_i): (11) joint by joint. Where V and A are no
     motion of the robot, each joint's least-squares answer.
     """
+    require_robot("robot", robot)
     lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
     v, a = np.zeros((len(V), robot.nv)), np.zeros((len(V), robot.nv))
     for i, (joint, s, (XV, XA)) in enumerate(zip(robot.joints, robot.v_slices, parents)):
@@ -314,6 +318,7 @@ def joint_accelerations_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, 
 
     a_i = S_i^+ (A_i - X A_p + [V_i, X V_p]), (65b) solved (Remark 3, whose first term is the acceleration).
     """
+    require_robot("robot", robot)
     lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
     a = np.zeros((len(V), robot.nv))
     for i, (joint, s, (XV, XA)) in enumerate(zip(robot.joints, robot.v_slices, parents)):

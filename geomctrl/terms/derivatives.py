@@ -24,7 +24,7 @@ from geomctrl.kernels import geometric_sensitivity as geometry
 from geomctrl.kernels.couplings import fitting
 from geomctrl.lie import se3
 from geomctrl.mechanism.configuration import ConfigurationGroup
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .articulated import mass_matrix_inverse
@@ -41,14 +41,11 @@ __all__ = [
     "InverseDynamicsDerivatives",
     "InverseDynamicsSecondDerivatives",
     "Linearization",
-    "forward_dynamics_derivatives",
     "forward_dynamics_second_derivatives",
     "geometric_sensitivity",
-    "inverse_dynamics_derivatives",
     "inverse_dynamics_derivatives_along",
     "inverse_dynamics_rates",
     "inverse_dynamics_second_derivatives",
-    "linearize",
     "mass_matrix_derivative",
     "mass_matrix_inverse_derivative",
     "mass_matrix_inverse_rate",
@@ -161,6 +158,7 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
     Along one direction x, sum_k [i, j, k] x_k is `mass_matrix_rate(q, x)`, at O(n depth).
     """
+    require_robot("robot", robot)
     out = np.empty((robot.nv, robot.nv, robot.nv))
     try:
         if plain(q):
@@ -173,12 +171,14 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """d(M^-1)_ij/dq_k (..., nv, nv, nv) at [i, j, k]: -M^-1 (dM/dq_k) M^-1."""
+    require_robot("robot", robot)
     inverse = mass_matrix_inverse(robot, q)
     return -_times(inverse, _times_second(mass_matrix_derivative(robot, q), inverse))
 
 
 def mass_matrix_inverse_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """The derivative of M^-1 (..., nv, nv) along v: -M^-1 Mdot M^-1."""
+    require_robot("robot", robot)
     inverse = mass_matrix_inverse(robot, q)
     return -inverse @ mass_matrix_rate(robot, q, v) @ inverse
 
@@ -202,6 +202,7 @@ def inverse_dynamics_derivatives_along(
     itself, dq = v, dv = a, da = a', it is their time derivative. f_ext (..., nbodies, 6): wrenches on the bodies,
     constant in their frames.
     """
+    require_robot("robot", robot)
     along = second_derivatives.derivatives_along
     try:
         if f_ext is None and plain(q, v, a, dq, dv, da):
@@ -222,6 +223,7 @@ def inverse_dynamics_second_derivatives(
     The Hessian of a weighted sum l . tau is np.einsum("...i,...ijk->...jk", l, tensor). f_ext (..., nbodies, 6):
     wrenches on the bodies, constant in their frames.
     """
+    require_robot("robot", robot)
     n = robot.nv
     out = over_states(robot, second_derivatives.second_derivatives, q=q, v=v, a=a, f_ext=f_ext)
     out = np.moveaxis(out, -3, -1)  # the coordinate of the second derivative comes last
@@ -237,6 +239,7 @@ def forward_dynamics_second_derivatives(
     From those of inverse dynamics ID(q, v, a(q, v, tau)) = tau, derived twice. f_ext (..., nbodies, 6): wrenches on the
     bodies, constant in their frames. Raises ModelError where the mass matrix is not positive definite.
     """
+    require_robot("robot", robot)
     first = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
     second = inverse_dynamics_second_derivatives(robot, q, v, first.a, f_ext)
     dM, inverse = second.dadq, first.dtau
@@ -275,6 +278,7 @@ def geometric_sensitivity(
     For joints with several degrees of freedom the same, the motion exp(S q) being displaced with its axes.
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames, which are displaced with them.
     """
+    require_robot("robot", robot)
     try:
         if f_ext is None and plain(q, v, a):
             before, behind = out = np.empty((2, robot.nv, robot.nbodies, 6))
@@ -293,6 +297,7 @@ def pose_sensitivity(robot: Mechanism, q: ArrayLike, frame: str) -> GeometricSen
     [:, i] maps twists U of body i's joint as in `geometric_sensitivity`; zero for bodies the frame does not hang on
     (Mueller 2018 section 6.2).
     """
+    require_robot("robot", robot)
     lead, (q,) = as_batch(robot, q=q)
     to_frame = se3.inverse_of(poses(robot, q, frame))
     out = np.zeros((2, len(q), 6, robot.nbodies, 6))

@@ -248,7 +248,8 @@ def centroidal_momentum_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     ArgumentError
         For wrong shapes, nan, infinity, and for a robot without mass.
     """
-    return _centroidal(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv)))[0]
+    lead, (flat,) = as_batch(robot, q=q)
+    return _centroidal(robot, flat.reshape(*lead, robot.nq), np.zeros((*lead, robot.nv)))[0]
 
 
 def centroidal_momentum_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:

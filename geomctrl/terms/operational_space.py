@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import operational_space as kernels
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.tracing.arrays import has_symbols
 
@@ -42,6 +42,7 @@ def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
 
     Khatib 1987; `representation` as for `jacobian`. Raises ModelError where M is not positive definite.
     """
+    require_robot("robot", robot)
     body, placement = where_is(robot, frame)
     form = representation_number(representation)
     compiled = robot._code.at(kernels.operational_mobility, body, form)(q, placement)
@@ -54,6 +55,7 @@ def mobility_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
     """The derivative (..., 6, 6) of `mobility` along the motion v; v = e_k: by coordinate k."""
+    require_robot("robot", robot)
     Jac, rate = jacobian(robot, q, frame, representation), jacobian_rate(robot, q, v, frame, representation)
     X = mass_matrix_solve(robot, q, Jac.swapaxes(-1, -2))
     half = rate @ X
@@ -65,6 +67,7 @@ def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Represen
 
     Raises ModelError where the frame can not move in all six directions, and where M is not positive definite.
     """
+    require_robot("robot", robot)
     body, placement = where_is(robot, frame)
     form = representation_number(representation)
     compiled = robot._code.at(kernels.operational_inertia, body, form)(q, placement)
@@ -85,6 +88,7 @@ def inertia_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
     """The derivative (..., 6, 6) of `inertia` along the motion v: -Lambda (Lambda^-1)' Lambda."""
+    require_robot("robot", robot)
     L = inertia(robot, q, frame, representation)
     return -L @ mobility_rate(robot, q, v, frame, representation) @ L
 
@@ -95,6 +99,7 @@ def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike)
     Its transpose takes joint torques to the forces on the task that they amount to. Raises ModelError where J has not
     full row rank, ArgumentError for shapes that do not fit.
     """
+    require_robot("robot", robot)
     lead, (flat,) = as_batch(robot, q=q)
     J = checked("J", J, (robot.nv,))
     if J.ndim != len(lead) + 2 or J.shape[:-2] != lead or not 0 < J.shape[-2] <= robot.nv:
@@ -110,6 +115,7 @@ def null_space_projector(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.nda
 
     Raises as `dynamically_consistent_inverse`.
     """
+    require_robot("robot", robot)
     Jbar = dynamically_consistent_inverse(robot, q, J)
     return np.eye(robot.nv) - Jbar @ (J if has_symbols(J) else np.asarray(J, float))
 

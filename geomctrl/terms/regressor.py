@@ -18,7 +18,7 @@ from geomctrl.arguments import checked, choice
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .batches import ONE, check_threads, over_states
@@ -93,6 +93,7 @@ def momentum_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarr
     Columns as `regressor`'s; it needs no acceleration (Slotine and Li 1989, "Composite adaptive control of robot
     manipulators", where p, low-pass filtered, gives filtered torques). Raises ArgumentError like the other terms.
     """
+    require_robot("robot", robot)
     Y = robot._code.at(kernels.momentum_regressor)(q, v)
     return over_states(robot, kernels.momentum_regressor, q=q, v=v) if Y is None else Y
 
@@ -102,6 +103,7 @@ def momentum_rate_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.
 
     C is any that keeps Mdot - 2C skew, all have the same C^T v. Raises ArgumentError like the other terms.
     """
+    require_robot("robot", robot)
     Y = robot._code.at(kernels.momentum_rate_regressor)(q, v)
     return over_states(robot, kernels.momentum_rate_regressor, q=q, v=v) if Y is None else Y
 

@@ -13,7 +13,7 @@ from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import time_derivatives
 from geomctrl.kernels.couplings import fitting
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
 
@@ -25,6 +25,7 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
     ArgumentError like the other terms.
     """
+    require_robot("robot", robot)
     if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
         tau = robot._code.at(time_derivatives.inverse_dynamics_rates, len(rates) - 1)(q, rates.reshape(-1))
         if tau is not None:

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import geomctrl
+from geomctrl.mechanism.mechanism import JointCoupling
 
 BESIDES = {  # public, and no modules of the table
     "control.smooth_references": "control.smooth_references",
@@ -15,6 +16,8 @@ BESIDES = {  # public, and no modules of the table
     "viewing.sweeps": "viewing.sweeps",
     "identification.excitation": "identification.excitation",
 }
+
+OF_PROPERTIES = (JointCoupling,)  # classes that properties return
 
 
 class Public(NamedTuple):
@@ -80,6 +83,8 @@ def public_callables() -> dict[str, Public]:
     for prefix, module in modules.items():
         for name in public_names(module):
             add(f"{prefix}.{name}", getattr(module, name))
+    for owner in OF_PROPERTIES:
+        add(owner.__name__, owner)
     for owner in geomctrl.controllers.classes().values():
         if owner.__module__.startswith("geomctrl."):  # another test's may be there too
             add(f"controllers.{owner.__name__}", owner)

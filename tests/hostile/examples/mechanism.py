@@ -79,6 +79,7 @@ EXAMPLES = {
     "Robot.from_screws": Example(
         {"screws": SCREWS, "homes": HOMES, "inertias": TWO, "parents": [-1, 0], "name": words("s"), "gravity": POINT}
     ),
+    "JointCoupling.tree_configuration": Example({"q": Q}, ROBOT.coupling),
     "Robot.with_armature": Example({"armature": gain(np.array([0.25, 0.5]))}, ROBOT),
     "Robot.with_gravity": Example({"gravity": POINT}, ROBOT),
     "Robot.with_parameters": Example({"parameters": TWO, "physical": True}, ROBOT),
@@ -108,6 +109,7 @@ EXAMPLES = {
 }
 assert isinstance(ROBOT, Robot)
 LEFT_OUT = {
+    "JointCoupling": "made by Robot.coupling alone",
     "Mechanism": "the base class of Robot, which is what users make",
     "Mechanism.frame": "Robot.frame",
     "Mechanism.joint": "Robot.joint",
