@@ -114,7 +114,7 @@ NARROW = np.dtype("float16"), np.dtype("float32"), np.dtype("longdouble")
 
 def refuse_narrow(x: Symbol, other: Any) -> None:
     """Raise UntraceableError where numpy computes with Python's float x in numbers that are no doubles."""
-    if x.python and getattr(other, "dtype", None) in NARROW:
+    if x.python and type(other) is not Symbol and getattr(other, "dtype", None) in NARROW:
         raise UntraceableError(
             f"a float meets numbers of {other.dtype}{caller()}, and numpy computes in {other.dtype}: make these float64"
         )

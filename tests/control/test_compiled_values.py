@@ -144,7 +144,7 @@ class StopsUnseen(Gained):
     """A safety stop that no symbol meets."""
 
     def __call__(self, t, q, v, z):
-        if isinstance(q[0], float) and q[0] > 1.0:
+        if not hasattr(q[0], "graph") and q[0] > 1.0:
             raise RuntimeError("joint limit")
         return gc.Command(-q - v)
 

@@ -177,7 +177,7 @@ def test_skew_symmetry_is_an_identity(form):
     n = robot.nv
     q, v = (symbol_array([graph.load(k, i) for i in range(n)], (n,)) for k in (1, 2))
     M, C = robot.mass_matrix(q), robot.coriolis_matrix(q, v, form)
-    seeds = {x.at: rate for x, rate in zip(q.tolist(), v.tolist())}
+    seeds = {x.index: rate for x, rate in zip(q.tolist(), v.tolist())}
     Mdot = np.array(tangents(graph, M.ravel().tolist(), seeds), object).reshape(n, n)
     pairs = [(mul(2.0, Mdot[i, j]), mul(2.0, add(C[i, j], C[j, i]))) for i in range(n) for j in range(i, n)]
     assert identical(graph, pairs, {})

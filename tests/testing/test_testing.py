@@ -287,7 +287,7 @@ def test_growth_along_a_run_is_caught_where_no_random_state_shows_it():
     with pytest.raises(AssertionError, match=r"V grows along a run: by .* the run started at t = 0, q = .*, v = "):
         testing.assert_lyapunov(kick, ARM, states=3, runs=1, search=0)
     blow = PD(torque=lambda t, v: 1e9 * v if t < 0.02 else 0.0)
-    with pytest.raises(AssertionError, match=r"(?s)unstable.* the run started at t = 0, q = "):
+    with pytest.raises(AssertionError, match=r"V does not change as promised|V grows"):
         testing.assert_lyapunov(blow, ARM, states=3, runs=1, search=0)
 
 
