@@ -122,7 +122,7 @@ class SurroundingsOptions:
             converter=_boxes,
             allow_leading_hyphen=True,
         ),
-    ] = ()  # fmt: skip
+    ] = ()  # fmt: skip  # pyright: ignore[reportAssignmentType]
     clearance: Annotated[
         float | None, Parameter(help="Distance to all of it, and of links to each other [m] [default: 0.02].")
     ] = None
@@ -190,7 +190,7 @@ class ParameterOptions:
         from geomctrl.identification import RegressorModel
 
         kinds = {kind: kind in self.friction for kind in FRICTION}
-        return RegressorModel(robot, **kinds, rotor=self.rotor, smoothing=self.smoothing)
+        return RegressorModel(robot, **kinds, rotor=self.rotor, smoothing=self.smoothing)  # pyright: ignore[reportArgumentType]
 
 
 @Parameter(name="*", group=Group("Output", sort_key=5))

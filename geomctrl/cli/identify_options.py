@@ -65,14 +65,14 @@ class LogOptions:
             " [default: the usual names, with numbers or the joints' names]. Repeat.",
             name="--column",
         ),
-    ] = ()
+    ] = ()  # pyright: ignore[reportAssignmentType]
     units: Annotated[
         list[Any],
         pairs(
             "q=deg, v=rpm, t=ms, ...; q=deg,mm: one per joint [default: SI]. Repeat.",
             name="--unit", metavar="FIELD=UNIT",
         ),
-    ] = ()  # fmt: skip
+    ] = ()  # fmt: skip  # pyright: ignore[reportAssignmentType]
     joints: Annotated[
         list[str] | None,
         names("The log's names of the robot's joints, in the robot's order [default: the robot's names]."),
@@ -182,7 +182,7 @@ class ModelOptions:
         """The model of a robot, without friction curves."""
         return RegressorModel(
             robot,
-            **{kind: kind in self.friction for kind in LINEAR},
+            **{kind: kind in self.friction for kind in LINEAR},  # pyright: ignore[reportArgumentType]
             rotor=self.rotor == "yes",
             smoothing=0.01 if self.smoothing is None else self.smoothing,
             springs=self.springs,
@@ -256,7 +256,7 @@ class ValidationOptions:
     test_columns: Annotated[
         list[Any],
         pairs("--column, where that of --test-log differs. Repeat.", name="--test-column"),
-    ] = ()
+    ] = ()  # pyright: ignore[reportAssignmentType]
 
     def validation(self, reading: Reading) -> Validation:
         """The arguments; reading: of the log that trains."""
@@ -265,7 +265,9 @@ class ValidationOptions:
             raise ArgumentError("--test-column: for a --test-log")
         if self.test_log is None:
             return Validation(self.test if self.test != 0.0 else None, self.period)
-        return Validation(self.test_log, self.period, replace(reading, keys={**reading.keys, **keys}) if keys else None)
+        return Validation(
+            self.test_log, self.period, replace(reading, keys={**(reading.keys or {}), **keys}) if keys else None
+        )
 
 
 @Parameter(name="*", group=Group("Estimator", sort_key=5))

@@ -160,7 +160,7 @@ class UrdfOptions:
         if self.floating_base or physical == "required" or self.mimic != "coupled":
             raise ArgumentError(f"--floating-base, --mimic, --physical: for URDF files, not for {source!r}")
         try:
-            return load(source if bundled else Path(source))
+            return load(str(source) if bundled else Path(source))  # pyright: ignore[reportArgumentType]
         except NameNotFoundError as error:
             raise NameNotFoundError(str(error).replace("name:", "ROBOT:", 1)) from None
 

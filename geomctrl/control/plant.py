@@ -22,7 +22,6 @@ from .actuators.chain import Chain, chain_of
 from .changes import checked_changes
 from .desired import time
 from .friction.combined import friction_of, state_size
-from .friction.model import FrictionModel
 from .friction.viscous_coulomb import kernel_coefficients
 from .sensing import checked_sensors
 from .sensors.sensor import Sensor
@@ -87,7 +86,7 @@ class Plant(Described):
     """
 
     robot: Robot
-    friction: FrictionModel | Sequence[FrictionModel] | str | None = "model"
+    friction: Any = "model"  # a FrictionModel, several, "model" for the robot's own, or None; here one of the first
     f_ext: Any = None
     changes: Sequence[tuple[float, Robot]] = ()
     actuators: Sequence[Actuator] | Actuator = field(default=(), kw_only=True)

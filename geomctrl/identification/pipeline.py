@@ -114,8 +114,9 @@ def identify(
     estimate, free = _with_bias(estimate, free, (parts[0], training, filter_), notes, say)
     say("done", 1.0)
     return Result(
-        estimate, training, test[0] if test else None, raw, free, notes, tuple(findings), settings.ignore,
-        boxes=settings.boxes or {}, provenance=provenance(robot, log, settings, own_model),
+        estimate, training, test[0] if test else None, raw, free, notes, tuple(findings), tuple(settings.ignore),
+        boxes={name: np.asarray(x) for name, x in (settings.boxes or {}).items()},
+        provenance=provenance(robot, log, settings, own_model),
     )  # fmt: skip
 
 

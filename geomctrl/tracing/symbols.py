@@ -61,7 +61,7 @@ def is_number(x: Any) -> bool:
 
 def is_python(x: Any) -> bool:
     """Whether x may be one of Python's own numbers: beside one of numpy's, numpy computes, and nothing is raised."""
-    return x.python if type(x) is Symbol else type(x) in (float, int, bool)
+    return bool(x.python) if type(x) is Symbol else type(x) in (float, int, bool)
 
 
 def perhaps_python(x: Any) -> Any:

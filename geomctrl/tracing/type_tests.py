@@ -57,6 +57,8 @@ SymbolArray.dtype = property(_dtype)  # pyright: ignore[reportAttributeAccessIss
 
 
 class _TypeOfType(type):
+    owner: int
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and type(args[0]) in (Symbol, Condition) and threading.get_ident() == cls.owner:
             return python_type(args[0])

@@ -253,7 +253,7 @@ def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
     elif attribute:
         object.__setattr__(x, key, made)
     else:
-        x[key] = made
+        x[key] = made  # pyright: ignore[reportIndexIssue]
     return x
 
 
