@@ -28,6 +28,7 @@ CORE = {
 MODULES = {  # the order in which they are listed
     "controllers": "Control laws, one a file.",
     "references": "Desired motions.",
+    "friction": "Models of friction of joints.",
     "actuators": "What is between a command and a joint's torque.",
     "sensors": "What a law sees of the truth.",
     "monitors": "What is checked while a loop runs.",
