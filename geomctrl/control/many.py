@@ -84,9 +84,9 @@ def simulate_many(
     """Run many closed loops as `simulate` runs one: (plants[k], controllers[k]) from (q0[k], v0[k]), a Run each.
 
     What is given once is the same for all: a plant, a controller, q0 (nq,), v0 (nv,). A law of yours that is given once
-    is copied for each loop, as it may remember something. Loops that differ in numbers only
-    (payloads, gains, amplitudes) share compiled code and run side by side. A loop that fails ends alone: its Run has
-    `success` False and the reason. threads: how many share the loops; results do not depend on it.
+    is copied for each loop, as it may remember something. Loops that differ in numbers only (payloads, gains,
+    amplitudes) share compiled code and run side by side. A loop that fails ends alone: its Run has `success` False and
+    the reason. threads: how many share the loops; results do not depend on it.
 
     Raises ArgumentError for bad arguments, of the first loop that has some; UntraceableError where `compiled` is True
     and a loop does not trace. KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute
@@ -121,9 +121,10 @@ def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[
 
 
 def with_own_laws(cases: Sequence[Case], always: bool = False) -> list[Case]:
-    """The cases, each with its own copy of a law that may remember and that other cases have too (or always).
+    """The cases, each with its own copy of a law that may remember and that other cases have too.
 
-    A law of geomctrl keeps what it remembers in its state z.
+    A law of geomctrl keeps what it remembers in its state z. always: copy what can be copied of the others as well.
+    Raises ArgumentError for a law of several cases that can not be copied.
     """
     times = Counter(id(case.controller) for case in cases)
     out = []
@@ -133,7 +134,8 @@ def with_own_laws(cases: Sequence[Case], always: bool = False) -> list[Case]:
             try:
                 case = replace(case, controller=copy_of(law, plant_of("plants", case.plant).robot))
             except UntraceableError as error:
-                raise ArgumentError(f"controllers: expected one for each loop: {error}") from error
+                if times[id(law)] > 1:
+                    raise ArgumentError(f"controllers: expected one for each loop: {error}") from error
         out.append(case)
     return out
 

@@ -1,8 +1,8 @@
 """Tests of types in a user's code: a symbol says that it is the number which Python has in its place.
 
 To a user's code `isinstance(x, float)`, `type(x)`, `x.__class__`, `x.dtype` and `x.shape` are those of the float, the
-int, the bool or the number of numpy that a symbol stands for. Libraries see objects,
-as compiled code reads these.
+int, the bool or the number of numpy that a symbol stands for. Libraries see arrays of objects: compiled code of theirs
+would read the memory of an array that calls itself one of floats.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Memories of sampled laws that compiled code has to follow, refuse, or leave to Python: in rare states as well."""
 
+import threading
 import warnings
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models, testing
+from geomctrl.control.many import Case, outcomes
 from geomctrl.tracing.untraceable import UntraceableError
 
 ARM = models.two_link()
@@ -138,6 +140,27 @@ def test_a_law_that_is_given_once_remembers_for_each_loop(compiled):
     for run in runs:
         np.testing.assert_allclose(run.q, alone, rtol=0.0, atol=1e-12)
     assert (law.sum == 0.0).all()
+
+
+class Locked:
+    """A law that can not be copied."""
+
+    def __init__(self):
+        self.robot, self.lock = ARM, threading.Lock()
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v)
+
+
+def test_laws_that_can_not_be_copied_run_alone_and_are_refused_for_several_loops():
+    options = {"t_end": 0.02, "dt": DT, "control_dt": 4e-3, "monitors": None}
+    (case,) = outcomes([Case(ARM, Locked(), Q0, V0)], {"rms": lambda run: run.t[-1]}, **options)
+    assert case.success
+    with pytest.raises(gc.ArgumentError, match="controllers: expected one for each loop"):
+        gc.simulate_many([ARM, ARM], Locked(), Q0, V0, **options)
 
 
 def test_a_certificate_is_not_about_code_that_asks_for_types():
