@@ -101,6 +101,19 @@ def test_a_list_among_the_defaults_of_a_function_is_a_memory():
     np.testing.assert_allclose(torques(law(), "auto"), torques(law(), False), rtol=0.0, atol=1e-9)
 
 
+def test_a_refused_run_leaves_no_memory_for_the_run_in_python():
+    """Only stored samples show the difference: the law has counted up to there."""
+
+    class Counting(Remembering):
+        def __call__(self, t, q, v, z):
+            self.memory += 1.0
+            kick = 5.0 if self.memory > 50.0 and not hasattr(t, "graph") else 0.0  # in Python only
+            return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v + kick)
+
+    law = Counting(0.0, None, None)
+    np.testing.assert_allclose(torques(law, "auto"), torques(Counting(0.0, None, None), False), rtol=0.0, atol=1e-9)
+
+
 def test_python_begins_anew_where_a_finished_compiled_run_is_refused():
     """The law is compared after the run; what that run has left in it is taken back before Python runs."""
 
