@@ -1,7 +1,4 @@
-"""Options that the commands which identify from logs share, group by group, as arguments of `geomctrl.identification`.
-
-A setup file has a section for each group: see `setup_file`.
-"""
+"""Options shared by the commands that identify from logs, by group, as arguments of `geomctrl.identification`."""
 
 from __future__ import annotations
 
@@ -398,4 +395,4 @@ GROUPS = {
     "log": LogOptions, "model": ModelOptions, "filters": FilterOptions, "test": ValidationOptions,
     "estimator": EstimatorOptions, "output": OutputOptions, "verdict": VerdictOptions,
 }  # fmt: skip
-SECTIONS = {name: [f.name for f in fields(group)] for name, group in GROUPS.items()}  # of setup files
+SECTIONS = {name: [f.name for f in fields(group)] for name, group in GROUPS.items()}  # of setup files: see `setup_file`
