@@ -49,8 +49,8 @@ from .mechanism.building import Body as Body
 from .mechanism.coupling import Coupling as Coupling
 from .mechanism.frame import Frame as Frame
 from .mechanism.joint import Joint as Joint
-from .models.mjcf import load_mjcf as load_mjcf
-from .models.urdf import load_urdf as load_urdf
+from .models.io.mjcf import load_mjcf as load_mjcf
+from .models.io.urdf import load_urdf as load_urdf
 from .motion import structure_preserving as structure_preserving
 from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot

@@ -72,7 +72,7 @@ class Robot(Mechanism, metaclass=_RobotType):
     @classmethod
     def from_urdf(cls, source: str | Path, **options: Any) -> "Robot":
         """The robot of a URDF file: `geomctrl.load_urdf`, which says what the options are."""
-        return import_module("geomctrl.models.urdf").load_urdf(source, **options)  # models are made of robots
+        return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # models are made of robots
 
     neutral = configuration.neutral
     random_configuration = configuration.random_configuration

@@ -16,8 +16,8 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.models import save_c_header
-from geomctrl.models.source import read_numbers
-from geomctrl.models.urdf_collisions import collision_capsules
+from geomctrl.models.io.urdf_geometry import collision_capsules
+from geomctrl.models.io.xml_text import read_numbers
 from geomctrl.viewing import monitors, overview, torques, tracking
 
 NAMES = ["[/foo] :smile:", r"$\frac{$ {0} %s", "</script> */ #error", "[red $5 & 3$"]

@@ -50,11 +50,11 @@ def test_no_symlink_is_committed():
 def test_the_repository_is_laid_out_as_one_package(tmp_path):
     """geomctrl.models is models/ wherever Python starts, and the tree of .ci/tree.py is what a wheel holds."""
     path = {**os.environ, "PYTHONPATH": str(ROOT)}
-    names = ["geomctrl.models.panda", "geomctrl.controllers.slotine_li", "geomctrl.robot"]
+    names = ["geomctrl.models.fixed_base", "geomctrl.controllers.slotine_li", "geomctrl.robot"]
     code = f"import importlib; print(*(importlib.import_module(x).__file__ for x in {names}), sep='\\n')"
     command = [sys.executable, "-c", code]
     files = subprocess.run(command, cwd=tmp_path, env=path, capture_output=True, text=True, check=True).stdout
-    expected = ["models/panda.py", "controllers/slotine_li.py", "geomctrl/robot.py"]
+    expected = ["models/fixed_base.py", "controllers/slotine_li.py", "geomctrl/robot.py"]
     assert files.splitlines() == [str(ROOT / x) for x in expected]
 
     tree = tmp_path / "tree"

@@ -149,6 +149,7 @@ class SurroundingsOptions:
         """Return (`Surroundings`, notes for the user)."""
         from geomctrl import models
         from geomctrl.identification.excitation import Surroundings, load_surroundings
+        from geomctrl.models.io.model_file import file_format
 
         around = Surroundings() if self.surroundings is None else load_surroundings(self.surroundings, robot)
         changes: dict[str, Any] = {} if self.self_collision else {"self_collision": False}
@@ -158,7 +159,7 @@ class SurroundingsOptions:
             changes["keep_out"] = (*around.keep_out, *self.keep_out)
         changes |= {k: x for k in ("clearance", "radius") if (x := getattr(self, k)) is not None}
         around = replace(around, **changes)
-        is_urdf = Path(source).suffix.lower() == ".urdf"
+        is_urdf = file_format(source) == "urdf"
         if self.collisions == "file" and not is_urdf:
             raise ArgumentError(f"--collisions file: for URDF files, not for {source!r}")
         if self.collisions == "links" or not is_urdf or around.capsules is not None:

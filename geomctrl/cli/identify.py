@@ -50,6 +50,7 @@ from geomctrl import identification
 from geomctrl.errors import ModelError
 from geomctrl.mechanism import inertia
 from geomctrl.models import link_boxes
+from geomctrl.models.io.model_file import file_format
 
 from . import setup_file
 from .identify_options import (
@@ -126,7 +127,7 @@ def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, An
 
 def _boxes(console: Any, source: str, robot: Any) -> dict[str, Any]:
     """Boxes of the links' geometry in a URDF file; prints a note where that geometry is wrong."""
-    if Path(source).suffix.lower() != ".urdf":
+    if file_format(source) != "urdf":
         return {}
     try:
         return link_boxes(Path(source), robot)

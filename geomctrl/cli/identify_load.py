@@ -30,6 +30,7 @@ from cyclopts import Group, Parameter
 from geomctrl import identification
 from geomctrl.errors import ArgumentError
 from geomctrl.models import load_extra
+from geomctrl.models.io.model_file import file_format
 
 from . import setup_file
 from .identify_options import FilterOptions, LogOptions, ModelOptions, RobotOption, VerdictOptions
@@ -116,7 +117,7 @@ def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]
 
 def _identified_friction(source: str, modelling: ModelOptions, without_load: Path | None) -> Any:
     """The friction in a robot.json of `geomctrl identify`, where there is one log; None for other robots."""
-    if Path(source).suffix.lower() != ".json" or without_load is not None:
+    if file_format(source) != "json" or without_load is not None:
         return None
     extra = load_extra(Path(source))
     if "identified" not in extra:

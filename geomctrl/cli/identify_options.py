@@ -20,7 +20,9 @@ from geomctrl.identification import (
 )  # fmt: skip
 from geomctrl.identification.estimators import named
 from geomctrl.identification.findings import ignorable
-from geomctrl.models import in_place, save_c_header, update_model_file
+from geomctrl.models import save_c_header, update_model_file
+from geomctrl.models.io import in_place
+from geomctrl.models.io.model_file import file_format
 
 from .options import MODEL_HELP, as_names, flag, matrix, names, numbers, option, pairs, per_joint, ranges
 
@@ -353,7 +355,7 @@ class OutputOptions:
             if path.suffix.lower() == ".h":
                 in_place.require_writable(path)
                 continue
-            if not Path(source).is_file() or Path(source).suffix.lower() == ".toml":
+            if not Path(source).is_file() or file_format(source) == "dh":
                 raise ArgumentError(
                     f"--export {path}: for robots of URDF or MJCF files, not for {source!r}; see robot.urdf"
                 )

@@ -148,19 +148,17 @@ class UrdfOptions:
         Raises GeomctrlError children.
         """
         from geomctrl import models
+        from geomctrl.models.io.model_file import file_format
 
         bundled = source in models.names() or not (Path(source).suffix or Path(source).exists())
         if not bundled and not Path(source).is_file():
             raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
-        loaders = {".xml": models.load_mjcf, ".mjcf": models.load_mjcf, ".toml": models.load_dh,
-                   ".json": models.load_model}  # fmt: skip
-        load = models.load if bundled else loaders.get(Path(source).suffix.lower())
-        if load is None:
+        if not bundled and file_format(source) in ("urdf", None):
             return models.load_urdf(Path(source), self.floating_base, mimic=self.mimic, physical=physical)
         if self.floating_base or physical == "required" or self.mimic != "coupled":
             raise ArgumentError(f"--floating-base, --mimic, --physical: for URDF files, not for {source!r}")
         try:
-            return load(str(source) if bundled else Path(source))  # pyright: ignore[reportArgumentType]
+            return models.load(source)
         except NameNotFoundError as error:
             raise NameNotFoundError(str(error).replace("name:", "ROBOT:", 1)) from None
 

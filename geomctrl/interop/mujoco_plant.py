@@ -16,7 +16,7 @@ import numpy as np
 
 from geomctrl.arguments import checked
 from geomctrl.control.plant import Plant
-from geomctrl.models.mjcf import the_package, with_the_rest
+from geomctrl.models.io.mjcf import the_package, with_the_rest
 from geomctrl.tracing.arrays import has_symbols
 from geomctrl.tracing.symbols import UntraceableError
 

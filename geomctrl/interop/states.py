@@ -13,7 +13,7 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import as_batch
-from geomctrl.models.mjcf import joint_names
+from geomctrl.models.io.mjcf import joint_names
 from geomctrl.robot import Robot
 
 

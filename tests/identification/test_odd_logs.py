@@ -33,7 +33,7 @@ from geomctrl.identification.excitation import search
 from geomctrl.identification.excitation.limits import limits_of
 from geomctrl.identification.logs.robot_log import read_log
 from geomctrl.identification.logs.signals import motion_bandwidth
-from geomctrl.models.urdf_writing import save_or_why, save_urdf
+from geomctrl.models.io.writing import save_or_why, save_urdf
 
 CUT = Filtering(5.0)  # Hz
 

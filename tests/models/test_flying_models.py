@@ -6,7 +6,7 @@ from oracles import assert_close
 
 import geomctrl as gc
 from geomctrl import models, so3
-from geomctrl.models.quadrotor import THRUSTS
+from geomctrl.models.floating_base import THRUSTS
 
 
 def test_satellite_obeys_eulers_equation():

@@ -247,7 +247,7 @@ def test_floating_bases_and_mimic_joints(tmp_path):
         out = update_model_file(path, robot.with_parameters(pi), tmp_path / "out.urdf")
         back = models.load_urdf(out, **options)
         np.testing.assert_allclose(back.parameters, pi, atol=1e-14 * np.abs(pi).max())
-        kept = models.urdf.link_parameters(out)["fore"]
+        kept = models.io.urdf.link_parameters(out)["fore"]
         assert kept[0] == pytest.approx(0.3 if options.get("mimic") == "fixed" else 0.375)
     small = robot.parameters.copy()
     small[robot.body_names.index("upper")] *= 0.05
@@ -331,10 +331,10 @@ def test_what_is_written_is_read_again_first(tmp_path, monkeypatch):
     """A fault of the editor is caught before the file is touched."""
     path = written(tmp_path)
     new = identified(models.load_urdf(path, physical="unchecked"))
-    from geomctrl.models import urdf_in_place
+    from geomctrl.models.io import in_place
 
-    right = urdf_in_place.central
-    monkeypatch.setattr(urdf_in_place, "central", lambda pi: right(1.001 * pi))
+    right = in_place.central
+    monkeypatch.setattr(in_place, "central", lambda pi: right(1.001 * pi))
     with pytest.raises(ModelError, match=r"body '\w+': the file would be read with other inertias than were written"):
         update_model_file(path, new)
     assert path.read_bytes() == URDF.encode()

@@ -16,7 +16,7 @@ from oracles import assert_close, force_scale
 
 from geomctrl import Friction, Plant, interop, models
 from geomctrl.errors import ModelError
-from geomctrl.models.mjcf import IGNORABLE, body_names, joint_names
+from geomctrl.models.io.mjcf import IGNORABLE, body_names, joint_names
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -6,7 +6,7 @@ import pytest
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.errors import ModelError
 from geomctrl.models import save_mjcf
-from geomctrl.models.urdf_writing import gravity_elsewhere
+from geomctrl.models.io.writing import gravity_elsewhere
 
 mujoco = pytest.importorskip("mujoco")
 LINK = inertia.from_com(1.3, (0.1, -0.2, 0.05), np.diag([0.03, 0.04, 0.05]))

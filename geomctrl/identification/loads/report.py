@@ -16,8 +16,8 @@ from geomctrl.identification.findings import Finding
 from geomctrl.identification.report.definitions import LOAD_DEFINITIONS
 from geomctrl.identification.report.rendering import Column, Table, plain, rendered, save_json
 from geomctrl.mechanism import inertia
-from geomctrl.models.model_file import save_model
-from geomctrl.models.urdf_writing import save_or_why, save_urdf
+from geomctrl.models.io.model_file import save_model
+from geomctrl.models.io.writing import save_or_why, save_urdf
 from geomctrl.robot import Robot
 
 from .body import Body

@@ -11,9 +11,8 @@ from typing import Any
 
 from geomctrl.arguments import flag, path_of
 from geomctrl.files import write_text
-from geomctrl.models.mjcf_writing import save_mjcf
-from geomctrl.models.model_file import save_model
-from geomctrl.models.urdf_writing import gravity_elsewhere, save_or_why, save_urdf
+from geomctrl.models.io.model_file import save_model
+from geomctrl.models.io.writing import gravity_elsewhere, save_mjcf, save_or_why, save_urdf
 from geomctrl.robot import Robot
 
 from . import tables

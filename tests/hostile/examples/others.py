@@ -6,7 +6,7 @@ from hostile.examples.common import FOLDER, ROBOT, Q, V, path, rng, words
 from hostile.values import Argument, Fresh, number, text
 
 from geomctrl import Plant, controllers, models, references, testing
-from geomctrl.models.mjcf import load_mjcf
+from geomctrl.models.io.mjcf import load_mjcf
 
 MJCF = """<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/><inertial pos="0 0 .5" mass="2"
 diaginertia="1 1 1"/></body></worldbody></mujoco>"""

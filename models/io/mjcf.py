@@ -15,10 +15,8 @@ from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
-from geomctrl.models.source import locate, read_xml
+from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.robot import Robot
-
-__all__ = ["body_names", "joint_names", "load_mjcf"]
 
 IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")
 MENTIONED = 6  # of what stands in the way, a reason

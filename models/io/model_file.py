@@ -1,6 +1,6 @@
-"""geomctrl's own model file, exact to the last bit.
+"""geomctrl's own model file, and robots from Denavit-Hartenberg tables in TOML files.
 
-It is JSON. Python writes a float as the shortest text that reads back to the same number, so a robot comes
+The model file is JSON. Python writes a float as the shortest text that reads back to the same number, so a robot comes
 back bit for bit: tree, joints, placements, inertial parameters, gravity, frames.
 """
 
@@ -9,20 +9,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from geomctrl.arguments import instance, path_of
-from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.files import write_text
+from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
+from geomctrl.files import read_toml, write_text
+from geomctrl.mechanism import inertia
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.robot import Robot
 
 FORMAT, VERSION = "geomctrl robot", 1
+FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".toml": "dh", ".json": "json"}
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
 LATER = {"stiffness": 0.0, "rest": 0.0, "armature": 0.0, "gear_ratio": 1.0}  # which files had not at first
 
@@ -108,6 +111,11 @@ def load_extra(path: str | Path) -> dict[str, Any]:
     return _document(path_of("path", path)).get("extra", {})
 
 
+def file_format(path: str | Path) -> str | None:
+    """The format that a file's ending stands for: "urdf", "mjcf", "dh", "json", or None."""
+    return FORMATS.get(Path(path).suffix.lower())
+
+
 def _document(path):
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -128,3 +136,89 @@ def _placement(rows):
     if not np.isfinite(T).all():
         raise ArgumentError("placement: expected finite numbers")
     return T
+
+
+DH_TABLE = ("a", "alpha", "d", "theta")
+DH_LIMITS = LIMITS[:4]
+DH_KEYS = ("name", "convention", "angles", *DH_TABLE, "joints", "prismatic", "masses", "gravity", *DH_LIMITS)
+GYRATION = 0.1  # m, of the balls that stand for bodies
+
+
+def load_dh(path: str | Path) -> Robot:
+    """A serial chain from the table [robot] of a TOML file:
+
+        [robot]
+        name = "arm"
+        convention = "standard"    # or "modified", Craig's; see `Robot.from_dh`
+        angles = "deg"             # of alpha and theta; default "rad"
+        a = [0.35, 1.15]           # m
+        alpha = [90, 0]
+        d = [0.675, 0]             # m
+        theta = [0, 0]             # default zeros
+        masses = [20, 10]          # kg, as far as known: a prior
+        joints = ["pan", "lift"]   # default joint1, joint2, ...
+        prismatic = []             # those that slide, by name
+        gravity = [0, 0, -9.81]    # in the frame of the base
+        effort = [300, 200]        # limits, also velocity, lower, upper, in SI units; default none
+
+    Bodies are balls of their masses and a radius of gyration of 0.1 m: geometry, and something to start identification
+    from. Raises ModelError, ArgumentError, with the name of the file.
+    """
+    path = path_of("path", path)
+    table = read_toml(path).get("robot")
+    if not isinstance(table, dict):
+        raise ModelError(f"{path}: expected a table [robot] with a, alpha, d, convention, masses")
+    try:
+        return _robot_of_table(table, path.stem)
+    except GeomctrlError as error:
+        raise type(error)(f"{path}: [robot]: {error}") from None
+
+
+def _robot_of_table(table: dict[str, Any], name: str) -> Robot:
+    for key in table:
+        if key not in DH_KEYS:
+            raise ModelError(f"{key}: expected some of {', '.join(DH_KEYS)}")
+    missing = [key for key in ("convention", "a", "alpha", "d", "masses") if key not in table]
+    if missing:
+        raise ModelError(f"{missing[0]}: missing; see geomctrl.models.load_dh")
+    n = len(table["a"]) if isinstance(table["a"], list) else 0
+    columns = {key: _table_numbers(table, key, n) for key in DH_TABLE if key in table}
+    angles = table.get("angles", "rad")
+    if angles not in ("rad", "deg"):
+        raise ArgumentError(f"angles: expected 'rad' or 'deg', got {angles!r:.60}")
+    for key in ("alpha", "theta"):
+        if angles == "deg" and key in columns:
+            columns[key] = np.deg2rad(columns[key])
+    names = _table_names(table, "joints", [f"joint{k + 1}" for k in range(n)])
+    if len(names) != n:
+        raise ArgumentError(f"joints: expected {n} names, as a has numbers, got {len(names)}")
+    sliding = _table_names(table, "prismatic", [])
+    if unknown := [x for x in sliding if x not in names]:
+        raise ArgumentError(f"prismatic: expected some of {', '.join(names)}, got {unknown[0]!r}")
+    balls = [inertia.from_com(m, np.zeros(3), m * GYRATION**2 * np.eye(3)) for m in _table_numbers(table, "masses", n)]
+    robot = Robot.from_dh(
+        **{"theta": np.zeros(n), **columns},
+        convention=table["convention"],
+        inertias=balls,
+        prismatic=[names.index(x) for x in sliding],
+        name=str(table.get("name", name)),
+        gravity=_table_numbers(table, "gravity", 3) if "gravity" in table else (0.0, 0.0, -9.81),
+    )
+    limits = {key: _table_numbers(table, key, n) for key in DH_LIMITS if key in table}
+    each = [{"name": x, **{key: float(values[k]) for key, values in limits.items()}} for k, x in enumerate(names)]
+    return replace(robot, joints=tuple(replace(j, **own) for j, own in zip(robot.joints, each)))
+
+
+def _table_numbers(table: dict[str, Any], key: str, n: int) -> np.ndarray:
+    given = table[key]
+    ok = isinstance(given, list) and len(given) == n > 0
+    if not ok or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in given):
+        raise ArgumentError(f"{key}: expected {n or 'as many'} numbers, one a joint, got {given!r:.80}")
+    return np.array(given, dtype=float)
+
+
+def _table_names(table: dict[str, Any], key: str, default: list[str]) -> list[str]:
+    given = table.get(key, default)
+    if not isinstance(given, list) or not all(isinstance(x, str) for x in given):
+        raise ArgumentError(f"{key}: expected a list of names, got {given!r:.80}")
+    return given

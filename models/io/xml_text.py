@@ -1,18 +1,95 @@
-"""Edits of an XML text that leave every other byte as it is: comments, blanks, quotes and the order of attributes.
+"""XML read and edited: where a source is, its elements and numbers, and edits that leave every other byte as it is.
 
-Expat says where elements begin, in bytes; within a start tag, which it has found to be well-formed, a regular
-expression finds the attributes.
+Edits keep comments, blanks, quotes and the order of attributes. Expat gives the byte at which an element begins; within
+a start tag, which expat has accepted as well-formed, a regular expression finds the attributes.
 """
 
 import html
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from xml.parsers import expat
 
-from geomctrl.errors import ModelError
+from geomctrl.errors import ArgumentError, ModelError
 
-__all__ = ["Edits", "Element", "parsed", "tag"]
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
+
+
+def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str | Path:
+    """The text if `source` is XML, else the path of a file that is there; package://name/... is looked up."""
+    if isinstance(source, str) and (text := source.lstrip("\ufeff \t\r\n")).startswith("<"):
+        return text if text.startswith("<?xml") else source.lstrip("\ufeff")  # whose lines keep their numbers
+    if not isinstance(source, (str, Path)):
+        raise ArgumentError(f"source: expected a path or a string of XML, got {type(source).__name__}")
+    if str(source).startswith("package://"):
+        dirs = [Path(d) for d in package_dirs]
+        paths = [path for d in dirs if (path := d / str(source).removeprefix("package://")).is_file()]
+        if not paths:
+            raise ArgumentError(f"source: {source!r} is in none of package_dirs {[str(d) for d in dirs]}")
+        return paths[0]
+    try:
+        there = Path(source).is_file()
+    except (OSError, ValueError):  # too long or a null byte: no path at all
+        there = False
+    if not there:
+        raise ArgumentError(f"source: no such file: {str(source)[:200]!r}")
+    if not os.access(source, os.R_OK):
+        raise ArgumentError(f"source: no permission to read {str(source)!r}")
+    return Path(source)
+
+
+def declared_encoding(text: bytes) -> str:
+    """What an XML text says of its encoding, else UTF-8."""
+    match = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", text.removeprefix(b"\xef\xbb\xbf"))
+    return match[1].decode() if match else "utf-8"
+
+
+def read_numbers(text: str) -> list[float]:
+    """The numbers of an XML attribute, between white space. Raises ValueError.
+
+    They are XML's decimals, as other programs read them, with infinities and nan in any case. Python's `float` takes
+    underscores and the digits of other scripts as well, which are typing errors here.
+    """
+    words = re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")) if text.strip(" \t\r\n") else []
+    if not all(map(NUMBER.fullmatch, words)):
+        raise ValueError(f"no numbers: {text!r}")
+    return list(map(float, words))
+
+
+def number_text(x: Iterable[float]) -> str:
+    """Numbers as the text of an XML attribute, from which `read_numbers` reads the same ones."""
+    return " ".join(repr(float(a)) for a in x)
+
+
+def read_xml(located: str | Path):
+    """The root element (lxml) of what `locate` returned, without comments; ModelError for what is no well-formed XML.
+
+    Entities of the document itself are replaced by what they stand for, as XML says. What would have to be fetched from
+    another file is refused, and so are entities that blow up and attributes with defaults in a DOCTYPE.
+    """
+    import lxml.etree as etree
+
+    is_text = isinstance(located, str)
+    parser = etree.XMLParser(
+        encoding="utf-8" if is_text else None,  # already decoded: overrides the encoding that the text declares
+        resolve_entities="internal",
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(located.encode(errors="surrogatepass") if is_text else located.read_bytes(), parser)
+    except etree.XMLSyntaxError as error:
+        hint = "; entities of other files are not read" if str(error.msg).startswith("Entity") else ""
+        raise ModelError(f"malformed XML: {error.msg}{hint}") from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        declared = etree.tostring(root.getroottree()).partition(f"<{root.tag}".encode())[0]
+        if b"<!ATTLIST" in declared:
+            raise ModelError("the DOCTYPE declares attributes (ATTLIST), whose defaults are not read: write them out")
+    return root
+
 
 ATTRIBUTE = re.compile(rb"\s+(?P<name>[^\s=/>]+)\s*=\s*(?P<value>\"[^\"]*\"|'[^']*')")
 START_TAG = re.compile(rb"<[^\s/>]+(?P<attributes>(?:\s+[^\s=/>]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*(?P<empty>/?)>")

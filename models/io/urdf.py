@@ -24,13 +24,10 @@ from geomctrl.mechanism.checks import UNWRITABLE
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
-from geomctrl.models.source import locate, read_xml
-from geomctrl.models.urdf_document import check_document
-from geomctrl.models.urdf_looks import UrdfLooks
-from geomctrl.models.urdf_transmissions import read_motors
+from geomctrl.models.io.urdf_document import check_document, read_motors
+from geomctrl.models.io.urdf_geometry import UrdfLooks
+from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.robot import Robot
-
-__all__ = ["load_urdf"]
 
 MENTIONED = 8  # of what is not read or can not be, in one warning
 

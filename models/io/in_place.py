@@ -1,0 +1,364 @@
+"""Write a robot's numbers into the URDF or MJCF file that it came from, and change nothing else of it.
+
+A robot has less than its file: links on fixed joints are merged into the body that moves. That body's own link then
+carries the identified inertia as a whole, and the merged links' inertias are removed: a comment replaces them, or a
+zero where the file's meaning needs one. The sum is thus right for every reader, and the split, which no motion shows,
+is not invented. The new text is loaded again and compared with the robot before anything is written.
+"""
+
+import math
+import os
+import stat
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import flag, instance, path_of
+from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
+from geomctrl.files import whole
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.joint import Joint
+from geomctrl.models.io.mjcf import body_names, compile_mjcf, joint_names, robot_of, the_package
+from geomctrl.models.io.model_file import file_format
+from geomctrl.models.io.urdf import link_parameters, load_urdf
+from geomctrl.models.io.writing import central, mjcf_inertial
+from geomctrl.models.io.xml_text import Edits, Element, declared_encoding, parsed, tag
+from geomctrl.robot import Robot
+
+
+def update_model_file(
+    source: str | Path, robot: Robot, out: str | Path | None = None, *, friction: bool = False, limits: bool = False
+) -> Path:
+    """Write a robot's inertial parameters into the URDF or MJCF file it was loaded from; all else stays, byte for byte.
+
+    out: where to; default `source` itself. friction: damping and friction of its joints, too; limits: and their limits.
+    The file must be the robot's: its bodies, joints and placements are compared. Links on fixed joints are merged into
+    the body that moves: its link gets the sum, theirs are taken out (URDF) or set to zero (MJCF); a link on a locked
+    mimic joint keeps its own, and the rest of the sum goes to the moving link. Bodies that have not changed are left as
+    they are. Returns the path. Raises ModelError for what can not be written so (xacro, entities, included files,
+    UTF-16, a compiler's inertiafromgeom, bodies no file can hold), ArgumentError for another robot's file and for files
+    that can not be written; nothing is half written.
+    """
+    source, robot = path_of("source", source), instance("robot", robot, Robot, "a geomctrl.Robot")
+    target = source if out is None else path_of("out", out)
+    text, new = _updated(source, robot, target, flag("friction", friction), flag("limits", limits))
+    if new == text and target == source:
+        return target
+    real = target.resolve()  # a link stays one
+    mode = stat.S_IMODE((real if real.exists() else source).stat().st_mode)
+    with whole(real) as file:
+        if hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), mode)
+        file.write(new)
+    return target
+
+
+def require_updatable(source: str | Path, robot: Robot, out: str | Path | None = None) -> None:
+    """What `update_model_file` would raise for this file, before there are numbers to write."""
+    source = path_of("source", source)
+    _updated(source, robot, source if out is None else path_of("out", out), False, False)
+
+
+def _updated(source: Path, robot: Robot, target: Path, friction: bool, limits: bool) -> tuple[bytes, bytes]:
+    """(the file as it is, as it is to be)."""
+    if not source.is_file():
+        raise ArgumentError(f"source: no such file: {str(source)!r}")
+    require_writable(target)
+    text = source.read_bytes()
+    updated = _updated_mjcf if file_format(source) == "mjcf" else _updated_urdf
+    return text, updated(source, text, robot, friction, limits)
+
+
+def require_writable(path: Path) -> None:
+    """Raises ArgumentError for a file that is read-only, or in a folder that is, or a folder."""
+    real = path.resolve()
+    if real.is_dir():
+        raise ArgumentError(f"out: {str(path)!r} is a folder, expected a file")
+    if real.exists() and not (os.access(real, os.W_OK) and real.stat().st_mode & 0o222):
+        raise ArgumentError(f"out: {str(path)!r} is read-only: write to another file, or make it writable")
+    folder = next(p for p in real.parents if p.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ArgumentError(f"out: {str(path)!r}: no permission to write in {str(folder)!r}")
+
+
+ROUNDING = 1e-9  # of the largest number of a body
+
+
+def require_same(label: str, own: Robot, robot: Robot) -> None:
+    """Raises ArgumentError unless a file's robot is this one but for inertias, friction and limits."""
+    for what in ("body_names", "joint_names", "parents"):
+        a, b = getattr(own, what), getattr(robot, what)
+        if a != b:
+            raise ArgumentError(f"{label}: robot: is not of this file: expected {what} {a}, got {b}")
+    for body, joint, theirs, M, given in zip(
+        own.body_names, own.joints, robot.joints, own.placements, robot.placements
+    ):
+        same = joint.kind == theirs.kind and np.allclose(joint.S, theirs.S, atol=ROUNDING)
+        if not same or not np.allclose(M, given, atol=ROUNDING):
+            raise ArgumentError(f"{label}: robot: is not of this file: joint or placement of {body!r} is another")
+
+
+def require_arrived(label: str, back: Robot, robot: Robot, hint: str) -> None:
+    """Raises ModelError unless the file that was made has the robot's inertias."""
+    scale = np.abs(robot.parameters).max(1) + np.abs(back.parameters).max(1) + 1e-300
+    off = np.abs(back.parameters - robot.parameters).max(1) / scale
+    if (off > ROUNDING).any():
+        k = int(np.argmax(off))
+        raise ModelError(
+            f"{label}: body {robot.body_names[k]!r}: the file would be read with other inertias than were written, off"
+            f" by {off[k]:.3g}: {hint}"
+        )
+
+
+def require_body(label: str, name: str, pi: np.ndarray) -> None:
+    """Raises ModelError for an inertia that neither file can hold, whose centre of mass is nowhere."""
+    if pi[0] <= 0.0 and pi.any():
+        raise ModelError(f"{label}: body {name!r}: can not hold a mass of {pi[0]:g} kg with a first moment or inertia")
+
+
+# --- URDF ----------------------------------------------------------------------------------------------------------
+
+
+def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
+    """The URDF's text with the robot's numbers. Raises ModelError, ArgumentError."""
+    label = str(path)
+    own = _loaded(path, robot)  # refuses xacro and whatever else is no URDF, with its line
+    require_same(label, own, robot)
+    try:
+        root = parsed(text)
+    except GeomctrlError as error:
+        raise type(error)(f"{label}: {error}") from None
+    edits = Edits(text)
+    document = _Document(label, root, link_parameters(path))
+    for k, name in enumerate(robot.body_names):
+        if not np.array_equal(own.parameters[k], robot.parameters[k]):
+            document.set_body(edits, own, k, name, robot.parameters[k])
+    for before, joint in zip(own.joints, robot.joints):
+        if joint.name in document.joints:  # a floating base's is none of the file's
+            _set_joint(edits, document.joints[joint.name], before, joint, friction, limits)
+    new = edits.result()
+    back = _loaded(new.decode(declared_encoding(text)), robot)
+    require_arrived(label, back, robot, "write to another file by geomctrl.models.save_urdf")
+    return new
+
+
+def _loaded(source: str | Path, robot: Robot) -> Robot:
+    """As the robot was: with or without a floating base, mimic joints locked, following or free."""
+    floats = robot.joints[0].kind == "free" and robot.joints[0].name == "root_joint"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said when the robot was loaded
+        for mimic in ("fixed", "coupled", "independent"):
+            own = load_urdf(source, floats, mimic=mimic, physical="unchecked", gravity=robot.gravity)
+            if own.joint_names == robot.joint_names and own.dof_names == robot.dof_names:
+                return own
+    return own  # another robot, as is said with its names
+
+
+class _Document:
+    """Links, joints and what hangs on what."""
+
+    def __init__(self, label: str, root: Element, parameters: dict[str, np.ndarray | None]):
+        self.label = label
+        self.parameters = parameters  # of links
+        self.links = {e.attributes["name"]: e for e in root.all("link")}
+        self.joints = {e.attributes["name"]: e for e in root.all("joint")}
+        self.above: dict[str, Element] = {}  # joints by their child link
+        for joint in self.joints.values():
+            child = joint.find("child")
+            assert child is not None
+            self.above[child.attributes["link"]] = joint
+
+    def rigid(self, link: str, moving: str) -> bool:
+        """Whether fixed joints alone lead from a link to the moving one that it is merged into."""
+        while link != moving:
+            joint = self.above[link]
+            parent = joint.find("parent")
+            assert parent is not None
+            if joint.attributes["type"] != "fixed":
+                return False
+            link = parent.attributes["link"]
+        return True
+
+    def set_body(self, edits: Edits, own: Robot, k: int, name: str, pi: np.ndarray) -> None:
+        """The body's inertia to its own link; links merged into it by fixed joints lose theirs."""
+        locked, before = [], own.parameters[k]
+        merged = [f for f in own.frames if f.body == k and f.name != name and f.name in self.links]
+        for frame in merged:
+            inertial, of_link = self.links[frame.name].find("inertial"), self.parameters[frame.name]
+            if inertial is None or of_link is None:
+                continue
+            if self.rigid(frame.name, name):
+                edits.replace(inertial.start, inertial.end, f"<!-- its inertia is part of link {_commented(name)} -->")
+            else:
+                locked.append(frame.name)
+                pi = pi - inertia.transform(frame.placement, of_link)
+        if locked and inertia.violation(pi) is not None and inertia.violation(before) is None:
+            raise ModelError(
+                f"{self.label}: body {name!r}: without {', '.join(locked)}, on locked mimic joints, no body can"
+                f" have what is left: {inertia.violation(pi)}"
+            )
+        require_body(self.label, name, pi)
+        _set_inertial(edits, self.links[name], pi)
+
+
+def _commented(name: str) -> str:
+    return repr(name).replace("--", "- -")
+
+
+def _set_inertial(edits: Edits, link: Element, pi: np.ndarray) -> None:
+    inertial = link.find("inertial")
+    if not pi.any():
+        if inertial is not None:
+            edits.replace(inertial.start, inertial.end, "<!-- no inertia -->")
+        return
+    xyz, mass, moments = central(pi)
+    values = {
+        "origin": {"xyz": xyz, "rpy": "0 0 0"},
+        "mass": {"value": mass},
+        "inertia": {key: repr(x) for key, x in moments.items()},
+    }
+    lines = {name: tag(name, x) for name, x in values.items()}
+    if inertial is None:
+        body = [(2, line) for line in lines.values()]
+        edits.insert_first(link, [(1, "<inertial>"), *body, (1, "</inertial>")])
+        return
+    for name, attributes in values.items():
+        element = inertial.find(name)
+        if element is None:  # an origin, which may be left out
+            edits.insert_first(inertial, [(1, lines[name])])
+        else:
+            edits.set(element, attributes)
+
+
+def _set_joint(edits: Edits, element: Element, before: Joint, joint: Joint, friction: bool, limits: bool) -> None:
+    new: list[tuple[int, str]] = []
+    for name, keys, asked in (("dynamics", ("damping", "friction"), friction), ("limit", LIMITS, limits)):
+        values = {}
+        for key in keys if asked else ():
+            x = float(getattr(joint, key))
+            if x != getattr(before, key):
+                if not math.isfinite(x):
+                    raise ModelError(f"joint {joint.name!r}: {key}: URDF can not say {x}")
+                values[key] = repr(x)
+        found = element.find(name)
+        if values and found is not None:
+            edits.set(found, values)
+        elif values:
+            new.append((1, tag(name, values)))
+    if new:
+        edits.insert_first(element, new)
+
+
+LIMITS = ("lower", "upper", "velocity", "effort")
+TURNED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")  # of an inertial given in axes of its own
+GENERATED = "from included files, <replicate>, <attach>, <composite> or <flexcomp>, or fused by fusestatic"
+COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balanceinertia, boundmass, settotalmass)"
+
+
+# --- MJCF ----------------------------------------------------------------------------------------------------------
+
+
+def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
+    """The MJCF's text with the robot's numbers. Raises ModelError, ArgumentError."""
+    mujoco = the_package("update_model_file")
+    label, _, _, m = compile_mjcf(mujoco, path)
+    try:
+        own = robot_of(mujoco, m, gravity=robot.gravity)
+        root = parsed(text)
+    except GeomctrlError as error:
+        raise type(error)(f"{label}: {error}") from None
+    require_same(label, own, robot)
+    edits = Edits(text)
+    bodies = _elements(label, root, m)
+    for k, name in enumerate(robot.body_names):
+        if not np.array_equal(own.parameters[k], robot.parameters[k]):
+            if name not in bodies:
+                raise ModelError(f"{label}: body {name!r}: stands for one of several joints, and can hold no inertia")
+            merged = [f.name for f in own.frames if f.body == k and f.name != name and f.name in bodies]
+            _set_body(label, edits, bodies, name, merged, robot.parameters[k])
+    if limits and any(getattr(own.limits, x).tolist() != getattr(robot.limits, x).tolist() for x in ("lower", "upper")):
+        raise ModelError(f"{label}: limits: are not written to MJCF files, whose ranges may be in degrees")
+    if friction:
+        joints = _joints(bodies, m)
+        for before, joint in zip(own.joints, robot.joints):
+            _set_friction(label, edits, joints[str(joint.name)], before, joint)
+    new = edits.result()
+    require_arrived(label, _again(mujoco, label, path, new, robot), robot, COMPILER)
+    return new
+
+
+def _again(mujoco: Any, label: str, path: Path, text: bytes, robot: Robot) -> Robot:
+    """The robot of a text in the place of the file, whose meshes lie beside it."""
+    try:
+        spec = mujoco.MjSpec.from_string(text.decode(declared_encoding(text)))
+        spec.modelfiledir = str(path.parent)
+        return robot_of(mujoco, spec.compile(), gravity=robot.gravity)
+    except ValueError as error:
+        raise ModelError(f"{label}: MuJoCo does not take these inertias: {error}") from None
+
+
+def _elements(label: str, root: Element, m: Any) -> dict[str, Element]:
+    """The elements of MuJoCo's bodies by name, in its order, which is the text's."""
+    names = body_names(m)[1:]
+    found = [e for world in root.all("worldbody") for e in world.below() if e.tag == "body"]
+    if len(found) != len(names) or any(e.attributes.get("name", n) != n for e, n in zip(found, names)):
+        raise ModelError(
+            f"{label}: the model has {len(names)} bodies, {len(found)} <body> elements stand in the file: those"
+            f" {GENERATED} can not be edited in place"
+        )
+    return dict(zip(names, found))
+
+
+def _own(body: Element, tag: str) -> list[Element]:
+    """Elements of a body, also those in its frames, but not of bodies in it."""
+    out = []
+    for child in body.children:
+        if child.tag == tag or (tag == "joint" and child.tag == "freejoint"):
+            out.append(child)
+        elif child.tag == "frame":
+            out += _own(child, tag)
+    return out
+
+
+def _joints(bodies: dict[str, Element], m: Any) -> dict[str, Element]:
+    names, out = joint_names(m), {}
+    for i, body in enumerate(bodies.values(), 1):
+        first = int(m.body_jntadr[i])
+        out |= {names[first + j]: e for j, e in enumerate(_own(body, "joint"))}
+    return out
+
+
+def _set_body(
+    label: str, edits: Edits, bodies: dict[str, Element], name: str, merged: list[str], pi: np.ndarray
+) -> None:
+    """The inertia to the body that moves, zeros to those fixed to it: without any, geoms would give them one."""
+    require_body(label, name, pi)
+    zero = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
+    for other in merged:
+        _set_inertial_mjcf(edits, bodies[other], zero)
+    if not pi.any():
+        _set_inertial_mjcf(edits, bodies[name], zero)
+        return
+    _set_inertial_mjcf(edits, bodies[name], mjcf_inertial(pi))
+
+
+def _set_inertial_mjcf(edits: Edits, body: Element, values: dict[str, str]) -> None:
+    inertials = _own(body, "inertial")
+    if inertials:
+        edits.set(inertials[0], values, without=tuple(x for x in (*TURNED, "fullinertia") if x not in values))
+    else:
+        edits.insert_first(body, [(1, tag("inertial", values))])
+
+
+def _set_friction(label: str, edits: Edits, element: Element, before: Joint, joint: Joint) -> None:
+    values = {}
+    for key, attribute in (("damping", "damping"), ("friction", "frictionloss")):
+        x = float(getattr(joint, key))
+        if x != getattr(before, key):
+            if not math.isfinite(x) or element.tag == "freejoint":
+                raise ModelError(f"{label}: joint {joint.name!r}: {key}: can not be {x}")
+            values[attribute] = repr(x)
+    if values:
+        edits.set(element, values)

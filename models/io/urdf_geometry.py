@@ -1,0 +1,294 @@
+"""The <visual> and <collision> elements of a URDF file: shapes to draw, collision capsules, boxes about links."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from geomctrl.arguments import instance, listed, number, path_of
+from geomctrl.errors import GeomctrlError, ModelError
+from geomctrl.lie import so3
+from geomctrl.mechanism.capsules import Capsule, link_capsules
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.origin import Shape
+from geomctrl.models.io.xml_text import locate, read_numbers, read_xml
+from geomctrl.robot import Robot
+
+SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radius", 1), ("length", 1))}
+KNOWN = (*SIZES, "mesh")
+
+
+@dataclass(frozen=True)
+class UrdfLooks:
+    """The shapes of a URDF, a file or the text itself.
+
+    A mesh package://name/file is looked for in `package_dirs`, in the folders of ROS_PACKAGE_PATH, in share/ of those
+    of AMENT_PREFIX_PATH, beside each of the folders that the file is in, and, where such a folder is the package under
+    another name, in it. Other paths are relative to the file.
+    """
+
+    source: str | Path
+    package_dirs: tuple[Path, ...] = ()
+
+    def shapes(self, robot: Mechanism) -> tuple[list[Shape], list[str]]:
+        """(shapes of the links that the robot has, in words what is not there or can not be read)."""
+        try:
+            document = read_xml(self.source)
+        except (GeomctrlError, OSError) as error:
+            return [], [f"{self.source}: {error}"]
+        palette = {m.get("name"): _colour(m) for m in document.iterfind("material")}
+        found: list[Shape] = []
+        missing: list[str] = []
+        for link in document.iterfind("link"):
+            name = link.get("name", "")
+            for visual in link.iterfind("visual"):
+                try:
+                    found += self._shapes(robot, name, visual, palette, missing)
+                except GeomctrlError as error:
+                    missing.append(str(error))
+        return found, list(dict.fromkeys(missing))
+
+    def _shapes(
+        self, robot: Mechanism, link: str, visual: Any, palette: dict[str, Any], missing: list[str]
+    ) -> list[Shape]:
+        """Those of one <visual>; meshes whose files are not there are added to the `missing`."""
+        where, material, out = robot.frame(link), visual.find("material"), []
+        T = where.placement @ origin_of(visual, link)
+        colour = None if material is None else _colour(material) or palette.get(material.get("name"))
+        geometry = visual.find("geometry")
+        for shape in geometry if geometry is not None else ():
+            if shape.tag == "mesh":
+                written = shape.get("filename", "")
+                file = self.file(written)
+                scale = tuple(numbers_of(shape, "scale", 3, link, "1 1 1"))
+                if file is None:
+                    missing.append(written or f"link {link!r}, line {shape.sourceline}: a mesh without a filename")
+                else:
+                    out.append(Shape(where.body, T, "mesh", scale, colour, file))
+            elif shape.tag in SIZES:
+                size = tuple(x for key, n in SIZES[shape.tag] for x in numbers_of(shape, key, n, link))
+                if min(size) <= 0.0:
+                    missing.append(f"link {link!r}, line {shape.sourceline}: a {shape.tag} of size {min(size):g}")
+                else:
+                    out.append(Shape(where.body, T, shape.tag, size, colour))
+            else:
+                missing.append(f"link {link!r}, line {shape.sourceline}: <{shape.tag}> is none of {', '.join(KNOWN)}")
+        return out
+
+    def file(self, written: str) -> Path | None:
+        """Where the mesh is; None where it is nowhere."""
+        for scheme in ("package://", "model://"):
+            if written.startswith(scheme):
+                return self._in_a_package(Path(unquote(written.removeprefix(scheme)).lstrip("/")))
+        path = Path(unquote(written.removeprefix("file://")))
+        if not written:
+            return None
+        return _first([path if path.is_absolute() else folder / path for folder in self._folders()[:1] or [Path()]])
+
+    def _in_a_package(self, path: Path) -> Path | None:
+        roots = [Path(x) for x in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if x]
+        roots += [Path(x) / "share" for x in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if x]
+        folders = self._folders()
+        inside = [folder.joinpath(*path.parts[1:]) for folder in folders]
+        return _first([*(d / path for d in (*self.package_dirs, *roots, *folders)), *inside])
+
+    def _folders(self) -> list[Path]:
+        """The folders that the file is in, from the innermost; none of a text."""
+        return list(self.source.resolve().parents) if isinstance(self.source, Path) else []
+
+
+def _first(paths: list[Path]) -> Path | None:
+    for path in paths:
+        try:
+            if path.is_file():
+                return path
+        except (OSError, ValueError):  # too long, a null byte: no path at all
+            continue
+    return None
+
+
+def _colour(material: Any) -> Any:
+    """What a <material> says itself; None where it only has a name."""
+    element = material.find("color")
+    try:
+        rgba = [min(max(x, 0.0), 1.0) for x in read_numbers(element.get("rgba", ""))] if element is not None else []
+    except ValueError:
+        rgba = []
+    return tuple(rgba) if len(rgba) == 4 else None
+
+
+SIDE = 4  # capsules side by side in a box, at most
+
+
+def collision_capsules(
+    source: str | Path, robot: Robot, *, radius: float | None = None, package_dirs: Iterable[str | Path] = ()
+) -> tuple[tuple[Capsule, ...], tuple[str, ...]]:
+    """(capsules that contain a URDF's spheres, cylinders and boxes, the links that have none of these) for the robot
+    that `load_urdf` made of the file.
+
+    A cylinder's capsule is round at both ends, beyond the cylinder by its radius; a box is filled with up to 4 x 4
+    capsules side by side. Meshes are not opened: links of which all geometry is meshes get capsules between joints
+    (`link_capsules` with `radius`) and are named; so are moving links without any. Raises ModelError, ArgumentError.
+    """
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    if radius is not None:
+        number("radius", radius, "a length > 0", lambda x: x > 0.0)
+    package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
+    document = read_xml(locate(source, package_dirs))
+    found: list[Capsule] = []
+    for name, body, T, element in placed(document, robot, "collision"):
+        for start, end, r in _shapes(element.find("geometry"), name):
+            p0, p1 = (T[:3, :3] @ x + T[:3, 3] for x in (start, end))
+            found.append(Capsule(body, p0, p1, r))
+    covered = {c.body for c in found}
+    missing = [b for b in range(-1, robot.nbodies) if b not in covered]
+    found += [c for c in link_capsules(robot, radius) if c.body in missing]
+    return tuple(found), tuple(robot.body_names[b] for b in missing if b >= 0)
+
+
+def placed(document: Any, robot: Robot, *tags: str) -> Iterator[tuple[str, int, np.ndarray, Any]]:
+    """(link, its body, pose (4, 4) of the element in the body's frame, element) of elements of a URDF's links.
+
+    Raises ModelError for what is not the robot's URDF.
+    """
+    if document.tag != "robot":
+        raise ModelError(f"not a URDF: expected the root element <robot>, got <{document.tag}>")
+    for link in document.iterfind("link"):
+        name = link.get("name", "")
+        try:
+            where = robot.frame(name)
+        except GeomctrlError:
+            raise ModelError(f"link {name!r}: the robot {robot.name!r} has no such body or frame") from None
+        for tag in tags:
+            for element in link.iterfind(tag):
+                yield name, where.body, where.placement @ origin_of(element, name), element
+
+
+def origin_of(element: Any, link: str) -> np.ndarray:
+    T, origin = np.eye(4), element.find("origin")
+    if origin is not None:
+        T[:3, 3] = numbers_of(origin, "xyz", 3, link, "0 0 0")
+        roll, pitch, yaw = numbers_of(origin, "rpy", 3, link, "0 0 0")
+        T[:3, :3] = so3.exp([0, 0, yaw]) @ so3.exp([0, pitch, 0]) @ so3.exp([roll, 0, 0])
+    return T
+
+
+def numbers_of(element: Any, key: str, n: int, link: str, default: str | None = None) -> list[float]:
+    text = element.get(key, default)
+    try:
+        x = read_numbers(text or "")
+    except ValueError:
+        x = []
+    if len(x) != n or not np.isfinite(x).all():
+        where = f"link {link!r}, line {element.sourceline}: {element.tag} {key}"
+        raise ModelError(f"{where}: expected {n} finite number(s), got {text!r}")
+    return x
+
+
+def _shapes(geometry: Any, link: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """(start, end, radius) in the geometry's own axes."""
+    out = []
+    for shape in geometry if geometry is not None else ():
+        if shape.tag == "sphere":
+            out.append((np.zeros(3), np.zeros(3), *numbers_of(shape, "radius", 1, link)))
+        elif shape.tag in ("cylinder", "capsule"):
+            (r,), (length,) = numbers_of(shape, "radius", 1, link), numbers_of(shape, "length", 1, link)
+            half = np.array([0.0, 0.0, 0.5 * length])
+            out.append((-half, half, r))
+        elif shape.tag == "box":
+            out += _box(np.array(numbers_of(shape, "size", 3, link)))
+    bad = [r for _, _, r in out if not r > 0.0]
+    if bad:
+        raise ModelError(f"link {link!r}: collision geometry: expected sizes > 0, got {bad[0]:g}")
+    return out
+
+
+def _box(size: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """Capsules along the longest side that fill a box: its other sides are cut so that cells are nearly square.
+
+    Each contains its cell, as no point of a cell is farther from its middle line than half the cell's diagonal.
+    """
+    along, b, c = np.argsort(-size, kind="stable")
+    if size[c] <= 0.0:
+        return [(np.zeros(3), np.zeros(3), float(size[c]))]  # refused by the caller
+    n = min(SIDE, max(1, round(float(size[b] / size[c]))))
+    cell = size[b] / n
+    m = min(SIDE, max(1, round(float(size[c] / cell))))
+    out = []
+    for i in range(n):
+        for j in range(m):
+            end = np.zeros(3)
+            end[b] = (i + 0.5) * cell - 0.5 * size[b]
+            end[c] = (j + 0.5) * size[c] / m - 0.5 * size[c]
+            start = end.copy()
+            start[along], end[along] = -0.5 * size[along], 0.5 * size[along]
+            out.append((start, end, 0.5 * math.hypot(cell, size[c] / m)))
+    return out
+
+
+SIGNS = np.array(np.meshgrid([-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0])).reshape(3, 8).T
+
+
+def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str | Path] = ()) -> dict[str, np.ndarray]:
+    """{body: (2, 3) its lower and upper corner in its frame [m]} about a URDF's visual and collision geometry, for the
+    robot that `load_urdf` made of the file.
+
+    Spheres, cylinders, boxes and meshes that trimesh reads, of links merged into a body too. Bodies of which a mesh is
+    not found or not read are left out, for their box would be too small; so are those without geometry. package_dirs:
+    where package://name/... is; what is relative starts at the file. Raises ModelError, ArgumentError.
+    """
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
+    found = locate(source, package_dirs)
+    looks = UrdfLooks(found, tuple(package_dirs))
+    corners: dict[int, list[np.ndarray]] = {}
+    unknown = set()
+    for name, body, T, element in placed(read_xml(found), robot, "visual", "collision"):
+        for shape in element.find("geometry") if element.find("geometry") is not None else ():
+            held = _points(shape, name, looks)
+            if held is None:
+                unknown.add(body)
+                continue
+            points = held[0] @ T[:3, :3].T + T[:3, 3]
+            corners.setdefault(body, []).extend((points - held[1], points + held[1]))
+    boxes = {b: np.concatenate(points) for b, points in corners.items() if b >= 0 and b not in unknown}
+    return {robot.body_names[b]: np.array([x.min(0), x.max(0)]) for b, x in sorted(boxes.items())}
+
+
+def _points(shape: Any, link: str, looks: UrdfLooks) -> tuple[np.ndarray, float] | None:
+    """(points (n, 3) in the geometry's own axes, radius): their hull and what is nearer to it than the radius holds the
+    shape. None for what is not known."""
+    if shape.tag == "sphere":
+        return np.zeros((1, 3)), numbers_of(shape, "radius", 1, link)[0]
+    if shape.tag in ("cylinder", "capsule"):
+        (r,), (length,) = numbers_of(shape, "radius", 1, link), numbers_of(shape, "length", 1, link)
+        half = np.array([0.0, 0.0, 0.5 * length])
+        return (SIGNS * [r, r, 0.5 * length], 0.0) if shape.tag == "cylinder" else (np.array([-half, half]), r)
+    if shape.tag == "box":
+        return 0.5 * SIGNS * numbers_of(shape, "size", 3, link), 0.0
+    bounds = _mesh_bounds(looks, shape.get("filename", "")) if shape.tag == "mesh" else None
+    if bounds is None:
+        return None
+    middle, half = bounds.mean(0), 0.5 * (bounds[1] - bounds[0])
+    return (middle + SIGNS * half) * numbers_of(shape, "scale", 3, link, "1 1 1"), 0.0
+
+
+def _mesh_bounds(looks: UrdfLooks, name: str) -> np.ndarray | None:
+    """(2, 3), None where the file is not found or can not be read."""
+    file = looks.file(name)
+    if file is None:
+        return None
+    from geomctrl.viewing.visuals import read_mesh  # here: trimesh is slow to import
+
+    try:
+        points = np.concatenate([vertices for vertices, *_ in read_mesh(file)])
+    except Exception:  # readers of many formats raise all kinds
+        return None
+    return np.array([points.min(0), points.max(0)]) if np.isfinite(points).all() else None

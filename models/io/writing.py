@@ -1,0 +1,331 @@
+"""Robots written as URDF and MJCF files, and their parameters as a C header."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from geomctrl.arguments import instance, path_of
+from geomctrl.errors import ModelError
+from geomctrl.files import whole, write_text
+from geomctrl.lie import so3
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.coupling import Coupling
+from geomctrl.mechanism.joint import Joint
+from geomctrl.mechanism.mechanism import WORLD
+from geomctrl.models.io.xml_text import number_text
+from geomctrl.robot import Robot
+from geomctrl.tracing.backends.c_files import comment, prefix, prefix_of
+
+FULL_INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")  # the order in MJCF
+USUAL_GRAVITY = (0.0, 0.0, -9.81)  # m/s^2: what readers of URDF files take
+
+
+def save_urdf(robot: Robot, path: str | Path) -> Path:
+    """Write the robot as URDF, which `models.load_urdf` reads back to the same dynamics, to rounding.
+
+    URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted
+    and the frame kept as a massless link of the same name with "_frame". Motors become transmissions: gear ratios their
+    mechanicalReduction, armatures Drake's rotor_inertia, before the gears. Raises ModelError for joints URDF does not
+    have (helical, cylindrical, spherical, planar, free, with a spring, following several others) and for bodies without
+    mass but with inertia.
+    """
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    path = path_of("path", path)
+    root = ElementTree.Element("robot", name=robot.name)
+    if (words := gravity_elsewhere(robot)) is not None:
+        root.append(ElementTree.Comment(f" {words} "))
+    base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
+    ElementTree.SubElement(root, "link", name=base)
+    shifts = [_on_axis(j) for j in robot.joints]  # T_body_link
+    following = {c.joint: c for c in robot.couplings}
+    for i, (body, joint, M) in enumerate(zip(robot.body_names, robot.joints, robot.placements)):
+        p = robot.parents[i]
+        pi = robot.parameters[i]
+        if pi[0] <= 0.0 and pi.any():
+            raise ModelError(f"body {body!r}: URDF can not hold a mass of {pi[0]:g} kg with a first moment or inertia")
+        _link(root, body, inertia.transform(_inverse(shifts[i]), pi))
+        element = ElementTree.SubElement(root, "joint", name=str(joint.name), type=_type(joint))
+        ElementTree.SubElement(element, "parent", link=robot.body_names[p] if p >= 0 else base)
+        ElementTree.SubElement(element, "child", link=body)
+        _origin(element, (_inverse(shifts[p]) if p >= 0 else np.eye(4)) @ M @ shifts[i])
+        if joint.name in following:
+            ElementTree.SubElement(element, "mimic", _mimic(following[joint.name]))
+        axis = joint.S[:3, 0] if joint.kind != "prismatic" else joint.S[3:, 0]
+        ElementTree.SubElement(element, "axis", xyz=number_text(axis))
+        limits = {key: repr(float(getattr(joint, key))) for key in ("lower", "upper", "velocity", "effort")
+                  if math.isfinite(getattr(joint, key))}  # fmt: skip
+        if limits:
+            ElementTree.SubElement(element, "limit", limits)
+        if joint.damping or joint.friction:
+            ElementTree.SubElement(
+                element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction))
+            )
+    names = {*robot.body_names, WORLD, base}
+    for i, T in enumerate(shifts):
+        if not np.array_equal(T, np.eye(4)):
+            _fixed(root, _unique(robot.body_names[i] + "_frame", names), robot.body_names[i], _inverse(T))
+    for f in robot.frames:
+        if f.name not in names:
+            on = robot.body_names[f.body] if f.body >= 0 else base
+            _fixed(root, f.name, on, (_inverse(shifts[f.body]) if f.body >= 0 else np.eye(4)) @ f.placement)
+    if robot.armature.any():
+        root.set("xmlns:drake", "http://drake.mit.edu")
+    for joint in robot.joints:
+        _motor(root, joint)
+    ElementTree.indent(root)
+    with whole(path) as file:
+        ElementTree.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
+    return path
+
+
+def gravity_elsewhere(robot: Robot) -> str | None:
+    """What a user of the robot's URDF file has to know where gravity is not what its readers take, or None."""
+    if np.allclose(robot.gravity, USUAL_GRAVITY, rtol=0.0, atol=0.02):
+        return None
+    g = ", ".join(f"{x:.6g}" for x in robot.gravity)
+    return (
+        f"gravity is ({g}) m/s^2 in the base's frame, and URDF can not say so: readers take (0, 0, -9.81). Set it where"
+        " the file is read, or torques are wrong"
+    )
+
+
+def save_or_why(save: Callable[[Robot, Path], Path], robot: Robot, target: Path) -> Path:
+    """Write the robot, or beside the target a text file that says why its format can not hold it; the other one, of a
+    robot that was there before, is removed. The path of what was written."""
+    why = target.with_name(f"{target.name}.txt")
+    try:
+        written, old = save(robot, target), why
+    except ModelError as error:
+        written, old = write_text(why, f"not written: {error}\n"), target
+    old.unlink(missing_ok=True)
+    return written
+
+
+def _mimic(coupling: Coupling) -> dict[str, str]:
+    if len(coupling.follows) != 1:
+        raise ModelError(f"joint {coupling.joint!r}: in URDF a joint follows one other, not {len(coupling.follows)}")
+    ((leader, ratio),) = coupling.follows.items()
+    return {"joint": leader, "multiplier": repr(ratio), "offset": repr(coupling.offset)}
+
+
+def _type(joint):
+    if joint.stiffness:
+        raise ModelError(f"joint {joint.name!r}: URDF has no springs")
+    if joint.kind == "prismatic":
+        return "prismatic"
+    if joint.kind != "revolute":
+        raise ModelError(f"joint {joint.name!r}: URDF has no {joint.kind} joint")
+    return "revolute" if math.isfinite(joint.lower) or math.isfinite(joint.upper) else "continuous"
+
+
+def _on_axis(joint):
+    """T_body_link: the shift to the axis' point nearest the body's origin."""
+    T = np.eye(4)
+    if joint.kind == "revolute":
+        T[:3, 3] = np.cross(joint.S[:3, 0], joint.S[3:, 0])
+    elif joint.kind != "prismatic":
+        raise ModelError(f"joint {joint.name!r}: URDF has no {joint.kind} joint")
+    return T
+
+
+def _link(root, name, pi):
+    link = ElementTree.SubElement(root, "link", name=name)
+    if not pi.any():
+        return
+    inertial = ElementTree.SubElement(link, "inertial")
+    com, mass, moments = central(pi)
+    ElementTree.SubElement(inertial, "origin", xyz=com, rpy="0 0 0")
+    ElementTree.SubElement(inertial, "mass", value=mass)
+    ElementTree.SubElement(inertial, "inertia", {key: repr(x) for key, x in moments.items()})
+
+
+def _motor(root, joint):
+    """The joint's motor as a transmission, as `load_urdf` and Drake read it."""
+    if not joint.armature and joint.gear_ratio == 1.0:
+        return
+    transmission = ElementTree.SubElement(root, "transmission", name=f"{joint.name}_transmission")
+    ElementTree.SubElement(transmission, "type").text = "transmission_interface/SimpleTransmission"
+    ElementTree.SubElement(transmission, "joint", name=str(joint.name))
+    actuator = ElementTree.SubElement(transmission, "actuator", name=f"{joint.name}_motor")
+    ElementTree.SubElement(actuator, "mechanicalReduction").text = repr(joint.gear_ratio)
+    if joint.armature:
+        numbers = {"rotor_inertia": joint.armature / joint.gear_ratio**2, "gear_ratio": joint.gear_ratio}
+        for key, value in numbers.items():
+            ElementTree.SubElement(actuator, f"drake:{key}", value=repr(value))
+
+
+def _fixed(root, name, parent, T):
+    ElementTree.SubElement(root, "link", name=name)
+    joint = ElementTree.SubElement(root, "joint", name=name + "_joint", type="fixed")
+    ElementTree.SubElement(joint, "parent", link=parent)
+    ElementTree.SubElement(joint, "child", link=name)
+    _origin(joint, T)
+
+
+def _origin(element, T):
+    """Roll, pitch, yaw of R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    R = T[:3, :3]
+    flat = math.hypot(R[0, 0], R[1, 0])
+    pitch = math.atan2(-R[2, 0], flat)
+    if flat > 1e-9:
+        roll, yaw = math.atan2(R[2, 1], R[2, 2]), math.atan2(R[1, 0], R[0, 0])
+    else:  # gimbal: only yaw -+ roll is determined
+        roll, yaw = 0.0, math.atan2(-R[0, 1], R[1, 1])
+    ElementTree.SubElement(element, "origin", xyz=number_text(T[:3, 3]), rpy=number_text((roll, pitch, yaw)))
+
+
+def _inverse(T):
+    out = np.eye(4)
+    out[:3, :3], out[:3, 3] = T[:3, :3].T, -T[:3, :3].T @ T[:3, 3]
+    return out
+
+
+def _unique(name, taken):
+    while name in taken:
+        name += "_"
+    return name
+
+
+def save_mjcf(robot: Robot, path: str | Path) -> Path:
+    """Write the robot as MJCF, which `load_mjcf` and MuJoCo read back to the same dynamics, to rounding.
+
+    Gravity, joints' damping, friction, springs, limits and armature are written; so are couplings, which MuJoCo holds
+    by a constraint, and frames, as sites.
+
+    Parameters
+    ----------
+    robot : Robot
+        Of revolute and prismatic joints; every body physical, as MuJoCo requires of bodies that move.
+    path : str or Path
+        The file; its folder is made where there is none.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ModelError
+        For joints of several degrees of freedom or with a pitch, for bodies that are not physical, and for joints that
+        follow several others.
+    """
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    path = path_of("path", path)
+    root = ElementTree.Element("mujoco", model=robot.name)
+    ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true")
+    ElementTree.SubElement(root, "option", gravity=number_text(robot.gravity))
+    world = ElementTree.SubElement(root, "worldbody")
+    elements: list[ElementTree.Element] = []
+    for name, parent, joint, M, pi in zip(
+        robot.body_names, robot.parents, robot.joints, robot.placements, robot.parameters
+    ):
+        if not inertia.is_physical(pi, strict=True):
+            raise ModelError(f"body {name!r}: MuJoCo needs a physical inertia: {inertia.violation(pi)}")
+        element = ElementTree.SubElement(elements[parent] if parent >= 0 else world, "body", _placed(name, M))
+        ElementTree.SubElement(element, "inertial", mjcf_inertial(pi))
+        ElementTree.SubElement(element, "joint", _joint(joint))
+        elements.append(element)
+    for frame in robot.frames:
+        on = elements[frame.body] if frame.body >= 0 else world
+        if frame.name not in robot.body_names:
+            ElementTree.SubElement(on, "site", _placed(frame.name, frame.placement))
+    if robot.couplings:
+        equality = ElementTree.SubElement(root, "equality")
+        for coupling in robot.couplings:
+            if len(coupling.follows) != 1:
+                raise ModelError(f"joint {coupling.joint!r}: follows several joints, which needs a tendon in MJCF")
+            ((leader, ratio),) = coupling.follows.items()
+            polynomial = number_text((coupling.offset, ratio, 0.0, 0.0, 0.0))
+            ElementTree.SubElement(equality, "joint", joint1=coupling.joint, joint2=leader, polycoef=polynomial)
+    ElementTree.indent(root)
+    with whole(path) as file:
+        ElementTree.ElementTree(root).write(file, encoding="utf-8")
+    return path
+
+
+def central(pi: np.ndarray) -> tuple[str, str, dict[str, float]]:
+    """(centre of mass, mass, inertia about it as ixx, ixy, ...), texts that read back to the same numbers."""
+    I, axes = inertia.com_tensor(pi), "xyz"
+    moments = {f"i{a}{b}": float(I[axes.index(a), axes.index(b)]) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")}
+    return number_text(pi[1:4] / pi[0]), repr(float(pi[0])), moments
+
+
+def mjcf_inertial(pi: np.ndarray) -> dict[str, str]:
+    """The attributes of MJCF's <inertial>."""
+    com, mass, moments = central(pi)
+    return {"pos": com, "mass": mass, "fullinertia": number_text(moments[key] for key in FULL_INERTIA)}
+
+
+def _joint(joint: Joint) -> dict[str, str]:
+    if joint.kind not in ("revolute", "prismatic"):
+        raise ModelError(f"joint {joint.name!r}: a {joint.kind} joint is not written as MJCF")
+    slides = joint.kind == "prismatic"
+    w, v = joint.S[:3, 0], joint.S[3:, 0]
+    out = {"name": str(joint.name), "type": "slide" if slides else "hinge", "axis": number_text(v if slides else w)}
+    out |= {} if slides else {"pos": number_text(np.cross(w, v))}
+    if math.isfinite(joint.lower) and math.isfinite(joint.upper):
+        out["range"] = number_text((joint.lower, joint.upper))
+    if math.isfinite(joint.effort) and joint.effort > 0.0:
+        out["actuatorfrcrange"] = number_text((-joint.effort, joint.effort))
+    numbers = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
+    numbers |= {"stiffness": joint.stiffness, "springref": joint.rest if joint.stiffness else 0.0}
+    return out | {key: repr(float(x)) for key, x in numbers.items() if x}
+
+
+def _placed(name: str, T: np.ndarray) -> dict[str, str]:
+    return {"name": name, "pos": number_text(T[:3, 3]), "quat": number_text(so3.to_quaternion(T[:3, :3], "wxyz"))}
+
+
+def save_c_header(
+    robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None, *, name: str | None = None
+) -> Path:
+    """Write NAME_parameters[bodies][10] (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in each body's frame, about its
+    origin), NAME_damping and NAME_friction by joint, NAME_gravity, all in SI units and exact, with bodies' and joints'
+    names as comments; C99 and C++. `Robot.to_c` writes whole terms instead.
+
+    extra: what `Result.extra` gives or `load_extra` reads: its "identified" become NAME_identified[], and
+    its "smoothing" NAME_smoothing. name: default the robot's, made a name of C. Raises ArgumentError.
+    """
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    path = path_of("path", path)
+    details: Mapping[str, Any] = instance("extra", {} if extra is None else extra, Mapping, "a dict")
+    name = prefix("name", prefix_of(robot.name, "robot") if name is None else name)
+    guard = f"{name.upper()}_PARAMETERS_H"
+    identified = instance("extra: identified", details.get("identified", {}), Mapping, "numbers by name")
+    source = " by ".join(str(details[key]) for key in ("log", "method") if key in details)
+    lines = [
+        f"/* Parameters of {comment(robot.name)}{f', identified from {comment(source)}' if source else ''}.",
+        " * SI units; a body: m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in its frame, about the frame's origin. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        f"#define {name.upper()}_BODIES {robot.nbodies}",
+        f"#define {name.upper()}_JOINTS {robot.nv}",
+        *_array(f"{name}_gravity[3]", [(robot.gravity, "")], flat=True),
+        *_array(f"{name}_parameters[{robot.nbodies}][10]", list(zip(robot.parameters, robot.body_names))),
+        *_array(f"{name}_damping[{robot.nv}]", [([x], n) for x, n in zip(robot.damping, robot.dof_names)], flat=True),
+        *_array(f"{name}_friction[{robot.nv}]", [([x], n) for x, n in zip(robot.friction, robot.dof_names)], flat=True),
+    ]
+    if identified:
+        rows = [([x], str(key)) for key, x in identified.items()]
+        lines += _array(f"{name}_identified[{len(rows)}]", rows, flat=True)
+    if "smoothing" in details:
+        lines += [f"static const double {name}_smoothing = {float(details['smoothing'])!r};"]
+    return write_text(path, "\n".join([*lines, "", "#endif", ""]))
+
+
+def _array(declaration: str, rows: Sequence[tuple[Any, str]], flat: bool = False) -> list[str]:
+    """Rows with their names behind; flat: one dimension."""
+    texts = [", ".join(repr(float(x)) for x in row) for row, _ in rows]
+    body = [
+        f"    {text if flat else f'{{{text}}}'},{f' /* {comment(name)} */' if name else ''}"
+        for text, (_, name) in zip(texts, rows)
+    ]
+    return [f"static const double {declaration} = {{", *body, "};"]
