@@ -32,6 +32,8 @@ NAMES = {
     "Friction": "control.friction.viscous_coulomb",
     "JointStops": "control.stops",
     "Plant": "control.plant",
+    "SimulationOptions": "control.options",
+    "SweepExecution": "control.sweeping.executors",
     "Wrench": "control.wrenches",
     "Run": "control.run",
     "LiveView": "viewing.live",

@@ -27,9 +27,11 @@ from .control.contracts import Reference as Reference
 from .control.friction.viscous_coulomb import Friction as Friction
 from .control.loop import simulate as simulate
 from .control.many import simulate_many as simulate_many
+from .control.options import SimulationOptions as SimulationOptions
 from .control.plant import Plant as Plant
 from .control.run import Run as Run
 from .control.stops import JointStops as JointStops
+from .control.sweeping.executors import SweepExecution as SweepExecution
 from .control.sweeping.sweep import replay as replay
 from .control.sweeping.sweep import sweep as sweep
 from .control.wrenches import Wrench as Wrench

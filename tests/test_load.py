@@ -38,7 +38,7 @@ robot, q0, v0 = models.two_link(), np.array([0.3, 0.4]), np.zeros(2)
 law = controllers.PDGravity(robot, [0.5, 0.1], kp=50.0, kd=5.0)
 
 def loop(n, compiled):
-    run = gc.simulate(robot, law, q0, v0, 1e-3 * n, 1e-3, every=n, compiled=compiled)
+    run = gc.simulate(robot, law, q0, v0, 1e-3 * n, 1e-3, options=gc.SimulationOptions(every=n, compiled=compiled))
     assert (run.success, run.steps, len(run.t), len(run.monitors)) == (True, n, 2, 4)
     assert all(m.ok for m in run.monitors.values())
     return np.concatenate((run.q[-1] - [0.5, 0.1], run.v[-1]))

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from oracles import assert_close
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, interop, monitors
@@ -52,7 +53,7 @@ def state(robot, seed=0):
 
 
 def run(plant, tau, q, v, t_end=0.1, dt=2e-3, **options):
-    return gc.simulate(plant, Push(tau), q, v, t_end, dt, **{"compiled": False} | options)
+    return gc.simulate(plant, Push(tau), q, v, t_end, dt, **grouped(**{"compiled": False} | options))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -106,7 +107,9 @@ def test_a_law_tracks_and_its_promise_holds():
     plant = interop.mujoco_plant(ARM.format(option="").replace('damping="0.1"', "").replace('stiffness="2"', ""))
     motion = gc.references.Quintic(robot, np.zeros(3), [0.6, -0.4, 0.1], 0.3)
     law = controllers.ComputedTorque(plant.robot, motion)
-    found = gc.simulate(plant, law, [0.05, 0.0, 0.01], np.zeros(3), 0.4, 2e-3, compiled=False)
+    found = gc.simulate(
+        plant, law, [0.05, 0.0, 0.01], np.zeros(3), 0.4, 2e-3, options=gc.SimulationOptions(compiled=False)
+    )
     assert found.ok, found.summary()
     assert {"skew", "energy", "lyapunov", "group"} <= set(found.monitors)
     assert_close(found.q, gc.simulate(plant.robot, law, [0.05, 0, 0.01], np.zeros(3), 0.4, 2e-3).q, 1e-9)
@@ -226,14 +229,16 @@ def test_a_right_law_is_not_accused(number, start, dt, control_dt, verdicts):
     plant = interop.mujoco_plant(BARE)
     law = laws(plant.robot)[number]
     q, v, _ = law.reference(0.0) if start == "on its reference" else (np.zeros(3), np.zeros(3), None)
-    found = gc.simulate(plant, law, q, v, 0.2, dt, control_dt=control_dt, compiled=False)
+    found = gc.simulate(plant, law, q, v, 0.2, dt, control_dt=control_dt, options=gc.SimulationOptions(compiled=False))
     assert found.ok in verdicts, found.summary()
 
 
 def test_a_spring_that_the_law_does_not_know_is_a_violation():
     plant = interop.mujoco_plant(ARM.format(option=""))
     law = laws(plant.robot)[0]
-    found = gc.simulate(plant, law, law.reference(0.0).q, np.zeros(3), 0.1, 1e-3, compiled=False)
+    found = gc.simulate(
+        plant, law, law.reference(0.0).q, np.zeros(3), 0.1, 1e-3, options=gc.SimulationOptions(compiled=False)
+    )
     assert found.monitors["lyapunov"].ok is False
     assert found.monitors["energy"].ok is True
 

@@ -28,7 +28,8 @@ arm = models.two_link()
 out.append(arm.mass_matrix(np.array([1, 2], np.int8)))
 out.append(derivatives.mass_matrix_derivative(arm, np.array([1, 2], np.int8)))
 law = controllers.SlotineLi(arm, references.Quintic(arm, [0.0, 0.0], [1.0, 0.5], 1.0))
-out += [gc.simulate(arm, law, [0.1, 0.0], [0.0, 0.0], 0.005, 0.001, compiled=c).q for c in (False, "auto")]
+choices = [gc.SimulationOptions(compiled=c) for c in (False, "auto")]
+out += [gc.simulate(arm, law, [0.1, 0.0], [0.0, 0.0], 0.005, 0.001, options=c).q for c in choices]
 out += [groups.SE3().advance(np.eye(4), np.ones(6)), gc.so3.log(np.diag([1.0, -1.0, -1.0]))]
 body = ConstrainedBody("a", gc.inertia.from_com(1.0, (0, 0, 0.5), np.eye(3)), np.eye(4))
 system = ConstrainedSystem([body], [Constraint.revolute("j", "world", "a", (0, 0, 0), (0, 1, 0))])

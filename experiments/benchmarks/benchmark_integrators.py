@@ -130,7 +130,9 @@ def million_steps(n: int) -> None:
         return integrate(tumble, np.eye(3), (0.0, n * h), h, "CF4", group, every=n).y[-1]
 
     def simulated(n):
-        return gc.simulate(robot, Limp(), q0, spin, n * h, h, "MK2", monitors=None, every=n).q[-1]
+        return gc.simulate(
+            robot, Limp(), q0, spin, n * h, h, monitors=None, options=gc.SimulationOptions(method="MK2", every=n)
+        ).q[-1]
 
     def rolled(name, n):
         return rollout(robot, q0, spin, None, n * h, h, name, every=n).q[-1]

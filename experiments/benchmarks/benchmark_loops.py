@@ -99,7 +99,9 @@ def by_hand(t_end: float) -> float:
         k4 = field(t + DT, y + DT * k3)
         y = y + DT / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
     taken = time.perf_counter() - start
-    run = gc.simulate(LOAD, adaptive("christoffel"), Q0, zero, t_end, DT, monitors=None, compiled=True)
+    run = gc.simulate(
+        LOAD, adaptive("christoffel"), Q0, zero, t_end, DT, monitors=None, options=gc.SimulationOptions(compiled=True)
+    )
     print(f"  (after {t_end:g} s both are at the same place to {np.abs(run.q[-1] - y[:7]).max():.0e} rad)")
     return taken
 
@@ -111,14 +113,14 @@ def alone(t_end: float, repeat: int) -> None:
         return t_end / seconds(lambda: gc.simulate(LOAD, law, Q0, zero, t_end, DT, **options), repeat)
 
     start = time.perf_counter()
-    gc.simulate(LOAD, law, Q0, zero, 0.3, DT, compiled=True)
+    gc.simulate(LOAD, law, Q0, zero, 0.3, DT, options=gc.SimulationOptions(compiled=True))
     ready = time.perf_counter() - start
     print(f"\nA loop alone, {t_end:g} s (traced, compiled or read from disk, and compared: {ready:.2f} s)")
     watched, bare = run(compiled=True), run(compiled=True, monitors=None)
     line("compiled, default monitors", watched, "x real time", ">= 200", watched >= 200)
     line("compiled, no monitors", bare, "x real time", ">= 350", bare >= 350)
     start = time.perf_counter()
-    gc.simulate(LOAD, law, Q0, zero, 0.5, DT, compiled=False)
+    gc.simulate(LOAD, law, Q0, zero, 0.5, DT, options=gc.SimulationOptions(compiled=False))
     python = 0.5 / (time.perf_counter() - start)
     line("in Python, default monitors", python, "x real time", "", True)
     if pin is not None:
@@ -153,7 +155,7 @@ def many(loops: int, t_end: float, repeat: int) -> None:
     for _ in range(repeat + 1):  # in turns, as other work on the machine comes and goes
         for threads in times:
             start = time.perf_counter()
-            gc.simulate_many(*cases, t_end, DT, every=steps, threads=threads)
+            gc.simulate_many(*cases, t_end, DT, threads=threads, options=gc.SimulationOptions(every=steps))
             times[threads] = min(times[threads], time.perf_counter() - start)
     one = loops * t_end / times[1]
     line("one thread", one, "x real time", ">= 1000", one >= 1000)
@@ -205,7 +207,15 @@ def engine(runs: int, t_end: float) -> None:
         times["runs alone"] = min(times["runs alone"], time.perf_counter() - start)
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
             start = time.perf_counter()
-            gc.sweep(make, space, MEASURES, t_end, DT, store=f"{folder}/sweep.zarr", executor=pool, block=256)
+            gc.sweep(
+                make,
+                space,
+                MEASURES,
+                t_end,
+                DT,
+                store=f"{folder}/sweep.zarr",
+                execution=gc.SweepExecution(executor=pool, block=256),
+            )
             times["swept"] = min(times["swept"], time.perf_counter() - start)
     added = 100.0 * (times["swept"] / times["runs alone"] - 1.0)
     print(f"\nThe same in one thread, {runs} runs, best of three")

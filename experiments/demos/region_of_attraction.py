@@ -39,7 +39,9 @@ print(proof)
 
 reach, speed = np.linspace(-1.0, 1.0, 61), np.linspace(-3.0, 3.0, 61)
 q0, v0 = (x.reshape(-1, 1) for x in np.meshgrid(reach, speed))
-runs = gc.simulate_many(robot, Limited(), q0, v0, t_end=6.0, dt=1e-2, monitors=None, every=10)
+runs = gc.simulate_many(
+    robot, Limited(), q0, v0, t_end=6.0, dt=1e-2, monitors=None, options=gc.SimulationOptions(every=10)
+)
 off = np.array([np.abs(np.hstack([run.q, run.v])).max(1) for run in runs])
 fallen = np.array([np.abs(run.q).max() for run in runs]) > 1.6  # rad
 settled = np.where(off[:, -1] < 0.05, 0.1 * (off > 0.05).sum(1), np.nan).reshape(q0.shape[0] // 61, 61)

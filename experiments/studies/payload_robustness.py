@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/payload_robustness"))
     out = parser.parse_args().out
     start = time.perf_counter()
-    table = gc.sweep(make, space, measures, t_end, dt, progress=True)
+    table = gc.sweep(make, space, measures, t_end, dt, execution=gc.SweepExecution(progress=True))
     taken = time.perf_counter() - start
     runs = table.run.size
     print(f"{runs} loops of {t_end:g} s in {taken:.1f} s, {runs * t_end / taken:.0f} x real time")

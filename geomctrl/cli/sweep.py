@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,9 +53,10 @@ def sweep(
     ] = None,
     plots: Annotated[bool, Parameter(help="Draw each measure.")] = True,
 ) -> int | None:
+    from geomctrl.control.sweeping.executors import SweepExecution
     from geomctrl.control.sweeping.sweep import sweep as run_sweep
 
-    arguments = arguments_of(study, run_sweep, {"store", "executor", "progress"}, "STUDY.py")
+    arguments = arguments_of(study, run_sweep, {"store"}, "STUDY.py")
     store = out / "sweep.zarr" if store is None else store
     if store.exists() and not resume:
         raise ArgumentError(f"--store: {str(store)!r} exists; --resume goes on with it")
@@ -62,7 +64,9 @@ def sweep(
     with ExitStack() as stack:
         executor = None if scheduler is None else stack.enter_context(_client(scheduler))
         try:
-            table = run_sweep(**arguments, store=store, executor=executor, progress=console.is_terminal)
+            chosen = arguments.pop("execution", SweepExecution())
+            execution = replace(chosen, executor=executor, progress=console.is_terminal)
+            table = run_sweep(**arguments, store=store, execution=execution)
         except SweepError as error:
             complain(f"{error}; --resume goes on")
             return FAILED

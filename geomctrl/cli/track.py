@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,6 +58,7 @@ from rich.console import Console
 from geomctrl.arguments import number
 from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
+from geomctrl.control.options import SimulationOptions
 from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.files import write_text
@@ -124,7 +125,7 @@ def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | Non
     if case.rule.slowed < 1.0:
         lowered = f"gains lowered to {case.rule.slowed:.0%} of their rates"
         console.print(f"note: {lowered}, which a step of {case.options.dt:g} s can follow")
-    run, stop = _simulate(console, case, case.controller, case.options.controller, options, strict=options.strict)
+    run, stop = _simulate(console, case, case.controller, case.options.controller, options)
     others: dict[str, Run] = {}
     if options.compare and case.adapts and stop is None:
         others["ComputedTorque"], stop = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
@@ -140,21 +141,25 @@ def _simulate(
     console: Console, case: Scenario, controller: Controller, label: str, options: RunOptions, **more: Any
 ) -> tuple[Run, Stop | None]:
     loop = {"plant": case.plant, "controller": controller, "q0": case.q0, "v0": case.v0, **more}
-    times = {"t_end": case.options.seconds, "dt": case.options.dt, "control_dt": case.options.control_dt}
-    return watched(console, label, loop | times | {"method": options.method})
+    every = _sample_interval(case.options.seconds, case.options.dt)
+    loop_options = SimulationOptions(options.method, every, options.strict)
+    loop |= {"t_end": case.options.seconds, "dt": case.options.dt, "control_dt": case.options.control_dt}
+    return watched(console, label, loop | {"options": loop_options})
+
+
+def _sample_interval(t_end: float, dt: float) -> int:
+    """Steps from one stored sample to the next, so that at most MAX_SAMPLES are stored. Raises ArgumentError."""
+    t_end, dt = number("t_end", t_end), number("dt", dt, "a positive number of seconds", lambda dt: dt > 0.0)
+    return max(1, round(min(t_end / dt, 1e12)) // MAX_SAMPLES)  # `simulate` refuses more steps
 
 
 def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Run, Stop | None]:
     """Simulate with a progress bar; returns (run, None), or the part until it failed or was interrupted, and why."""
-    t_end = number("t_end", arguments["t_end"])
-    dt = number("dt", arguments["dt"], "a positive number of seconds", lambda dt: dt > 0.0)
-    every = max(1, round(min(t_end / dt, 1e12)) // MAX_SAMPLES)  # `simulate` refuses more steps
     with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
-            options: dict[str, Any] = {"every": every, **arguments}
-            options["progress"] = lambda fraction: bar.update(task, completed=fraction)
-            return simulate(**options), None
+            arguments["progress"] = lambda fraction: bar.update(task, completed=fraction)
+            return simulate(**arguments), None
         except SimulationError as error:
             if error.run is None:
                 raise
@@ -207,9 +212,9 @@ def own_loop(study: Path, scenario: ScenarioOptions, options: RunOptions, consol
     if stated:
         raise ArgumentError(f"{stated[0].replace('_', '-')}: not with {study.name}, which defines the whole loop")
     arguments = arguments_of(study, simulate, {"progress"}, "ROBOT")
-    if options.method != RunOptions.method:
-        arguments["method"] = options.method
-    arguments["strict"] = options.strict or arguments.get("strict", False)
+    stated = arguments.get("options", SimulationOptions(every=_sample_interval(arguments["t_end"], arguments["dt"])))
+    method = stated.method if options.method == RunOptions.method else options.method
+    arguments["options"] = replace(stated, method=method, strict=options.strict or stated.strict)
     options.out.mkdir(parents=True, exist_ok=True)
     run, stop = watched(console, study.stem, arguments)
     text = f"{study.name}: {run!r}\n{run.summary()}"

@@ -22,8 +22,8 @@ from geomctrl.arguments import ROTATION_TOLERANCE, checked
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from geomctrl.integrators.driver import steps
 from geomctrl.integrators.explicit import unchecked_rk_step
-from geomctrl.integrators.step_control import checked_tolerances
-from geomctrl.integrators.tableaus import method as method_named
+from geomctrl.integrators.step_control import Adaptive, tableau_and_tolerances
+from geomctrl.integrators.tableaus import Tableau
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.mechanism.states import one_configuration
@@ -48,7 +48,7 @@ class Loop:
     What it hands to code of others is read-only, and nothing writes on it later.
     """
 
-    def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
+    def __init__(self, plant: Plant, controller, q0, v0, dt, control_dt=None, method: str | Tableau | Adaptive = "MK4"):
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
         self.piece = self.piece_at(0.0)
@@ -62,9 +62,9 @@ class Loop:
         nx = 0 if x0 is None else len(x0)
         self.z_shape = None if z0 is None else z0.shape
         self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group, nx)
-        self.tableau = method_named(method)
-        self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
-        self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
+        self.method, self.h = method, None  # the first step that an adaptive method tries
+        self.tableau, *self.tolerances = tableau_and_tolerances(method, self.group)
+        self.adaptive = self.tableau.b_hat is not None
         z = np.zeros(0) if z0 is None else z0.ravel()
         a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
@@ -276,11 +276,8 @@ class Loop:
         if not self.adaptive:
             self.y = unchecked_rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
             return
-        rtol, atol = self.tolerances
         count, first = 0, None if self.h is None else min(self.h, h)
-        for count, (reached, y) in enumerate(
-            steps(self.field, self.y, (t, t + h), first, self.tableau, self.group, rtol=rtol, atol=atol)
-        ):
+        for count, (reached, y) in enumerate(steps(self.field, self.y, (t, t + h), first, self.method, self.group)):
             if count > MAX_STEPS:
                 raise IntegrationError(f"more than {MAX_STEPS} steps from t = {t:.6g} s to reach {reached:.9g} s")
             self.y = y

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag
-from geomctrl.integrators.march import check_storing
+from geomctrl.arguments import instance
 from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.choice import checked_choice, say
+from .compiled.choice import say
 from .compiled.contents import kept
 from .contracts import Controller
-from .loop_runner import LoopRunner, in_a_loop
+from .loop_runner import Case, LoopRunner, in_a_loop
 from .monitors import Monitor, monitor_list
+from .options import SimulationOptions
 from .plant import Plant
-from .progress import shown
 from .run import Run
-from .watching import check_view, watched
+from .watching import reported
 
 if TYPE_CHECKING:
     from geomctrl.viewing.live import LiveView
@@ -33,48 +32,74 @@ def simulate(
     v0: ArrayLike,
     t_end: float,
     dt: float,
-    method: str = "MK4",
     control_dt: float | None = None,
     monitors: str | Iterable[Monitor] | None = "default",
-    progress: bool | Callable[[float], None] = False,
-    *,
-    strict: bool = False,
-    every: int = 1,
-    rtol: float | None = None,
-    atol: ArrayLike | None = None,
-    compiled: bool | str = "auto",
-    view: bool | LiveView = False,
+    options: SimulationOptions = SimulationOptions(),
+    progress: bool | Callable[[float], None] | LiveView = False,
 ) -> Run:
-    """Run the closed loop from (q0, v0) for t_end seconds in steps of dt.
+    """Run a closed loop and check, while it runs, what the proof of its law relies on.
 
-    method: of `integrators`; an adaptive one ("MK54") takes steps of its own from sample to sample, dt apart, with an
-    error of at most atol + rtol |x| each, x the coordinates of q, v, the controller's state and the work.
-    control_dt: None, or a multiple of dt at which the controller is sampled. monitors: "default", None or
-    `monitors.Monitor`s. progress: True for a bar, or a function of the fraction done. every: store each every-th
-    sample (and the last); monitors see every one. compiled: "auto" runs what traces in compiled code, where the run is
-    long enough for that to pay, and says once why a long one runs in Python; True raises UntraceableError then, with
-    file and line; False is Python. The results differ by rounding. view: True shows the loop while it runs, in a
-    browser at an address that is printed, no faster than time; the page ends with the run. A `LiveView` says how fast,
-    and stays. Both need the extra `view` (viser), without which ImportError is raised.
+    Parameters
+    ----------
+    plant : Plant or Robot
+        The true robot and what acts on it.
+    controller : Controller
+        The feedback law.
+    q0 : array (nq,)
+        The configuration at the start.
+    v0 : array (nv,)
+        The velocity at the start.
+    t_end : float
+        How long the run is [s].
+    dt : float
+        Time from one sample to the next, the step of a fixed-step method [s].
+    control_dt : float or None
+        None evaluates the controller continuously. A multiple of dt samples it, and holds its command in between [s].
+    monitors : "default", iterable of Monitor or None
+        What is checked at every sample.
+    options : SimulationOptions
+        Method and tolerances, which samples are stored, whether a violation ends the run, and compilation.
+    progress : bool, callable or LiveView
+        True draws a bar; a function is called with the fraction done. A `LiveView` shows the loop in a browser while
+        it runs, no faster than its speed.
 
-    Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
-    stops being finite, the controller returns what no robot can use, or, with strict=True, where a monitor's
-    violation is confirmed, or when code of yours raises, `progress` included. KeyboardInterrupt (Ctrl-C),
-    SystemExit and the like pass as they are, with an attribute `run` that holds the same.
+    Returns
+    -------
+    Run
+        The stored samples and what the monitors have found.
 
-    Controller, reference, plant and monitors are handed arrays that are read-only.
+    Raises
+    ------
+    ArgumentError
+        For bad arguments.
+    SimulationError
+        When the state stops being finite, when the controller returns what no robot can use, when code of yours raises,
+        `progress` included, or, with `strict`, where a monitor's violation is confirmed. Its `run` holds everything up
+        to then.
+    UntraceableError
+        With `compiled=True`, for a loop that does not trace.
+
+    Notes
+    -----
+    KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute `run` that holds everything
+    up to then. Controller, reference, plant and monitors get arrays that are read-only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(robot, [0.5, 0.2])
+    >>> run = gc.simulate(robot, law, np.zeros(2), np.zeros(2), t_end=1.0, dt=1e-3)
+    >>> run.ok
+    True
     """
-    choice, strict = checked_choice(compiled), flag("strict", strict)
-    check_view(view)
-    check_storing(every, None if isinstance(progress, bool) else progress)
-    watching = monitor_list(monitors)
+    choice = instance("options", options, SimulationOptions, "gc.SimulationOptions").compiled
+    case, watching = Case(plant, controller, q0, v0), monitor_list(monitors)
 
     def run(choice: bool | str) -> Run:
-        runner = LoopRunner(
-            plant, controller, q0, v0, t_end, dt, method, control_dt, watching,
-            strict=strict, every=every, rtol=rtol, atol=atol,
-        )  # fmt: skip
-        with shown(progress) as told, watched(view, runner, told) as report, in_a_loop(), runner.interruptible():
+        runner = LoopRunner(case, t_end, dt, control_dt, watching, options)
+        with reported(progress, runner) as report, in_a_loop(), runner.interruptible():
             runner.begin(report)
             return runner.to_end(choice, report)
 

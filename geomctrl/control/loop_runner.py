@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from .contracts import Controller
 from .desired import evaluated_once
 from .monitors import VIOLATED, Finding, Monitor, Replay, confirm
 from .monitors.replay import finding
+from .options import SimulationOptions
 from .plant import Plant, plant_of
 from .record import Record
 from .run import Run
@@ -46,6 +47,16 @@ def in_a_loop() -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A closed loop and where it starts: q0 (nq,), v0 (nv,)."""
+
+    plant: Plant | Robot
+    controller: Controller
+    q0: ArrayLike
+    v0: ArrayLike
+
+
 class LoopRunner:
     """One closed loop, how far it has come, and its record. Arguments as for `simulate`; measures: started; confirming:
     whether its run says what confirmation of its monitors finds.
@@ -55,27 +66,19 @@ class LoopRunner:
 
     def __init__(
         self,
-        plant: Plant | Robot,
-        controller: Controller,
-        q0: ArrayLike,
-        v0: ArrayLike,
+        case: Case,
         t_end: float,
         dt: float,
-        method: str,
         control_dt: float | None,
         monitors: list[Monitor],
-        *,
-        strict: bool = False,
-        every: int = 1,
-        rtol: float | None = None,
-        atol: ArrayLike | None = None,
+        options: SimulationOptions,
         measures: Sequence[Any] = (),
         confirming: bool = True,
     ):
-        plant = plant_of("plant", plant)
-        self.loop = Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
+        plant, controller = plant_of("plant", case.plant), case.controller
+        self.loop = Loop(plant, controller, case.q0, case.v0, dt, control_dt, options.method)
         self.n_steps, self.dt, self.t_end = step_count(t_end, dt), float(dt), float(t_end)
-        self.strict, self.every, self.confirming = strict, int(every), confirming
+        self.strict, self.every, self.confirming = options.strict, options.every, confirming
         rows = self.n_steps // self.every + 2
         held = self.loop.hold * self.dt
         nx = 0 if self.loop.plants is None else len(self.loop.y[self.loop.plants])

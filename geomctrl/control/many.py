@@ -15,35 +15,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, flag, instance
+from geomctrl.arguments import count, instance
 from geomctrl.errors import ArgumentError
-from geomctrl.integrators.march import check_storing
-from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .closed_loop import hold_count
-from .compiled.choice import checked_choice
 from .compiled.contents import kept
 from .compiled.law import copy_of
 from .contracts import Controller
-from .loop_runner import LoopRunner
+from .loop_runner import Case, LoopRunner
 from .measures import Measure, Verdict, accumulates
-from .monitors import monitor_list
+from .monitors import Monitor, monitor_list
+from .options import SimulationOptions
 from .plant import Plant, plant_of
 from .run import Run
 from .side_by_side import to_end
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A closed loop and where it starts: q0 (nq,), v0 (nv,)."""
-
-    plant: Plant | Robot
-    controller: Controller
-    q0: ArrayLike
-    v0: ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,35 +57,60 @@ def simulate_many(
     v0: ArrayLike,
     t_end: float,
     dt: float,
-    method: str = "MK4",
     control_dt: float | None = None,
-    monitors: Any = "default",
-    *,
-    strict: bool = False,
-    every: int = 1,
-    rtol: float | None = None,
-    atol: ArrayLike | None = None,
+    monitors: str | Iterable[Monitor] | None = "default",
+    options: SimulationOptions = SimulationOptions(),
     threads: int = 1,
-    compiled: bool | str = "auto",
 ) -> list[Run]:
-    """Run many closed loops as `simulate` runs one: (plants[k], controllers[k]) from (q0[k], v0[k]), a Run each.
+    """Run many closed loops as `simulate` runs one.
 
-    What is given once is the same for all: a plant, a controller, q0 (nq,), v0 (nv,). A law of yours that is given once
-    is copied for each loop, as it may remember something. Loops that differ in numbers only (payloads, gains,
-    amplitudes) share compiled code and run side by side. A loop that fails ends alone: its Run has `success` False and
-    the reason. threads: how many share the loops; results do not depend on it.
+    Loop k has plants[k] and controllers[k] and begins at (q0[k], v0[k]). What is given once is the same for all. Loops
+    that differ in numbers only (payloads, gains, amplitudes) share compiled code and run side by side.
 
-    Raises ArgumentError for bad arguments, of the first loop that has some; UntraceableError where `compiled` is True
-    and a loop does not trace. KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute
-    `runs`: a Run each, up to then.
+    Parameters
+    ----------
+    plants : Plant, Robot or sequence of them
+        The true robots.
+    controllers : Controller or sequence of Controller
+        The laws. One of yours that is given once is copied for each loop, as it may remember something.
+    q0, v0 : array (nq,), (nv,) or (n, nq), (n, nv)
+        The states at the start.
+    t_end, dt, control_dt, monitors, options
+        As for `simulate`, the same for all loops.
+    threads : int
+        How many threads share the loops. Results do not depend on it.
+
+    Returns
+    -------
+    list of Run
+        One a loop. A loop that fails ends alone: its Run has `success` False and the reason.
+
+    Raises
+    ------
+    ArgumentError
+        For bad arguments, of the first loop that has some.
+    UntraceableError
+        With `compiled=True`, if a loop does not trace.
+
+    Notes
+    -----
+    KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute `runs`: a Run each, up to
+    then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> laws = [gc.controllers.PDGravity(robot, [0.5, 0.2], kp=kp) for kp in (50.0, 100.0)]
+    >>> runs = gc.simulate_many(robot, laws, np.zeros(2), np.zeros(2), t_end=0.5, dt=1e-3)
+    >>> [run.ok for run in runs]
+    [True, True]
     """
-    cases = with_own_laws(_cases(plants, controllers, q0, v0))
-    threads, strict, choice = count("threads", threads, 1), flag("strict", strict), checked_choice(compiled)
-    check_storing(every, None)
-    options: dict[str, Any] = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict}
-    options |= {"every": every, "rtol": rtol, "atol": atol}
-    runners = [_runner(case, t_end, dt, **options) for case in cases]
-    return to_end(runners, choice, threads, compared_each=True)
+    cases, threads = with_own_laws(_cases(plants, controllers, q0, v0)), count("threads", threads, 1)
+    instance("options", options, SimulationOptions, "gc.SimulationOptions")
+    runners = [_runner(case, t_end, dt, control_dt, monitors, options) for case in cases]
+    return to_end(runners, options.compiled, threads, compared_each=True)
 
 
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
@@ -158,17 +170,9 @@ def _rows(x: Any) -> list | None:
 # --- for sweeps --------------------------------------------------------------------------------------------------
 
 
-def check_options(t_end: float, dt: float, method: str, control_dt: float | None, every: int) -> None:
-    """Raise ArgumentError for options that `simulate` refuses whatever the case."""
-    step_count(t_end, dt)
-    method_named(method)
-    hold_count(control_dt, dt)
-    check_storing(every, None)
-
-
-def run_of(case: Case, t_end: float, dt: float, **options: Any) -> Run:
+def run_of(case: Case, t_end: float, dt: float, control_dt: Any, monitors: Any, options: SimulationOptions) -> Run:
     """The whole run that `outcomes` measures, equal to the bit; up to where it failed if it does."""
-    return to_end([_runner(case, t_end, dt, **options)], "auto", 1)[0]
+    return to_end([_runner(case, t_end, dt, control_dt, monitors, options)], options.compiled, 1)[0]
 
 
 def outcomes(
@@ -176,29 +180,31 @@ def outcomes(
     measures: Mapping[str, Callable[[Run], Any]],
     t_end: float,
     dt: float,
-    **options: Any,
+    control_dt: float | None,
+    monitors: Any,
+    options: SimulationOptions,
 ) -> list[Outcome]:
-    """An Outcome a case, in their order; options as for `simulate`. What fails in one case leaves the others alone.
+    """An Outcome a case, in their order; arguments as for `simulate`. What fails in one case leaves the others alone.
 
     Where all measures accumulate while the loop runs, no samples are stored. Verdicts are confirmed where a measure
     asks for one, or is a function of the Run.
     """
     taken = [m for m in measures.values() if isinstance(m, Measure) and accumulates(m)]
     if all(isinstance(m, Measure) for m in measures.values()):
-        options["every"] = step_count(t_end, dt)
-    options["confirming"] = any(isinstance(m, Verdict) or not isinstance(m, Measure) for m in measures.values())
-    options["monitors"] = [*monitor_list(options.get("monitors", "default"))]
+        options = replace(options, every=step_count(t_end, dt))
+    confirming = options.strict or any(isinstance(m, Verdict) or not isinstance(m, Measure) for m in measures.values())
+    monitors = monitor_list(monitors)
     runners: list[LoopRunner] = []
-    found: dict[int, Outcome] = {}
-    for k, case in enumerate(with_own_laws(cases, always=options.get("control_dt") is not None)):
+    refused: dict[int, Outcome] = {}
+    for k, case in enumerate(with_own_laws(cases, always=control_dt is not None)):
         try:
-            runners.append(_runner(case, t_end, dt, **options, measures=taken))
+            runners.append(_runner(case, t_end, dt, control_dt, monitors, options, taken, confirming))
         except MemoryError:
             raise
         except Exception as error:  # of a case that `simulate` refuses
-            found[k] = Outcome({}, said(error), False, np.nan, 0)
-    runs = iter(zip(runners, to_end(runners, "auto", 1)))
-    return [found[k] if k in found else _outcome(*next(runs), measures) for k in range(len(cases))]
+            refused[k] = Outcome({}, said(error), False, np.nan, 0)
+    runs = iter(zip(runners, to_end(runners, options.compiled, 1)))
+    return [refused[k] if k in refused else _outcome(*next(runs), measures) for k in range(len(cases))]
 
 
 def _outcome(runner: LoopRunner, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -> Outcome:
@@ -234,28 +240,24 @@ def _runner(
     case: Case,
     t_end: float,
     dt: float,
-    *,
-    method: str = "MK4",
-    control_dt: float | None = None,
-    monitors: Any = "default",
+    control_dt: float | None,
+    monitors: Any,
+    options: SimulationOptions,
     measures: Sequence[Measure] = (),
-    **options: Any,
+    confirming: bool = True,
 ) -> LoopRunner:
-    """The runner of a case, with its own monitors and measures; options of `LoopRunner`. Raises ArgumentError."""
+    """The runner of a case, with its own monitors and measures. Raises ArgumentError."""
     plant = plant_of("plant", case.plant)
     own = [copy.copy(measure) for measure in measures]
     for measure in own:
         measure.start(plant.at(0.0), case.controller)
     watching = [copy.copy(m) for m in monitor_list(monitors)]
-    runner = LoopRunner(
-        plant, case.controller, case.q0, case.v0, t_end, dt, method, control_dt, watching, measures=own, **options
-    )
-    again = {"method": method, "control_dt": control_dt, "monitors": monitors, "measures": measures, **options}
+    runner = LoopRunner(case, t_end, dt, control_dt, watching, options, own, confirming)
     restore = kept(plant, case.controller) if control_dt is not None else lambda: None  # a sampled law may remember
 
     def begun_again() -> LoopRunner:
         restore()
-        return _runner(case, t_end, dt, **again)
+        return _runner(case, t_end, dt, control_dt, monitors, options, measures, confirming)
 
     runner.again = begun_again
     return runner

@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def shown(progress: bool | Callable[[float], Any], activity: str = "simulating") -> Iterator[Callable[[float], Any]]:
     """The function to call with the fraction done: `progress` itself, or one that draws a bar (True) or nothing."""
     if progress is not None and not isinstance(progress, bool):
-        yield function("progress", progress, "of the fraction done, or True or False")
+        yield function("progress", progress, "of the fraction done, True, False or, of one loop, a geomctrl.LiveView")
     elif not progress:
         yield lambda fraction: None
     else:

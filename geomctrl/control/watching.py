@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 
+from .progress import shown
 from .record import Record
 
 if TYPE_CHECKING:
@@ -20,40 +21,30 @@ if TYPE_CHECKING:
     from .loop_runner import LoopRunner
 
 
-def check_view(view: bool | LiveView) -> None:
-    """Raise ArgumentError for what is no view."""
-    if not isinstance(view, (bool, np.bool_)):
-        from geomctrl.viewing.live import LiveView
-
-        if not isinstance(view, LiveView):
-            raise ArgumentError(f"view: expected True, False or a geomctrl.LiveView, got {view!r:.80}")
-
-
 @contextmanager
-def watched(
-    view: bool | LiveView, runner: LoopRunner, report: Callable[[float], Any]
+def reported(
+    progress: bool | Callable[[float], Any] | LiveView, runner: LoopRunner
 ) -> Iterator[Callable[[float], Any]]:
-    """The function to call with the fraction done, `report` and a picture of what is done; `view` as for `simulate`."""
-    if isinstance(view, (bool, np.bool_)) and not view:
-        yield report
+    """The function that a loop calls with the fraction done; `progress` as for `simulate`."""
+    if not _is_view(progress):
+        with shown(progress) as report:
+            yield report
         return
-    from geomctrl.viewing.live import LiveView
+    live, record = cast("LiveView", progress), runner.record
+    live.begin(record.plant.robot, runner.loop.split(runner.loop.y)[0], record.desired is not None)
+    runner.chunk = live.steps(runner.dt) or runner.chunk
 
-    live = view if isinstance(view, LiveView) else LiveView()
-    try:
-        record = runner.record
-        live.begin(record.plant.robot, runner.loop.split(runner.loop.y)[0], record.desired is not None)
-        runner.chunk = live.steps(runner.dt) or runner.chunk
+    def show(fraction: float) -> None:
+        if record.rows and live.due(runner.time(runner.k), runner.done):
+            _show(live, record)
 
-        def both(fraction: float) -> None:
-            report(fraction)
-            if record.rows and live.due(runner.time(runner.k), runner.done):
-                _show(live, record)
+    yield show
 
-        yield both
-    finally:
-        if live is not view:
-            live.close()
+
+def _is_view(progress: Any) -> bool:
+    """Whether it is a LiveView, without loading what draws."""
+    module = sys.modules.get("geomctrl.viewing.live")
+    return module is not None and isinstance(progress, module.LiveView)
 
 
 def _show(live: LiveView, record: Record) -> None:

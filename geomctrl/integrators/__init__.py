@@ -4,6 +4,19 @@ from .driver import integrate, steps
 from .events import Event
 from .explicit import rk_step, step
 from .solution import DenseOutput, Solution
+from .step_control import Adaptive
 from .tableaus import Tableau, method, methods
 
-__all__ = ["DenseOutput", "Event", "Solution", "Tableau", "integrate", "method", "methods", "rk_step", "step", "steps"]
+__all__ = [
+    "Adaptive",
+    "DenseOutput",
+    "Event",
+    "Solution",
+    "Tableau",
+    "integrate",
+    "method",
+    "methods",
+    "rk_step",
+    "step",
+    "steps",
+]

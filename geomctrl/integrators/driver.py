@@ -7,22 +7,31 @@ import numpy as np
 from geomctrl.arguments import flag
 from geomctrl.errors import IntegrationError
 
-from . import tableaus
-from .explicit import Explicit
+from .explicit import Explicit, check_field_and_group
 from .march import March, collect
 from .solution import Solution
-from .step_control import StepControl, checked_tolerances
+from .step_control import Adaptive, StepControl, tableau_and_tolerances
 from .tableaus import Tableau
 
 
 def steps(
-    field: Callable, y0, t_span, h, method: str | Tableau, group, *, rtol=None, atol=None
+    field: Callable, y0, t_span, h, method: str | Tableau | Adaptive, group
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """Generator of (t, y), the initial one included, that stores nothing. Arguments and errors as for `integrate`.
+    """Generate (t, y) from step to step, the initial one included, and store nothing.
 
-    Tolerances that can not be met raise IntegrationError.
+    Arguments and errors are those of `integrate`; tolerances that can not be met raise IntegrationError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.groups import Rn
+    >>> from geomctrl.integrators import steps
+    >>> decay = lambda t, y: -y
+    >>> *_, (t, y) = steps(decay, np.ones(1), (0.0, 1.0), 0.1, "MK4", Rn(1))
+    >>> round(t, 3), np.round(y, 4)
+    (1.0, array([0.3679]))
     """
-    march = _march(field, y0, t_span, h, method, group, rtol, atol)  # now, not at the first next()
+    march = _march(field, y0, t_span, h, method, group)  # now, not at the first next()
 
     def walk():
         yield march.t0, march.y0.copy()
@@ -39,39 +48,76 @@ def integrate(
     y0,
     t_span,
     h,
-    method: str | Tableau,
+    method: str | Tableau | Adaptive,
     group,
     *,
     every: int = 1,
     events=(),
-    rtol=None,
-    atol=None,
     dense: bool = False,
     progress: Callable | None = None,
 ) -> Solution:
-    """Integrate dy/dt = y field(t, y) from y0 (group.shape) over t_span = (t0, t_end).
+    """Integrate dy/dt = y field(t, y) on a Lie group.
 
-    field(t, y) returns (group.dim,). Samples are at t0 + k h exactly; the last step is shortened to end at t_end.
-    With an embedded pair ("MK54"), h is the first step to try, or None, and each step's error, in exponential
-    coordinates at its beginning, is kept below atol + rtol |log y| component by component in the root mean square
-    (on R^n: scipy's rule); atol may be (group.dim,). Defaults 1e-9 and 1e-6.
-    every: store each every-th sample, and the last. dense: also keep what `Solution.sol` needs, every step. Dense
-    output and event times err by O(h^5) for MK5 and MK54, by O(h^4) for the others of order three and more.
-    events: `Event`s; a terminal one ends the solution just past its crossing, so that a restart does not meet it
-    again, and an event that is zero at t0 has not crossed; an even number of crossings within one step goes unseen.
-    The y that field and events get is theirs to write on. progress: called with the fraction done.
+    Parameters
+    ----------
+    field : callable
+        field(t, y) returns (group.dim,). The y that it gets is its to write on.
+    y0 : array (group.shape)
+        The initial element of the group.
+    t_span : (float, float)
+        (t0, t_end), t0 < t_end.
+    h : float or None
+        The step. Samples are at t0 + k h exactly; the last step is shortened to end at t_end. With an adaptive method
+        it is the first step to try, or None.
+    method : str, Tableau or Adaptive
+        A method of `methods()`, a tableau, or an `Adaptive` method with its tolerances.
+    group : LieGroup
+        Where y lives.
+    every : int
+        Store each every-th sample, and the last.
+    events : sequence of Event
+        Sign changes to locate. A terminal event ends the solution just past its crossing, so that a restart does not
+        meet it again. An event that is zero at t0 has not crossed; an even number of crossings within one step goes
+        unseen.
+    dense : bool
+        Also keep what `Solution.sol` needs, every step.
+    progress : callable or None
+        Called with the fraction done.
 
-    Raises ArgumentError or NameNotFoundError for arguments, and IntegrationError, whose `solution` holds the samples
-    so far, when the field fails or a Munthe-Kaas step turns by 2 pi. Tolerances that can not be met end the solution
-    with success=False.
+    Returns
+    -------
+    Solution
+        The samples. `success` is False where tolerances can not be met.
+
+    Raises
+    ------
+    ArgumentError, NameNotFoundError
+        For bad arguments.
+    IntegrationError
+        When the field fails or a Munthe-Kaas step turns by 2 pi; its `solution` holds the samples so far.
+
+    Notes
+    -----
+    Dense output and event times err by O(h^5) for MK5 and MK54, by O(h^4) for the others of order three and more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.groups import SO3
+    >>> from geomctrl.integrators import integrate
+    >>> spin = lambda t, R: np.array([0.0, 0.0, 1.0])
+    >>> solution = integrate(spin, np.eye(3), (0.0, 1.0), 0.1, "MK4", SO3())
+    >>> np.round(solution.y[-1, 0], 4)
+    array([ 0.5403, -0.8415,  0.    ])
     """
     flag("dense", dense)
-    march = _march(field, y0, t_span, h, method, group, rtol, atol)
+    march = _march(field, y0, t_span, h, method, group)
     return collect(march, every=every, progress=progress, events=events, dense=dense)
 
 
-def _march(field, y0, t_span, h, method, group, rtol, atol) -> March:
-    stepper = Explicit(field, tableaus.method(method), group)
-    tolerances = checked_tolerances(rtol, atol, stepper.tableau, group)
-    control = StepControl(stepper, *tolerances) if stepper.tableau.b_hat is not None else None
+def _march(field, y0, t_span, h, method, group) -> March:
+    check_field_and_group(field, group)
+    tableau, rtol, atol = tableau_and_tolerances(method, group)
+    stepper = Explicit(field, tableau, group)
+    control = StepControl(stepper, rtol, atol) if tableau.b_hat is not None else None
     return March(stepper, y0, t_span, h, control)

@@ -1,13 +1,67 @@
 """How long the next step may be: Hairer, Norsett and Wanner, Solving ODEs I, section II.4, on a Lie group."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, number
+from geomctrl.arguments import checked, frozen, number
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.step_sizes import LEAST_ERROR, PI_GAIN, SAFETY
+
+from .tableaus import Tableau, method
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptive:
+    """A method that chooses its steps, and the error that each of them may have.
+
+    A step's error, in exponential coordinates at its beginning, is kept below atol + rtol |log y|, component by
+    component in the root mean square (on R^n: scipy's rule).
+
+    Parameters
+    ----------
+    method : str or Tableau
+        An embedded pair, by default "MK54".
+    rtol : float
+        Relative tolerance, not negative.
+    atol : float or array (group.dim,)
+        Absolute tolerance, not negative, and positive where rtol is zero.
+
+    Raises
+    ------
+    ArgumentError
+        If the method steps by a fixed h, or a tolerance is not one.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> precise = gc.integrators.Adaptive(rtol=1e-10, atol=1e-12)
+    >>> options = gc.SimulationOptions(method=precise)
+    """
+
+    method: str | Tableau = "MK54"
+    rtol: float = 1e-6
+    atol: ArrayLike = 1e-9
+
+    def __post_init__(self):
+        if (tableau := method(self.method)).b_hat is None:
+            raise ArgumentError(
+                f"method: expected an embedded pair, such as MK54, got {tableau.name}, which steps by h"
+            )
+        object.__setattr__(self, "rtol", number("rtol", self.rtol, "a number, not negative", lambda x: x >= 0.0))
+        atol = frozen(checked("atol", self.atol, ()))
+        if atol.ndim > 1 or not atol.size or (atol < 0.0).any():
+            raise ArgumentError(f"atol: expected a number or shape (group.dim,), none negative, got {self.atol!r:.80}")
+        if self.rtol == 0.0 and not (atol > 0.0).all():
+            raise ArgumentError(f"atol: expected positive numbers, as rtol is zero, got {self.atol!r:.80}")
+        object.__setattr__(self, "atol", atol)
+
+    def __repr__(self):
+        name = self.method if isinstance(self.method, str) else self.method.name
+        return f"Adaptive({name!r}, rtol={self.rtol!r}, atol={np.asarray(self.atol).tolist()!r})"
 
 
 class StepControl:
@@ -56,17 +110,13 @@ class StepControl:
             return math.sqrt(ratio.dot(ratio) / max(len(ratio), 1))
 
 
-def checked_tolerances(rtol, atol, tableau, group) -> tuple[float, np.ndarray]:
-    """(rtol, atol), 1e-6 and 1e-9 where None. Raises ArgumentError, also if the method has no use for them."""
+def tableau_and_tolerances(chosen: str | Tableau | Adaptive, group: Any) -> tuple[Tableau, float, np.ndarray]:
+    """(tableau, rtol, atol) of a method on a group; zeros where it steps by h. Raises ArgumentError."""
+    tableau = method(chosen.method if isinstance(chosen, Adaptive) else chosen)
     if tableau.b_hat is None:
-        if rtol is not None or atol is not None:
-            name = "atol" if rtol is None else "rtol"
-            raise ArgumentError(f"{name}: expected None, as {tableau.name} steps by h: MK54 is an embedded pair")
-        return 0.0, np.zeros(())
-    rtol = 1e-6 if rtol is None else number("rtol", rtol, "a number, not negative", lambda x: x >= 0.0)
-    atol = np.array(checked("atol", 1e-9 if atol is None else atol, ()))
-    if atol.shape not in ((), (group.dim,)) or (atol < 0.0).any():
-        raise ArgumentError(f"atol: expected a number or shape ({group.dim},), none negative, got {atol}")
-    if rtol == 0.0 and not (atol > 0.0).all():
-        raise ArgumentError(f"atol: expected positive numbers, as rtol is zero, got {atol}")
-    return rtol, atol
+        return tableau, 0.0, np.zeros(())
+    adaptive = chosen if isinstance(chosen, Adaptive) else Adaptive(tableau)
+    atol = np.array(adaptive.atol)
+    if atol.shape not in ((), (group.dim,)):
+        raise ArgumentError(f"atol: expected a number or shape ({group.dim},), got shape {atol.shape}")
+    return tableau, adaptive.rtol, atol

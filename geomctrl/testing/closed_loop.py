@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import instance
 from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
+from geomctrl.control.options import SimulationOptions
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+
+STRICT = SimulationOptions(strict=True)
 
 
 class ClosedLoop(NamedTuple):
@@ -37,17 +40,17 @@ class ClosedLoop(NamedTuple):
         *,
         q0: ArrayLike | None = None,
         v0: ArrayLike | None = None,
-        **options: Any,
+        **arguments: Any,
     ) -> Run:
-        """A run of the loop by `geomctrl.simulate`, which takes further `options`; it ends at the first violation.
+        """A run of the loop by `geomctrl.simulate`, which takes further `arguments`; it ends at the first violation.
 
         q0, v0: by default those of the controller's reference at t = 0, or its `q_d` at rest. Raises ArgumentError for
-        a start that is not known, SimulationError where a monitor exceeds its limit (unless strict=False).
+        a start that is not known, SimulationError where a monitor exceeds its limit (unless `options` say otherwise).
         """
         if q0 is None or v0 is None:
             q, v = self._start()
             q0, v0 = q if q0 is None else q0, v if v0 is None else v0
-        return simulate(self.plant, self.controller, q0, v0, t_end, dt, **{"strict": True, **options})
+        return simulate(self.plant, self.controller, q0, v0, t_end, dt, **{"options": STRICT, **arguments})
 
     def _start(self) -> tuple[ArrayLike, ArrayLike]:
         reference, q_d = (getattr(self.controller, name, None) for name in ("reference", "q_d"))

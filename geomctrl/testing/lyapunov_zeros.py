@@ -14,6 +14,7 @@ import numpy as np
 from geomctrl.control.closed_loop import Loop
 from geomctrl.errors import GeomctrlError
 from geomctrl.integrators.driver import steps
+from geomctrl.integrators.step_control import Adaptive
 
 from .counterexample import Counterexample, paste
 from .domain import REACH, Domain, Point, State
@@ -161,11 +162,11 @@ class Zeros:
         """Whether the loop, from x on, comes to the equilibrium: near it for as long as it took to come there."""
         domain = replace(self.domain, rest=self.domain.held(x.t))  # what changes of the plant later is another matter
         times, distances, span = [x.t], [_distance(domain, x)], 1.0
-        loop = Loop(self.promise.plant.at(x.t), self.promise.controller, x.q, x.v, "MK54", None, 1e-3, None, None)
+        loop = Loop(self.promise.plant.at(x.t), self.promise.controller, x.q, x.v, 1e-3, method="MK54")
         exact = self.promise.exact(x.t)
         field = loop.field if exact is None else exact.field
         with contextlib.suppress(GeomctrlError):  # a loop that can not be followed further
-            walk = steps(field, flat(x), (x.t, x.t + LONGEST), None, "MK54", loop.group, rtol=1e-4, atol=1e-7)
+            walk = steps(field, flat(x), (x.t, x.t + LONGEST), None, Adaptive(rtol=1e-4, atol=1e-7), loop.group)
             for _, (t, y) in zip(range(MOST_STEPS), walk):
                 q, v, z = loop.split(y)
                 times.append(t)

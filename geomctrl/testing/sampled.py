@@ -198,7 +198,7 @@ class HeldLoop:
         self.controller, self.plant, self.period, self.samples = controller, plant, period, samples
         self.visited: list[tuple[State, Held]] | None = None
         robot, dt = plant.robot, period / STEPS
-        self.loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), "MK4", period, dt, None, None)
+        self.loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), dt, period)
 
     def value(self, t: float, q: Any, v: Any, z: Any) -> float:
         return float(self.controller.lyapunov(t, q, v, z, self.plant.at(t))[0])

@@ -29,7 +29,7 @@ KEPT = 400  # points of a curve
 
 
 class LiveView:
-    """A page on this machine that shows a closed loop while `simulate(..., view=...)` runs it.
+    """A page on this machine that shows a closed loop while `simulate(..., progress=view)` runs it.
 
     speed: simulated seconds a second, at most: a loop that is faster waits, one that is slower is shown as it comes;
     infinity lets all loops run as fast as they can. port: where the page is, or the next one that is free. frames:

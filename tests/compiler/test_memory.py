@@ -121,7 +121,7 @@ def test_loops_are_freed_with_their_traces(monkeypatch):
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     robot = models.two_link()
     q0 = v0 = np.array([0.1, 0.2])
-    geomctrl.simulate(robot, Damping(1.0), q0, v0, 0.01, 1e-3, compiled=True)
+    geomctrl.simulate(robot, Damping(1.0), q0, v0, 0.01, 1e-3, options=geomctrl.SimulationOptions(compiled=True))
     (loop,) = choice._traces.values()
     engines = [weakref.ref(x.engine) for code in loop.codes.values() for x in code if isinstance(x, host.Address)]
     assert engines

@@ -1,6 +1,7 @@
 """Identities that every friction model must satisfy: one call checks a model wherever friction is used."""
 
 import numpy as np
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import actuators, identification, measures, models
@@ -24,7 +25,7 @@ class Wave:
 
 
 def run_of(plant, compiled, q0=Q0, v0=V0, t_end=0.5, dt=5e-4, **options):
-    return gc.simulate(plant, Wave(plant.inputs), q0, v0, t_end, dt, compiled=compiled, **options)
+    return gc.simulate(plant, Wave(plant.inputs), q0, v0, t_end, dt, **grouped(compiled=compiled, **options))
 
 
 def plants(make):

@@ -7,6 +7,7 @@ import sys
 import time
 
 import numpy as np
+from simulation_options import grouped_sweep
 
 import geomctrl as gc
 from geomctrl import controllers, measures, models
@@ -26,7 +27,7 @@ def make(point):
 
 
 def swept(**options):
-    return gc.sweep(make, SPACE, WANTED, **SHORT | options)
+    return gc.sweep(make, SPACE, WANTED, **grouped_sweep(**SHORT | options))
 
 
 if __name__ == "__main__":  # that it is not guarded in a user's script is another test

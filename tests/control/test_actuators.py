@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import ArgumentError, NameNotFoundError, actuators, models
@@ -83,7 +84,7 @@ CHAINS = {
 def run_of(chain, compiled=False, t_end=0.3, **options):
     plant = gc.Plant(ARM, gc.Friction(0.2), actuators=chain)
     law = Wave([5.0, 3.0][: plant.inputs], 0.1)
-    return gc.simulate(plant, law, [0.3, -0.7], [0.5, -0.2], t_end, 1e-3, compiled=compiled, **options)
+    return gc.simulate(plant, law, [0.3, -0.7], [0.5, -0.2], t_end, 1e-3, **grouped(compiled=compiled, **options))
 
 
 # --- closed forms ------------------------------------------------------------------------------------------------
@@ -264,7 +265,7 @@ def test_the_energy_balance_through_play():
     """Where teeth meet the motion has a kink, so that steps must be short, or chosen by their error."""
     plant, law = gc.Plant(ARM, actuators=CHAINS["play"]), Wave([5.0, 3.0], 0.1)
     for method, dt, options in (("MK4", 1e-4, {}), ("MK54", 1e-3, {"rtol": 1e-9, "atol": 1e-10})):
-        run = gc.simulate(plant, law, [0.3, -0.7], [0.5, -0.2], 0.2, dt, method, **options)
+        run = gc.simulate(plant, law, [0.3, -0.7], [0.5, -0.2], 0.2, dt, **grouped(method=method, **options))
         assert run.monitors["energy"].ok, run.monitors["energy"]
         assert (np.abs(run.x[:, :2]) < 0.5 * np.array(CHAINS["play"][0].backlash)).any(axis=0).all()
 
@@ -338,7 +339,9 @@ def test_side_by_side():
     law = Wave([6.0, 4.0], 0.1)
     runs = gc.simulate_many(plants, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3)
     for plant, run in zip(plants, runs):
-        alone = gc.simulate(plant, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3, compiled=False)
+        alone = gc.simulate(
+            plant, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3, options=gc.SimulationOptions(compiled=False)
+        )
         np.testing.assert_allclose(run.q, alone.q, rtol=0, atol=1e-10)
         np.testing.assert_allclose(run.x, alone.x, rtol=0, atol=1e-9)
         np.testing.assert_allclose(run.applied, alone.applied, rtol=0, atol=1e-9)

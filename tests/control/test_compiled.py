@@ -241,7 +241,15 @@ def test_a_search_for_a_configuration_does_not_trace(body):
     with pytest.raises(UntraceableError, match=words):
         gc.compile(failing(body))
     with pytest.raises(UntraceableError, match=words):
-        gc.simulate(models.two_link(), failing(body), [0.1, 0.2], [0.0, 0.0], 0.01, 1e-3, compiled=True)
+        gc.simulate(
+            models.two_link(),
+            failing(body),
+            [0.1, 0.2],
+            [0.0, 0.0],
+            0.01,
+            1e-3,
+            options=gc.SimulationOptions(compiled=True),
+        )
 
 
 def test_a_law_of_measurements_is_compiled_with_its_loop_alone():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, integrators, models, testing
@@ -212,7 +213,9 @@ def test_strict_goes_on_where_python_does_not_confirm_what_compiled_code_accuses
     robot, ends = models.panda(), []
     for compiled in (False, True):
         options = {"monitors": [gc.monitors.EnergyBalance(limit)], "strict": True, "compiled": compiled}
-        run = gc.simulate(robot, law("slotine-li", robot), robot.neutral() + 0.3, np.ones(7), 0.2, 5e-3, **options)
+        run = gc.simulate(
+            robot, law("slotine-li", robot), robot.neutral() + 0.3, np.ones(7), 0.2, 5e-3, **grouped(**options)
+        )
         energy = run.monitors["energy"]
         ends.append((run.reason, len(run.t), run.ok, energy.verdict, f"{energy.worst:.5e}"))
     assert ends[0] == ends[1]
@@ -228,7 +231,7 @@ def test_strict_ends_at_the_same_step(limit):
         q0 = robot.neutral() + 0.3
         try:
             options = {"monitors": monitors, "strict": True, "compiled": compiled}
-            run = gc.simulate(robot, law("slotine-li", robot), q0, np.ones(7), 0.2, 5e-3, **options)
+            run = gc.simulate(robot, law("slotine-li", robot), q0, np.ones(7), 0.2, 5e-3, **grouped(**options))
             ends.append((run.reason, len(run.t), run.ok))
         except gc.SimulationError as error:
             ends.append((str(error), len(error.run.t), error.run.ok))
@@ -242,8 +245,16 @@ def test_an_unstable_loop_ends_with_its_reason(control_dt):
     controller = controllers.ComputedTorque(robot, reference(robot), kp=1e7, kd=1.0)
     for compiled in (False, True):
         with pytest.raises(gc.SimulationError) as caught:
-            gc.simulate(robot, controller, robot.neutral() + 0.1, np.zeros(7), 0.1, 1e-3, control_dt=control_dt,
-                        compiled=compiled)  # fmt: skip
+            gc.simulate(
+                robot,
+                controller,
+                robot.neutral() + 0.1,
+                np.zeros(7),
+                0.1,
+                1e-3,
+                control_dt=control_dt,
+                options=gc.SimulationOptions(compiled=compiled),
+            )
         run = caught.value.run
         assert "the closed loop is unstable" in str(caught.value)
         assert f"t = {run.t[-1]:.6g} s" in str(caught.value) or "state is not finite" in str(caught.value)
@@ -381,8 +392,15 @@ def test_what_a_pair_can_not_do_ends_with_its_reason(robot, case, spied, monkeyp
     for compiled in (False, True):
         q0 = robot.integrate(robot.neutral(), 0.1 * np.ones(robot.nv))
         with pytest.raises(gc.SimulationError, match=words) as caught:
-            gc.simulate(robot, Pushed(robot, push), q0, 0.1 * np.ones(robot.nv), 1.0, 0.05, "MK54",
-                        compiled=compiled, **options)  # fmt: skip
+            gc.simulate(
+                robot,
+                Pushed(robot, push),
+                q0,
+                0.1 * np.ones(robot.nv),
+                1.0,
+                0.05,
+                **grouped(method="MK54", compiled=compiled, **options),
+            )
         ends.append(caught.value.run)
     assert len(ends[0].t) == len(ends[1].t) == 7
     np.testing.assert_allclose(ends[0].q, ends[1].q, atol=1e-12)
@@ -418,12 +436,14 @@ def test_a_run_has_the_same_bits_in_any_lane_and_thread(robot, method, dt):
     one, two = run(), run(threads=2)
     assert all(same_bits(a, b) for a, b in zip(one, two))
     for k in (0, 7, 10):
-        alone = gc.simulate(*given[k], *arguments, every=100, compiled=True)
+        alone = gc.simulate(*given[k], *arguments, options=gc.SimulationOptions(every=100, compiled=True))
         assert same_bits(alone, one[k])
         assert {n: (m.worst, m.t_worst) for n, m in alone.monitors.items()} == {
             n: (m.worst, m.t_worst) for n, m in one[k].monitors.items()
         }
-    assert_same(gc.simulate(*given[3], *arguments, every=100, compiled=False), one[3], 1e-9)
+    assert_same(
+        gc.simulate(*given[3], *arguments, options=gc.SimulationOptions(every=100, compiled=False)), one[3], 1e-9
+    )
 
 
 def test_a_run_has_the_same_bits_watched_or_not_and_whatever_is_stored():
@@ -439,15 +459,15 @@ def test_a_lane_that_fails_ends_alone():
     given = list(cases(9, robot, rng))
     wild = controllers.SlotineLi(robot, reference(robot), 2.0, 5e5, rate=1e-3)
     given[4] = (given[4][0], wild, *given[4][2:])
-    runs = gc.simulate_many(*zip(*given), 0.3, 1e-3, compiled=True)
+    runs = gc.simulate_many(*zip(*given), 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
     assert [run.success for run in runs] == [k != 4 for k in range(9)]
     assert runs[4].reason.startswith(("stopped at t =", "the closed loop is unstable"))
     assert 0 < len(runs[4].t) < 300
     with pytest.raises(gc.SimulationError) as caught:
-        gc.simulate(*given[4], 0.3, 1e-3, compiled=False)
+        gc.simulate(*given[4], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False))
     assert abs(caught.value.run.steps - runs[4].steps) <= 1
     for k in (0, 3, 5, 8):
-        assert same_bits(runs[k], gc.simulate(*given[k], 0.3, 1e-3, compiled=True))
+        assert same_bits(runs[k], gc.simulate(*given[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=True)))
 
 
 def test_a_lane_of_a_pair_that_fails_ends_alone():
@@ -455,14 +475,16 @@ def test_a_lane_of_a_pair_that_fails_ends_alone():
     robot, rng = models.two_link(), np.random.default_rng(4)
     starts = [0.1, 0.2, 0.3, 0.4, 1.0, 0.4, 0.3, 0.2, 0.1]
     given = [(robot, Fading(robot, a), 0.3 * rng.normal(size=2), np.zeros(2)) for a in starts]
-    runs = gc.simulate_many(*zip(*given), 30.0, 0.1, "MK54", compiled=True)
+    runs = gc.simulate_many(*zip(*given), 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=True))
     assert [run.success for run in runs] == [k != 4 for k in range(9)]
     for k in (0, 3, 5, 8):
-        assert same_bits(runs[k], gc.simulate(*given[k], 30.0, 0.1, "MK54", compiled=True))
+        assert same_bits(
+            runs[k], gc.simulate(*given[k], 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=True))
+        )
     with pytest.raises(
         gc.SimulationError, match=r"stopped at t = 15 s: .*: expected tau, an array of 2 finite"
     ) as caught:
-        gc.simulate(*given[4], 30.0, 0.1, "MK54", compiled=False)
+        gc.simulate(*given[4], 30.0, 0.1, options=gc.SimulationOptions(method="MK54", compiled=False))
     assert (str(caught.value), caught.value.run.steps) == (runs[4].reason, runs[4].steps)
     np.testing.assert_allclose(runs[4].q, caught.value.run.q, atol=1e-9)
 
@@ -490,7 +512,7 @@ def test_loops_of_several_kinds_at_once():
         (panda, law("slotine-li", panda), panda.neutral(), np.ones(7)),
     ]
     for k, run in enumerate(gc.simulate_many(*zip(*given), 0.3, 1e-3)):
-        assert_same(gc.simulate(*given[k], 0.3, 1e-3, compiled=False), run, 1e-9)
+        assert_same(gc.simulate(*given[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False)), run, 1e-9)
 
 
 def test_what_is_given_once_is_the_same_for_all():
@@ -499,8 +521,10 @@ def test_what_is_given_once_is_the_same_for_all():
     runs = gc.simulate_many(robot, law("pd", robot), starts, np.zeros(2), 0.01, 1e-3)
     assert [run.q[0].tolist() for run in runs] == starts.tolist()
     options = {"method": "MK54", "rtol": 1e-9, "atol": 1e-10, "compiled": True}
-    pair = gc.simulate_many(robot, law("pd", robot), starts, np.zeros(2), 0.5, 1e-2, **options)[1]
-    assert same_bits(pair, gc.simulate(robot, law("pd", robot), starts[1], np.zeros(2), 0.5, 1e-2, **options), "tqv")
+    pair = gc.simulate_many(robot, law("pd", robot), starts, np.zeros(2), 0.5, 1e-2, **grouped(**options))[1]
+    assert same_bits(
+        pair, gc.simulate(robot, law("pd", robot), starts[1], np.zeros(2), 0.5, 1e-2, **grouped(**options)), "tqv"
+    )
     with pytest.raises(gc.ArgumentError, match="plants, q0: expected as many of each, got 2, 3"):
         gc.simulate_many([robot, robot], law("pd", robot), starts, np.zeros(2), 0.01, 1e-3)
     with pytest.raises(gc.ArgumentError, match="threads: expected a whole number"):
@@ -595,19 +619,32 @@ class Hidden:
 def test_a_hidden_memory_is_found_by_comparison():
     robot = models.two_link()
     with pytest.raises(UntraceableError, match="is not what it is in Python"):
-        gc.simulate(robot, Hidden(robot), np.ones(2), np.ones(2), 0.01, 1e-3, compiled=True)
+        gc.simulate(
+            robot, Hidden(robot), np.ones(2), np.ones(2), 0.01, 1e-3, options=gc.SimulationOptions(compiled=True)
+        )
 
 
 def test_short_runs_are_pythons():
     robot = models.two_link()
     gc.simulate(robot, Law(robot, counts), np.ones(2), np.zeros(2), 0.02, 1e-3)  # nothing to say about
     with pytest.raises(gc.ArgumentError, match='compiled: expected "auto", True or False'):
-        gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 0.02, 1e-3, compiled="yes")
+        gc.simulate(
+            robot, law("pd", robot), np.ones(2), np.zeros(2), 0.02, 1e-3, options=gc.SimulationOptions(compiled="yes")
+        )
 
 
 def test_progress_and_an_error_of_its_callers():
     robot, seen = models.two_link(), []
-    gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 10.0, 1e-3, progress=seen.append, compiled=True)
+    gc.simulate(
+        robot,
+        law("pd", robot),
+        np.ones(2),
+        np.zeros(2),
+        10.0,
+        1e-3,
+        progress=seen.append,
+        options=gc.SimulationOptions(compiled=True),
+    )
     assert seen[-1] == 1.0
     assert len(seen) >= 3
     assert sorted(seen) == seen
@@ -620,7 +657,16 @@ def test_progress_and_an_error_of_its_callers():
         gc.SimulationError,
         match=r"RuntimeError in the closed loop \(test_compiled_loop.py, line \d+, in fails\): enough",
     ) as caught:
-        gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 10.0, 1e-3, progress=fails, compiled=True)
+        gc.simulate(
+            robot,
+            law("pd", robot),
+            np.ones(2),
+            np.zeros(2),
+            10.0,
+            1e-3,
+            progress=fails,
+            options=gc.SimulationOptions(compiled=True),
+        )
     assert len(caught.value.run.t) > 5000
 
 
@@ -630,7 +676,7 @@ def test_one_trace_serves_loops_that_differ_in_numbers(monkeypatch):
     monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: made.append(1) or original(*args, **options))
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     for plant, controller, q0, v0 in cases(4, models.two_link(), np.random.default_rng(3)):
-        gc.simulate(plant, controller, q0, v0, 0.01, 1e-3, compiled=True)
+        gc.simulate(plant, controller, q0, v0, 0.01, 1e-3, options=gc.SimulationOptions(compiled=True))
     assert len(made) == 1
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, inertia, measures, models
@@ -38,7 +39,7 @@ class Spring:
 
 def on_reference(plant, dt=2e-3, **options):
     start = MOTION(0.0)
-    return gc.simulate(plant, controllers.Passivity(PANDA, MOTION), start.q, start.v, 0.2, dt, **options)
+    return gc.simulate(plant, controllers.Passivity(PANDA, MOTION), start.q, start.v, 0.2, dt, **grouped(**options))
 
 
 # --- the order test -------------------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ def test_truncation_on_the_reference_is_no_violation_and_a_milligram_is_one(comp
 def test_the_worst_step_is_repeated_where_it_was_not_stored(compiled):
     """V grows about q = 0.12 only, for a moment; stored are the first sample and the last."""
     law = Spring(extra=lambda t, q, v: 0.05 * np.exp(-(((q[0] - 0.12) / 2e-3) ** 2)))
-    run = gc.simulate(SLIDER, law, [0.1], [0.2], 0.5, 1e-3, every=1000, compiled=compiled)
+    run = gc.simulate(SLIDER, law, [0.1], [0.2], 0.5, 1e-3, options=gc.SimulationOptions(every=1000, compiled=compiled))
     assert len(run.t) == 2
     assert run.monitors["lyapunov"].ok is False
     assert f"in the step from t = {run.monitors['lyapunov'].t_worst - 1e-3:.6g} s" in run.summary()
@@ -198,7 +199,7 @@ def test_energy_that_is_not_the_power_is_a_violation(share, every):
         pass
 
     Wrong.share = share
-    run = gc.simulate(Wrong(SLIDER, None), Spring(), [0.5], [1.0], 1.0, 1e-3, every=every)
+    run = gc.simulate(Wrong(SLIDER, None), Spring(), [0.5], [1.0], 1.0, 1e-3, options=gc.SimulationOptions(every=every))
     assert run.monitors["energy"].ok is False
     assert "W at t =" in run.monitors["energy"].explanation
 
@@ -206,11 +207,11 @@ def test_energy_that_is_not_the_power_is_a_violation(share, every):
 @pytest.mark.parametrize("dt", [0.2, 0.1])
 def test_energy_that_the_integrator_loses_is_unresolved_and_the_advice_resolves(dt):
     options = {"monitors": [gc.monitors.EnergyBalance()]}
-    coarse = gc.simulate(Springs(SLIDER, None), Spring(), [0.5], [1.0], 1.0, dt, **options)
+    coarse = gc.simulate(Springs(SLIDER, None), Spring(), [0.5], [1.0], 1.0, dt, **grouped(**options))
     found = coarse.monitors["energy"]
     assert (found.verdict, coarse.ok) == ("UNRESOLVED", None)
     fine = gc.simulate(
-        Springs(SLIDER, None), Spring(), [0.5], [1.0], 1.0, dt / math.ceil(dt / found.finding.dt), **options
+        Springs(SLIDER, None), Spring(), [0.5], [1.0], 1.0, dt / math.ceil(dt / found.finding.dt), **grouped(**options)
     )
     assert fine.monitors["energy"].ok is True
 
@@ -272,7 +273,9 @@ def test_what_nobody_confirmed_is_unresolved():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stopped:
-        gc.simulate(SLIDER, Spring(d=-1.0), [0.1], [0.1], 1.0, 1e-3, progress=stop, compiled=False)
+        gc.simulate(
+            SLIDER, Spring(d=-1.0), [0.1], [0.1], 1.0, 1e-3, progress=stop, options=gc.SimulationOptions(compiled=False)
+        )
     found = stopped.value.run.monitors["lyapunov"]
     assert found.worst > found.limit
     assert (found.verdict, found.ok, found.explanation) == ("UNRESOLVED", None, "not confirmed")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from oracles import assert_close
 from scipy.optimize import brentq
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import models, monitors
@@ -41,7 +42,7 @@ def puck(gravity=G):
 def run(robot, f_ext, q0, v0, t_end, dt, **options):
     options = {"compiled": False} | options
     law = options.pop("law", None) or Idle()
-    return gc.simulate(gc.Plant(robot, f_ext=f_ext), law, q0, v0, t_end, dt, **options)
+    return gc.simulate(gc.Plant(robot, f_ext=f_ext), law, q0, v0, t_end, dt, **grouped(**options))
 
 
 # --- the normal force --------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, measures, monitors, references, sensors
@@ -48,7 +49,7 @@ PASSIVE = controllers.JointImpedance(ROBOT, MOTION)
 
 def simulated(law=None, plant=ROBOT, q=HOME + 0.05, t_end=0.05, **options):
     law = controllers.ComputedTorque(ROBOT, MOTION) if law is None else law
-    return gc.simulate(plant, law, q, np.zeros(ROBOT.nv), t_end, 1e-3, **options)
+    return gc.simulate(plant, law, q, np.zeros(ROBOT.nv), t_end, 1e-3, **grouped(**options))
 
 
 def same_compiled(*arguments, **options):
@@ -196,8 +197,12 @@ def test_every_measure_every_monitor_and_a_sweep():
         assert np.isfinite(measure(run)).all()
     table = gc.sweep(
         lambda point: (ROBOT, controllers.PDGravity(ROBOT, HOME, kp=point["kp"]), HOME + 0.05, np.zeros(2)),
-        {"kp": [10.0, 100.0]}, MEASURES, 0.02, 1e-3, executor=ThreadPoolExecutor(1),
-    )  # fmt: skip
+        {"kp": [10.0, 100.0]},
+        MEASURES,
+        0.02,
+        1e-3,
+        execution=gc.SweepExecution(executor=ThreadPoolExecutor(1)),
+    )
     assert table.success.all()
 
 

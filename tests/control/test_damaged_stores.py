@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from simulation_options import grouped_sweep
 
 import geomctrl as gc
 from geomctrl.control.sweeping.sweep import load
@@ -29,7 +30,7 @@ def make(point):
 
 
 def swept(store=None):
-    return gc.sweep(make, SPACE, MEASURES, 0.004, 1e-3, block=2, store=store, **THREAD)
+    return gc.sweep(make, SPACE, MEASURES, 0.004, 1e-3, **grouped_sweep(block=2, store=store, **THREAD))
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +156,6 @@ def test_blocks_that_are_all_blank_are_whole(tmp_path):
     for function, measure in ((nothing, {"a": nan}), (make, {"a": nan, "none": lambda run: 0})):
         store = tmp_path / f"{function.__name__}.zarr"
         options = dict(t_end=0.004, dt=1e-3, block=2, store=store, **THREAD)
-        first = gc.sweep(function, SPACE, measure, **options)
-        xarray.testing.assert_identical(gc.sweep(function, SPACE, measure, **options), first)
+        first = gc.sweep(function, SPACE, measure, **grouped_sweep(**options))
+        xarray.testing.assert_identical(gc.sweep(function, SPACE, measure, **grouped_sweep(**options)), first)
         xarray.testing.assert_identical(load(store), first)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import control, controllers, models, testing
@@ -33,7 +34,7 @@ def law_of(robot, reference):
 def run_of(robot, law, monitors="default", t_end=0.05, **options):
     desired = law.reference(0.0)
     q0 = robot.integrate(desired.q, 0.1 * np.ones(robot.nv))
-    return gc.simulate(robot, law, q0, desired.v, t_end, 1e-3, monitors=monitors, **options)
+    return gc.simulate(robot, law, q0, desired.v, t_end, 1e-3, **grouped(monitors=monitors, **options))
 
 
 @pytest.mark.parametrize("robot", [ARM, TREE], ids=["arm", "tree"])

@@ -10,6 +10,7 @@ from collections import deque
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import models
@@ -503,7 +504,7 @@ assert len(LAWS) >= 38
 def run(law, compiled, **options):
     options = {"t_end": 2.0, "dt": 2e-3, "monitors": [], "control_dt": law.control_dt} | options
     try:
-        return gc.simulate(ROBOT, law, [0.0, 0.1], [0.3, -0.2], compiled=compiled, **options), ""
+        return gc.simulate(ROBOT, law, [0.0, 0.1], [0.3, -0.2], **grouped(compiled=compiled, **options)), ""
     except gc.SimulationError as error:
         return error.run, str(error)
 
@@ -548,10 +549,22 @@ def test_what_is_refused_says_why(kind):
 def test_many_runs_have_a_memory_each():
     laws = [PidWithAntiWindup() for _ in range(10)]
     q0 = np.linspace(-0.5, 0.5, 20).reshape(10, 2)
-    runs = gc.simulate_many(ROBOT, laws, q0, np.zeros(2), 2.0, 2e-3, control_dt=DT, monitors=[], compiled=True)
+    runs = gc.simulate_many(
+        ROBOT, laws, q0, np.zeros(2), 2.0, 2e-3, control_dt=DT, monitors=[], options=gc.SimulationOptions(compiled=True)
+    )
     for k, law in enumerate(laws):
         alone = PidWithAntiWindup()
-        expected = gc.simulate(ROBOT, alone, q0[k], np.zeros(2), 2.0, 2e-3, control_dt=DT, monitors=[], compiled=False)
+        expected = gc.simulate(
+            ROBOT,
+            alone,
+            q0[k],
+            np.zeros(2),
+            2.0,
+            2e-3,
+            control_dt=DT,
+            monitors=[],
+            options=gc.SimulationOptions(compiled=False),
+        )
         np.testing.assert_allclose(runs[k].q, expected.q, atol=1e-9)
         same(alone, law)
 

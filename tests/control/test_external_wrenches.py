@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from oracles import assert_close, random_motion
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -37,7 +38,7 @@ class Idle:
 def run(plant, q0=0.0, v0=0.0, t_end=0.3, dt=0.01, law=None, **options):
     options = {"compiled": False} | options
     n = plant.robot.nv
-    return gc.simulate(plant, law or Idle(), np.full(n, q0), np.full(n, v0), t_end, dt, **options)
+    return gc.simulate(plant, law or Idle(), np.full(n, q0), np.full(n, v0), t_end, dt, **grouped(**options))
 
 
 # --- closed forms ------------------------------------------------------------------------------------------------
@@ -150,7 +151,16 @@ def test_compiled_loops_are_those_of_python(control_dt):
         ],
     )
     ways = [
-        gc.simulate(plant, law, [0.1, 0.2], [0.0, 0.3], 0.2, 1e-3, control_dt=control_dt, compiled=compiled)
+        gc.simulate(
+            plant,
+            law,
+            [0.1, 0.2],
+            [0.0, 0.3],
+            0.2,
+            1e-3,
+            control_dt=control_dt,
+            options=gc.SimulationOptions(compiled=compiled),
+        )
         for compiled in (True, False)
     ]
     np.testing.assert_allclose(ways[0].q, ways[1].q, atol=1e-12)

@@ -103,7 +103,7 @@ def test_a_cart_behind_a_maxwell_element_moves_as_the_matrix_exponential_says():
     rates = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, -stiffness / mass], [0.0, 1.0, -stiffness / damping]])  # of q, v, x
     for compiled in (False, True):
         plant = gc.Plant(slider(mass), Maxwell(stiffness, damping))
-        run = gc.simulate(plant, Held(0.0), [0.0], [1.0], 0.5, 1e-3, compiled=compiled)
+        run = gc.simulate(plant, Held(0.0), [0.0], [1.0], 0.5, 1e-3, options=gc.SimulationOptions(compiled=compiled))
         end = scipy.linalg.expm(0.5 * rates) @ [0.0, 1.0, 0.0]
         np.testing.assert_allclose([run.q[-1, 0], run.v[-1, 0], run.x[-1, 0]], end, rtol=1e-8)
 
@@ -115,7 +115,9 @@ def test_a_sweep_over_the_parameters_of_friction_measures_what_single_runs_do():
     space = {"stiffness": [50.0, 150.0], "viscous": [0.5, 1.5]}
     table = gc.sweep(case, space, [measures.PeakTorque(), last], 0.2, 5e-4)
     points = [dict(zip(space, values)) for values in product(*space.values())]
-    ends = np.array([gc.simulate(*case(point), 0.2, 5e-4, compiled=False).q[-1] for point in points])
+    ends = np.array(
+        [gc.simulate(*case(point), 0.2, 5e-4, options=gc.SimulationOptions(compiled=False)).q[-1] for point in points]
+    )
     np.testing.assert_allclose(table.last.values.reshape(4, 2), ends, rtol=0.0, atol=1e-10)
     assert all(np.abs(a - b).max() > 1e-5 for a, b in pairwise(ends))
 
@@ -200,7 +202,16 @@ def test_the_order_of_the_integrator_is_kept_where_friction_is_smooth(name):
     plant, ends = gc.Plant(ARM, MAKES[name](2)), []
     law = Held(*np.add(ARM.gravity_force([0.1, 0.2]), (1.5, 0.8)))
     for n in (50, 100, 200):
-        run = gc.simulate(plant, law, [0.1, 0.2], [1.0, 0.8], 0.1, 0.1 / n, compiled=False, monitors=None)
+        run = gc.simulate(
+            plant,
+            law,
+            [0.1, 0.2],
+            [1.0, 0.8],
+            0.1,
+            0.1 / n,
+            monitors=None,
+            options=gc.SimulationOptions(compiled=False),
+        )
         assert (run.v > 0.4).all()
         ends.append(run.q[-1])
     first, second = (np.abs(a - b).max() for a, b in pairwise(ends))
@@ -303,5 +314,7 @@ def test_a_wrong_dissipation_is_seen_by_the_energy_monitor():
         def dissipation(self, v, load=None, x=None):
             return 0.0
 
-    run = gc.simulate(gc.Plant(ARM, Lossless(60.0, 0.5)), Wave(), Q0, V0, 0.5, 5e-4, compiled=False)
+    run = gc.simulate(
+        gc.Plant(ARM, Lossless(60.0, 0.5)), Wave(), Q0, V0, 0.5, 5e-4, options=gc.SimulationOptions(compiled=False)
+    )
     assert run.monitors["energy"].verdict == "VIOLATED"

@@ -156,7 +156,16 @@ def test_held_loops_are_judged_alike_in_python_and_compiled(dt, own):
     plant, law = list(laws())[-1]
     law = gc.compile(law) if own else law
     runs = [
-        gc.simulate(plant, law, MOTION(0.0).q, MOTION(0.0).v, 0.04, dt, control_dt=1e-3, compiled=compiled)
+        gc.simulate(
+            plant,
+            law,
+            MOTION(0.0).q,
+            MOTION(0.0).v,
+            0.04,
+            dt,
+            control_dt=1e-3,
+            options=gc.SimulationOptions(compiled=compiled),
+        )
         for compiled in (True, False)
     ]
     for name in ("lyapunov", "holding"):

@@ -416,7 +416,16 @@ def way(request, monkeypatch):
 
 
 def run(law, compiled):
-    return gc.simulate(ROBOT, law, [0.3, -0.2], [0.1, 0.4], t_end=0.004, dt=1e-3, compiled=compiled, monitors=None)
+    return gc.simulate(
+        ROBOT,
+        law,
+        [0.3, -0.2],
+        [0.1, 0.4],
+        t_end=0.004,
+        dt=1e-3,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=compiled),
+    )
 
 
 def compiled_run(law):

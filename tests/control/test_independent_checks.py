@@ -11,6 +11,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, testing
@@ -112,7 +113,7 @@ def watched(robot, form):
     law = controllers.Passivity(robot, Sinusoids(robot, middle, 0.3, 0.7), 2.0, 1.0, form=form)
     options = {"monitors": [gc.monitors.Skew()], "compiled": False}
     try:
-        run = gc.simulate(robot, law, start, np.full(robot.nv, 0.5), 0.1, 0.02, **options)
+        run = gc.simulate(robot, law, start, np.full(robot.nv, 0.5), 0.1, 0.02, **grouped(**options))
     except gc.SimulationError as error:  # the robot itself may be none any more
         run = error.run
     return run.monitors["skew"]

@@ -60,7 +60,7 @@ def test_what_is_no_exception_passes_with_the_run(error):
     with pytest.raises(type(error)) as caught:
         gc.simulate(ARM, Raises(error, 0.05), Q0, V0, 0.1, 1e-3)
     assert caught.value is error
-    is_beginning(error.run, gc.simulate(ARM, law(), Q0, V0, 0.1, 1e-3, compiled=False))
+    is_beginning(error.run, gc.simulate(ARM, law(), Q0, V0, 0.1, 1e-3, options=gc.SimulationOptions(compiled=False)))
     assert error.run.reason == f"interrupted after t = 0.049 s: {type(error).__name__}"
     assert any("attribute `run`" in note for note in error.__notes__)
 
@@ -69,9 +69,18 @@ def test_what_is_no_exception_passes_with_the_run(error):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
 def test_a_callers_progress_may_end_it(error, compiled):
     with pytest.raises(SimulationError if error is RuntimeError else error) as caught:
-        gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, compiled=compiled, progress=at_half(error("enough")))
+        gc.simulate(
+            ARM,
+            law(),
+            Q0,
+            V0,
+            5.0,
+            1e-3,
+            progress=at_half(error("enough")),
+            options=gc.SimulationOptions(compiled=compiled),
+        )
     run = caught.value.run
-    is_beginning(run, gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, compiled=compiled))
+    is_beginning(run, gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=gc.SimulationOptions(compiled=compiled)))
     assert len(run.t) >= 2500
     assert len(run.t) == run.steps + 1
 
@@ -100,7 +109,14 @@ def test_ctrl_c_from_outside(compiled):
     thread.start()
     with pytest.raises(KeyboardInterrupt) as caught:
         gc.simulate(
-            ARM, law(), Q0, V0, 10_000.0, 1e-3, compiled=compiled, every=1000, progress=lambda fraction: started.set()
+            ARM,
+            law(),
+            Q0,
+            V0,
+            10_000.0,
+            1e-3,
+            progress=lambda fraction: started.set(),
+            options=gc.SimulationOptions(every=1000, compiled=compiled),
         )
     thread.join()
     run = caught.value.run
@@ -125,9 +141,11 @@ def test_rows_that_are_half_written_are_none(monkeypatch):
 
     monkeypatch.setattr(Machine, "columns", seen)
     with pytest.raises(KeyboardInterrupt) as caught:
-        gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, compiled=True)
+        gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=gc.SimulationOptions(compiled=True))
     monkeypatch.undo()
-    is_beginning(caught.value.run, gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, compiled=True))
+    is_beginning(
+        caught.value.run, gc.simulate(ARM, law(), Q0, V0, 5.0, 1e-3, options=gc.SimulationOptions(compiled=True))
+    )
 
 
 @pytest.mark.filterwarnings("ignore:these loops run in Python")
@@ -153,7 +171,16 @@ def test_threads_stop_when_the_first_is_interrupted():
     started = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     started.start()
     with pytest.raises(KeyboardInterrupt) as caught:
-        gc.simulate_many(ARM, [law() for _ in range(32)], Q0, V0, 100_000.0, 1e-3, threads=2, every=10_000)
+        gc.simulate_many(
+            ARM,
+            [law() for _ in range(32)],
+            Q0,
+            V0,
+            100_000.0,
+            1e-3,
+            threads=2,
+            options=gc.SimulationOptions(every=10_000),
+        )
     started.join()
     assert sum(len(run.t) for run in caught.value.runs) >= 1
     assert all(np.isfinite(run.q).all() for run in caught.value.runs)

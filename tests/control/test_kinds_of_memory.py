@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import models, testing
@@ -70,7 +71,9 @@ class Remembering:
 def torques(law, compiled):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return gc.simulate(ARM, law, Q0, V0, 0.6, DT, control_dt=4e-3, compiled=compiled, monitors=None).tau
+        return gc.simulate(
+            ARM, law, Q0, V0, 0.6, DT, control_dt=4e-3, monitors=None, options=gc.SimulationOptions(compiled=compiled)
+        ).tau
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -147,9 +150,29 @@ def test_a_law_that_is_given_once_remembers_for_each_loop(compiled):
             self.sum = self.sum + 4e-3 * q
             return gc.Command(ARM.gravity_force(q) - 30.0 * q - 6.0 * v - 40.0 * self.sum)
 
-    alone = gc.simulate(ARM, Integral(), Q0, V0, 0.6, DT, control_dt=4e-3, compiled=compiled, monitors=None).q
+    alone = gc.simulate(
+        ARM,
+        Integral(),
+        Q0,
+        V0,
+        0.6,
+        DT,
+        control_dt=4e-3,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=compiled),
+    ).q
     law = Integral()
-    runs = gc.simulate_many([ARM] * 3, law, Q0, V0, t_end=0.6, dt=DT, control_dt=4e-3, compiled=compiled, monitors=None)
+    runs = gc.simulate_many(
+        [ARM] * 3,
+        law,
+        Q0,
+        V0,
+        t_end=0.6,
+        dt=DT,
+        control_dt=4e-3,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=compiled),
+    )
     for run in runs:
         np.testing.assert_allclose(run.q, alone, rtol=0.0, atol=1e-12)
     assert (law.sum == 0.0).all()
@@ -173,7 +196,7 @@ def test_laws_that_can_not_be_copied_run_alone_and_are_refused_for_several_loops
     (case,) = outcomes([Case(ARM, Locked(), Q0, V0)], {"rms": lambda run: run.t[-1]}, **options)
     assert case.success
     with pytest.raises(gc.ArgumentError, match="controllers: expected one for each loop"):
-        gc.simulate_many([ARM, ARM], Locked(), Q0, V0, **options)
+        gc.simulate_many([ARM, ARM], Locked(), Q0, V0, **grouped(**options))
 
 
 def test_a_certificate_is_not_about_code_that_asks_for_types():

@@ -108,7 +108,17 @@ def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
     """The torques and states of a run in Python, by NAME_start and NAME_step from its q and v."""
     law, dt = LAWS[name](), 2e-3
     q0, v0 = np.array([0.2, -0.4]), np.array([0.5, 0.1])
-    run = gc.simulate(law.robot, law, q0, v0, 0.1, 1e-3, "MK4", dt, None, compiled=False)
+    run = gc.simulate(
+        law.robot,
+        law,
+        q0,
+        v0,
+        0.1,
+        1e-3,
+        control_dt=dt,
+        monitors=None,
+        options=gc.SimulationOptions(method="MK4", compiled=False),
+    )
     made = gc.compile(law)
     loaded = library(made.to_c(tmp_path, "ctrl"))
     z = np.zeros(0 if run.z is None else run.z[0].size)

@@ -1,4 +1,4 @@
-"""`simulate(view=...)`: the same run to the bit, pictures on the way, an end to the page."""
+"""`simulate(progress=LiveView())`: the same run to the bit, pictures on the way, an end to the page."""
 
 import contextlib
 import time
@@ -8,6 +8,7 @@ import urllib.request
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models, references
@@ -22,7 +23,7 @@ REFERENCE = references.Sinusoids(ROBOT, [0.3, -0.5], amplitude=0.3, frequency=0.
 
 def simulated(t_end=2.0, **options):
     law = controllers.Passivity(ROBOT, REFERENCE)
-    return gc.simulate(gc.Plant(ROBOT), law, [0.5, -0.3], [0.0, 0.0], t_end, 1e-3, **options)
+    return gc.simulate(gc.Plant(ROBOT), law, [0.5, -0.3], [0.0, 0.0], t_end, 1e-3, **grouped(**options))
 
 
 def page(view):
@@ -46,7 +47,7 @@ def shown(monkeypatch):
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_run_that_is_watched_is_the_same_to_the_bit(view, compiled, shown):
-    alone, watched = simulated(0.5, compiled=compiled), simulated(0.5, compiled=compiled, view=view)
+    alone, watched = simulated(0.5, compiled=compiled), simulated(0.5, compiled=compiled, progress=view)
     np.testing.assert_array_equal(watched.q, alone.q)
     np.testing.assert_array_equal(watched.signals["lyapunov"], alone.signals["lyapunov"])
     t, q, desired, curves, words = shown[-1]
@@ -64,7 +65,7 @@ def test_a_run_that_is_watched_is_the_same_to_the_bit(view, compiled, shown):
 def test_a_loop_waits_for_the_time_and_shows_what_comes_between(compiled, shown):
     with gc.LiveView(2.0, port=0) as view:
         started = time.monotonic()
-        simulated(1.0, view=view, compiled=compiled)
+        simulated(1.0, progress=view, compiled=compiled)
         assert time.monotonic() - started > 0.5
     times = [x[0] for x in shown]
     assert times == sorted(set(times))
@@ -74,41 +75,37 @@ def test_a_loop_waits_for_the_time_and_shows_what_comes_between(compiled, shown)
 
 def test_what_is_beyond_a_limit_is_said_at_once(view, shown):
     wrong = controllers.Passivity(ROBOT.with_payload(5.0), REFERENCE)
-    run = gc.simulate(gc.Plant(ROBOT), wrong, [0.5, -0.3], [0.0, 0.0], 0.5, 1e-3, view=view)
+    run = gc.simulate(gc.Plant(ROBOT), wrong, [0.5, -0.3], [0.0, 0.0], 0.5, 1e-3, progress=view)
     bad = {name for name, m in run.monitors.items() if not m.ok}
     assert bad
     assert {word.split(":")[0] for word in shown[-1][-1] if "beyond its limit" in word} == bad
 
 
-def test_true_is_a_page_that_ends_with_the_run(capsys, monkeypatch):
-    made = []
-    start = live.LiveView.__init__
-    monkeypatch.setattr(live.LiveView, "__init__", lambda self: (made.append(self), start(self, port=0))[1])
-    simulated(0.1, view=True)
-    (view,) = made
+def test_the_end_of_a_with_block_ends_the_page(capsys):
+    with gc.LiveView(port=0) as view:
+        simulated(0.1, progress=view)
+        assert b"<html" in page(view)
     assert view._server is None
     assert "geomctrl: live view at http://localhost:" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_the_page_and_keeps_the_run(monkeypatch):
-    made = []
-    start = live.LiveView.__init__
-    monkeypatch.setattr(live.LiveView, "__init__", lambda self: (made.append(self), start(self, port=0))[1])
-
     def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(live.LiveView, "show", interrupted)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        simulated(1.0, view=True)
+    with pytest.raises(KeyboardInterrupt) as caught, gc.LiveView(port=0) as view:
+        simulated(1.0, progress=view)
     assert len(caught.value.run.t) >= 1
-    assert made[0]._server is None
+    assert view._server is None
 
 
 def test_a_page_shows_one_run_after_another_and_another_robot(view):
-    simulated(0.1, view=view)
+    simulated(0.1, progress=view)
     arm = models.scara()
-    gc.simulate(arm, controllers.PDGravity(arm, arm.neutral()), arm.neutral(), np.zeros(arm.nv), 0.1, 1e-3, view=view)
+    gc.simulate(
+        arm, controllers.PDGravity(arm, arm.neutral()), arm.neutral(), np.zeros(arm.nv), 0.1, 1e-3, progress=view
+    )
     assert b"<html" in page(view)
     address = view.address
     view.close()
@@ -116,7 +113,7 @@ def test_a_page_shows_one_run_after_another_and_another_robot(view):
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address, timeout=10)
     with pytest.raises(gc.ArgumentError, match="view: is closed"):
-        simulated(0.1, view=view)
+        simulated(0.1, progress=view)
     with pytest.raises(gc.ArgumentError, match="view: is closed"):
         view.wait(0.1)
     assert repr(view) == "<LiveView, closed>"
@@ -129,10 +126,10 @@ def test_a_second_view_has_the_next_port(view):
     assert b"<html" in page(view)
 
 
-@pytest.mark.parametrize("bad", ["yes", 1, None, object()])
+@pytest.mark.parametrize("bad", ["yes", 1, object()])
 def test_what_is_no_view_is_refused(bad):
-    with pytest.raises(gc.ArgumentError, match=r"view: expected True, False or a geomctrl\.LiveView, got"):
-        simulated(view=bad)
+    with pytest.raises(gc.ArgumentError, match="progress: expected"):
+        simulated(progress=bad)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +150,7 @@ def test_arguments_of_a_view(options, words):
 def test_without_the_extra_it_says_which(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "viser", None)
     with pytest.raises(ImportError, match=r"pip install 'geomctrl\[view\]'"):
-        simulated(0.01, view=True)
+        gc.LiveView(port=0)
 
 
 class Browser:

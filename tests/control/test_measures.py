@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, measures, models
@@ -49,7 +50,7 @@ def adaptive_run(**options):
     reference = Sinusoids(ARM, [0.0, 0.0], 0.4, 0.5)
     law = controllers.SlotineLi(ARM, reference, 4.0, 5.0)
     plant = gc.Plant(ARM.with_payload(1.0), changes=[(0.07, ARM.with_payload(2.0))])
-    return gc.simulate(plant, law, [0.2, -0.1], reference(0.0).v, 0.2, 2e-3, **options)
+    return gc.simulate(plant, law, [0.2, -0.1], reference(0.0).v, 0.2, 2e-3, **grouped(**options))
 
 
 def test_accumulated_along_the_loop_is_what_the_stored_run_says():
@@ -130,7 +131,9 @@ def test_in_compiled_code_they_are_what_they_are_of_the_run_in_python(monkeypatc
     found = outcomes(cases, {str(k): measure for k, measure in enumerate(ALL)}, 0.4, 1e-3)
     assert widths == [host.lanes()]
     for case, outcome in zip(cases, found):
-        python = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.4, 1e-3, compiled=False)
+        python = gc.simulate(
+            case.plant, case.controller, case.q0, case.v0, 0.4, 1e-3, options=gc.SimulationOptions(compiled=False)
+        )
         assert (outcome.success, outcome.t, outcome.steps) == (True, 0.4, 400)
         for k, measure in enumerate(ALL):
             np.testing.assert_allclose(outcome.values[str(k)], measure(python), rtol=1e-6, atol=1e-12)

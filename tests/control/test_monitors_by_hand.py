@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import inertia
@@ -35,7 +36,9 @@ class Growing:
 
 def monitored(slope, c, **options):
     monitors = [gc.monitors.LyapunovDecrease()]
-    run = gc.simulate(CART, Growing(slope, c), [0.0], [0.1], 0.2, DT, monitors=monitors, compiled=False, **options)
+    run = gc.simulate(
+        CART, Growing(slope, c), [0.0], [0.1], 0.2, DT, **grouped(monitors=monitors, compiled=False, **options)
+    )
     return run.monitors["lyapunov"]
 
 
@@ -83,7 +86,14 @@ def test_power_that_is_missing_is_named_in_watts(leak):
     plant = Leaking(CART, None)
     plant.leak = leak
     run = gc.simulate(
-        plant, Coasting(), [0.5], [1.0], 0.3, 1e-3, compiled=False, monitors=[gc.monitors.EnergyBalance()]
+        plant,
+        Coasting(),
+        [0.5],
+        [1.0],
+        0.3,
+        1e-3,
+        monitors=[gc.monitors.EnergyBalance()],
+        options=gc.SimulationOptions(compiled=False),
     )
     found = run.monitors["energy"]
     assert found.ok is False
@@ -98,7 +108,9 @@ def test_a_violation_of_the_energy_balance_needs_the_limit_and_no_more():
         plant = Leaking(CART, None)
         plant.leak = share * 1e-3 * energy / 0.3
         monitor = gc.monitors.EnergyBalance(limit=1e-3)
-        run = gc.simulate(plant, Coasting(), [0.5], [1.0], 0.3, 1e-3, compiled=False, monitors=[monitor])
+        run = gc.simulate(
+            plant, Coasting(), [0.5], [1.0], 0.3, 1e-3, monitors=[monitor], options=gc.SimulationOptions(compiled=False)
+        )
         assert run.monitors["energy"].ok is ok, share
 
 
@@ -109,6 +121,15 @@ class Pushed(Coasting):
 
 def test_work_of_a_constant_force_is_the_energy_gained():
     plant = Leaking(CART, None)
-    run = gc.simulate(plant, Pushed(), [0.5], [1.0], 0.3, 1e-3, compiled=False, monitors=[gc.monitors.EnergyBalance()])
+    run = gc.simulate(
+        plant,
+        Pushed(),
+        [0.5],
+        [1.0],
+        0.3,
+        1e-3,
+        monitors=[gc.monitors.EnergyBalance()],
+        options=gc.SimulationOptions(compiled=False),
+    )
     assert abs(run.q[-1, 0] - 0.5) > 0.05  # the force works
     assert run.monitors["energy"].worst < 1e-9

@@ -26,6 +26,8 @@ class Nothing:
 def test_no_monitor_stops_a_fall_from_rest(name, speed):
     robot = without_limits(models.load(name))  # neutral is beyond those of some
     start = robot.neutral(), np.full(robot.nv, speed)
-    run = gc.simulate(robot, Nothing(robot.nv), *start, 0.02, 1e-3, strict=True, compiled=False)
+    run = gc.simulate(
+        robot, Nothing(robot.nv), *start, 0.02, 1e-3, options=gc.SimulationOptions(strict=True, compiled=False)
+    )
     assert run.ok
     assert run.monitors["skew"].worst < 1e-13

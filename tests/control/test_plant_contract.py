@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import ArgumentError, controllers, models, testing
@@ -50,7 +51,7 @@ class Maxwell(gc.Plant):
 
 
 def run_of(plant, law=None, compiled=False, **options):
-    return gc.simulate(plant, law or Wave(), Q0, V0, 0.3, 1e-3, compiled=compiled, **options)
+    return gc.simulate(plant, law or Wave(), Q0, V0, 0.3, 1e-3, **grouped(compiled=compiled, **options))
 
 
 # --- what is overridden ------------------------------------------------------------------------------------------
@@ -277,7 +278,7 @@ def test_limits_are_reported():
             return gc.Command(np.array([-50.0]) + 0.0 * q)
 
     for compiled in (False, True):
-        run = gc.simulate(robot, Push(), [0.0], [0.0], 1.0, 1e-3, compiled=compiled)
+        run = gc.simulate(robot, Push(), [0.0], [0.0], 1.0, 1e-3, options=gc.SimulationOptions(compiled=compiled))
         assert run.success
         assert run.ok is False
         for name, worst in (("position", 50.0 - 1.0), ("velocity", 100.0 - 30.0), ("effort", 50.0 - 3.0)):
@@ -309,7 +310,15 @@ def bouncing(dissipation, method="MK54"):
         def __call__(self, t, q, v, z):
             return gc.Command(0.0 * v)
 
-    return gc.simulate(plant, Rest(), [0.0], [2.0], 0.2, 1e-3, method, rtol=1e-10, atol=1e-12)
+    return gc.simulate(
+        plant,
+        Rest(),
+        [0.0],
+        [2.0],
+        0.2,
+        1e-3,
+        options=gc.SimulationOptions(method=gc.integrators.Adaptive(method, rtol=1e-10, atol=1e-12)),
+    )
 
 
 def test_a_stop_without_losses_gives_back_what_it_takes():

@@ -19,7 +19,17 @@ def ran(controller, memory, compiled, q0=Q0):
     """The run, or the exception that it ends with."""
     held = DT if memory else None
     try:
-        return gc.simulate(ROBOT, controller, q0, V0, STEPS * DT, DT, control_dt=held, compiled=compiled, monitors=None)
+        return gc.simulate(
+            ROBOT,
+            controller,
+            q0,
+            V0,
+            STEPS * DT,
+            DT,
+            control_dt=held,
+            monitors=None,
+            options=gc.SimulationOptions(compiled=compiled),
+        )
     except Exception as error:
         return error
 

@@ -147,6 +147,7 @@ def test_motions_on_groups_trace_from_their_first_instant(name):
     law = controllers.ComputedTorque(robot, motion, kp=25.0, kd=10.0)
     q0, v0, _ = motion(0.0)
     python, compiled = (
-        gc.simulate(robot, law, q0, v0, 0.02, 1e-3, monitors=None, compiled=way) for way in (False, True)
+        gc.simulate(robot, law, q0, v0, 0.02, 1e-3, monitors=None, options=gc.SimulationOptions(compiled=way))
+        for way in (False, True)
     )
     np.testing.assert_allclose(compiled.q, python.q, rtol=0.0, atol=1e-12)

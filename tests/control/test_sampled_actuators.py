@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -31,7 +32,7 @@ class PD:
 def run_of(actuators, sensors=(), compiled=False, law=None, t_end=1.0, **options):
     plant = gc.Plant(SLIDER, actuators=actuators, sensors=sensors)
     options = {"control_dt": 2 * DT} | options
-    return gc.simulate(plant, law or PD(), [0.2], [-0.3], t_end, DT, compiled=compiled, **options)
+    return gc.simulate(plant, law or PD(), [0.2], [-0.3], t_end, DT, **grouped(compiled=compiled, **options))
 
 
 @pytest.fixture
@@ -118,8 +119,10 @@ def test_compiled_loops_with_sensors_and_sampled_actuators_and_a_lag():
     q0, v0, _ = motion(0.0)
     law = controllers.ComputedTorque(robot, motion, kp=25.0, kd=10.0)
     options = {"control_dt": 2 * dt}
-    runs = [gc.simulate(plant, law, q0, v0, 0.05, dt, **options, compiled=compiled) for compiled in (False, True)]
-    many = gc.simulate_many([plant] * 3, law, q0, v0, 0.4, dt, **options, compiled=True)
+    runs = [
+        gc.simulate(plant, law, q0, v0, 0.05, dt, **grouped(**options, compiled=compiled)) for compiled in (False, True)
+    ]
+    many = gc.simulate_many([plant] * 3, law, q0, v0, 0.4, dt, **grouped(**options, compiled=True))
     for name in ("q", "v", "tau", "applied", "x"):
         expected = getattr(runs[0], name)
         np.testing.assert_allclose(getattr(runs[1], name), expected, rtol=1e-9, atol=1e-9, err_msg=name)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -49,7 +50,7 @@ def measured(sensors, robot=SLIDER, law=None, v0=(0.3,), t_end=1.0, **options):
     q0 = options.pop("q0", robot.neutral())
     options = {"control_dt": PERIOD, "monitors": None, "compiled": False} | options
     plant = gc.Plant(robot, sensors=sensors)
-    return gc.simulate(plant, law or Free(robot.nv), q0, v0, t_end, options.pop("dt", PERIOD / 2), **options)
+    return gc.simulate(plant, law or Free(robot.nv), q0, v0, t_end, options.pop("dt", PERIOD / 2), **grouped(**options))
 
 
 # --- noise -----------------------------------------------------------------------------------------------------------
@@ -305,7 +306,9 @@ def test_torque_behind_the_gears_is_what_moves_the_link():
     )
     law = controllers.ComputedTorque(ARM, MOTION)
     q0, v0, _ = MOTION(0.0)
-    run = gc.simulate(plant, law, q0, v0, 0.4, 0.005, control_dt=0.01, monitors=None, compiled=False)
+    run = gc.simulate(
+        plant, law, q0, v0, 0.4, 0.005, control_dt=0.01, monitors=None, options=gc.SimulationOptions(compiled=False)
+    )
     for k in range(2, len(run.t), 2):  # by the torques up to this sample
         a = plant.acceleration(run.t[k], run.q[k], run.v[k], run.tau[k - 1])
         link = robot.with_armature(0.0).inverse_dynamics(run.q[k], run.v[k], a)
@@ -320,7 +323,15 @@ def test_torque_behind_the_gears_is_a_stops_where_one_holds_the_arm():
     plant = gc.Plant(robot, gc.Friction(5.0), sensors=sensors, stops=gc.JointStops(1e4, 1.0))
     runs = [
         gc.simulate(
-            plant, Free(2), [0.5, 0.5], [0.0, 0.0], 4.0, 1e-3, control_dt=2e-3, monitors=None, compiled=compiled
+            plant,
+            Free(2),
+            [0.5, 0.5],
+            [0.0, 0.0],
+            4.0,
+            1e-3,
+            control_dt=2e-3,
+            monitors=None,
+            options=gc.SimulationOptions(compiled=compiled),
         )
         for compiled in (False, True)
     ]
@@ -356,7 +367,9 @@ def test_compiled_loops_measure_what_python_does(name, frame):
     q0, v0, _ = motion(0.0)
     law = controllers.ComputedTorque(robot, motion)
     runs = [
-        gc.simulate(plant, law, q0, v0, 0.04, dt, control_dt=2 * dt, compiled=compiled, every=3)
+        gc.simulate(
+            plant, law, q0, v0, 0.04, dt, control_dt=2 * dt, options=gc.SimulationOptions(every=3, compiled=compiled)
+        )
         for compiled in (False, True)
     ]
     assert set(runs[0].measured) == {"q", "v", "imu", "torque"}
@@ -372,10 +385,10 @@ def test_lanes_measure_what_a_run_alone_does_each_with_its_seed():
     q0, v0, _ = MOTION(0.0)
     options = {"control_dt": dt, "monitors": None, "compiled": True}
     law = controllers.ComputedTorque(ARM, MOTION)
-    runs = gc.simulate_many(plants, law, q0, v0, 0.4, dt, **options)
+    runs = gc.simulate_many(plants, law, q0, v0, 0.4, dt, **grouped(**options))
     assert len({float(run.q[-1, 0]) for run in runs}) == 9
     for plant, run in zip(plants, runs):
-        alone = gc.simulate(plant, law, q0, v0, 0.4, dt, **options)
+        alone = gc.simulate(plant, law, q0, v0, 0.4, dt, **grouped(**options))
         np.testing.assert_array_equal(run.q, alone.q)
         for key, x in alone.measured.items():
             np.testing.assert_array_equal(run.measured[key], x)
@@ -408,7 +421,9 @@ def test_monitors_and_lyapunov_see_the_truth():
             return gc.Lyapunov(0.5 * MASS * v[0] ** 2 + 0.5 * self.kp * q[0] ** 2, -self.kd * v[0] ** 2)
 
     plant = gc.Plant(SLIDER, sensors=[Encoder(offset=0.1, noise=0.05)])
-    run = gc.simulate(plant, Law(30.0, 8.0), [0.2], [0.0], 1.0, 0.01, control_dt=0.02, compiled=False)
+    run = gc.simulate(
+        plant, Law(30.0, 8.0), [0.2], [0.0], 1.0, 0.01, control_dt=0.02, options=gc.SimulationOptions(compiled=False)
+    )
     V = 0.5 * MASS * run.v[:, 0] ** 2 + 15.0 * run.q[:, 0] ** 2
     np.testing.assert_allclose(run.signals["lyapunov"], V, rtol=1e-14)
     assert "holding" not in run.monitors  # what noise feeds is not what holding does

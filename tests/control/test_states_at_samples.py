@@ -4,6 +4,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import models, so3, testing
@@ -53,7 +54,7 @@ class Mixed:
 
 def sampled(controller, compiled=False, t_end=2.0, **options):
     return gc.simulate(
-        SLIDER, controller, [0.3], [-0.2], t_end, PERIOD / 5, control_dt=PERIOD, compiled=compiled, **options
+        SLIDER, controller, [0.3], [-0.2], t_end, PERIOD / 5, **grouped(control_dt=PERIOD, compiled=compiled, **options)
     )
 
 
@@ -107,10 +108,10 @@ def test_lanes_are_the_run_alone():
     """Eight loops and one of another company, compiled, equal to the bit; and Python's to rounding."""
     laws = [Digital(SLIDER, GAINS * (1.0 + 0.05 * k)) for k in range(9)]
     options = {"control_dt": PERIOD, "every": 3}
-    runs = gc.simulate_many(SLIDER, laws, [0.3], [-0.2], 10.0, PERIOD / 5, **options, compiled=True)
+    runs = gc.simulate_many(SLIDER, laws, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=True))
     for law, run in zip(laws, runs):
-        alone = gc.simulate(SLIDER, law, [0.3], [-0.2], 10.0, PERIOD / 5, **options, compiled=True)
-        plain = gc.simulate(SLIDER, law, [0.3], [-0.2], 10.0, PERIOD / 5, **options, compiled=False)
+        alone = gc.simulate(SLIDER, law, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=True))
+        plain = gc.simulate(SLIDER, law, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=False))
         for name in ("q", "v", "z", "tau"):
             np.testing.assert_array_equal(getattr(run, name), getattr(alone, name))
             np.testing.assert_allclose(getattr(run, name), getattr(plain, name), rtol=0.0, atol=1e-13)
@@ -188,7 +189,7 @@ def test_the_lyapunov_monitor_counts_what_a_sample_does_to_v():
 @pytest.mark.parametrize("compiled", [False, True])
 def test_without_samples_there_is_no_next_state(compiled):
     with pytest.raises(SimulationError, match=r"renewed at samples \(z_next\): expected control_dt, got None"):
-        gc.simulate(SLIDER, Digital(SLIDER), [0.3], [0.0], 0.1, 0.01, compiled=compiled)
+        gc.simulate(SLIDER, Digital(SLIDER), [0.3], [0.0], 0.1, 0.01, options=gc.SimulationOptions(compiled=compiled))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,16 @@ def test_a_robot_with_gravity_and_an_observer_at_samples():
     robot = models.panda()
     law = Filtered(robot, np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]))
     runs = [
-        gc.simulate(robot, law, law.q_d + 0.05, np.zeros(7), 0.2, 1e-3, control_dt=2e-3, compiled=compiled)
+        gc.simulate(
+            robot,
+            law,
+            law.q_d + 0.05,
+            np.zeros(7),
+            0.2,
+            1e-3,
+            control_dt=2e-3,
+            options=gc.SimulationOptions(compiled=compiled),
+        )
         for compiled in (False, True)
     ]
     assert np.abs(runs[0].v[-1]).max() < 0.2

@@ -18,6 +18,7 @@ import pytest
 import sweep_studies
 import xarray
 import zarr
+from simulation_options import grouped_sweep
 from sweep_studies import ARM, SHORT, SPACE, WANTED, make, swept
 
 import geomctrl as gc
@@ -60,7 +61,8 @@ def chunks(store):
 
 def started(store, *arguments, script=sweep_studies.__file__):
     """A script that sweeps, in a process group of its own."""
-    path = os.pathsep.join([str(Path(gc.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    folders = Path(gc.__file__).parents[1], Path(__file__).parents[1]
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, script, str(store), *map(str, arguments)]
     return subprocess.Popen(
         command, env=os.environ | {"PYTHONPATH": path}, start_new_session=True, stderr=subprocess.PIPE, text=True
@@ -106,7 +108,7 @@ def test_every_kind_of_parameter_comes_back(tmp_path):
         seen.append(dict(point))
         raise ValueError(f"{point['text']}")
 
-    found = gc.sweep(remember, space, WANTED, 0.1, 0.1, store=tmp_path / "s", **THREAD)
+    found = gc.sweep(remember, space, WANTED, 0.1, 0.1, **grouped_sweep(store=tmp_path / "s", **THREAD))
     assert found.settling.isnull().all()
     assert found.sizes == {"text": 2, "sample": 3, "true": 2}
     assert str(found.reason[1, 0, 0].item()) == "make: ValueError: bb"
@@ -201,13 +203,17 @@ def test_another_sweep_is_refused_with_what_differs(tmp_path):
         ({"make": uses_helper}, "make differs; make: uses_helper is nothing there, something here"),
     ]:
         with pytest.raises(ArgumentError, match=told):
-            gc.sweep(**{"make": make, "space": SPACE, "measures": WANTED} | SHORT | changed, store=store)
+            gc.sweep(
+                **grouped_sweep(**{"make": make, "space": SPACE, "measures": WANTED} | SHORT | changed, store=store)
+            )
     assert chunks(store) == before
 
 
 def test_a_function_or_class_that_make_uses_is_followed(tmp_path, monkeypatch):
     def go(name, make, **options):
-        return gc.sweep(make, {"kp": [50.0], "payload": 0.0}, WANTED, **SHORT | options, store=tmp_path / name)
+        return gc.sweep(
+            make, {"kp": [50.0], "payload": 0.0}, WANTED, **grouped_sweep(**SHORT | options, store=tmp_path / name)
+        )
 
     def with_gain(gain):
         return lambda point: (ARM, controllers.PDGravity(ARM, sweep_studies.GOAL, kp=gain), [0.0, 0.0], [0.0, 0.0])
@@ -342,7 +348,8 @@ def test_a_script_need_not_guard_itself(tmp_path):
         "arm = models.two_link()\n"
         "def peak(run):\n    return np.abs(run.tau).max()\n"
         "def make(point):\n    return arm, controllers.PDGravity(arm, [0.1, 0.2], kp=point['kp']), [0, 0], [0, 0]\n"
-        "found = gc.sweep(make, {'kp': np.arange(1.0, 17.0)}, [peak], 0.01, 1e-3, block=4)\n"
+        "execution = gc.SweepExecution(block=4)\n"
+        "found = gc.sweep(make, {'kp': np.arange(1.0, 17.0)}, [peak], 0.01, 1e-3, execution=execution)\n"
         "assert found.success.all() and gc.replay(found, 3, make).tau.max() <= found.peak[3]\n"
     )
     path = os.pathsep.join([str(Path(gc.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
@@ -360,7 +367,7 @@ def test_processes_of_this_machine_that_are_killed_are_told(tmp_path):
         return make({"payload": 0.0, "kp": 50.0} | point)
 
     with pytest.raises(SweepError, match=r"executor: its workers are gone \(killed, out of memory, or shut down\)"):
-        gc.sweep(kill, {"n": range(16)}, WANTED, **SHORT)
+        gc.sweep(kill, {"n": range(16)}, WANTED, **grouped_sweep(**SHORT))
 
 
 @pytest.mark.slow

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import xarray
 from scipy.stats import qmc
+from simulation_options import grouped_sweep
 from sweep_studies import ARM, GOAL, SPACE, WANTED, make, swept
 
 import geomctrl as gc
 from geomctrl import controllers, measures
 from geomctrl.control.sweeping.space import checked_space, points
-from geomctrl.control.sweeping.sweep import _block
+from geomctrl.control.sweeping.sweep import _block_size
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 
 ONE = {"t_end": 0.004, "dt": 1e-3}
@@ -71,7 +72,7 @@ def test_a_dataset_says_the_same_as_a_dict():
 )
 def test_spaces_that_are_none_are_refused(space, told):
     with pytest.raises(ArgumentError, match=told) as e:
-        gc.sweep(make, space, WANTED, **ONE)
+        gc.sweep(make, space, WANTED, **grouped_sweep(**ONE))
     assert str(e.value).startswith("space: ")
 
 
@@ -143,7 +144,13 @@ def test_monitors_and_options_of_simulate_are_the_sweeps_own(table):
 
     worst = measures.WorstMonitor(Count())
     found = gc.sweep(
-        make, {"payload": 1.0, "kp": 50.0}, [worst], 0.02, 1e-3, monitors=[Count()], every=20, method="MK2"
+        make,
+        {"payload": 1.0, "kp": 50.0},
+        [worst],
+        0.02,
+        1e-3,
+        monitors=[Count()],
+        options=gc.SimulationOptions(method="MK2", every=20),
     )
     assert float(found.worst_count) == 0.02
     run = gc.replay(found, 0, make, monitors=[Count()])
@@ -173,7 +180,7 @@ def test_runs_that_fail_are_marked_and_the_rest_goes_on():
 
     law = controllers.PDGravity(ARM, GOAL)
     kinds = ["make", "good", "shape", "three", "unstable"]
-    found = gc.sweep(some, {"kind": kinds}, {"peak": peak, "picky": picky}, **ONE)
+    found = gc.sweep(some, {"kind": kinds}, {"peak": peak, "picky": picky}, **grouped_sweep(**ONE))
     assert found.success.values.tolist() == [False] * 5
     reasons = found.reason.values
     assert reasons[0] == "make: KeyError: 'no such gain'"
@@ -236,7 +243,7 @@ def test_an_executor_that_is_shut_down_is_told():
 
 def test_axes_of_measures_do_not_clash_with_the_space():
     space = {"joint": ("sample", [1.0, 2.0]), "kp": 50.0, "payload": 0.0}
-    found = gc.sweep(make, space, WANTED, **ONE)
+    found = gc.sweep(make, space, WANTED, **grouped_sweep(**ONE))
     assert found.peak.dims == ("sample", "peak_0")
 
 
@@ -244,7 +251,7 @@ def test_samples_of_scipys_quasi_monte_carlo():
     """The docstring's."""
     listed = qmc.scale(qmc.Sobol(2, seed=0).random(4), [0.0, 10.0], [2.0, 1000.0])
     space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
-    found = gc.sweep(make, space, [measures.PeakTorque()], **ONE)
+    found = gc.sweep(make, space, [measures.PeakTorque()], **grouped_sweep(**ONE))
     assert (found.peak_torque.dims, found.payload.dims, found.payload.attrs) == (
         ("sample",),
         ("sample",),
@@ -264,7 +271,7 @@ def test_workers_with_other_versions_are_refused(monkeypatch):
 
 
 def test_blocks_are_multiples_of_eight_and_neither_small_nor_large():
-    assert [_block(None, n) for n in (1, 512, 513, 1000, 16384, 10**6)] == [8, 8, 16, 16, 256, 256]
+    assert [_block_size(None, n) for n in (1, 512, 513, 1000, 16384, 10**6)] == [8, 8, 16, 16, 256, 256]
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------
@@ -301,7 +308,7 @@ def scalar(run):
         ({"t_end": -1.0}, "t_end: expected a positive"),
         ({"dt": np.nan}, "dt: expected a positive"),
         ({"method": "MK5000"}, "MK5000"),
-        ({"method": None}, "method: expected the name of a method"),
+        ({"method": gc.integrators.method("MK4")}, "method: expected the name of a method"),
         ({"control_dt": 1.5e-3}, "control_dt: expected a multiple"),
         ({"monitors": "all"}, "monitors: expected 'default'"),
         ({"every": 0}, "every: expected a positive integer"),
@@ -309,7 +316,7 @@ def scalar(run):
 )
 def test_arguments_that_are_none_are_refused(options, told):
     with pytest.raises(GeomctrlError, match=told):
-        gc.sweep(**{"make": make, "space": SPACE, "measures": WANTED, "block": 48} | ONE | options)
+        gc.sweep(**grouped_sweep(**{"make": make, "space": SPACE, "measures": WANTED, "block": 48} | ONE | options))
 
 
 def test_a_measure_that_changes_its_shape_is_refused():
@@ -317,11 +324,11 @@ def test_a_measure_that_changes_its_shape_is_refused():
         return (ARM if point["n"] == 9 else ARM.with_payload(1.0)), controllers.PDGravity(ARM, GOAL), GOAL, [0.0, 0.0]
 
     with pytest.raises(ArgumentError, match=r"'changing': .* got \(3,\) in run 0 and \(2,\) in run 9"):
-        gc.sweep(two, {"n": range(12)}, [changing], **ONE, block=20)
+        gc.sweep(two, {"n": range(12)}, [changing], **grouped_sweep(**ONE, block=20))
     with pytest.raises(
         ArgumentError, match=r"measures: 'changing': .* got \(2,\) in the block from run 9 on, and \(3,\)"
     ):
-        gc.sweep(two, {"n": range(10)}, [changing], **ONE, block=9, executor=ThreadPoolExecutor(1))
+        gc.sweep(two, {"n": range(10)}, [changing], **grouped_sweep(**ONE, block=9, executor=ThreadPoolExecutor(1)))
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):
@@ -342,4 +349,4 @@ def test_what_can_not_be_sent_is_named():
             return Future()
 
     with pytest.raises(ArgumentError, match="make, measures, monitors: expected what can be sent to other processes"):
-        gc.sweep(lambda point: lock, SPACE, WANTED, **ONE, executor=Elsewhere())
+        gc.sweep(lambda point: lock, SPACE, WANTED, **grouped_sweep(**ONE, executor=Elsewhere()))

@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -75,7 +76,7 @@ def simulate(law, compiled, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
-            return gc.simulate(law.robot, law, **options, compiled=compiled)
+            return gc.simulate(law.robot, law, **grouped(**options, compiled=compiled))
         except gc.SimulationError as error:
             return error.run
 
@@ -205,7 +206,15 @@ def test_a_memory_is_left_alone_and_kept_by_python(what):
     assert found[0][1] == found[1][1]
     assert_same(found[0][0], found[1][0])
     with pytest.raises(UntraceableError, match=r"memory|leave something behind"):
-        gc.simulate(models.two_link(), Law(tau, make), [0.3, -0.2], [0.1, 0.4], 0.02, 1e-3, compiled=True)
+        gc.simulate(
+            models.two_link(),
+            Law(tau, make),
+            [0.3, -0.2],
+            [0.1, 0.4],
+            0.02,
+            1e-3,
+            options=gc.SimulationOptions(compiled=True),
+        )
 
 
 OUTSIDE = {
@@ -219,7 +228,15 @@ OUTSIDE = {
 @pytest.mark.parametrize("what", OUTSIDE)
 def test_clocks_and_files_are_pythons(what):
     with pytest.raises(UntraceableError, match="may leave something behind, or know more than numbers"):
-        gc.simulate(models.two_link(), Law(OUTSIDE[what]), [0.3, -0.2], [0.1, 0.4], 0.02, 1e-3, compiled=True)
+        gc.simulate(
+            models.two_link(),
+            Law(OUTSIDE[what]),
+            [0.3, -0.2],
+            [0.1, 0.4],
+            0.02,
+            1e-3,
+            options=gc.SimulationOptions(compiled=True),
+        )
 
 
 def test_a_law_that_logs_runs_in_python():
@@ -352,7 +369,16 @@ def test_what_monitors_and_plants_reach(monkeypatch):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 monitors = [Scaled()]
-                run = gc.simulate(plant, law, [0.3, -0.2], [0.1, 0.4], 0.02, 1e-3, monitors=monitors, compiled=compiled)
+                run = gc.simulate(
+                    plant,
+                    law,
+                    [0.3, -0.2],
+                    [0.1, 0.4],
+                    0.02,
+                    1e-3,
+                    monitors=monitors,
+                    options=gc.SimulationOptions(compiled=compiled),
+                )
             found.append((run, Law.hits))
         assert found[0][1] == found[1][1]
         assert_same(found[0][0], found[1][0])
@@ -360,9 +386,12 @@ def test_what_monitors_and_plants_reach(monkeypatch):
 
 def test_the_limit_and_the_name_of_a_monitors_class(monkeypatch):
     law = Law(lambda law, t, v: -v)
-    assert simulate(law, "auto", monitors=[Sums()], strict=True).success
+    assert simulate(law, "auto", monitors=[Sums()], options=gc.SimulationOptions(strict=True)).success
     monkeypatch.setattr(Sums, "limit", 3.0)
-    runs = [simulate(law, compiled, monitors=[Sums()], strict=True) for compiled in (False, "auto")]
+    runs = [
+        simulate(law, compiled, monitors=[Sums()], options=gc.SimulationOptions(strict=True))
+        for compiled in (False, "auto")
+    ]
     assert len(runs[0].t) == len(runs[1].t) < 21
 
 
@@ -449,9 +478,9 @@ def test_lanes_that_stop_again_and_again_have_the_bits_of_runs_alone():
 
     laws = [Law(tau, lambda k=k: 3000.0 + 30.0 * k) for k in range(9)]
     robot, q0, v0 = models.two_link(), np.linspace(0.1, 0.9, 18).reshape(9, 2), np.full((9, 2), 0.1)
-    runs = gc.simulate_many(robot, laws, q0, v0, 0.3, 1e-3, compiled=True)
+    runs = gc.simulate_many(robot, laws, q0, v0, 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
     for k, run in enumerate(runs):
-        alone = gc.simulate(robot, laws[k], q0[k], v0[k], 0.3, 1e-3, compiled=True)
+        alone = gc.simulate(robot, laws[k], q0[k], v0[k], 0.3, 1e-3, options=gc.SimulationOptions(compiled=True))
         for name in ("t", "q", "v", "tau"):
             np.testing.assert_array_equal(getattr(run, name), getattr(alone, name))
 

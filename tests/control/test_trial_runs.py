@@ -253,7 +253,15 @@ def tried(monkeypatch, tmp_path, capsys):
 
         monkeypatch.setattr(loop_runner, "machine_for", machine_for)
         with pytest.raises(Tried):
-            gc.simulate(ROBOT, space["law"], [0.3, -0.2], [0.1, 0.4], t_end=0.01, dt=1e-3, compiled=True)
+            gc.simulate(
+                ROBOT,
+                space["law"],
+                [0.3, -0.2],
+                [0.1, 0.4],
+                t_end=0.01,
+                dt=1e-3,
+                options=gc.SimulationOptions(compiled=True),
+            )
         before, after = seen
         assert list(tmp_path.iterdir()) == []
         return before, after

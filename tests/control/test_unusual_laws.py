@@ -6,6 +6,7 @@ from collections import deque
 
 import numpy as np
 import pytest
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import models
@@ -30,7 +31,7 @@ class Law:
 def run(law, compiled, plant=ROBOT, **options):
     options = {"t_end": 0.5, "dt": 2e-3, "control_dt": 1e-2, "monitors": []} | options
     try:
-        return gc.simulate(plant, law, [0.1, 0.2], [0.4, -0.3], compiled=compiled, **options), ""
+        return gc.simulate(plant, law, [0.1, 0.2], [0.4, -0.3], **grouped(compiled=compiled, **options)), ""
     except gc.SimulationError as error:
         return error.run, str(error)
 
@@ -122,7 +123,17 @@ def test_what_does_not_end_or_hides_is_refused(tau, words):
             gc.compile(law)
         return
     with pytest.raises(UntraceableError, match=words):
-        gc.simulate(ROBOT, law, [0.1, 0.2], [0.4, -0.3], 0.01, 2e-3, control_dt=1e-2, monitors=[], compiled=True)
+        gc.simulate(
+            ROBOT,
+            law,
+            [0.1, 0.2],
+            [0.4, -0.3],
+            0.01,
+            2e-3,
+            control_dt=1e-2,
+            monitors=[],
+            options=gc.SimulationOptions(compiled=True),
+        )
 
 
 def local_generator(self, t, q, v):
@@ -222,4 +233,14 @@ def test_what_changes_its_shape_on_one_way_goes_on_in_python():
 )
 def test_memory_that_is_refused(make, words):
     with pytest.raises(UntraceableError, match=words):
-        gc.simulate(ROBOT, make(), [0.1, 0.2], [0.4, -0.3], 0.1, 1e-3, control_dt=1e-3, monitors=[], compiled=True)
+        gc.simulate(
+            ROBOT,
+            make(),
+            [0.1, 0.2],
+            [0.4, -0.3],
+            0.1,
+            1e-3,
+            control_dt=1e-3,
+            monitors=[],
+            options=gc.SimulationOptions(compiled=True),
+        )

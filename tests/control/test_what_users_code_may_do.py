@@ -68,7 +68,15 @@ SPOILED = {
 
 def simulated(law, plant=ARM, compiled=False, monitors=None, control_dt=None):
     return gc.simulate(
-        plant, law, [0.2, 0.1], [0.0, 0.3], 0.05, 1e-2, compiled=compiled, monitors=monitors, control_dt=control_dt
+        plant,
+        law,
+        [0.2, 0.1],
+        [0.0, 0.3],
+        0.05,
+        1e-2,
+        monitors=monitors,
+        control_dt=control_dt,
+        options=gc.SimulationOptions(compiled=compiled),
     )
 
 
@@ -197,7 +205,15 @@ def test_every_stages_command_is_looked_at(kind, stage, method):
             return spoil(tau, rate) if now >= stage + (method == "MK54") else gc.Command(tau, rate)
 
     with pytest.raises(SimulationError, match=words.replace("t = 0.01 s", r"t = 0.01\d* s")) as caught:
-        gc.simulate(ARM, Fails(), [0.2, 0.1], [0.0, 0.3], 0.05, 1e-2, method, compiled=False)
+        gc.simulate(
+            ARM,
+            Fails(),
+            [0.2, 0.1],
+            [0.0, 0.3],
+            0.05,
+            1e-2,
+            options=gc.SimulationOptions(method=method, compiled=False),
+        )
     assert len(caught.value.run.t) in (1, 2)
     assert np.isfinite(caught.value.run.z).all()
 

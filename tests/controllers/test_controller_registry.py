@@ -100,6 +100,15 @@ def test_each_law_finds_its_gains_for_an_arm(name):
     """As `geomctrl track` makes it, held for a millisecond, with a load that it may have to learn."""
     options = ScenarioOptions(controller=name, seconds=0.3, control_dt=1e-3, payload=0.5)
     case = Scenario.make(models.panda(), options)
-    run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.3, 1e-3, control_dt=1e-3, monitors=None,
-                      compiled=False)  # fmt: skip
+    run = gc.simulate(
+        case.plant,
+        case.controller,
+        case.q0,
+        case.v0,
+        0.3,
+        1e-3,
+        control_dt=1e-3,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=False),
+    )
     assert np.abs(run.signals["e"]).max() < 0.2

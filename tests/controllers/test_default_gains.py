@@ -33,7 +33,17 @@ def of(law, robot):
 def test_a_tracking_law_tracks_at_a_kilohertz(name, law):
     robot = models.load(name)
     controller, q0, v0 = of(law, robot)
-    run = gc.simulate(robot, controller, q0, v0, 0.5, 1e-3, control_dt=1e-3, monitors=None, compiled=False)
+    run = gc.simulate(
+        robot,
+        controller,
+        q0,
+        v0,
+        0.5,
+        1e-3,
+        control_dt=1e-3,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=False),
+    )
     e = np.linalg.norm(run.signals["e"], axis=1)
     assert e.max() < 1.5 * e[0]
     assert e[-1] < 0.3 * e[0]

@@ -30,7 +30,16 @@ def observer(law=None, **options):
 def test_the_residual_is_the_external_torque_through_a_lag():
     """r' = K (tau_ext - r) on a robot that moves: integrated beside the run, with tau_ext = J^T F at its samples."""
     law = observer(controllers.JointImpedance(ARM, Quintic(ARM, POSTURE, POSTURE + 0.4, 0.3)), gain=30.0)
-    run = gc.simulate(gc.Plant(ARM, f_ext=pushed), law, POSTURE, np.zeros(7), 0.25, 1e-3, monitors=None, compiled=False)
+    run = gc.simulate(
+        gc.Plant(ARM, f_ext=pushed),
+        law,
+        POSTURE,
+        np.zeros(7),
+        0.25,
+        1e-3,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=False),
+    )
     torque = np.array([ARM.jacobian(q, TOOL).T @ WRENCH for q in run.q])
     r = np.zeros(7)
     for k in range(len(run.t) - 1):  # exact for a torque that is linear in time between samples
@@ -43,11 +52,20 @@ def test_the_residual_is_the_external_torque_through_a_lag():
 
 def test_the_wrench_is_the_one_that_pushes_and_contact_is_seen():
     law = observer(gain=100.0, threshold=1.0, frame=TOOL)
-    run = gc.simulate(gc.Plant(ARM, f_ext=pushed), law, POSTURE, np.zeros(7), 0.2, 2e-3, monitors=None, compiled=False)
+    run = gc.simulate(
+        gc.Plant(ARM, f_ext=pushed),
+        law,
+        POSTURE,
+        np.zeros(7),
+        0.2,
+        2e-3,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=False),
+    )
     assert_close(run.signals["wrench"][-1], WRENCH, 1e-2)
     assert run.signals["contact"][0] == 0.0
     assert run.signals["contact"][-1] == 1.0
-    free = gc.simulate(ARM, law, POSTURE + 0.1, np.zeros(7), 0.1, 1e-3, compiled=False)
+    free = gc.simulate(ARM, law, POSTURE + 0.1, np.zeros(7), 0.1, 1e-3, options=gc.SimulationOptions(compiled=False))
     assert free.ok
     assert not free.signals["contact"].any()
     assert np.abs(free.signals["residual"]).max() < 1e-6
@@ -68,7 +86,16 @@ def test_friction_that_the_observer_does_not_know_looks_like_contact():
     largest = []
     for known in (None, friction):
         law = observer(controllers.Passivity(ARM, reference, K=1.0, friction=friction), friction=known)
-        run = gc.simulate(gc.Plant(ARM, friction), law, POSTURE, np.zeros(7), 0.3, 2e-3, monitors=None, compiled=False)
+        run = gc.simulate(
+            gc.Plant(ARM, friction),
+            law,
+            POSTURE,
+            np.zeros(7),
+            0.3,
+            2e-3,
+            monitors=None,
+            options=gc.SimulationOptions(compiled=False),
+        )
         largest.append(np.abs(run.signals["residual"]).max())
     assert largest[0] > 0.1
     assert largest[1] < 1e-4
@@ -111,7 +138,7 @@ def test_a_robot_that_starts_moving_is_not_taken_for_one_that_is_pushed(compiled
     np.testing.assert_allclose(z0[20:22], p0, rtol=1e-12)  # the inner observer's, then E, then the outer one's
     np.testing.assert_allclose(z0[23:], p0, rtol=1e-12)
     assert not law.start()[23:].any()
-    run = gc.simulate(robot, law, q0, v0, 0.05, 1e-3, compiled=compiled, monitors=None)
+    run = gc.simulate(robot, law, q0, v0, 0.05, 1e-3, monitors=None, options=gc.SimulationOptions(compiled=compiled))
     assert np.abs(run.signals["residual"]).max() < 1e-5 * law.gain[0, 0] * np.abs(p0).max()
     assert not run.signals["contact"].any()
 

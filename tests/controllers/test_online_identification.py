@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles import assert_close
+from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, inertia, models
@@ -24,7 +25,7 @@ def law(base=None, **options):
 
 def run_of(controller, plant, seconds=0.6, **options):
     begin = MOTION(0.0)
-    return gc.simulate(plant, controller, begin.q, begin.v, seconds, PERIOD, control_dt=PERIOD, **options)
+    return gc.simulate(plant, controller, begin.q, begin.v, seconds, PERIOD, **grouped(control_dt=PERIOD, **options))
 
 
 @pytest.mark.slow

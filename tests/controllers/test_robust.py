@@ -82,7 +82,10 @@ def test_it_beats_the_law_without_correction():
 
 def test_it_runs_compiled_as_in_python():
     q0, v0, _ = MOTION(0.0)
-    runs = [gc.simulate(LOADED, law(), q0 + 0.2, v0, 0.1, 1e-3, compiled=how) for how in (True, False)]
+    runs = [
+        gc.simulate(LOADED, law(), q0 + 0.2, v0, 0.1, 1e-3, options=gc.SimulationOptions(compiled=how))
+        for how in (True, False)
+    ]
     np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-10, atol=1e-12)
     assert runs[0].ok, runs[0].summary()
 

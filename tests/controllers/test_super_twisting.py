@@ -62,7 +62,7 @@ def test_s_is_zero_within_the_time_that_v_bounds():
     law = controllers.SuperTwisting(ARM, MOTION, rate=20.0)
     q0, v0 = MOTION(0.0).q, np.array([0.4, -0.8])
     end = law.convergence_time(law.sliding(0.0, q0, v0).s, law.start())
-    run = gc.simulate(ARM, law, q0, v0, end, end / 8000.0, every=8, monitors=None)
+    run = gc.simulate(ARM, law, q0, v0, end, end / 8000.0, monitors=None, options=gc.SimulationOptions(every=8))
     s = np.abs(run.signals["s"])
     assert 0.1 < end < 3.0
     assert s[-1].max() < 1e-5 * s[0].max()
@@ -94,7 +94,10 @@ def test_a_torque_that_nobody_models_is_learnt_and_undone():
 def test_it_runs_compiled_as_in_python():
     q0, v0, _ = MOTION(0.0)
     law = controllers.SuperTwisting(ARM, MOTION)
-    runs = [gc.simulate(ARM, law, q0 + 0.2, v0, 0.05, 1e-3, compiled=how) for how in (True, False)]
+    runs = [
+        gc.simulate(ARM, law, q0 + 0.2, v0, 0.05, 1e-3, options=gc.SimulationOptions(compiled=how))
+        for how in (True, False)
+    ]
     np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-10, atol=1e-12)
 
 

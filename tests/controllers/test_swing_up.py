@@ -113,7 +113,16 @@ def test_gains_are_refused_where_the_law_is_singular(pole):
 
 def test_cart_and_pole_swing_up_and_are_caught(pole):
     """At 1 kHz in compiled code, from hanging a little off: V falls all the way, once caught it stays caught."""
-    run = gc.simulate(CART, pole, [0.0, np.pi - 0.05], np.zeros(2), 25.0, 1e-3, control_dt=1e-3, compiled=True)
+    run = gc.simulate(
+        CART,
+        pole,
+        [0.0, np.pi - 0.05],
+        np.zeros(2),
+        25.0,
+        1e-3,
+        control_dt=1e-3,
+        options=gc.SimulationOptions(compiled=True),
+    )
     assert run.success
     caught, V = run.signals["caught"], run.signals["lyapunov"]
     k = int(caught.argmax())
@@ -128,7 +137,16 @@ def test_cart_and_pole_swing_up_and_are_caught(pole):
 
 
 def test_a_pendubot_swings_up_and_is_caught(pendubot):
-    run = gc.simulate(ARM, pendubot, [0.05 - 0.5 * np.pi, 0.0], np.zeros(2), 16.0, 1e-3, control_dt=1e-3, compiled=True)
+    run = gc.simulate(
+        ARM,
+        pendubot,
+        [0.05 - 0.5 * np.pi, 0.0],
+        np.zeros(2),
+        16.0,
+        1e-3,
+        control_dt=1e-3,
+        options=gc.SimulationOptions(compiled=True),
+    )
     assert run.signals["caught"][-2000:].all()
     assert np.abs(run.signals["e"][-1]).max() < 1e-2
     assert not run.tau[:, 1].any()

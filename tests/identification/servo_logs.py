@@ -64,7 +64,15 @@ def servo_log(
     true = gc.Plant(law.robot, friction, actuators=links, sensors=sensors)
     begin = law.reference(0.0)
     run = gc.simulate(
-        true, law, begin.q, begin.v, seconds, period / steps, control_dt=period, monitors=None, compiled=True
+        true,
+        law,
+        begin.q,
+        begin.v,
+        seconds,
+        period / steps,
+        control_dt=period,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=True),
     )
     k = slice(None, None, steps)
     q = run.q[k] if bits is None else run.measured["q"][k]

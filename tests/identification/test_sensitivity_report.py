@@ -56,7 +56,15 @@ def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
     plant = gc.Plant(arm, gc.Friction(VISCOUS, COULOMB, SMOOTHING))
     law = PID(arm, ramp, KP, KD, 0.0, PERIOD)
     run = gc.simulate(
-        plant, law, ramp(0.0).q, ramp(0.0).v, 6.0, PERIOD, control_dt=PERIOD, monitors=None, compiled=True
+        plant,
+        law,
+        ramp(0.0).q,
+        ramp(0.0).v,
+        6.0,
+        PERIOD,
+        control_dt=PERIOD,
+        monitors=None,
+        options=gc.SimulationOptions(compiled=True),
     )
     noise = np.repeat([0.01, 1e-7], 2)
     log = noisy(Dataset(run.t, run.q, run.tau).between(5.0, 6.0), noise)  # the beginning is forgotten by e^-50

@@ -14,6 +14,7 @@ from geomctrl.integrators.driver import integrate, steps
 from geomctrl.integrators.events import Event
 from geomctrl.integrators.explicit import rk_step, step
 from geomctrl.integrators.march import March, Step, collect, step_count
+from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method, methods
 from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 
@@ -315,7 +316,7 @@ def test_dormand_prince_step_is_scipys():
     peer.step()
     for name in ("MK5", "MK54"):
         np.testing.assert_allclose(step(name, oscillator, 0.0, [1.0, 0.3], 0.2, Rn(2)), peer.y, rtol=0, atol=1e-15)
-    solution = integrate(oscillator, [1.0, 0.3], (0, 1), 0.2, "MK54", Rn(2), dense=True, rtol=1.0, atol=1.0)
+    solution = integrate(oscillator, [1.0, 0.3], (0, 1), 0.2, Adaptive(rtol=1.0, atol=1.0), Rn(2), dense=True)
     times = np.linspace(0.0, 0.2, 7)
     np.testing.assert_allclose(solution.sol(times), peer.dense_output()(times).T, rtol=0, atol=1e-15)
 
@@ -422,9 +423,9 @@ def test_field_may_reuse_its_buffer():
         buffer[:] = turning(t, R)
         return buffer
 
-    for name, options in (("MK4", {}), ("MK54", {"rtol": 1e-8})):
-        a, b = (integrate(f, np.eye(3), (0, 5), 2.0, name, SO3(), dense=True, **options) for f in (turning, lazy))
-        assert a.n_rejected > 0 or not options
+    for chosen in ("MK4", Adaptive(rtol=1e-8)):
+        a, b = (integrate(f, np.eye(3), (0, 5), 2.0, chosen, SO3(), dense=True) for f in (turning, lazy))
+        assert a.n_rejected > 0 or chosen == "MK4"
         np.testing.assert_array_equal(a.y, b.y)
         np.testing.assert_array_equal(a.sol(0.123), b.sol(0.123))
 
@@ -472,7 +473,7 @@ def test_error_follows_the_tolerance(body):
     tolerances = 10.0 ** -np.arange(4, 11)
     errors = []
     for tol in tolerances:
-        solution = integrate(field, y0, (0.0, END), None, "MK54", group, rtol=tol, atol=tol)
+        solution = integrate(field, y0, (0.0, END), None, Adaptive(rtol=tol, atol=tol), group)
         assert solution.success
         assert solution.n_rejected <= 0.3 * solution.n_steps
         errors.append(np.abs(solution.y[-1] - reference(body)[-1]).max())
@@ -482,14 +483,14 @@ def test_error_follows_the_tolerance(body):
 
 def test_work_grows_as_the_fifth_root_of_the_tolerance():
     group, field, y0 = BODIES["SE3"]
-    n = [integrate(field, y0, (0.0, END), None, "MK54", group, rtol=t, atol=t).n_steps for t in (1e-6, 1e-11)]
+    n = [integrate(field, y0, (0.0, END), None, Adaptive(rtol=t, atol=t), group).n_steps for t in (1e-6, 1e-11)]
     assert n[1] / n[0] == pytest.approx(10.0, rel=0.2)
 
 
 def test_adaptive_counts_and_step_lengths():
     calls = []
     solution = integrate(
-        lambda t, R: calls.append(t) or turning(t, R), np.eye(3), (0, 5), 2.0, "MK54", SO3(), rtol=1e-8
+        lambda t, R: calls.append(t) or turning(t, R), np.eye(3), (0, 5), 2.0, Adaptive(rtol=1e-8), SO3()
     )
     assert solution.nfev == len(calls) == 1 + 6 * (solution.n_steps + solution.n_rejected)
     assert solution.n_rejected > 0
@@ -501,7 +502,7 @@ def test_step_is_chosen_and_found_again_after_a_kick():
     def kicked(t, y):
         return np.array([math.cos(t) + 100.0 * math.exp(-100.0 * (t - 5.0) ** 2)])
 
-    solution = integrate(kicked, [0.0], (0, 10), 0.05, "MK54", Rn(1), rtol=1e-9, atol=1e-9)
+    solution = integrate(kicked, [0.0], (0, 10), 0.05, Adaptive(rtol=1e-9, atol=1e-9), Rn(1))
     quiet, loud = solution.h[solution.t > 8][:-1], solution.h[np.abs(solution.t - 5.0) < 0.1]
     assert 10.0 * loud.max() < quiet.max()
     assert solution.y[-1, 0] == pytest.approx(math.sin(10.0) + 10.0 * math.sqrt(math.pi), rel=1e-8)
@@ -510,7 +511,7 @@ def test_step_is_chosen_and_found_again_after_a_kick():
 def test_relative_tolerance_is_relative():
     """Scaling a linear equation's solution changes nothing when only rtol counts, as in scipy."""
     small, large = (
-        integrate(lambda t, y: (math.cos(t) - 0.3) * y, [a], (0, 9), 0.1, "MK54", Rn(1), atol=0.0) for a in (1.0, 1e6)
+        integrate(lambda t, y: (math.cos(t) - 0.3) * y, [a], (0, 9), 0.1, Adaptive(atol=0.0), Rn(1)) for a in (1.0, 1e6)
     )
     np.testing.assert_allclose(large.t, small.t, rtol=1e-6)
     assert large.y[-1, 0] == pytest.approx(1e6 * math.exp(math.sin(9.0) - 2.7), rel=1e-4)
@@ -518,8 +519,8 @@ def test_relative_tolerance_is_relative():
 
 def test_componentwise_absolute_tolerance():
     group, field, y0 = BODIES["SO3"]
-    loose = integrate(field, y0, (0, 2), None, "MK54", group, rtol=0.0, atol=np.array([1e-6] * 3 + [1e3] * 3))
-    tight = integrate(field, y0, (0, 2), None, "MK54", group, rtol=0.0, atol=1e-6)
+    loose = integrate(field, y0, (0, 2), None, Adaptive(rtol=0.0, atol=np.array([1e-6] * 3 + [1e3] * 3)), group)
+    tight = integrate(field, y0, (0, 2), None, Adaptive(rtol=0.0, atol=1e-6), group)
     assert loose.n_steps < tight.n_steps
 
 
@@ -540,13 +541,13 @@ def test_the_first_step_is_found_without_trying(frequency):
 
 
 def test_tolerances_beyond_the_range_of_numbers_are_not_met():
-    solution = integrate(oscillator, [0.0, 1.0], (0.0, 1.0), None, "MK54", Rn(2), rtol=1e-300, atol=0.0)
+    solution = integrate(oscillator, [0.0, 1.0], (0.0, 1.0), None, Adaptive(rtol=1e-300, atol=0.0), Rn(2))
     assert not solution.success
     assert solution.reason.startswith("rtol = 1e-300 and atol = 0 can not be met at t = 0")
 
 
 def test_blow_up_ends_with_a_reason_and_the_solution_so_far():
-    solution = integrate(lambda t, y: y**2, [1.0], (0.0, 2.0), None, "MK54", Rn(1), rtol=1e-8)
+    solution = integrate(lambda t, y: y**2, [1.0], (0.0, 2.0), None, Adaptive(rtol=1e-8), Rn(1))
     assert not solution.success
     assert "can not be met at t = 1" in solution.reason
     assert solution.t[-1] == pytest.approx(1.0, abs=1e-6)
@@ -563,13 +564,15 @@ def test_adaptive_step_backs_off_where_the_field_is_not_defined():
     def root(t, y):
         return np.sqrt(y) if y[0] >= 0.0 else np.array([math.nan])
 
-    solution = integrate(lambda t, y: -root(t, y) * (y > 0.5), [1.0], (0.0, 5.0), 5.0, "MK54", Rn(1), rtol=1e-6)
+    solution = integrate(lambda t, y: -root(t, y) * (y > 0.5), [1.0], (0.0, 5.0), 5.0, Adaptive(rtol=1e-6), Rn(1))
     assert solution.success
     assert solution.n_rejected > 0
 
 
 def test_adaptive_step_backs_off_from_the_singularity_of_dexp_inv():
-    solution = integrate(lambda t, R: 5.0 * turning(t, R), np.eye(3), (0, 10), 10.0, "MK54", SO3(), rtol=1.0, atol=1.0)
+    solution = integrate(
+        lambda t, R: 5.0 * turning(t, R), np.eye(3), (0, 10), 10.0, Adaptive(rtol=1.0, atol=1.0), SO3()
+    )
     assert solution.success
     assert solution.n_rejected > 0
 
@@ -605,8 +608,8 @@ def test_events_are_located(name, h):
 
     events = [Event(lambda t, y: y[0]), Event(lambda t, y: y[0], direction=1), lambda t, y: y[1]]
     events += [Event(lambda t, y: y[0], direction=-1), Event(lambda t, y: -y[1])]
-    tolerances = {} if h else {"rtol": 1e-10, "atol": 1e-12}
-    solution = integrate(circle, [1.0, 0.0], (0, 10), h, name, Rn(2), events=events, **tolerances)
+    chosen = name if h else Adaptive(name, rtol=1e-10, atol=1e-12)
+    solution = integrate(circle, [1.0, 0.0], (0, 10), h, chosen, Rn(2), events=events)
     zeros = math.pi * np.array([0.5, 1.5, 2.5])
     np.testing.assert_allclose(solution.t_events[0], zeros, rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.t_events[1], zeros[1::2], rtol=0, atol=1e-8)
@@ -654,6 +657,22 @@ GOOD = {"field": turning, "y0": np.eye(3), "t_span": (0.0, 1.0), "h": 0.1, "meth
 
 
 @pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"method": "MK4"}, "method: expected an embedded pair, .* got MK4, which steps by h"),
+        ({"method": "MK5000"}, "method: expected a Tableau or one of"),
+        ({"rtol": -1.0}, "rtol: expected a number, not negative, got -1"),
+        ({"atol": math.nan}, "atol: expected finite numbers"),
+        ({"atol": [[1.0]]}, r"atol: expected a number or shape \(group.dim,\)"),
+        ({"rtol": 0.0, "atol": 0.0}, "atol: expected positive numbers, as rtol is zero"),
+    ],
+)
+def test_tolerances_that_are_none_are_refused(bad, message):
+    with pytest.raises(GeomctrlError, match=message):
+        Adaptive(**bad)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"h": 0.0}, "h: expected a positive step, at most the span"),
@@ -681,11 +700,7 @@ GOOD = {"field": turning, "y0": np.eye(3), "t_span": (0.0, 1.0), "h": 0.1, "meth
         ({"events": 3}, "events: expected functions g\\(t, y\\), got 3"),
         ({"events": None}, "events: expected functions"),
         ({"progress": 3}, "progress: expected a function progress\\(fraction\\) or None, got 3"),
-        ({"rtol": 1e-6}, "rtol: expected None, as MK4 steps by h"),
-        ({"method": "MK54", "rtol": -1.0}, "rtol: expected a number, not negative, got -1"),
-        ({"method": "MK54", "atol": math.nan}, "atol: expected finite numbers"),
-        ({"method": "MK54", "atol": [1.0, 1.0]}, r"atol: expected a number or shape \(3,\)"),
-        ({"method": "MK54", "rtol": 0.0, "atol": 0.0}, "atol: expected positive numbers, as rtol is zero"),
+        ({"method": Adaptive(atol=[1.0, 1.0])}, r"atol: expected a number or shape \(3,\)"),
     ],
 )
 def test_bad_arguments_are_named(change, message):

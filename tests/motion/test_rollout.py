@@ -123,7 +123,9 @@ def path_of(case, name, n):
     if controller is None:
         run = rollout(robot, q0, v0, None, t_end, t_end / n, name)
     else:
-        run = gc.simulate(robot, controller, q0, v0, t_end, t_end / n, name, monitors=None)
+        run = gc.simulate(
+            robot, controller, q0, v0, t_end, t_end / n, monitors=None, options=gc.SimulationOptions(method=name)
+        )
     return np.hstack((run.q, run.v))
 
 

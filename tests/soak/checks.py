@@ -21,6 +21,7 @@ import sweep_studies
 import xarray
 from oracles import PINOCCHIO_KINDS, assert_close, force_scale, pinocchio, rate_scale
 from pinocchio_oracle import assert_dynamics, pinocchio_terms
+from simulation_options import grouped
 from urdf_text import urdf
 
 import geomctrl as gc
@@ -213,7 +214,7 @@ def assert_same_run(python: gc.Run, compiled: gc.Run) -> None:
 
 def ended(arguments: tuple, options: dict[str, Any]) -> gc.Run:
     try:
-        return gc.simulate(*arguments, **options)
+        return gc.simulate(*arguments, **grouped(**options))
     except SimulationError as error:
         if error.run is None:
             raise

@@ -246,7 +246,15 @@ def test_simulation_compiled_and_in_python(law):
     reference = references.Sinusoids(robot, q, np.full((1, robot.nv), 0.2), np.full((1, robot.nv), 2.0))
     ends = []
     for compiled in (True, False):
-        run = gc.simulate(gc.Plant(robot), law(robot, reference), q + 0.05, np.zeros(3), 0.1, 1e-3, compiled=compiled)
+        run = gc.simulate(
+            gc.Plant(robot),
+            law(robot, reference),
+            q + 0.05,
+            np.zeros(3),
+            0.1,
+            1e-3,
+            options=gc.SimulationOptions(compiled=compiled),
+        )
         for name in ("skew", "energy", "lyapunov"):
             assert run.monitors[name].ok, run.monitors[name]
         ends.append(run.q[-1])

@@ -200,16 +200,17 @@ def test_as_it_is(closed_loop):
 @pytest.mark.closed_loop(controller=counted, plant=robot_of_mine)
 def test_of_the_plants_robot(closed_loop):
     assert closed_loop.controller.robot is robot_of_mine
-    run = closed_loop.simulate(0.01, 1e-4, q0=[0.3, 0.0], compiled=False)
+    run = closed_loop.simulate(0.01, 1e-4, q0=[0.3, 0.0], options=gc.SimulationOptions(compiled=False, strict=True))
     assert run.ok
-    assert np.allclose(closed_loop.simulate(0.01, compiled=False).q, 0.0)
+    assert np.allclose(closed_loop.simulate(0.01, options=gc.SimulationOptions(compiled=False, strict=True)).q, 0.0)
 
 @pytest.mark.closed_loop(Pushed(robot_of_mine, [0.0, 0.0], kd=0.1), robot_of_mine)
 def test_a_violation_ends_a_run(closed_loop):
     from geomctrl import SimulationError
     with pytest.raises(SimulationError):
-        closed_loop.simulate(0.1, q0=[0.3, 0.0], v0=[3.0, 3.0], compiled=False)
-    closed_loop.simulate(0.1, q0=[0.3, 0.0], v0=[3.0, 3.0], compiled=False, strict=False)
+        strict = gc.SimulationOptions(compiled=False, strict=True)
+        closed_loop.simulate(0.1, q0=[0.3, 0.0], v0=[3.0, 3.0], options=strict)
+    closed_loop.simulate(0.1, q0=[0.3, 0.0], v0=[3.0, 3.0], options=gc.SimulationOptions(compiled=False))
 """,
         alone=True,
     )

@@ -141,7 +141,9 @@ def test_a_loop_is_watched_while_it_runs(browser, swing):
     with gc.LiveView(0.2, port=0) as view:
         browser.open(view.address, 1000, 700)
         assert view.wait(60.0)
-        loop = threading.Thread(target=lambda: gc.simulate(robot, law, [0.0], [0.0], 4.0, 1e-3, view=view), daemon=True)
+        loop = threading.Thread(
+            target=lambda: gc.simulate(robot, law, [0.0], [0.0], 4.0, 1e-3, progress=view), daemon=True
+        )
         loop.start()
         times = []
         while loop.is_alive():

@@ -12,7 +12,7 @@ import numpy as np
 
 from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
-from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.errors import ModelError
 from geomctrl.tracing.symbols import UntraceableError
 
 from .comparison import Comparison
@@ -38,12 +38,6 @@ _lock = threading.Lock()
 _traces: OrderedDict[tuple, TracedLoop | Refused] = OrderedDict()
 _cells: dict[tuple, dict[str, Cell]] = {}  # what laws of a class are known to remember
 _said: set[str] = set()
-
-
-def checked_choice(compiled: Any) -> bool | str:
-    if isinstance(compiled, bool) or (isinstance(compiled, str) and compiled == "auto"):
-        return compiled
-    raise ArgumentError(f'compiled: expected "auto", True or False, got {compiled!r:.40}')
 
 
 class Known(NamedTuple):

@@ -161,7 +161,7 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
     if not enabled():
         raise UntraceableError("the compiler is off (GEOMCTRL_COMPILER=off)")
     robot = plant.robot
-    loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), "MK4", None, 1e-3, None, None)
+    loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), 1e-3)
     if extra is not None:
         return _traced(loop, extra)
     copies, _ = copied_parts(loop, [])

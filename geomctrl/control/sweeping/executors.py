@@ -12,6 +12,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import count
 from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 
 from .job import Columns, Job, pickled, run_block
@@ -30,23 +32,58 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # t
 Block = tuple[int, Mapping[str, np.ndarray]]  # the first run's number, and the parameters' values
 
 
+@dataclass(frozen=True, eq=False)
+class SweepExecution:
+    """How `sweep` carries out its runs: where, in which portions, with which random numbers.
+
+    Parameters
+    ----------
+    executor : object with submit(function, *args), or None
+        Any concurrent.futures executor, or a dask.distributed.Client. None computes in new processes of this machine,
+        so that no script need guard itself, and one block alone in this process. A task is a block of runs; at most two
+        a worker are under way.
+    block : int or None
+        Runs in a block, the same whatever the executor. By default a 64th of all, rounded up to a multiple of 8, from
+        8 to 256.
+    seed : int
+        Of `point.rng`: the random numbers of a point depend on seed and number of the run alone.
+    progress : bool or callable
+        True draws a bar; a function is called with the fraction done.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import geomctrl as gc
+    >>> execution = gc.SweepExecution(executor=ThreadPoolExecutor(4), seed=1, progress=True)
+    """
+
+    executor: Any = None
+    block: int | None = None
+    seed: int = 0
+    progress: bool | Callable[[float], Any] = False
+
+    def __post_init__(self):
+        check_executor(self.executor)
+        if self.block is not None:
+            count("block", self.block, 1)
+        count("seed", self.seed, most=2**64 - 1)
+
+
 def check_executor(executor: Any) -> None:
     """Raise ArgumentError unless it is None or has `submit`."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {executor!r:.60}")
 
 
-def computed(
-    job: Job, blocks: Iterable[Block], count: int, executor: Any
-) -> Generator[tuple[int, Columns], None, None]:
-    """(first number, columns) of each of the `count` blocks, in the order in which they are done.
+def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Generator[tuple[int, Columns], None, None]:
+    """(first number, columns) of each of the n blocks, in the order in which they are done.
 
     At most two blocks a worker are under way: memory stays bounded. What is under way when this is left is cancelled.
     Raises SweepError when a block fails twice or the workers are gone; GeomctrlErrors of a block at once.
     """
     with ExitStack() as stack:
         if executor is None:
-            executor = stack.enter_context(processes(min(cores(), count))) if count > 1 else _Here()
+            executor = stack.enter_context(processes(min(cores(), n))) if n > 1 else _Here()
         sent = job if isinstance(executor, (ThreadPoolExecutor, _Here)) else pickled(job)
         submit = partial(executor.submit, **_options(executor))
         yield from _as_done(partial(submit, run_block, sent), blocks, 2 * _workers(executor))

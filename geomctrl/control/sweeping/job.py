@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.control.many import Case, Outcome, outcomes, said
+from geomctrl.control.loop_runner import Case
+from geomctrl.control.many import Outcome, outcomes, said
 from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError, GeomctrlError
 
@@ -22,11 +23,11 @@ Columns = dict[str, np.ndarray]  # one row a run
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """How a point becomes numbers: `make`, measures by name, options of `simulate`, the seed, the versions."""
+    """How a point becomes numbers: `make`, measures by name, arguments of `outcomes`, the seed, the versions."""
 
     make: Callable[[Point], Any]
     measures: dict[str, Callable[[Run], Any]]
-    options: dict[str, Any]  # t_end, dt and so on
+    arguments: dict[str, Any]  # t_end, dt, control_dt, monitors, options
     seed: int
     versions: dict[str, str]
 
@@ -46,7 +47,7 @@ class Job:
                 raise
             except Exception as error:  # of the caller's make: this run has no case, the others go on
                 results.append(Outcome({}, f"make: {said(error)}", False, np.nan, 0))
-        computed = iter(outcomes(cases, self.measures, **self.options))
+        computed = iter(outcomes(cases, self.measures, **self.arguments))
         return _columns(first, [next(computed) if x is None else x for x in results], self.measures)
 
 

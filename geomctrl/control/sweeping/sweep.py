@@ -10,16 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, function, number, path_of
-from geomctrl.control.many import check_options, run_of
+from geomctrl.arguments import function, instance, path_of
+from geomctrl.control.closed_loop import hold_count
+from geomctrl.control.many import run_of
 from geomctrl.control.monitors import Monitor, monitor_list
+from geomctrl.control.options import SimulationOptions
 from geomctrl.control.progress import counted
 from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError
+from geomctrl.integrators.step_control import Adaptive
+from geomctrl.motion.arguments import step_count
 
-from .executors import check_executor, computed
+from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions
 from .job import Job, case_of
 from .space import Point, Space, checked_space
@@ -36,69 +39,78 @@ def sweep(
     measures: Measures,
     t_end: float,
     dt: float,
-    *,
-    method: str = "MK4",
     control_dt: float | None = None,
     monitors: str | Iterable[Monitor] | None = "default",
-    every: int = 1,
-    rtol: float | None = None,
-    atol: ArrayLike | None = None,
+    options: SimulationOptions = SimulationOptions(),
     store: str | os.PathLike | None = None,
-    executor: Any = None,
-    seed: int = 0,
-    block: int | None = None,
-    progress: bool | Callable[[float], Any] = False,
+    execution: SweepExecution = SweepExecution(),
 ) -> Any:
-    """Run the loop that `make` makes at every point of a space, and measure each run.
+    """Run a closed loop at every point of a space, and measure each run.
 
-        def make(point):
-            plant = robot.with_payload(point["payload"])
-            q0 = q_d + 0.1 * point.rng.standard_normal(robot.nv)
-            return plant, controllers.PDGravity(robot, q_d, kp=point["kp"]), q0, np.zeros(robot.nv)
+    Parameters
+    ----------
+    make : callable
+        make(point) returns (plant, controller, q0, v0). `point` is a mapping of the parameters by name, `point.number`
+        the run's number, `point.rng` its random numbers. A run for which it raises, which `simulate` refuses or which
+        fails on the way is marked, and the others go on.
+    space : dict or xarray.Dataset
+        A list of values is a dimension of its own. Parameters that share a dimension, as xarray writes it, are listed
+        samples: {"kp": ("sample", values, {"units": "N m / rad"})}. All combinations of the dimensions are run.
+    measures : dict or iterable of callables
+        Functions of a `Run` by name, or with a `name`: those of `gc.measures`, or your own, which give a number or an
+        array of one shape. Those of `gc.measures` look at every sample while the loop runs, other functions at what
+        `options.every` stores.
+    t_end, dt, control_dt, monitors, options
+        As for `simulate`; the method by its name.
+    store : path or None
+        A folder in which the blocks of runs are kept as Zarr, each whole or not at all. The same sweep started again
+        does the missing ones, says how many were there, and does those again that were damaged meanwhile, which a
+        warning names; another sweep is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
+    execution : SweepExecution
+        The executor, the size of a block, the seed, and a bar.
 
-        space = {"payload": [0.0, 1.0, 2.0], "kp": np.geomspace(10.0, 1000.0, 20)}
-        wanted = [measures.SettlingTime(0.02), measures.PeakTorque()]
-        table = gc.sweep(make, space, wanted, t_end=5.0, dt=1e-3, store="sweep.zarr", progress=True)
-        table.settling_time.plot()
+    Returns
+    -------
+    xarray.Dataset
+        Over the space's dimensions: the measures with their units, `success`, `t_reached` [s], `reason`, and `run`, the
+        number that `replay` takes.
 
-        listed = scipy.stats.qmc.scale(scipy.stats.qmc.Sobol(2, seed=0).random(256), [0.0, 10.0], [2.0, 1000.0])
-        space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
+    Raises
+    ------
+    ArgumentError
+        For bad arguments, and for a store that has another sweep, naming what differs.
+    SweepError
+        When a block fails twice, workers are gone or the disk is full. What is done stays, on Ctrl-C too.
 
-    make(point) returns (plant, controller, q0, v0). `point` is a mapping of the parameters by name, `point.number` the
-    run's number, `point.rng` random numbers that depend on seed and number alone. Runs for which it raises, which
-    `simulate` refuses or which fail on the way are marked, and the others go on.
-    space: a dict or an xarray.Dataset. A list of values is a dimension of its own; parameters that share a dimension,
-    as xarray writes it, are listed samples. All combinations of the dimensions are run.
-    measures: by name, or a list of functions of a `Run` with a `name`: those of `gc.measures`, or your own, which give
-    a number or an array of one shape. Those of `gc.measures` look at every sample while the loop runs, functions of a
-    Run at what `every` stores. t_end, dt, method, control_dt, monitors, every, rtol, atol: as for `simulate`. Runs
-    whose objects differ in numbers only share one compilation and run side by side; what does not trace runs one by one
-    in Python, and a RuntimeWarning says why.
-    store: a folder in which the blocks of runs are kept as Zarr, each whole or not at all. The same sweep started again
-    does the missing ones, says how many were there, and does those again that were damaged meanwhile, which a warning
-    names; another sweep is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
-    executor: None for processes of this machine (new ones, so that no script need guard itself; one block alone is done
-    in this one); any concurrent.futures executor; a dask.distributed.Client. A task is a block of runs, at most two a
-    worker are under way. block: runs a block, the same whatever the executor; default a 64th of all, rounded up to a
-    multiple of 8, from 8 to 256. progress: as for `simulate`.
+    Notes
+    -----
+    Results are equal to the bit whatever the executor, on machines with the same processor and versions. Runs whose
+    objects differ in numbers only share one compilation and run side by side; what does not trace runs one by one in
+    Python, and a RuntimeWarning says why.
 
-    Returns an xarray.Dataset over the space's dimensions: the measures with their units, `success`, `t_reached` [s],
-    `reason`, and `run`, the number that `replay` takes. Results are equal to the bit whatever the executor, on machines
-    with the same processor and versions.
-
-    Raises ArgumentError for bad arguments, and for a store that has another sweep, naming what differs; SweepError when
-    a block fails twice, workers are gone or the disk is full. What is done stays, on Ctrl-C too.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> def make(point):
+    ...     law = gc.controllers.PDGravity(robot, [0.5, 0.2], kp=point["kp"])
+    ...     return robot.with_payload(point["payload"]), law, 0.1 * point.rng.standard_normal(2), np.zeros(2)
+    >>> space = {"payload": [0.0, 1.0], "kp": [50.0, 100.0]}
+    >>> table = gc.sweep(make, space, [gc.measures.PeakTorque()], t_end=0.2, dt=1e-3)
+    >>> table.peak_torque.shape
+    (2, 2)
     """
     space, measures = checked_space(space), checked_measures(measures)
     function("make", make, "of a point")
     for name in (*space.sizes, *space.parameters):
         if name in measures or name in (*ENDS, "done"):
             raise ArgumentError(f"space: {name!r} is there twice: in the space, and in the answer")
-    check_executor(executor)
+    instance("execution", execution, SweepExecution, "gc.SweepExecution")
     store = None if store is None else path_of("store", store)
-    options = checked_options(t_end, dt, method, control_dt, monitors, every, rtol, atol)
-    job = Job(make, measures, options, _seed(seed), versions())
-    block = _block(block, len(space))
+    arguments = checked_arguments(t_end, dt, control_dt, monitors, options)
+    job = Job(make, measures, arguments, execution.seed, versions())
+    block = _block_size(execution.block, len(space))
     record = record_of(job, space, block)
     with contextlib.ExitStack() as stack:
         kept = Memory(len(space)) if store is None else stack.enter_context(opened(store, record, space))
@@ -106,9 +118,9 @@ def sweep(
         there = n - sum(min(block, n - first) for first in missing)
         if there:
             print(f"geomctrl: resumed: {there} of {n} runs were there", file=sys.stderr, flush=True)
-        report = stack.enter_context(counted(progress, n, there))
+        report = stack.enter_context(counted(execution.progress, n, there))
         blocks = ((first, space.rows(first, min(first + block, n))) for first in missing)
-        with contextlib.closing(computed(job, blocks, len(missing), executor)) as answers:
+        with contextlib.closing(computed(job, blocks, len(missing), execution.executor)) as answers:
             for first, columns in answers:
                 kept.write(first, columns)
                 report(len(columns["success"]))
@@ -127,14 +139,40 @@ def replay(
     *,
     monitors: str | Iterable[Monitor] | None = "default",
 ) -> Run:
-    """One run of a sweep, whole: equal to the bit to what was measured.
+    """Run one point of a sweep again, equal to the bit, and return the whole Run.
 
-    store: the sweep's store, or the Dataset that it returned. index: the run's number, the Dataset's `run`, or
-    positions by dimension, as `table.peak_torque.argmax(...)` gives them. make: the sweep's; a store has no code.
-    monitors: the sweep's, where they were objects.
+    Parameters
+    ----------
+    store : path or xarray.Dataset
+        The sweep's store, or the Dataset that it returned.
+    index : int or dict
+        The run's number, the Dataset's `run`, or positions by dimension, as `table.peak_torque.argmax(...)` gives them.
+    make : callable
+        The sweep's; a store has no code.
+    monitors : iterable of Monitor
+        The sweep's, where they were objects.
 
-    Raises ArgumentError for an index outside and for another `make` or other versions than the sweep's, naming what
-    differs; what `make` or `simulate` raises at that point.
+    Returns
+    -------
+    Run
+        Everything that the sweep has measured, and what `every` stores.
+
+    Raises
+    ------
+    ArgumentError
+        For an index outside, and for another `make` or other versions than the sweep's, naming what differs. What
+        `make` or `simulate` raises at that point is raised too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> def make(point):
+    ...     return robot, gc.controllers.PDGravity(robot, [0.5, 0.2], kp=point["kp"]), np.zeros(2), np.zeros(2)
+    >>> table = gc.sweep(make, {"kp": [50.0, 100.0]}, [gc.measures.PeakTorque()], t_end=0.1, dt=1e-3)
+    >>> gc.replay(table, 1, make).ok
+    True
     """
     dataset = store if hasattr(store, "data_vars") else load(path_of("store", store))
     monitor_list(monitors)
@@ -151,7 +189,7 @@ def replay(
     row = _at(dataset, index)
     values = {name: row[name].item() for name in record["parameters"]}
     point = Point(int(row["run"]), values, record["seed"])
-    return run_of(case_of(make, point), **{"monitors": monitors} | options)
+    return run_of(case_of(make, point), **_arguments(options, monitors))
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------
@@ -181,35 +219,48 @@ def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
     return dict(pairs)
 
 
-def checked_options(t_end, dt, method, control_dt, monitors, every, rtol, atol) -> dict[str, Any]:
-    """Options of `simulate`, the same for all runs."""
-    if not isinstance(method, str):
+def checked_arguments(t_end: float, dt: float, control_dt: Any, monitors: Any, options: Any) -> dict[str, Any]:
+    """Arguments of `outcomes`, the same for all runs."""
+    method = instance("options", options, SimulationOptions, "gc.SimulationOptions").method
+    if not isinstance(getattr(method, "method", method), str):
         raise ArgumentError(f"method: expected the name of a method, got {method!r:.60}")
-    check_options(t_end, dt, method, control_dt, every)
-    monitors = monitors if isinstance(monitors, str) or monitors is None else monitor_list(monitors)
-    monitor_list(monitors)
-    tolerant = atol is not None
-    options = {"t_end": float(t_end), "dt": float(dt), "method": method}
-    atol = np.zeros(()) if atol is None else checked("atol", atol, ())
-    if atol.ndim > 1 or not atol.size or (atol < 0.0).any():
-        raise ArgumentError(f"atol: expected a number or one a coordinate, none negative, got {atol}")
-    return options | {
+    step_count(t_end, dt)
+    hold_count(control_dt, dt)
+    chosen = monitor_list(monitors)
+    return {
+        "t_end": float(t_end),
+        "dt": float(dt),
         "control_dt": None if control_dt is None else float(control_dt),
-        "every": int(every),
-        "rtol": None if rtol is None else number("rtol", rtol, "a number >= 0", lambda x: x >= 0.0),
-        "atol": atol.tolist() if tolerant else None,
-        "monitors": monitors,
+        "monitors": monitors if isinstance(monitors, str) or monitors is None else chosen,
+        "options": options,
     }
 
 
-def _seed(seed: Any) -> int:
-    return count("seed", seed, most=2**64 - 1)
+def _recorded(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `outcomes` as a store keeps them: without monitors where they are objects."""
+    options = arguments["options"]
+    flat = {name: x for name, x in arguments.items() if name != "options" and not isinstance(x, list)}
+    flat |= {"every": options.every, "strict": options.strict, "compiled": options.compiled}
+    if isinstance(options.method, str):
+        return flat | {"method": options.method}
+    return flat | {"method": options.method.method, "rtol": options.method.rtol, "atol": options.method.atol.tolist()}
 
 
-def _block(block: Any, runs: int) -> int:
-    if block is None:
-        return min(max(MIN_BLOCK, MIN_BLOCK * -(-runs // (MIN_BLOCK * TARGET_BLOCKS))), MAX_BLOCK)
-    return count("block", block, 1)
+def _arguments(recorded: Mapping[str, Any], monitors: Any) -> dict[str, Any]:
+    """Arguments of `outcomes`, of what a store keeps of them."""
+    rest = dict(recorded)
+    method = rest.pop("method")
+    if "rtol" in rest:
+        method = Adaptive(method, rest.pop("rtol"), rest.pop("atol"))
+    options = SimulationOptions(method, **{name: rest.pop(name) for name in ("every", "strict", "compiled")})
+    return {"monitors": monitors} | rest | {"options": options}
+
+
+def _block_size(block: int | None, runs: int) -> int:
+    """Runs in a block: what the caller says, or the default."""
+    if block is not None:
+        return block
+    return min(max(MIN_BLOCK, MIN_BLOCK * -(-runs // (MIN_BLOCK * TARGET_BLOCKS))), MAX_BLOCK)
 
 
 def _at(dataset: Any, index: Any) -> Any:
@@ -238,13 +289,12 @@ def _at(dataset: Any, index: Any) -> Any:
 def record_of(job: Job, space: Space, block: int) -> Record:
     """What a store says about its sweep.
 
-    identity: what must agree to go on with it, in words and digests. options of `simulate`, without monitors where they
-    are objects; sizes of the dimensions, dimensions of the parameters, names of axes and attributes of the measures.
+    identity: what must agree to go on with it, as text and digests. options: `_recorded`. sizes of the dimensions,
+    dimensions of the parameters, names of axes and attributes of the measures.
     """
-    options = dict(job.options)
-    named: dict[str, Any] = {"make": job.make}
-    if isinstance(options["monitors"], list):
-        named["monitors"] = options.pop("monitors")
+    options, named = _recorded(job.arguments), {"make": job.make}
+    if "monitors" not in options:
+        named["monitors"] = job.arguments["monitors"]
     identity = {name: repr(x) for name, x in {**options, "seed": job.seed, "block": block}.items()}
     identity |= {f"space: {name}": _described(*parameter[:2]) for name, parameter in space.parameters.items()}
     identity |= {"space": ", ".join(f"{name} {n}" for name, n in space.sizes.items())}
