@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, choice, instance, number, one_state
+from geomctrl.arguments import FLOAT64, checked, instance, number, one_state
 from geomctrl.control.contracts import Command, Reference
 from geomctrl.control.friction import Friction, FrictionModel
 from geomctrl.control.friction.model import friction_of_law
@@ -36,8 +36,9 @@ class AdaptiveSliding(ModelBased):
     what is adapted:
 
     Lambda, K            as in `Passivity`, by default of the rule of `geomctrl.control.tuning`
-    parameters="links"   ten parameters of each body in `adapt` (names; default all), the others kept as in the model
-    parameters="base"    the base parameters of the whole robot, of the reference-velocity dynamics
+    adapt                "links", ten parameters of each body; a list of names, those of these bodies, the others kept
+                         as in the model; or "base", the base parameters of the whole robot, of the reference-velocity
+                         dynamics
     friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
     Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
                          default: 1/s-like gains from each body's mass and size, times `rate`
@@ -53,8 +54,7 @@ class AdaptiveSliding(ModelBased):
         K: ArrayLike | None = None,
         Gamma: ArrayLike | None = None,
         *,
-        parameters: str = "links",
-        adapt: Sequence[str] | None = None,
+        adapt: str | Sequence[str] = "links",
         friction: FrictionModel | None = None,
         rate: float = 1.0,
         form: Form = "ploen",
@@ -62,17 +62,14 @@ class AdaptiveSliding(ModelBased):
         super().__init__(robot, reference, friction)
         friction_of_law(friction, robot.nv, linear=True)
         form_number(form)
-        choice("parameters", parameters, ("links", "base"))
         rate = number("rate", rate, "a positive number", lambda x: x > 0.0)
         self.Lambda, self.K = self._sliding_gains(Lambda, K)
         self.form: Form = form
         nominal = robot.parameters.ravel()
-        if parameters == "base" and adapt is not None:
-            raise ArgumentError("adapt: base parameters mix bodies; expected none with parameters='base'")
-        self.columns, projection = _adapted(robot, parameters, adapt, form)
-        self.projection = projection if parameters == "base" else None  # else it picks columns
+        self.columns, projection = _adapted(robot, adapt, form)
+        self.projection = projection if adapt == "base" else None  # else it picks columns
         self.nominal = projection @ nominal
-        self.kept = nominal if parameters == "links" else np.zeros_like(nominal)  # where nothing is adapted
+        self.kept = np.zeros_like(nominal) if adapt == "base" else nominal  # where nothing is adapted
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
         self.units = squared_units(robot, projection, len(self.p0) - len(self.nominal))
         if Gamma is None:
@@ -87,9 +84,8 @@ class AdaptiveSliding(ModelBased):
     def tuned(cls, tuning: Tuning) -> Self:
         """Lambda, K = kappa_i D_i as for `Passivity`; `rate` as fast as a step can follow; friction from zero."""
         instance("tuning", tuning, Tuning, "a Tuning")
-        options: dict[str, Any] = {"parameters": "base" if tuning.adapt == "base" else "links"}
-        if tuning.adapt == "load":
-            options["adapt"] = [tuning.load_body or tuning.robot.body_names[-1]]
+        load = [tuning.load_body or tuning.robot.body_names[-1]]
+        options: dict[str, Any] = {"adapt": load if tuning.adapt == "load" else tuning.adapt}
         options |= {name: gain for name, gain in tuning.gains.items() if name not in AdaptiveSliding.GAINS}
         if tuning.friction is not None:
             zero = np.zeros(tuning.robot.nv)
@@ -178,7 +174,7 @@ class AdaptiveSliding(ModelBased):
         return np.concatenate((p, friction))
 
     def estimate(self, z) -> np.ndarray:
-        """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""
+        """Inertial parameters (nbodies, 10) with the estimate z in place of the model's."""
         return np.array(self.parameters(z)).reshape(-1, 10)
 
     def _sliding_energy(self, t, q, v, z, plant):
@@ -202,20 +198,19 @@ class AdaptiveSliding(ModelBased):
 # --- what is adapted, and how fast -------------------------------------------------------------------------------
 
 
-def _adapted(robot: Robot, parameters: str, names: Sequence[str] | None, form: Form) -> tuple[np.ndarray, np.ndarray]:
+def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.ndarray, np.ndarray]:
     """(the columns of the regressor that are used, the matrix that takes all parameters to what is adapted)."""
-    if parameters == "links":
-        columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in _bodies(robot, names)])
-        return columns, np.eye(10 * robot.nbodies)[columns]
-    base = base_parameters(robot, form)
-    return base.columns, base.projection
+    if isinstance(adapt, str) and adapt == "base":
+        base = base_parameters(robot, form)
+        return base.columns, base.projection
+    bodies = range(robot.nbodies) if isinstance(adapt, str) and adapt == "links" else numbers_of_bodies(robot, adapt)
+    columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
+    return columns, np.eye(10 * robot.nbodies)[columns]
 
 
-def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:
-    if names is None:
-        return list(range(robot.nbodies))
+def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise ArgumentError(f"adapt: expected a list of body names, got {names!r}")
+        raise ArgumentError(f"adapt: expected 'links', 'base' or a list of body names, got {names!r:.80}")
     for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"adapt: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ class DREM(RememberingAdaptation):
       <= - s . K s - weight / 2 (sum mu_i x_i^2 + n D)
 
     in the norm of Gamma^-1, which is diagonal here. Where not all parameters can be known Delta is zero and nothing is
-    learnt of the record: by default parameters are the "base" ones, at most 12; else `adapt` a body. weight, forgetting
+    learnt of the record: `adapt` are by default the "base" parameters, at most 12; else name a body. weight, forgetting
     and bandwidth [1/s]. The torque and the `options` are those of `SlotineLi`.
     """
 
@@ -48,18 +49,16 @@ class DREM(RememberingAdaptation):
         K: ArrayLike | None = None,
         Gamma: ArrayLike | None = None,
         *,
-        parameters: str | None = None,
+        adapt: str | Sequence[str] = "base",
         **options: Any,
     ):
-        if parameters is None:
-            parameters = "base" if options.get("adapt") is None else "links"
-        super().__init__(robot, reference, Lambda, K, Gamma, parameters=parameters, **options)
+        super().__init__(robot, reference, Lambda, K, Gamma, adapt=adapt, **options)
         if self.gamma_inverse is None:
             raise ArgumentError("Gamma: expected a number or one per parameter, got a matrix: each learns by itself")
         if len(self.p0) > MAX_PARAMETERS:
             raise ArgumentError(
-                f"parameters: expected at most {MAX_PARAMETERS} to be adapted, got {len(self.p0)}: tell bodies to"
-                " `adapt`"
+                f"adapt: expected at most {MAX_PARAMETERS} parameters, got {len(self.p0)}: name the bodies that are"
+                " unknown"
             )
         self.unit = np.sqrt(np.diag(self.Gamma))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, generator
+from geomctrl.arguments import checked, generator
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.friction import FrictionModel
 from geomctrl.control.plant import Plant
@@ -21,6 +21,7 @@ from geomctrl.controllers._pseudo_inertias import (
     random_bodies,
     require_solid,
 )
+from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
 from geomctrl.tracing.arrays import scalar
@@ -50,13 +51,13 @@ class NaturalAdaptation(AdaptiveSliding):
         Lambda: ArrayLike | None = None,
         K: ArrayLike | None = None,
         *,
-        adapt: Sequence[str] | None = None,
+        adapt: str | Sequence[str] = "links",
         friction: FrictionModel | None = None,
         rate: float = 0.1,
         form: Form = "ploen",
-        parameters: str = "links",
     ):
-        choice("parameters", parameters, ("links",))
+        if isinstance(adapt, str) and adapt == "base":
+            raise ArgumentError("adapt: expected 'links' or a list of body names, as base parameters are of no body")
         super().__init__(robot, reference, Lambda, K, adapt=adapt, friction=friction, rate=rate, form=form)
         self.gamma = rate / float(robot.parameters[:, 0].mean()) ** 2
         self.size = len(self.columns)

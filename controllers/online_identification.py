@@ -12,7 +12,7 @@ from geomctrl.arguments import checked, generator, number, one_state
 from geomctrl.control.contracts import Command, Controller, Lyapunov, started
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
-from geomctrl.controllers._adaptive import _bodies, squared_units
+from geomctrl.controllers._adaptive import numbers_of_bodies, squared_units
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, wrapped_law
 from geomctrl.controllers._law import Law
 from geomctrl.controllers._nearest_bodies import NearestBodies
@@ -83,7 +83,7 @@ class OnlineIdentification(Law):
         deviation = number("deviation", deviation, "a positive number", lambda x: x > 0.0)
         self.friction = friction_of_law(friction, self.robot.nv, linear=True)
         self.size = size_of(self.law)
-        bodies = _bodies(self.robot, self.robot.body_names[-1:] if adapt is None else adapt)
+        bodies = numbers_of_bodies(self.robot, self.robot.body_names[-1:] if adapt is None else adapt)
         self.columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
         own = np.zeros(0) if friction is None else friction.parameters(self.robot.nv)
         self.p0 = np.concatenate((self.robot.parameters.ravel()[self.columns], own))

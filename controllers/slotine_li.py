@@ -28,14 +28,15 @@ class SlotineLi(AdaptiveSliding):
     estimate p of what is adapted:
 
     Lambda, K            as in `Passivity`, by default of the rule of `geomctrl.control.tuning`
-    parameters="links"   ten parameters of each body in `adapt` (names; default all), the others kept as in the model
-    parameters="base"    the base parameters of the whole robot, of the reference-velocity dynamics
+    adapt                "links", ten parameters of each body; a list of names, those of these bodies, the others kept
+                         as in the model; or "base", the base parameters of the whole robot, of the reference-velocity
+                         dynamics
     friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
     Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
                          default: 1/s-like gains from each body's mass and size, times `rate`
     minimum_mass         [kg] keeps every adapted mass positive: below this bound an estimate falls ever slower and
                          stops at half of it. This only makes V' more negative as long as the true masses are above
-                         the bound (parameters="links" only)
+                         the bound (not with adapt="base")
     """
 
     def __init__(
@@ -46,8 +47,7 @@ class SlotineLi(AdaptiveSliding):
         K: ArrayLike | None = None,
         Gamma: ArrayLike | None = None,
         *,
-        parameters: str = "links",
-        adapt: Sequence[str] | None = None,
+        adapt: str | Sequence[str] = "links",
         friction: FrictionModel | None = None,
         minimum_mass: float | None = None,
         rate: float = 1.0,
@@ -57,7 +57,7 @@ class SlotineLi(AdaptiveSliding):
             number("minimum_mass", minimum_mass, "a positive mass", lambda m: m > 0.0)
         super().__init__(
             robot, reference, Lambda, K, Gamma,
-            parameters=parameters, adapt=adapt, friction=friction, rate=rate, form=form,
+            adapt=adapt, friction=friction, rate=rate, form=form,
         )  # fmt: skip
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass
@@ -67,7 +67,7 @@ class SlotineLi(AdaptiveSliding):
         if self.minimum_mass is None:
             return
         if self.projection is not None:
-            raise ArgumentError("minimum_mass: base parameters mix bodies; it goes with parameters='links' only")
+            raise ArgumentError("minimum_mass: base parameters mix bodies; expected another adapt than 'base'")
         block = self.Gamma[np.ix_(self.masses, self.masses)]
         if np.abs(block - np.diag(np.diag(block))).max() > 0.0:
             raise ArgumentError("Gamma: with minimum_mass the gains of different masses must not be coupled")

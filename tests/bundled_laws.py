@@ -90,7 +90,8 @@ def law_of(law, name):
         return kind(robot, motion), gc.Plant(robot)
     load = 0.1 * float(robot.parameters[:, 0].mean())
     loaded = robot.with_payload(load, (0.05, 0.0, 0.02), 1e-2 * load * np.eye(3))
-    return kind(robot, motion, adapt=[robot.body_names[-1]] if robot.nbodies > 1 else None), gc.Plant(loaded)
+    last = {"adapt": [robot.body_names[-1]]} if robot.nbodies > 1 else {}
+    return kind(robot, motion, **last), gc.Plant(loaded)
 
 
 class Wind:

@@ -47,9 +47,6 @@ MAXIMUM = {
 }
 WITH_MORE_PARAMETERS = {
     "Joint": 13,
-    "Run": 18,
-    "constrained.Constraint": 11,
-    "controllers.SlotineLi": 11,
     "identification.Dataset": 12,
     "identification.DriveGains": 13,
     "identification.Estimate": 11,
@@ -59,9 +56,6 @@ WITH_MORE_PARAMETERS = {
     "identification.consistent": 16,
     "identification.drive_gains": 12,
     "identification.identify_load": 12,
-    "integrators.Solution": 11,
-    "monitors.Sample": 15,
-    "sensors.Encoder": 11,
     "testing.assert_exponential": 12,
     "testing.assert_input_to_state_stable": 15,
     "testing.assert_lyapunov": 13,

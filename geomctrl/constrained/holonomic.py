@@ -15,20 +15,18 @@ def check_user(c, reference, numbers):
     label, k = f"constraint {c.name!r}", len(numbers)
     if len(reference) in numbers or len(set(numbers)) < k or not k:
         raise ModelError(f"{label}: bodies: expected different bodies, not the world, got {c.bodies!r}")
-    if not callable(c.function) or not callable(c.jacobian) or not (c.bias is None or callable(c.bias)):
-        raise ArgumentError(f"{label}: expected a function, its Jacobian and, if any, its bias to be callable")
     poses = reference[list(numbers)]
-    g = _numbers(label, "function", c.function(poses))
+    g = _numbers(label, "function", c.functions.function(poses))
     if g.ndim != 1 or not g.size or not np.isfinite(g).all():
         raise ArgumentError(f"{label}: function: expected (r,) finite numbers, got {g!r:.80}")
-    J = user_array(label, "jacobian", c.jacobian(poses), (len(g), k, 6))
+    J = user_array(label, "jacobian", c.functions.jacobian(poses), (len(g), k, 6))
     numeric = np.zeros_like(J)
     for i in range(k):
         for x in range(6):
             step = np.zeros((k, 6))
             step[i, x] = JACOBIAN_STEP
             there, back = (
-                user_array(label, "function", c.function(poses @ se3.exp(s)), g.shape) for s in (step, -step)
+                user_array(label, "function", c.functions.function(poses @ se3.exp(s)), g.shape) for s in (step, -step)
             )
             numeric[:, i, x] = (there - back) / (2.0 * JACOBIAN_STEP)
     error = np.abs(J - numeric).max()
@@ -46,15 +44,16 @@ def evaluate_user(c, at, numbers, frames, V, J, g, gdot, bias):
     """The rows `at` of a holonomic constraint c on the bodies `numbers`, into J, g, gdot and bias."""
     label, k, r = f"constraint {c.name!r}", len(numbers), at.stop - at.start
     T, X = matrices(frames[numbers]), V[numbers]
-    g[at] = user_array(label, "function", c.function(T.copy()), (r,))
-    J[at, :k] = user_array(label, "jacobian", c.jacobian(T.copy()), (r, k, 6))
+    g[at] = user_array(label, "function", c.functions.function(T.copy()), (r,))
+    J[at, :k] = user_array(label, "jacobian", c.functions.jacobian(T.copy()), (r, k, 6))
     gdot[at] = np.einsum("rki,ki->r", J[at, :k], X)
-    if c.bias is not None:
-        bias[at] = user_array(label, "bias", c.bias(T.copy(), X.copy()), (r,))
+    if c.functions.bias is not None:
+        bias[at] = user_array(label, "bias", c.functions.bias(T.copy(), X.copy()), (r,))
     elif (speed := np.abs(X).max()) > 0.0:
         h = 1e-3 / speed  # fourth order: the error is of the order of 1e-12 V^2 and rounding of 1e-13 V^2
         J1, J_1, J2, J_2 = (
-            user_array(label, "jacobian", c.jacobian(T @ se3.exp(s * h * X)), (r, k, 6)) for s in (1.0, -1.0, 2.0, -2.0)
+            user_array(label, "jacobian", c.functions.jacobian(T @ se3.exp(s * h * X)), (r, k, 6))
+            for s in (1.0, -1.0, 2.0, -2.0)
         )
         Jdot = (8.0 * (J1 - J_1) - (J2 - J_2)) / (12.0 * h)
         bias[at] = np.einsum("rki,ki->r", Jdot, X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -50,6 +50,14 @@ class ConstrainedBody:
             checked_group(self, None)
 
 
+class HolonomicFunctions(NamedTuple):
+    """The functions of `Constraint.holonomic`."""
+
+    function: Any
+    jacobian: Any
+    bias: Any = None
+
+
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """What holds bodies a and b together; make one with the class methods. a may be "world".
@@ -66,9 +74,7 @@ class Constraint:
     axis: Any = None
     axis_b: Any = None
     length: float | None = None
-    function: Callable | None = None
-    jacobian: Callable | None = None
-    bias: Callable | None = None
+    functions: HolonomicFunctions | None = None
 
     def __post_init__(self):
         if not isinstance(self.name, str):
@@ -83,9 +89,11 @@ class Constraint:
         (self._check_functions if self.kind == "holonomic" else self._check_numbers)(label)
 
     def _check_functions(self, label: str) -> None:
-        for name, expected in (("function", "(poses)"), ("jacobian", "(poses)"), ("bias", "(poses, twists), or None")):
-            if (given := getattr(self, name)) is not None or name != "bias":
-                function(f"{label}: {name}", given, f"{name}{expected}")
+        chosen = HolonomicFunctions(None, None) if self.functions is None else self.functions
+        function(f"{label}: function", chosen.function, "function(poses)")
+        function(f"{label}: jacobian", chosen.jacobian, "jacobian(poses)")
+        if chosen.bias is not None:
+            function(f"{label}: bias", chosen.bias, "bias(poses, twists), or None")
 
     def _check_numbers(self, label: str) -> None:
         point(f"{label}: point", self.point)
@@ -155,8 +163,7 @@ class Constraint:
         """
         if not isinstance(bodies, str) and isinstance(bodies, Sequence):  # the letters of a string are no names
             bodies = tuple(bodies)
-        given: Any = bodies
-        return cls("holonomic", name, given, function=function, jacobian=jacobian, bias=bias)
+        return cls("holonomic", name, cast(Any, bodies), functions=HolonomicFunctions(function, jacobian, bias))
 
 
 def _pair(name, a, b):

@@ -32,7 +32,7 @@ from geomctrl.robot import Robot
 
 from .contracts import Command, started, wants_measurements
 from .plant import Plant
-from .sample import Sample
+from .sample import Sample, State
 from .sensing import sensing_of
 from .sensors.sensor import Truth
 from .wrenches import SWITCH_TOLERANCE
@@ -208,12 +208,10 @@ class Loop:
         if not self.hold or k % self.hold == 0:
             self.command = self.commanded(t, q, v, z)
         command: Any = self.command
-        work, signals = float(y[-1]), command.signals
-        x, tau = self.plant_state(y), command.tau
-        applied = self.now.applied(t, q, v, self.drive(t, q, v, tau, x), x)
-        sample = Sample(
-            t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference, signals, x, applied, measured
-        )  # fmt: skip
+        x = self.plant_state(y)
+        applied = self.now.applied(t, q, v, self.drive(t, q, v, command.tau, x), x)
+        state = State(q, v, z, x, float(y[-1]), y)
+        sample = Sample(t, state, command, self.now, applied, changed, self.reference, measured)
         return sample, command, self.field(t, y, command)
 
     def drive(self, t, q, v, tau, x):

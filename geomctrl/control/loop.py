@@ -89,7 +89,7 @@ def simulate(
     >>> import numpy as np
     >>> import geomctrl as gc
     >>> robot = gc.models.two_link()
-    >>> law = gc.controllers.PDGravity(robot, [0.5, 0.2])
+    >>> law = gc.controllers.PDGravity(robot, [0.5, 0.2], kp=50.0, kd=10.0)
     >>> run = gc.simulate(robot, law, np.zeros(2), np.zeros(2), t_end=1.0, dt=1e-3)
     >>> run.ok
     True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ class LoopRunner:
         violated = [m for m in run.monitors.values() if m.verdict == VIOLATED]
         if self.strict and violated:
             reason = f"strict: monitor {violated[0]}"
-            raise SimulationError(reason, replace(run, reason=reason, success=False))
+            raise SimulationError(reason, run._failed(reason))
         return run
 
     def confirmed(self, reason: str, success: bool) -> Run:

@@ -18,11 +18,11 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
 
-from .contracts import started
+from .contracts import Command, started
 from .monitors import HELD, UNRESOLVED, VIOLATED, Monitor, default_monitors
 from .plant import Plant
 from .run import Run
-from .sample import Sample
+from .sample import Sample, State
 
 __all__ = [
     "Measure",
@@ -83,10 +83,8 @@ def samples(run: Run) -> Iterator[Sample]:
     reference = getattr(_run(run).controller, "reference", None)
     for k, t in enumerate(run.t):
         z, x, applied = (None if a is None else a[k] for a in (run.z, run.x, run.applied))
-        yield Sample(
-            float(t), run.q[k], run.v[k], z, run.tau[k], np.nan, run.plant.at(t), False, None, run.q[k], reference,
-            x=x, applied=applied,
-        )  # fmt: skip
+        state = State(run.q[k], run.v[k], z, x, np.nan, run.q[k])
+        yield Sample(float(t), state, Command(run.tau[k]), run.plant.at(t), applied, reference=reference)
 
 
 class _Error(Measure):

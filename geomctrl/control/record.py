@@ -14,7 +14,7 @@ from geomctrl.errors import ArgumentError, SimulationError
 from .contracts import Command, Desired
 from .monitors import Monitor, MonitorResult
 from .plant import Plant
-from .run import Compared, Run
+from .run import Compared, Run, Samples
 from .sample import Sample
 
 
@@ -165,7 +165,7 @@ class Record:
         n = self.rows
         columns = self.signals | {name: column for name, (_, column) in self.watched.items()}
         worst = self.worst if n else [math.nan] * len(self.monitors)
-        return Run(
+        samples = Samples(
             t=self.t[:n],
             q=self.q[:n],
             v=self.v[:n],
@@ -173,18 +173,13 @@ class Record:
             z=None if self.z is None else self.z[:n],
             x=None if self.x is None else self.x[:n],
             applied=self.applied[:n],
-            signals={name: column[:n] for name, column in columns.items()},
-            monitors={
-                m.name: MonitorResult(m.name, m.what, m.limit, self.measured[:n, j], float(worst[j]), self.t_worst[j])
-                for j, m in enumerate(self.monitors)
-            },
-            reason=reason,
-            success=success,
-            steps=self.steps,
-            wall_time=time.perf_counter() - self.started,
-            plant=self.plant,
-            controller=self.controller,
             desired=None if self.desired is None or not n else Desired(*(x[:n] for x in self.desired)),
+            signals={name: column[:n] for name, column in columns.items()},
             measured={name: column[:n] for name, column in self.told.items()},
-            compared=self.compared,
         )
+        monitors = {
+            m.name: MonitorResult(m.name, m.what, m.limit, self.measured[:n, j], float(worst[j]), self.t_worst[j])
+            for j, m in enumerate(self.monitors)
+        }
+        seconds = time.perf_counter() - self.started
+        return Run(samples, monitors, reason, success, self.steps, seconds, self.plant, self.controller, self.compared)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,41 +41,92 @@ class Compared(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run:
-    """Samples of a closed loop, one per row, and the monitors' verdicts.
-
-    t (n,), q (n, nq), v (n, nv); tau (n, inputs) the controller's command, `applied` (n, nv) the joint torques that the
-    plant's actuators made of it, the same without any; z (n, ...) the controller's state or None, x (n, nx) the plant's
-    own (see `Plant`) or None; signals by name (n, ...),
-    "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name; `desired`,
-    the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. q and v are the
-    truth; `measured` by name (n, ...) what the plant's sensors have told the controller, empty where it has none.
-    `reason` says why the run ended, `success` whether it reached its end. `compared`: how compiled code was compared
-    with Python, None for a run in Python.
-    """
+class Samples:
+    """The stored samples of a closed loop, one per row; attributes as described for `Run`."""
 
     t: np.ndarray
     q: np.ndarray
     v: np.ndarray
     tau: np.ndarray
-    z: np.ndarray | None
-    signals: dict[str, np.ndarray]
+    z: np.ndarray | None = None
+    x: np.ndarray | None = None
+    applied: np.ndarray = None  # pyright: ignore[reportAssignmentType]  # default tau
+    desired: Desired | None = None
+    signals: dict[str, np.ndarray] = field(default_factory=dict)
+    measured: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.applied is None:
+            object.__setattr__(self, "applied", self.tau)
+
+
+class Run(Samples):
+    """What a simulation leaves behind: the stored samples of a closed loop, and what its monitors have found.
+
+    Attributes
+    ----------
+    t, q, v : arrays (n,), (n, nq), (n, nv)
+        Times [s] and the true states.
+    tau, applied : arrays (n, inputs), (n, nv)
+        The controller's commands, and the joint torques that the plant's actuators made of them.
+    z, x : array (n, ...), (n, nx) or None
+        The states of the controller and of the plant's own parts.
+    desired : Desired or None
+        The controller's reference, arrays q (n, nq), v (n, nv), a (n, nv).
+    signals, measured : dict of arrays (n, ...)
+        What the controller records, "lyapunov" and "lyapunov_rate" among it where it has a Lyapunov function; what the
+        plant's sensors have measured.
+    monitors : dict of MonitorResult
+        The verdicts, by name.
+    reason, success : str, bool
+        Why the run ended, and whether it reached its end.
+    steps, wall_time : int, float
+        Steps taken, and the seconds that they took.
+    plant, controller : Plant or None, Controller or None
+        What ran.
+    compared : Compared or None
+        How compiled code was compared with Python; None for a run in Python.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=0.5, dt=1e-3)
+    >>> run.q.shape, run.success, run.monitors["energy"].verdict
+    ((501, 2), True, 'held')
+    """
+
     monitors: dict[str, MonitorResult]
     reason: str
     success: bool
     steps: int
     wall_time: float
-    plant: Any = None
-    controller: Any = None
-    desired: Desired | None = None
-    measured: dict[str, np.ndarray] = field(default_factory=dict)
-    x: np.ndarray | None = None
-    applied: np.ndarray = None  # pyright: ignore[reportAssignmentType]  # default tau
-    compared: Compared | None = None
+    plant: Any
+    controller: Any
+    compared: Compared | None
 
-    def __post_init__(self):
-        if self.applied is None:
-            object.__setattr__(self, "applied", self.tau)
+    def __init__(
+        self,
+        samples: Samples,
+        monitors: dict[str, MonitorResult],
+        reason: str,
+        success: bool,
+        steps: int,
+        wall_time: float,
+        plant: Any = None,
+        controller: Any = None,
+        compared: Compared | None = None,
+    ):
+        vars(self).update({x.name: getattr(samples, x.name) for x in fields(Samples)})
+        vars(self).update(monitors=monitors, reason=reason, success=success, steps=steps, wall_time=wall_time)
+        vars(self).update(plant=plant, controller=controller, compared=compared)
+
+    def _failed(self, reason: str) -> Run:
+        """The same run, as one that ended for this reason."""
+        run = copy.copy(self)
+        vars(run).update(reason=reason, success=False)
+        return run
 
     def __repr__(self):
         """What ran, how far, and which monitors' properties are violated or unresolved."""
@@ -257,25 +309,15 @@ class Run:
             k: MonitorResult(k, description, limit, data[f"monitor/{k}"], worst, t, _finding(finding))
             for k, (description, limit, worst, t, finding) in about["monitors"].items()
         }
-        return cls(
-            data["t"],
-            data["q"],
-            data["v"],
-            data["tau"],
-            data.get("z"),
-            {k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
-            monitors,
-            str(about["reason"]),
-            bool(about["success"]),
-            int(about["steps"]),
-            float(about["wall_time"]),
-            plant,
+        samples = Samples(
+            **{name: data.get(name) for name in ("t", "q", "v", "tau", "z", "x", "applied")},  # pyright: ignore[reportArgumentType]
             desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
+            signals={k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
             measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
-            x=data.get("x"),
-            applied=data.get("applied", data["tau"]),
-            compared=None if about["compared"] is None else Compared(*about["compared"]),
         )
+        compared = None if about["compared"] is None else Compared(*about["compared"])
+        ending = str(about["reason"]), bool(about["success"]), int(about["steps"]), float(about["wall_time"])
+        return cls(samples, monitors, *ending, plant, compared=compared)
 
 
 def _finding(saved: list | None) -> Finding | None:

@@ -8,29 +8,81 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .contracts import Desired
+from .contracts import Command, Desired
 from .desired import desired_at
 from .plant import Plant
 
 
-class Sample(NamedTuple):
-    """The closed loop at the beginning of a step: what a monitor sees, to be read only."""
+class State(NamedTuple):
+    """The state of a closed loop: of the robot, the controller, the plant's own parts, and the work."""
 
-    t: float
     q: np.ndarray
     v: np.ndarray
-    z: Any
-    tau: np.ndarray  # the command
+    z: Any  # of the controller, None without one
+    x: Any  # of the plant, None without one
     work: float  # energy fed in since the start [J]
-    plant: Plant  # as it is now
-    changed: bool  # the true robot changed at this sample
-    group: Any
-    y: np.ndarray  # the state as one element of `group`
-    reference: Any = None  # the controller's, if it has one
-    signals: Mapping[str, Any] = MappingProxyType({})  # of the command
-    x: Any = None  # the plant's own state
-    applied: Any = None  # the joint torques (nv,) that its actuators make of the command
-    measured: Mapping[str, Any] = MappingProxyType({})  # by the plant's sensors; all else here is the truth
+    y: np.ndarray  # all of these as one element of the loop's group
+
+
+class Sample(NamedTuple):
+    """The closed loop at the beginning of a step: what a monitor sees, to be read only.
+
+    Attributes
+    ----------
+    t : float
+        The time [s].
+    state : State
+        q, v, z, x and work, which are attributes of the sample too, and `y`, the same as one array.
+    command : Command
+        What the controller has returned last; its `tau` and `signals` are attributes of the sample too.
+    plant : Plant
+        As it is now.
+    applied : array (nv,)
+        The joint torques that the plant's actuators make of the command.
+    changed : bool
+        Whether the true robot changed at this sample.
+    reference : Reference or None
+        The controller's; `desired` is its value at t.
+    measured : dict
+        By the plant's sensors. All else here is the truth.
+    """
+
+    t: float
+    state: State
+    command: Command
+    plant: Plant
+    applied: Any = None
+    changed: bool = False
+    reference: Any = None
+    measured: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def q(self) -> np.ndarray:
+        return self.state.q
+
+    @property
+    def v(self) -> np.ndarray:
+        return self.state.v
+
+    @property
+    def z(self) -> Any:
+        return self.state.z
+
+    @property
+    def x(self) -> Any:
+        return self.state.x
+
+    @property
+    def work(self) -> float:
+        return self.state.work
+
+    @property
+    def tau(self) -> np.ndarray:
+        return self.command.tau
+
+    @property
+    def signals(self) -> Mapping[str, Any]:
+        return self.command.signals
 
     @property
     def desired(self) -> Desired | None:

@@ -24,10 +24,10 @@ def steps(
     Examples
     --------
     >>> import numpy as np
-    >>> from geomctrl.groups import Rn
+    >>> from geomctrl import groups
     >>> from geomctrl.integrators import steps
     >>> decay = lambda t, y: -y
-    >>> *_, (t, y) = steps(decay, np.ones(1), (0.0, 1.0), 0.1, "MK4", Rn(1))
+    >>> *_, (t, y) = steps(decay, np.ones(1), (0.0, 1.0), 0.1, "MK4", groups.Rn(1))
     >>> round(t, 3), np.round(y, 4)
     (1.0, array([0.3679]))
     """
@@ -103,10 +103,10 @@ def integrate(
     Examples
     --------
     >>> import numpy as np
-    >>> from geomctrl.groups import SO3
+    >>> from geomctrl import groups
     >>> from geomctrl.integrators import integrate
     >>> spin = lambda t, R: np.array([0.0, 0.0, 1.0])
-    >>> solution = integrate(spin, np.eye(3), (0.0, 1.0), 0.1, "MK4", SO3())
+    >>> solution = integrate(spin, np.eye(3), (0.0, 1.0), 0.1, "MK4", groups.SO3())
     >>> np.round(solution.y[-1, 0], 4)
     array([ 0.5403, -0.8415,  0.    ])
     """

@@ -9,7 +9,7 @@ import numpy as np
 from geomctrl.arguments import flag, number
 from geomctrl.errors import ArgumentError, IntegrationError
 
-from .solution import evaluate
+from .solution import Crossings, evaluate
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ class Watch:
             low, high = (theta, high) if value * before > 0.0 else (low, theta)
         return high
 
-    def found(self, group):
-        times = [np.array([t for t, _ in hits]) for hits in self.hits]
-        return times, [np.array([y for _, y in hits]).reshape(-1, *group.shape) for hits in self.hits]
+    def crossings(self, group) -> list[Crossings]:
+        return [
+            Crossings(np.array([t for t, _ in hits]), np.array([y for _, y in hits]).reshape(-1, *group.shape))
+            for hits in self.hits
+        ]

@@ -133,7 +133,7 @@ def collect(
         t, y, lengths = (np.array(column) for column in zip(*samples))
         sol = DenseOutput(group, pieces, t[-1]) if pieces else None
         counts = march.stepper.nfev, march.n_steps, march.n_rejected
-        return Solution(t, y, lengths, *counts, success, reason, *watch.found(group), sol)
+        return Solution(t, y, lengths, *counts, success, reason, watch.crossings(group), sol)
 
     try:
         for taken in march:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,12 +10,38 @@ from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 
 
+class Crossings(NamedTuple):
+    """Where one event crossed zero: times t (k,) and states y (k, *group.shape)."""
+
+    t: np.ndarray
+    y: np.ndarray
+
+
 @dataclass(frozen=True)
 class Solution:
-    """What `integrate` returns; the first axis is the stored sample.
+    """What `integrate` returns; the first axis of arrays is the stored sample.
 
-    t (n,); y (n, *group.shape); h (n,): length of the step that ended there, 0 for the first.
-    t_events, y_events: one array per event. sol: t -> y, with dense=True.
+    Attributes
+    ----------
+    t, y, h : arrays (n,), (n, *group.shape), (n,)
+        Times, states, and the length of the step that ended there, 0 for the first.
+    nfev, n_steps, n_rejected : int
+        Evaluations of the field, steps, and steps that an adaptive method took back.
+    success, reason : bool, str
+        Whether the end was reached, and why the solution ends.
+    events : list of Crossings
+        One an event, with its times `t` and states `y`.
+    sol : DenseOutput or None
+        t -> y between the samples, with dense=True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.integrators import integrate
+    >>> from geomctrl import groups
+    >>> solution = integrate(lambda t, y: -y, np.ones(1), (0.0, 1.0), 0.25, "MK4", groups.Rn(1))
+    >>> solution.n_steps, solution.nfev, solution.reason
+    (4, 16, 'reached t_end = 1')
     """
 
     t: np.ndarray
@@ -25,8 +52,7 @@ class Solution:
     n_rejected: int
     success: bool
     reason: str
-    t_events: list
-    y_events: list
+    events: list[Crossings]
     sol: Callable | None = None
 
 

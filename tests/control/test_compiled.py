@@ -43,7 +43,7 @@ def laws(robot, reference):
         "slotine-li, a load": controllers.SlotineLi(
             robot, reference, adapt=last, friction=friction, minimum_mass=1e-3 * robot.parameters[-1, 0]
         ),
-        "slotine-li, base": controllers.SlotineLi(robot, reference, parameters="base"),
+        "slotine-li, base": controllers.SlotineLi(robot, reference, adapt="base"),
     }
 
 

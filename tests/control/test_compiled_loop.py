@@ -53,7 +53,7 @@ def law(name, robot):
         "slotine-li, a load": lambda: adaptive(
             adapt=[robot.body_names[-1]], friction=friction, minimum_mass=1e-3 * robot.parameters[-1, 0]
         ),
-        "slotine-li, base": lambda: adaptive(parameters="base"),
+        "slotine-li, base": lambda: adaptive(adapt="base"),
     }[name]()
 
 

@@ -31,7 +31,7 @@ LOOPS = {
     "wrong model": (controllers.Passivity(models.two_link(), sway(models.two_link())), heavier(models.two_link())),
     "computed torque": (controllers.ComputedTorque(TREE, sway(TREE)), heavier(TREE)),
     "adaptive": (
-        controllers.SlotineLi(models.two_link(), sway(models.two_link()), parameters="base"),
+        controllers.SlotineLi(models.two_link(), sway(models.two_link()), adapt="base"),
         heavier(models.two_link()),
     ),
     "set point": (controllers.PDGravity(TREE, TREE.neutral()), gc.Plant(TREE)),
@@ -116,7 +116,7 @@ def test_sigma_modification_s_slope_is_found_along_its_gradient():
             return super()._adaptation(g, z) - 0.5 * z
 
     robot = models.two_link()
-    controller = Leaky(robot, hold(robot, robot.neutral()), parameters="base")
+    controller = Leaky(robot, hold(robot, robot.neutral()), adapt="base")
     loop = trace_closed_loop(gc.Plant(robot), controller)
     f = loop.function([loop.rate, loop.slope])
     t, y, (_, _, z) = some_state(gc.Plant(robot), controller, loop, 3)

@@ -134,7 +134,7 @@ def test_offset_and_noise_of_positions(compiled):
 
 
 def test_a_tachometer_has_noise_of_its_own():
-    run = measured([Encoder(noise=0.02, velocity="true", velocity_noise=0.5)], dt=PERIOD, t_end=60.0)
+    run = measured([Encoder(noise=0.02, tachometer=0.5)], dt=PERIOD, t_end=60.0)
     q, v = (run.measured[x][:, 0] - getattr(run, x)[:, 0] for x in "qv")
     assert q.std() == pytest.approx(0.02, rel=0.05)
     assert v.std() == pytest.approx(0.5, rel=0.05)
@@ -144,7 +144,7 @@ def test_a_tachometer_has_noise_of_its_own():
 def test_on_a_group_offset_and_noise_are_in_the_algebra():
     robot = models.three_spheres()
     offset = 0.1 * np.arange(robot.nv)
-    run = measured([Encoder(offset=offset, velocity="true")], robot, v0=np.ones(robot.nv), t_end=0.2)
+    run = measured([Encoder(offset=offset, tachometer=0.0)], robot, v0=np.ones(robot.nv), t_end=0.2)
     away = robot.difference(run.q[::2], run.measured["q"][::2])
     np.testing.assert_allclose(away, np.tile(offset, (len(away), 1)), atol=1e-12)
     noisy = measured([Encoder(noise=0.2)], robot, v0=np.ones(robot.nv), t_end=0.2)
@@ -182,7 +182,7 @@ def interpolation_is_known():
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("steps", [0.0, 1.0, 3.0, 0.25, 2.5])
 def test_a_delayed_law_is_its_difference_equation(steps, compiled):
-    sensors = [Encoder(velocity="true", delay=steps * PERIOD)]
+    sensors = [Encoder(tachometer=0.0, delay=steps * PERIOD)]
     run = measured(sensors, law=PD(30.0, 8.0), q0=[0.2], v0=[-0.3], compiled=compiled)
     x = np.column_stack((run.q, run.v))[::2]
     A = delayed(30.0, 8.0, steps)
@@ -200,7 +200,7 @@ def test_the_delay_at_which_a_law_becomes_unstable(factor):
         kd = 0.5 * (low + high)
         low, high = (kd, high) if np.abs(np.linalg.eigvals(delayed(4.0 * kd, kd, 2.0))).max() < 1.0 else (low, kd)
     law = PD(factor * 4.0 * low, factor * low)
-    run = measured([Encoder(velocity="true", delay=2 * PERIOD)], law=law, q0=[0.2], v0=[0.0], t_end=20.0, compiled=True)
+    run = measured([Encoder(tachometer=0.0, delay=2 * PERIOD)], law=law, q0=[0.2], v0=[0.0], t_end=20.0, compiled=True)
     early, late = (np.abs(run.q[part]).max() for part in (slice(0, 400), slice(-400, None)))
     assert (late < early) == (factor < 1.0)
 
@@ -221,7 +221,7 @@ def test_sensor_law_and_plant_each_at_its_own_period(compiled):
     """The sensor at three steps, the law at two, the plant at one."""
     dt = 0.01
     run = measured(
-        [Encoder(velocity="true", dt=3 * dt)], law=PD(20.0, 5.0), q0=[0.2], dt=dt, control_dt=2 * dt, compiled=compiled
+        [Encoder(tachometer=0.0, dt=3 * dt)], law=PD(20.0, 5.0), q0=[0.2], dt=dt, control_dt=2 * dt, compiled=compiled
     )
     k = np.arange(len(run.t))
     for name in ("q", "v"):
@@ -506,9 +506,9 @@ def worst(run):
         (lambda: Encoder(delay=-1e-3), "delay: expected seconds >= 0, got -0.001"),
         (lambda: Encoder(dt=0.0), "dt: expected None or seconds > 0, got 0.0"),
         (lambda: Encoder(cutoff=0.0), "cutoff: expected None or Hz > 0, got 0.0"),
-        (lambda: Encoder(velocity="guessed"), "velocity: expected 'differences' or 'true'"),
-        (lambda: Encoder(velocity_noise=0.1), "velocity_noise: expected 0"),
-        (lambda: Encoder(velocity="true", cutoff=1.0), "cutoff: expected None"),
+        (lambda: Encoder(tachometer="true"), "tachometer: expected a number >= 0"),
+        (lambda: Encoder(tachometer=-0.1), "tachometer: expected a number >= 0"),
+        (lambda: Encoder(tachometer=0.0, cutoff=1.0), "cutoff: expected None"),
         (lambda: Encoder(seed=-1), "seed: expected a whole number from 0"),
         (lambda: Encoder(seed=1.5), "seed: expected a whole number from 0"),
         (lambda: Encoder(name=""), "name: expected a word"),

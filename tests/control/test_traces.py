@@ -10,8 +10,9 @@ from symbolic_copies import SymbolicCopies
 import geomctrl as gc
 from geomctrl import controllers, derivatives, models, operational_space
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.monitors import Sample, default_monitors
+from geomctrl.control.monitors import default_monitors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
+from geomctrl.control.sample import Sample, State
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 from geomctrl.mechanism.configuration import configuration_group
@@ -53,7 +54,7 @@ LAWS = {
         friction=gc.Friction(0.1, 0.2),
         minimum_mass=0.5 * r.parameters[-1, 0],
     ),
-    "slotine-li, base": lambda r: controllers.SlotineLi(r, reference(r), parameters="base"),
+    "slotine-li, base": lambda r: controllers.SlotineLi(r, reference(r), adapt="base"),
 }
 
 
@@ -112,14 +113,14 @@ def test_monitors(robot, name):
     """Two samples: the first in Python, the second on symbols, what the monitors remember included."""
     law, rng = LAWS[name](robot), np.random.default_rng(3)
     plant = plants(robot, rng)[1]
-    group = Product(configuration_group(robot), Rn(robot.nv), Rn(0 if law.start() is None else law.start().size), Rn(1))
     for changed in (False, True):
         samples = []
         for t in TIMES:
             (q, v, z), tau, work = loop(robot, law, rng), rng.normal(size=robot.nv), float(rng.normal())
             y = np.concatenate((q, v, [] if z is None else z, [work]))
             now = changed and len(samples) > 0
-            samples.append(Sample(t, q, v, z, tau, work, plant, now, group, y, law.reference, applied=tau))
+            state, command = State(q, v, z, None, work, y), gc.Command(tau)
+            samples.append(Sample(t, state, command, plant, tau, now, law.reference))
         held = default_monitors()
         for m in held:
             m.held = 1e-2

@@ -288,7 +288,7 @@ def _start(law):
 def test_base_parameters_give_the_same_torque():
     """Y_base p_base = Y p at any state with v_ref != v, with fewer columns, for either C."""
     for form in ("ploen", "christoffel", "adjoint"):
-        base = controllers.SlotineLi(ARM, sway(ARM), parameters="base", form=form)
+        base = controllers.SlotineLi(ARM, sway(ARM), adapt="base", form=form)
         full = controllers.SlotineLi(ARM, sway(ARM), form=form)
         q, v = state(ARM, 1)
         a, b = base(0.3, q, v, base.start()), full(0.3, q, v, full.start())
@@ -319,7 +319,7 @@ def test_base_parameters_give_the_same_torque():
         ),
         (lambda: controllers.SlotineLi(ARM, sway(ARM), minimum_mass=3.0), ArgumentError, "minimum_mass: 3.0 is above"),
         (
-            lambda: controllers.SlotineLi(ARM, sway(ARM), parameters="base", minimum_mass=0.1),
+            lambda: controllers.SlotineLi(ARM, sway(ARM), adapt="base", minimum_mass=0.1),
             ArgumentError,
             "base parameters mix bodies",
         ),

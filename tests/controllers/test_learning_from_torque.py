@@ -76,7 +76,7 @@ def test_it_rests_where_v_vanishes(kind, options):
 def test_estimates_converge_before_slotine_li_s(kind, options):
     """Estimates in the norm of V after two seconds of a motion that excites them; base parameters, all observable."""
     law = kind(ARM, MOTION, **{**options, "parameters": "base"})
-    plain = controllers.SlotineLi(ARM, MOTION, parameters="base")
+    plain = controllers.SlotineLi(ARM, MOTION, adapt="base")
     q0, v0, _ = MOTION(0.0)
     left = []
     for c in (law, plain):
@@ -145,7 +145,7 @@ def test_each_parameter_learns_by_itself():
 @pytest.mark.parametrize("kind", [controllers.ConcurrentLearning, controllers.DREM], ids=["concurrent", "drem"])
 def test_the_rate_is_below_its_bound(kind):
     """Also where the record is off, whatever it remembers that something can have been."""
-    law, plant, rng = kind(ARM, MOTION, parameters="base"), gc.Plant(LOADED), np.random.default_rng(4)
+    law, plant, rng = kind(ARM, MOTION, adapt="base"), gc.Plant(LOADED), np.random.default_rng(4)
     q, v, _ = MOTION(0.4)
     for _ in range(50):
         z = law.sample_state(rng, plant)
@@ -161,8 +161,8 @@ def test_the_rate_is_below_its_bound(kind):
 
 def test_too_many_parameters_for_a_determinant_are_refused():
     arm = models.panda()
-    with pytest.raises(ArgumentError, match="parameters: expected at most 12 to be adapted, got 70"):
-        controllers.DREM(arm, hold(arm, arm.neutral()), parameters="links")
+    with pytest.raises(ArgumentError, match="adapt: expected at most 12 parameters, got 70"):
+        controllers.DREM(arm, hold(arm, arm.neutral()), adapt="links")
     n = len(controllers.DREM(ARM, MOTION).p0)
     with pytest.raises(ArgumentError, match="Gamma: expected a number or one per parameter"):
         controllers.DREM(ARM, MOTION, Gamma=np.eye(n) + 0.1)

@@ -78,4 +78,4 @@ def test_bad_options_are_named():
     with pytest.raises(ArgumentError, match="follow: expected a positive number"):
         law("quadratic", follow=0.0)
     with pytest.raises(ArgumentError, match="potential: 'log-det' is of bodies"):
-        controllers.MomentumAdaptation(ARM, MOTION, potential="log-det", parameters="base")
+        controllers.MomentumAdaptation(ARM, MOTION, potential="log-det", adapt="base")

@@ -91,7 +91,7 @@ def test_bodies_without_extent_and_base_parameters_are_refused():
     with pytest.raises(InertiaError, match=r"robot: body 'link2': expected extent in all directions"):
         controllers.NaturalAdaptation(rod, MOTION)
     controllers.NaturalAdaptation(rod, MOTION, adapt=["link1"])
-    with pytest.raises(ArgumentError, match="parameters: expected 'links', got 'base'"):
-        controllers.NaturalAdaptation(ARM, MOTION, parameters="base")
+    with pytest.raises(ArgumentError, match="adapt: expected 'links' or a list of body names"):
+        controllers.NaturalAdaptation(ARM, MOTION, adapt="base")
     law, z = controllers.NaturalAdaptation(ARM, MOTION), -ARM.parameters.ravel()
     assert law.lyapunov(0.0, *MOTION(0.0)[:2], z, gc.Plant(ARM)).value == np.inf

@@ -445,7 +445,7 @@ def test_field_events_and_the_callers_loop_may_write_on_their_state(name, group)
     expected = integrate(clean, y0, (0.0, 1.0), 0.25, name, group, dense=True, events=Event(lambda t, y: t - 0.5))
     got = integrate(scribbling, y0, (0.0, 1.0), 0.25, name, group, dense=True, events=event)
     assert np.array_equal(got.y, expected.y)
-    assert np.array_equal(got.t_events[0], expected.t_events[0])
+    assert np.array_equal(got.events[0].t, expected.events[0].t)
     assert np.array_equal(got.sol(0.3), expected.sol(0.3))
     for k, (_, y) in enumerate(steps(clean, y0, (0.0, 1.0), 0.25, name, group)):
         assert np.array_equal(y, expected.y[k])
@@ -611,12 +611,12 @@ def test_events_are_located(name, h):
     chosen = name if h else Adaptive(name, rtol=1e-10, atol=1e-12)
     solution = integrate(circle, [1.0, 0.0], (0, 10), h, chosen, Rn(2), events=events)
     zeros = math.pi * np.array([0.5, 1.5, 2.5])
-    np.testing.assert_allclose(solution.t_events[0], zeros, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(solution.t_events[1], zeros[1::2], rtol=0, atol=1e-8)
-    np.testing.assert_allclose(solution.t_events[3], zeros[::2], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(solution.events[0].t, zeros, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(solution.events[1].t, zeros[1::2], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(solution.events[3].t, zeros[::2], rtol=0, atol=1e-8)
     for k in (2, 4):  # zero at the start is no crossing
-        np.testing.assert_allclose(solution.t_events[k], math.pi * np.arange(1, 4), rtol=0, atol=1e-8)
-    np.testing.assert_allclose(solution.y_events[0], [[0, -1], [0, 1], [0, -1]], rtol=0, atol=1e-8)
+        np.testing.assert_allclose(solution.events[k].t, math.pi * np.arange(1, 4), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(solution.events[0].y, [[0, -1], [0, 1], [0, -1]], rtol=0, atol=1e-8)
     assert solution.t[-1] == 10.0
 
 
@@ -624,7 +624,7 @@ def test_a_crossing_at_a_sample_counts_once_and_one_at_the_beginning_does_not():
     solution = integrate(lambda t, y: [1.0], [0.0], (0.0, 1.0), 0.25, "MK2", Rn(1), events=[
         lambda t, y: y[0] - 0.5, lambda t, y: y[0], lambda t, y: 1.0 - y[0], lambda t, y: 0.0,
     ])  # fmt: skip
-    at_sample, at_start, at_end, always = solution.t_events
+    at_sample, at_start, at_end, always = (x.t for x in solution.events)
     assert at_sample == pytest.approx([0.5], rel=1e-15)
     assert at_end == pytest.approx([1.0], rel=1e-15)
     assert at_start.size == always.size == 0
@@ -636,8 +636,8 @@ def test_terminal_event_ends_past_its_crossing_and_a_restart_goes_on():
     first = integrate(field, np.eye(3), (0, 3), 0.1, "MK4", SO3(), events=quarter, dense=True)
     assert first.success
     assert first.reason == "terminal event 'edge on' at t = 0.785398163"
-    assert first.t[-1] == first.t_events[0][0] == first.sol.t_max == pytest.approx(math.pi / 4, abs=1e-14)
-    np.testing.assert_array_equal(first.y[-1], first.y_events[0][0])
+    assert first.t[-1] == first.events[0].t[0] == first.sol.t_max == pytest.approx(math.pi / 4, abs=1e-14)
+    np.testing.assert_array_equal(first.y[-1], first.events[0].y[0])
     assert first.h[-1] == pytest.approx(first.t[-1] - first.t[-2])
     second = integrate(field, first.y[-1], (first.t[-1], 3), 0.1, "MK4", SO3(), events=quarter)
     assert second.t[-1] == pytest.approx(3 * math.pi / 4, abs=1e-13)
@@ -646,9 +646,9 @@ def test_terminal_event_ends_past_its_crossing_and_a_restart_goes_on():
 def test_earlier_event_of_the_same_step_is_kept_and_the_later_is_not():
     events = [Event(lambda t, y, at=at: y[0] - at, terminal=at == 0.55) for at in (0.58, 0.55, 0.52)]
     solution = integrate(lambda t, y: np.ones(1), [0.0], (0, 1), 0.1, "MK2", Rn(1), events=events)
-    assert [len(t) for t in solution.t_events] == [0, 1, 1]
+    assert [len(x.t) for x in solution.events] == [0, 1, 1]
     assert solution.t[-1] == pytest.approx(0.55)
-    assert solution.y_events[0].shape == (0, 1)
+    assert solution.events[0].y.shape == (0, 1)
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ HEAD = """
 import numpy as np
 import pytest
 
+import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.testing import evidence
 """

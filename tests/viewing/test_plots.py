@@ -13,6 +13,7 @@ from matplotlib.image import imread
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.cli.scenario import Scenario, ScenarioOptions
+from geomctrl.control.run import Samples
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.viewing import curves, overview, plots, tracking
 from geomctrl.viewing.samples import coordinates
@@ -150,7 +151,7 @@ def test_a_loaded_run_is_drawn_with_its_error_and_units(tmp_path):
 
 def test_poses_of_a_loaded_run_are_drawn_as_they_are(tmp_path):
     t, q, v = np.linspace(0.0, 1.0, 5), np.tile([0, 0, 0, 0, 0, 0, 1.0], (5, 1)), np.zeros((5, 6))
-    run = gc.Run(t, q, v, v, None, {}, {}, "", True, 4, 0.0, desired=gc.Desired(q, v, v))
+    run = gc.Run(Samples(t, q, v, v, desired=gc.Desired(q, v, v)), {}, "", True, 4, 0.0)
     assert run.real_time_factor == 0.0
     assert not overview.figure(run, {}).axes[1].lines  # no error that could be told without the robot
     assert len(tracking.figure(run).axes) == 7
@@ -164,7 +165,7 @@ def test_a_free_body_is_drawn_where_it_is_and_turns_without_jumps():
     p = np.stack([t, t**2, 1.0 - t], axis=1)
     R0 = gc.so3.exp([0.3, -0.2, 1.0])
     q = np.concatenate([R0 @ gc.so3.exp(turned), p[:, :, None]], axis=2).reshape(-1, 12)
-    run = gc.Run(t, q, np.zeros((41, 6)), np.zeros((41, 6)), None, {}, {}, "", True, 40, 1.0, gc.Plant(robot))
+    run = gc.Run(Samples(t, q, np.zeros((41, 6)), np.zeros((41, 6))), {}, "", True, 40, 1.0, gc.Plant(robot))
     _, units, drawn, _, _ = coordinates(run)
     np.testing.assert_allclose(drawn, np.hstack([turned, p]), atol=1e-9)
     assert units == ["rad"] * 3 + ["m"] * 3
@@ -195,7 +196,7 @@ def test_pictures_have_the_same_style_in_every_style_of_the_caller(tmp_path):
 def test_a_monitor_of_a_distance_has_no_ratio():
     one = gc.control.monitors.MonitorResult("limits", "beyond", 0.0, np.full(3, -0.7), -0.7, 0.0)
     t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
-    run = gc.Run(t, x, x, x, None, {}, {"limits": one}, "", True, 2, 1.0)
+    run = gc.Run(Samples(t, x, x, x), {"limits": one}, "", True, 2, 1.0)
     panel = overview.figure(run, {}).axes[5]
     assert [text.get_text() for text in panel.texts] == ["limits: worst -0.7, limit 0: held"]
     assert [bar.get_width() for bar in panel.patches] == [0.0]
@@ -204,7 +205,7 @@ def test_a_monitor_of_a_distance_has_no_ratio():
 def test_what_is_watched_without_a_limit_is_drawn(tmp_path):
     one = gc.control.monitors.MonitorResult("speed", "of the tool, m/s", np.inf, np.array([1.0, 3.0, 2.0]), 3.0, 0.5)
     t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
-    run = gc.Run(t, x, x, x, None, {}, {"speed": one}, "", True, 2, 1.0)
+    run = gc.Run(Samples(t, x, x, x), {"speed": one}, "", True, 2, 1.0)
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})
     assert "no monitors" in curves.curves(run)[0]
 

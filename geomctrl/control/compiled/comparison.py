@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.monitors import Monitor
 from geomctrl.control.run import Compared
+from geomctrl.control.sample import Sample, State
 from geomctrl.control.sensors.sensor import Truth
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
@@ -341,10 +342,9 @@ def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np
     values |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     if own.plant.actuators:
         values["applied", "applied"] = np.asarray(applied, float)
-    sample = Sample(
-        t, q, v, z, tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals, x, applied,
-        {} if own.sensing is None else own.sensing.measured,
-    )  # fmt: skip
+    measured = {} if own.sensing is None else own.sensing.measured
+    state = State(q, v, z, x, float(y[-1]), y)
+    sample = Sample(t, state, command, own.now, applied, reference=own.reference, measured=measured)
     for k, (watcher, memory) in enumerate(watchers):
         attributes = vars(watcher)
         before = dict(attributes)

@@ -16,8 +16,10 @@ import numpy as np
 
 from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
 from geomctrl.control.closed_loop import MAX_STEPS
+from geomctrl.control.contracts import Command
 from geomctrl.control.desired import evaluated_each_time
-from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.monitors import Monitor
+from geomctrl.control.sample import Sample, State
 from geomctrl.control.sensing import made_by
 from geomctrl.control.sensors.noise import normals
 from geomctrl.control.sensors.sensor import Truth
@@ -279,10 +281,10 @@ class _Tracing:
         x, tau = loop.plant_state(self.y), as_symbols(tau)
         drive = tau if at_work is None else at_work
         applied = self._joined(lambda: named(self.plant, lambda: self.plant.applied(self.t, q, v, drive, x)))
+        state, command = State(q, v, z, x, self.y[-1], self.y), Command(tau, signals=signals)
         sample = Sample(
-            cast(Any, self.t), q, v, z, tau, self.y[-1], self.plant, False, loop.group, self.y,
-            self.reference, signals, x, applied, self.measured,
-        )  # fmt: skip
+            cast(Any, self.t), state, command, self.plant, applied, reference=self.reference, measured=self.measured
+        )
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
             value, signals, changed = self._joined(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from geomctrl.arguments import tolerance
+from geomctrl.lie.groups import Product
+from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.tracing.arrays import scalar
 
 from .monitor import Monitor
@@ -18,8 +22,15 @@ class GroupResidual(Monitor):
         self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
-        self.trivial = plant.robot.nq == plant.robot.nv and getattr(controller, "group", None) is None
+        own = getattr(controller, "group", None)
+        self.group = configuration_group(plant.robot)
+        self.trivial = plant.robot.nq == plant.robot.nv and own is None
+        self.product = None if own is None else Product(self.group, own)
         return True
 
     def measure(self, sample):
-        return 0.0 if self.trivial else scalar(sample.group.residual(sample.y))
+        if self.trivial:
+            return 0.0
+        if self.product is None:
+            return scalar(self.group.residual(sample.q))
+        return scalar(self.product.residual(np.concatenate((sample.q, sample.z.ravel()))))

@@ -77,7 +77,7 @@ class LyapunovDecrease(Monitor):
 
     def _remember(self, sample, share):
         """Keep where the step with the largest share of growth begins."""
-        y = sample.y + 0.0
+        y = sample.state.y + 0.0
         if self.y_last is None:  # the first sample
             self.y_last = self.y_suspect = y
         t, start = (self.since, self.y_last) if self.law is None else (sample.t, y)

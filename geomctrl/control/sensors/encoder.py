@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, count, number
+from geomctrl.arguments import count, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import joint_coordinates, single_coordinates
 from geomctrl.robot import Robot
@@ -24,10 +24,11 @@ class Encoder(Sensor):
     for the others alone. offset [rad, m] and noise, the standard deviation of a sample, are numbers or (nv,); on joints
     with several degrees of freedom they are in the algebra: q exp(offset + noise). Noise comes before counting.
 
-    velocity: "differences", or "true" for a tachometer, whose noise has the standard deviation velocity_noise. cutoff:
-    of the first-order low-pass filter of differences [Hz], v+ = v + (1 - exp(-2 pi cutoff period)) (dq/period - v),
-    which answers a step as the analog one does, at the samples; None for no filter. At the start the filter has settled
-    on the true velocity. dt, delay, seed, name: as for `Sensor`.
+    tachometer: None, and v comes from differences; else a tachometer measures v, and this is the standard deviation of
+    its noise, zero for none. cutoff: of the first-order low-pass filter of differences [Hz],
+    v+ = v + (1 - exp(-2 pi cutoff period)) (dq/period - v), which answers a step as the analog one does, at the
+    samples; None for no filter. At the start the filter has settled on the true velocity. dt, delay, seed, name: as for
+    `Sensor`.
     """
 
     def __init__(
@@ -38,8 +39,7 @@ class Encoder(Sensor):
         offset: ArrayLike = 0.0,
         noise: ArrayLike = 0.0,
         cutoff: float | None = None,
-        velocity: str = "differences",
-        velocity_noise: ArrayLike = 0.0,
+        tachometer: ArrayLike | None = None,
         dt: float | None = None,
         delay: float = 0.0,
         seed: int = 0,
@@ -52,20 +52,19 @@ class Encoder(Sensor):
                 raise ArgumentError(f"bits, resolution: expected one of them, got {bits!r} and {resolution!r:.60}")
             self.resolution = np.array(2.0 * pi / 2.0 ** count("bits", bits, 1, 52))
         self.offset = some_numbers("offset", offset)
-        self.velocity_noise = some_numbers("velocity_noise", velocity_noise, 0.0)
-        self.velocity = choice("velocity", velocity, ("differences", "true"))
+        self.tachometer = None if tachometer is None else some_numbers("tachometer", tachometer, 0.0)
         self.cutoff = None if cutoff is None else number("cutoff", cutoff, "None or Hz > 0", lambda x: x > 0.0)
-        if velocity == "differences" and self.velocity_noise.any():
-            raise ArgumentError("velocity_noise: expected 0, as velocity comes from differences of q, which has noise")
-        if velocity == "true" and cutoff is not None:
-            raise ArgumentError(f"cutoff: expected None, as velocity is the true one, got {cutoff!r}")
+        if tachometer is not None and cutoff is not None:
+            raise ArgumentError(f"cutoff: expected None, as a tachometer measures the velocity, got {cutoff!r}")
         self.counted = tuple((self.resolution > 0.0).ravel().tolist())  # one, or (nv,): words in a trace, as these are
-        self.noisy, self.noisy_velocity = bool(self.noise.any()), bool(self.velocity_noise.any())
+        self.noisy = bool(self.noise.any())
+        self.noisy_velocity = self.tachometer is not None and bool(self.tachometer.any())
 
     def check(self, plant: Any) -> None:
         robot = plant.robot
-        for key in ("resolution", "offset", "noise", "velocity_noise"):
-            numbers_of(f"{self.name}: {key}", getattr(self, key), robot.nv)
+        for key in ("resolution", "offset", "noise", "tachometer"):
+            if getattr(self, key) is not None:
+                numbers_of(f"{self.name}: {key}", getattr(self, key), robot.nv)
         wide = ~np.isin(np.arange(robot.nv), single_coordinates(robot)[1])
         if self.resolution.ndim and self.resolution[wide].any():
             raise ArgumentError(
@@ -79,7 +78,7 @@ class Encoder(Sensor):
         return (self.noisy + self.noisy_velocity) * robot.nv
 
     def start(self, truth: Truth, period: float) -> np.ndarray:
-        if self.velocity == "true":
+        if self.tachometer is not None:
             return np.zeros(0)
         robot = truth.plant.robot
         before = robot.integrate(truth.q, -period * truth.v)
@@ -88,8 +87,8 @@ class Encoder(Sensor):
     def measure(self, truth: Truth, memory: Any, draws: Any, period: float) -> tuple[Any, Any]:
         robot: Robot = truth.plant.robot
         q = self._position(robot, truth.q, draws[: robot.nv])
-        if self.velocity == "true":
-            v = truth.v + self.velocity_noise * draws[-robot.nv :] if self.noisy_velocity else truth.v
+        if self.tachometer is not None:
+            v = truth.v + self.tachometer * draws[-robot.nv :] if self.noisy_velocity else truth.v
             return np.concatenate((q, v)), memory
         before, v = memory[: robot.nq], memory[robot.nq :]
         speed = robot.difference(before, q) * (1.0 / period)

@@ -23,14 +23,12 @@ LAWS = {  # of a class, what it is made with besides: what it has itself, and wh
     "Composite": ({"weight": POSITIVE["weight"]}, {**BODY, "bandwidth": POSITIVE["bandwidth"]}),
     "MomentumAdaptation": ({"potential": "quadratic", "follow": POSITIVE["follow"], "rate": POSITIVE["rate"]}, BODY),
     "ConcurrentLearning": ({"weight": POSITIVE["weight"], "forgetting": POSITIVE["forgetting"]}, BODY),
-    "DREM": ({"parameters": "links"}, {**BODY, "forgetting": POSITIVE["forgetting"]}),
+    "DREM": ({}, {**BODY, "forgetting": POSITIVE["forgetting"]}),
 }
 EXAMPLES = {
     "derivatives.momentum_regressor": Example({"robot": ROBOT, "q": Q, "v": V}),
     "derivatives.momentum_rate_regressor": Example({"robot": ROBOT, "q": Q, "v": V}),
-    "controllers.NaturalAdaptation": Example(
-        {**SLIDING, **BODY, "rate": POSITIVE["rate"], "form": "ploen", "parameters": "links"}
-    ),
+    "controllers.NaturalAdaptation": Example({**SLIDING, **BODY, "rate": POSITIVE["rate"], "form": "ploen"}),
     "controllers.NaturalAdaptation#friction": Example({"robot": ROBOT, "reference": REFERENCE, "friction": FRICTION}),
     "controllers.Robust": Example({**SLIDING, "rho": POSITIVE["rho"], "eps": POSITIVE["eps"], "form": "ploen"}),
     "controllers.SuperTwisting": Example(

@@ -13,7 +13,6 @@ ENCODER = {
     "offset": gain([0.25, 0.125], "negative"),
     "noise": Argument([0.25, 0.125], "huge", "negative"),
     "cutoff": number(50.0, positive=True, legal="huge"),
-    "velocity": "differences",
     "name": text("encoder"),
 }
 SIX = [0.25, 0.125, 0.5, 0.25, 0.125, 0.5]
@@ -23,8 +22,7 @@ EXAMPLES = {
     "sensors.Encoder#tachometer": Example(
         {
             "resolution": Argument(0.25, "huge", "negative"),
-            "velocity": "true",
-            "velocity_noise": Argument([0.25, 0.125], "huge", "negative"),
+            "tachometer": Argument([0.25, 0.125], "huge", "negative"),
         }
     ),
     "sensors.IMU": Example(
