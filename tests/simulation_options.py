@@ -20,6 +20,11 @@ def grouped(**arguments):
     return _gathered("options", gc.SimulationOptions, arguments)
 
 
+def flat(function):
+    """`simulate` or `simulate_many` with flat arguments."""
+    return lambda *args, **arguments: function(*args, **grouped(**arguments))
+
+
 def grouped_sweep(**arguments):
     """Arguments of `sweep`: those of SimulationOptions and SweepExecution are gathered."""
     return _gathered("execution", gc.SweepExecution, grouped(**arguments))

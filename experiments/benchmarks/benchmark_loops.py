@@ -109,14 +109,16 @@ def by_hand(t_end: float) -> float:
 def alone(t_end: float, repeat: int) -> None:
     law, zero = adaptive(), np.zeros(7)
 
+    compiled = gc.SimulationOptions(compiled=True)
+
     def run(**options) -> float:
         return t_end / seconds(lambda: gc.simulate(LOAD, law, Q0, zero, t_end, DT, **options), repeat)
 
     start = time.perf_counter()
-    gc.simulate(LOAD, law, Q0, zero, 0.3, DT, options=gc.SimulationOptions(compiled=True))
+    gc.simulate(LOAD, law, Q0, zero, 0.3, DT, options=compiled)
     ready = time.perf_counter() - start
     print(f"\nA loop alone, {t_end:g} s (traced, compiled or read from disk, and compared: {ready:.2f} s)")
-    watched, bare = run(compiled=True), run(compiled=True, monitors=None)
+    watched, bare = run(options=compiled), run(options=compiled, monitors=None)
     line("compiled, default monitors", watched, "x real time", ">= 200", watched >= 200)
     line("compiled, no monitors", bare, "x real time", ">= 350", bare >= 350)
     start = time.perf_counter()

@@ -57,7 +57,7 @@ class Row(NamedTuple):
 def simulated(loop: Any, dt: float) -> gc.Run:
     """The run, up to its end or to where it failed, with the monitors of the proof."""
     watching = [m for m in monitors.default_monitors() if not isinstance(m, monitors.JointLimits)]
-    options = {"monitors": watching, "compiled": False, **loop.options}
+    options = {"monitors": watching, "options": gc.SimulationOptions(compiled=False), **loop.options}
     try:
         return gc.simulate(loop.plant, loop.law, loop.q0, loop.v0, loop.steps * loop.dt, dt, **options)
     except gc.SimulationError as error:

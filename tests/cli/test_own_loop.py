@@ -55,7 +55,9 @@ def test_strict_is_the_files_or_the_options(tmp_path):
     run(*arguments)
     assert "'speed'" in run(*arguments, "--strict", status=1).output
     assert len(gc.Run.load(tmp_path / "out" / "run.npz").t) < 201
-    (tmp_path / "loop.py").write_text((tmp_path / "loop.py").read_text() + "strict = True\n")
+    (tmp_path / "loop.py").write_text(
+        (tmp_path / "loop.py").read_text() + "options = gc.SimulationOptions(strict=True)\n"
+    )
     run(*arguments, status=1)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import flat, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, integrators, models, testing
@@ -62,7 +62,7 @@ def both_ways(plant, controller, q0=None, v0=None, t_end=0.03, dt=1e-3, **option
     if q0 is None:
         q0 = robot.integrate(robot.neutral(), 0.1 * np.ones(robot.nv))
     v0 = 0.1 * np.ones(robot.nv) if v0 is None else v0
-    run = partial(gc.simulate, plant, controller, q0, v0, t_end, dt, **options)
+    run = partial(flat(gc.simulate), plant, controller, q0, v0, t_end, dt, **options)
     return run(compiled=False), run(compiled=True)
 
 
@@ -431,24 +431,24 @@ def test_a_run_has_the_same_bits_in_any_lane_and_thread(robot, method, dt):
     """11 loops that differ in payload, friction, gains, motion and start: a group of eight lanes and three more."""
     given = list(cases(11, ROBOTS[robot](), np.random.default_rng(0)))
     columns = list(zip(*given))
-    arguments = 300 * dt, dt, method
-    run = partial(gc.simulate_many, *columns, *arguments, every=100, compiled=True)
+    arguments = 300 * dt, dt
+    run = partial(flat(gc.simulate_many), *columns, *arguments, method=method, every=100, compiled=True)
     one, two = run(), run(threads=2)
     assert all(same_bits(a, b) for a, b in zip(one, two))
     for k in (0, 7, 10):
-        alone = gc.simulate(*given[k], *arguments, options=gc.SimulationOptions(every=100, compiled=True))
+        alone = gc.simulate(*given[k], *arguments, options=gc.SimulationOptions(method, 100, compiled=True))
         assert same_bits(alone, one[k])
         assert {n: (m.worst, m.t_worst) for n, m in alone.monitors.items()} == {
             n: (m.worst, m.t_worst) for n, m in one[k].monitors.items()
         }
     assert_same(
-        gc.simulate(*given[3], *arguments, options=gc.SimulationOptions(every=100, compiled=False)), one[3], 1e-9
+        gc.simulate(*given[3], *arguments, options=gc.SimulationOptions(method, 100, compiled=False)), one[3], 1e-9
     )
 
 
 def test_a_run_has_the_same_bits_watched_or_not_and_whatever_is_stored():
     plant, controller, q0, v0 = next(cases(1, models.panda(), np.random.default_rng(1)))
-    run = partial(gc.simulate, plant, controller, q0, v0, 0.1, 1e-3, compiled=True)
+    run = partial(flat(gc.simulate), plant, controller, q0, v0, 0.1, 1e-3, compiled=True)
     watched, alone, thinned = run(), run(monitors=None), run(every=7)
     assert same_bits(watched, alone)
     np.testing.assert_array_equal(watched.z[::7], thinned.z[:15])
@@ -583,7 +583,7 @@ def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monke
     monkeypatch.setattr(choice, "MIN_EVALUATIONS", 10)
     monkeypatch.setattr(choice, "_said", set())
     robot = models.two_link()
-    run = partial(gc.simulate, robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)
+    run = partial(flat(gc.simulate), robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)
     LOG.clear()
     state = np.random.get_state()  # noqa: NPY002
     expected = Law(robot, body)

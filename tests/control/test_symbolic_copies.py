@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 import pytest
-from simulation_options import grouped
+from simulation_options import flat, grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -491,5 +491,7 @@ def test_a_method_of_ones_own_is_known_by_itself():
     law = controllers.PDGravity(robot, np.zeros(2))
     for weights in ([0.5, 0.5], [0.25, 0.75]):
         own = Tableau("own", 2, [[0.0, 0.0], [0.5 / weights[1], 0.0]], weights)
-        run = functools.partial(gc.simulate, robot, law, np.ones(2), np.ones(2), 0.05, 1e-2, own, monitors=None)
+        run = functools.partial(
+            flat(gc.simulate), robot, law, np.ones(2), np.ones(2), 0.05, 1e-2, method=own, monitors=None
+        )
         np.testing.assert_allclose(run(compiled=True).q, run(compiled=False).q, rtol=0.0, atol=1e-13)
