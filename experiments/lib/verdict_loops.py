@@ -208,7 +208,8 @@ def right_held() -> Iterator[Loop]:
     yield resting("PDGravity held, behind encoders", still, gc.Plant(PANDA, None, sensors=[sensors.Encoder(20)]),
                   options={"control_dt": 1e-3}, asserted=False)  # fmt: skip
     adaptive = controllers.SlotineLi(ARM, motion(ARM), rate=0.1)
-    yield tracking("SlotineLi held, every 7th sample stored", adaptive, options={"control_dt": 1e-3, "every": 7},
+    yield tracking("SlotineLi held, every 7th sample stored", adaptive,
+                   options={"control_dt": 1e-3, "options": gc.SimulationOptions(every=7, compiled=False)},
                    asserted=False)  # fmt: skip
     limits = gc.Plant(ARM, None, actuators=[actuators.Saturation(np.array([200.0, 200.0]))])
     yield tracking("ComputedTorque held, within torque limits", controllers.ComputedTorque(ARM, motion(ARM)), limits,
@@ -225,9 +226,9 @@ def right_plants() -> Iterator[Loop]:
     stiff = controllers.Passivity(ARM, motion(ARM), K=600.0)
     yield tracking("gains too stiff for the step", stiff, dt=2e-3, off=0.01, steps=60)
     yield tracking("an adaptive method", controllers.Passivity(ARM, motion(ARM)), dt=1e-2, off=0.3, steps=50,
-                   options={"method": "MK54"})  # fmt: skip
+                   options={"options": gc.SimulationOptions(method="MK54", compiled=False)})  # fmt: skip
     yield tracking("on the reference, adaptive method", controllers.Passivity(ARM, motion(ARM)), dt=1e-2, steps=50,
-                   options={"method": "MK54"})  # fmt: skip
+                   options={"options": gc.SimulationOptions(method="MK54", compiled=False)})  # fmt: skip
     robot = coupled()
     yield tracking("a joint that follows others", controllers.Passivity(robot, motion(robot)), dt=5e-3)
     yield resting("a joint that follows others, at rest", controllers.PDGravity(robot, robot.neutral()), dt=2e-3)

@@ -226,7 +226,8 @@ def wrong_plants() -> Iterator[Loop]:
     yield tracking("adaptation of the wrong sign, held", WrongSign(ARM, motion(ARM), rate=0.1), loaded, off=0.2,
                    options={"control_dt": 1e-3}, asserted=False)  # fmt: skip
     yield tracking("a load unknown, every 10th sample stored", controllers.Passivity(PANDA, motion(PANDA)),
-                   PANDA.with_payload(0.1), options={"every": 10}, asserted=False)  # fmt: skip
+                   PANDA.with_payload(0.1),
+                   options={"options": gc.SimulationOptions(every=10, compiled=False)}, asserted=False)  # fmt: skip
     changed = gc.Plant(PANDA, None, changes=[(0.1, PANDA.with_payload(1.0))])
     yield tracking("a load gripped that the law does not learn", controllers.Passivity(PANDA, motion(PANDA)), changed,
                    asserted=False)  # fmt: skip
@@ -234,7 +235,8 @@ def wrong_plants() -> Iterator[Loop]:
     yield resting("contact ignored", Swinging(ARM, 0.1), wall, off=0.8, dt=5e-4, steps=1000, asserted=False)
     loaded = ARM.with_payload(0.2, (1.0, 0.0, 0.0))
     yield tracking("a load unknown, adaptive method", controllers.Passivity(ARM, motion(ARM)), loaded, dt=1e-2,
-                   steps=50, options={"method": "MK54"}, asserted=False)  # fmt: skip
+                   steps=50,
+                   options={"options": gc.SimulationOptions(method="MK54", compiled=False)}, asserted=False)  # fmt: skip
 
 
 def wrong_special() -> Iterator[Loop]:
