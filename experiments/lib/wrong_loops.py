@@ -236,7 +236,7 @@ def wrong_plants() -> Iterator[Loop]:
     loaded = ARM.with_payload(0.2, (1.0, 0.0, 0.0))
     yield tracking("a load unknown, adaptive method", controllers.Passivity(ARM, motion(ARM)), loaded, dt=1e-2,
                    steps=50,
-                   options={"options": gc.SimulationOptions(method="MK54", compiled=False)}, asserted=False)  # fmt: skip
+                   options={"options": gc.SimulationOptions("MK54", compiled=False)}, asserted=False)  # fmt: skip
 
 
 def wrong_special() -> Iterator[Loop]:
