@@ -43,7 +43,7 @@ MAXIMUM = {
     "sensors": 10,
     "so3": 12,
     "structure_preserving": 6,
-    "testing": 53,
+    "testing": 58,
 }
 WITH_MORE_PARAMETERS = {
     "Joint": 13,
@@ -56,16 +56,6 @@ WITH_MORE_PARAMETERS = {
     "identification.consistent": 16,
     "identification.drive_gains": 12,
     "identification.identify_load": 12,
-    "testing.assert_exponential": 12,
-    "testing.assert_input_to_state_stable": 15,
-    "testing.assert_lyapunov": 13,
-    "testing.assert_passive_port": 14,
-    "testing.assert_sampled": 11,
-    "testing.certify_lyapunov": 14,
-    "testing.largest_control_dt": 12,
-    "testing.passivity_index": 11,
-    "testing.recheck_lyapunov": 12,
-    "testing.region_of_attraction": 11,
 }
 WITHOUT_DOCSTRING = 35  # callables
 

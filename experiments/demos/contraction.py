@@ -28,7 +28,7 @@ class Shaken:
 
 
 P = np.array([[k + d**2 / 2, d / 2], [d / 2, 1.0]])  # a metric of (dq, dv)
-rate = testing.contraction_rate(Shaken(), robot, P, spread=3.0, search=1000)
+rate = testing.contraction_rate(Shaken(), robot, P, region=3.0, search=1000)
 
 rng = np.random.default_rng(0)
 starts = rng.uniform((-3, -12), (3, 12), (60, 2))

@@ -30,6 +30,7 @@ MASS = 2.0  # kg
 STATES, STEP = 40_000, 1e-6
 JUMPS = ("step", "floor", "angle")  # flaws that make V jump within the box, however small they are
 TIMES = 0.0, 10.0  # s
+BUDGET = testing.Budget(seconds=5.0)
 
 
 def sliders(n: int) -> gc.Robot:
@@ -165,12 +166,12 @@ def violated(claim: Claim, rng: np.random.Generator, states: int = STATES) -> bo
     return False
 
 
-def verdict(claim: Claim, **budget: Any) -> str:
+def verdict(claim: Claim, budget: testing.Budget = BUDGET) -> str:
     """proved, refuted, undecided or refused."""
+    options = dict(claim.options)
+    box = testing.Box(*claim.box, times=options.pop("times", None))
     try:
-        return testing.certify_lyapunov(
-            claim.law, claim.robot, claim.box, **{"region": False, "seconds": 5.0, **budget}, **claim.options
-        ).status
+        return testing.certify_lyapunov(claim.law, claim.robot, box, levels=False, budget=budget, **options).status
     except GeomctrlError:
         return "refused"
 

@@ -220,7 +220,7 @@ def certificate(case: Case) -> tuple[str, str]:
     if case.still is None:
         return NOT_FOR_THIS, ""
     found = testing.certify_lyapunov(
-        case.still, case.plant, case.box, offset=1e-3, boxes=40_000, region=False, **case.claim
+        case.still, case.plant, case.box, offset=1e-3, budget=40_000, levels=False, **case.claim
     )
     return {"proved": "proved", "refuted": CAUGHT, "undecided": NOTHING}[found.status], "\n".join(
         map(str, found.claims)

@@ -105,7 +105,7 @@ def asserted(loop: Any, search: int) -> str:
 def certified(loop: Any) -> str:
     if not loop.certified:
         return NOT_FOR_THIS
-    found = testing.certify_lyapunov(loop.law, loop.plant, (0.6, 1.0), offset=1e-3, boxes=40_000, region=False)
+    found = testing.certify_lyapunov(loop.law, loop.plant, (0.6, 1.0), offset=1e-3, budget=40_000, levels=False)
     return {"proved": "proved", "refuted": "caught", "undecided": "-"}[found.status]
 
 

@@ -22,6 +22,8 @@ import importlib
 from typing import Any
 
 NAMES = {
+    "Box": "settings",
+    "Budget": "settings",
     "Certificate": "certifying",
     "CheckError": "certificates.recheck",
     "ClosedLoop": "closed_loop",
@@ -32,9 +34,12 @@ NAMES = {
     "LyapunovAt": "lyapunov_rate",
     "LyapunovCertificate": "certificates.certificate",
     "PassivityIndex": "passivity",
+    "Port": "settings",
     "Rates": "flows",
     "Recheck": "certifying",
+    "Region": "settings",
     "Robustness": "robustness",
+    "Runs": "settings",
     "State": "domain",
     "assert_contracting": "contraction",
     "assert_exponential": "stability",

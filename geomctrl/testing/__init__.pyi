@@ -36,6 +36,11 @@ from .sampled import assert_sampled as assert_sampled
 from .sampled import held_for as held_for
 from .sampled import largest_control_dt as largest_control_dt
 from .sampled import sampled_level as sampled_level
+from .settings import Box as Box
+from .settings import Budget as Budget
+from .settings import Port as Port
+from .settings import Region as Region
+from .settings import Runs as Runs
 from .stability import InputToState as InputToState
 from .stability import assert_exponential as assert_exponential
 from .stability import assert_input_to_state_stable as assert_input_to_state_stable

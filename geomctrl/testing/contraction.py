@@ -20,10 +20,11 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 
-from .domain import Box, State
+from .domain import State
 from .inquiry import Inquiry
 from .lyapunov_rate import continuous
 from .sampling import derivative
+from .settings import Region
 
 MEASURED = "print(testing.contraction_at(controller, plant, metric, t, q, v, z))"
 STEP = 1e-4
@@ -37,10 +38,8 @@ def assert_contracting(
     metric: Metric,
     rate: float,
     *,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 2000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
     rtol: float = 1e-6,
 ) -> None:
@@ -55,7 +54,7 @@ def assert_contracting(
     positive definite, and robots or states z whose coordinates are no vectors.
     """
     rate, rtol = number("rate", rate), tolerance("rtol", rtol)
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry = Inquiry(controller, plant, region, search, seed)
     loop = Variations(inquiry.controller, inquiry.plant, metric)
 
     def excess(x: State) -> float:
@@ -73,20 +72,18 @@ def contraction_rate(
     plant: Plant | Any,
     metric: Metric,
     *,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 2000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
 ) -> float:
     """The largest rate [1/s] for `assert_contracting` that no state found contradicts; negative where dx grows."""
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry = Inquiry(controller, plant, region, search, seed)
     return -inquiry.largest(Variations(inquiry.controller, inquiry.plant, metric).growth, "contraction").value
 
 
 def contraction_at(controller: Any, plant: Plant | Any, metric: Metric, t: float, q: Any, v: Any, z: Any = None):
     """The rate [1/s] at which dx . P dx, square root taken, grows fastest at one state: negative where it contracts."""
-    inquiry = Inquiry(controller, plant, None, 0.5, None, 1, 0)
+    inquiry = Inquiry(controller, plant)
     return Variations(inquiry.controller, inquiry.plant, metric).growth(inquiry.state(t, q, v, z))
 
 

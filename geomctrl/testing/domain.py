@@ -21,9 +21,9 @@ from geomctrl.lie import se3
 from geomctrl.robot import Robot
 
 from .sampling import at_state
+from .settings import PARTS, Region
 
 REACH = 3.0  # half a side of the box, in spreads: random states are normal, and cut off there
-PARTS = ("q", "v", "z")
 WAYS = ("about", "within", "corner", "part", "few")  # of drawing a state
 SMALLEST = -3.0  # exponent of ten: how near the equilibrium, in spreads, states are drawn where only a part is off
 
@@ -247,19 +247,14 @@ class Domain:
         return np.concatenate((self._displacement_of_q(a.q, b.q), b.v - a.v, z))[: self.dim - 1] / (span[1] - span[0])
 
 
-Spread = float | Mapping[str, Any]
-Box = Mapping[str, tuple[Any, Any]]
-
-
-def box(sizes: Mapping[str, int], spread: Spread, times: tuple[float, float], given: Box | None, own: np.ndarray):
+def box(sizes: Mapping[str, int], region: Region, times: tuple[float, float], own: np.ndarray):
     """(lower, upper) of a Domain's coordinates.
 
-    sizes: how many coordinates q, v and z have. spread: a number, or by part, each a number or one per coordinate.
-    times: where t lies. given: by part, t too, (lower, upper), instead of what the spread says. own: the size of each
+    sizes: how many coordinates q, v and z have. times: where t lies, if the region does not say. own: the size of each
     of z's coordinates, by which its spread counts. Raises ArgumentError, naming spread or domain.
     """
-    given = _mapping("domain", {} if given is None else given, ("t", *PARTS))
-    spreads = _mapping("spread", spread, PARTS) if isinstance(spread, Mapping) else dict.fromkeys(PARTS, spread)
+    given, spread = region.domain or {}, region.spread
+    spreads = spread if isinstance(spread, Mapping) else dict.fromkeys(PARTS, spread)
     sides = [_interval("t", 1, given["t"])] if "t" in given else [np.array([times]).T]
     for name in PARTS:
         n = sizes[name]
@@ -275,12 +270,6 @@ def box(sizes: Mapping[str, int], spread: Spread, times: tuple[float, float], gi
     if lower[0] < 0.0:
         raise ArgumentError(f"domain: expected times that are not negative, got from {lower[0]:g} s")
     return lower, upper
-
-
-def _mapping(name: str, x: Any, known: Sequence[str]) -> Mapping[str, Any]:
-    if not isinstance(x, Mapping) or not set(x) <= set(known):
-        raise ArgumentError(f"{name}: expected some of {', '.join(map(repr, known))} by name, got {x!r:.80}")
-    return x
 
 
 def _numbers(x: Any, n: int) -> np.ndarray | None:

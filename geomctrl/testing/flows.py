@@ -1,6 +1,6 @@
 """A function of a closed loop's state, its rate along the loop, and what inputs at a port do to it.
 
-    flow = Flow(controller, plant, port="tool0")
+    flow = Flow(controller, plant, port=Inputs(plant.robot, Port("tool0")))
     flow.at(state)      # S, its promised rate, dS/dt, how each input changes dS/dt, and the port's output
 
 Exact, by the chain rule on what law, plant and function compute, where the loop can be traced; else by differences.
@@ -23,6 +23,7 @@ from geomctrl.robot import Robot
 
 from .domain import State
 from .lyapunov_rate import continuous, settled_derivative
+from .settings import Port
 
 STEP = 4e-3  # s, the first of the differences, halved until they settle
 ENOUGH = 1e-9  # to that, of S a second
@@ -41,14 +42,11 @@ class Rates(NamedTuple):
     output: np.ndarray
 
 
-class Port:
-    """Inputs u (m,) that act as joint torques B(q) u, and the output y (m,), by default B^T v: u . y is their power.
+class Inputs:
+    """A `Port` of one robot: joint torques B(q) u of its inputs, and its output. Raises ArgumentError."""
 
-    of: "joints", the torques themselves and v; the name of a frame, whose wrench and twist (in the frame itself,
-    angular part first); B (nv, m); or (robot, q) -> B. output: (t, q, v, z) -> y instead. Raises ArgumentError.
-    """
-
-    def __init__(self, robot: Robot, of: Any = "joints", output: Function | None = None):
+    def __init__(self, robot: Robot, port: Port):
+        of, output = port.at, port.output
         self.frame = of if isinstance(of, str) and of != "joints" else None
         self.moving: Function | None = None
         if callable(of):
@@ -80,10 +78,15 @@ class Port:
         return self.torques(robot, q).T.dot(v) if self.own is None else self.own(t, q, v, z)
 
 
+def code_of(port: Port) -> str:
+    """Code for a port: its name, or "port", the test's own."""
+    return repr(port.at) if isinstance(port.at, str) and port.output is None else "port"
+
+
 class Flow:
     """S(t, q, v, z, plant), by default the controller's V, along its loop with a plant and at a port."""
 
-    def __init__(self, controller: Any, plant: Plant, function: Function | None = None, port: Port | None = None):
+    def __init__(self, controller: Any, plant: Plant, function: Function | None = None, port: Inputs | None = None):
         self.controller, self.plant, self.port = controller, plant, port
         self.function, self.size = function, 0 if port is None else port.size
         self.traced: Any = None

@@ -20,6 +20,7 @@ from .domain import Domain, State
 from .loop_states import failed_before, require_controller, state_of, states_about
 from .repeatable import Repeatable
 from .search import Found, worst
+from .settings import region_of
 from .shrinking import shrunk
 
 SECONDS = 20.0  # after which a search gives up, whatever its evaluations
@@ -50,11 +51,9 @@ class Inquiry:
         self,
         controller: Any,
         plant: Any,
-        equilibrium: Any,
-        spread: Any,
-        domain: Any,
-        search: int,
-        seed: int,
+        region: Any = 0.5,
+        search: int = 1,
+        seed: int = 0,
         *,
         alone: bool = False,
     ):
@@ -62,7 +61,7 @@ class Inquiry:
         self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
         require_controller(self.controller)
         self.search, self.seed = count("search", search, 1), count("seed", seed)
-        self.domain: Domain = states_about(self.controller, self.plant, equilibrium, spread, domain)
+        self.domain: Domain = states_about(self.controller, self.plant, region_of(region))
         self.repeatable = Repeatable(self.controller, self.plant)
         x = self.domain.state(self.domain.random(self.rng, "about"))
         self.repeatable.check(x, self.domain.rest(x.t))

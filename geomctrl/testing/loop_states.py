@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from geomctrl.mechanism.states import one_configuration
 from . import evidence
 from .domain import Domain, State, box, untouchable
 from .equilibria import equilibria, sources, start_of, typical_size
+from .settings import Region
 
 
 def require_controller(x: Any) -> None:
@@ -61,9 +62,8 @@ def failed_before(controller: Any, plant: Plant, domain: Domain) -> list[State]:
     return [x for x in known if domain.contains(x)]
 
 
-def states_about(controller: Any, plant: Plant, equilibrium: Any, spread: Any, given: Any) -> Domain:
-    if not isinstance(spread, Mapping):
-        number("spread", spread, "a positive number", lambda x: x > 0.0)
+def states_about(controller: Any, plant: Plant, region: Region) -> Domain:
+    equilibrium = region.equilibrium
     group = getattr(controller, "group", None)
     if group is not None:
         require_group("controller.group", group)
@@ -75,10 +75,10 @@ def states_about(controller: Any, plant: Plant, equilibrium: Any, spread: Any, g
     if zero.z is not None and draw is None:
         own = np.ones(group.dim) if group is not None else typical_size(np.ravel(zero.z))
     times = (0.01, end)  # not from 0 on: a difference looks back
-    lower, upper = box({"q": n, "v": n, "z": len(own)}, spread, times, given, own)
+    lower, upper = box({"q": n, "v": n, "z": len(own)}, region, times, own)
     domain = Domain(
         plant.robot, rest, lower, upper, group, draw, sources(controller, equilibrium, rest),
-        lambda t: equilibria(controller, plant.at(t), equilibrium), given is None or "t" not in given,
+        lambda t: equilibria(controller, plant.at(t), equilibrium), region.domain is None or "t" not in region.domain,
     )  # fmt: skip
     if not domain.names:
         raise ArgumentError("domain: expected states besides the equilibrium, got spreads or sides that are all zero")

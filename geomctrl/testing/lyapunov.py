@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, flag, number, tolerance
+from geomctrl.arguments import count, flag, tolerance
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant, plant_of
@@ -15,11 +15,12 @@ from geomctrl.errors import SimulationError
 
 from . import evidence
 from .counterexample import Counterexample, paste, unresolved
-from .domain import Box, State
+from .domain import State
 from .loop_states import failed_before, require_controller, require_lyapunov, start_of_run, state_of, states_about
 from .lyapunov_checks import NOTHING, Checks
 from .lyapunov_rate import LyapunovAt, Promise
 from .lyapunov_search import LyapunovSearch
+from .settings import Region, Runs, region_of, runs_of
 from .shrinking import literal
 
 REPEATED = 3  # states at which the law is asked several times
@@ -31,77 +32,89 @@ def assert_lyapunov(
     controller: Any,
     plant: Plant | Any,
     *,
-    equilibrium: Any = None,
+    region: Region | float | Mapping[str, Any] = 0.5,
     states: int = DEFAULTS["states"],
     search: int = DEFAULTS["search"],
-    runs: int = DEFAULTS["runs"],
-    duration: float = 0.3,
-    dt: float = 1e-3,
-    spread: float | Mapping[str, Any] = 0.5,
-    domain: Box | None = None,
+    runs: Runs | int = DEFAULTS["runs"],
     seed: int = 0,
     rtol: float = 1e-6,
     bound: bool = False,
 ) -> None:
     """Assert what the controller's `lyapunov(t, q, v, z, plant)` promises in closed loop with `plant`.
 
+    Parameters
+    ----------
+    controller : Controller
+        A controller with `lyapunov`.
+    plant : Plant or Robot
+        The true one: V is that of it.
+    region : Region, float or mapping
+        The states that are looked at: a `Region` about the equilibrium, or its `spread` alone.
+    states : int
+        How many random states are sampled, at least one.
+    search : int
+        Evaluations of the search; 0 for none.
+    runs : Runs or int
+        The simulations along which V must not grow, or how many of 0.3 s.
+    seed : int
+        Of the random states.
+    rtol : float
+        The error of dV/dt that is allowed, relative to |rate| + V / s.
+    bound : bool
+        Whether the promised rate is an upper bound of dV/dt only.
+
+    Raises
+    ------
+    Counterexample
+        An AssertionError, with the simplest state found that breaks the promise and code that reproduces it.
+    ArgumentError
+        For `states` below one, an `rtol` that is negative, infinite or nan, a `sample_state` that draws no state, and
+        an equilibrium that is not known or does not fit.
+
+    Notes
+    -----
     1. V is zero at the equilibrium, finite and positive at random states about it and where only q, only v or only
        z is off. Zero means: within 1e-12 of V at the random state.
     2. The promised rate is not positive, and equals dV/dt along the closed loop (`bound=True`: is at least dV/dt), at
        the same states. Allowed error: rtol (|rate| + V / s), and what dV/dt may be off by.
-    3. A search of `search` evaluations, 0 for none, finds no state that breaks either: it climbs on the promised rate,
+    3. A search of `search` evaluations finds no state that breaks either: it climbs on the promised rate,
        on dV/dt less the promised rate and on -V from random states, the best first, over t, q, v and z.
     4. V has no other zero, on shells about the equilibrium as far as the domain's bounds or where descent over the
        whole domain ends, or the loop returns from there to the equilibrium, as from s = 0 in a sliding law: then the
        proof stands (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
     5. V has a positive bound below that does not depend on time: at displacements from the equilibrium it does not
-       fade at ever later times, up to 1e8 times the domain's last. Not asked for where `domain` has "t".
+       fade at ever later times, up to 1e8 times the region's last. Not asked for where its `domain` has "t".
     6. V does not jump upwards where the loop comes across. That it is continuous is proved where it traces and is made
        of continuous operations; else it is followed along lines through the domain, which are cut at its largest change
        until nothing lies between. A V that falls in a jump, as of a law that switches, passes.
     7. The law has no memory but z: asked again about a state, it answers the same.
-    8. V does not grow along `runs` simulations of `duration` seconds in steps dt, controller at every stage. Runs whose
-       monitor is UNRESOLVED pass; the evidence counts them, with the step that decides.
+    8. V does not grow along `runs` simulations, controller at every stage. Runs whose monitor is UNRESOLVED pass;
+       the evidence counts them, with the step that decides.
 
     dV/dt is found in two ways: exactly, by the chain rule on what `lyapunov` computes along the plant's own field, and
     by differences of V in Python, the law and the plant evaluated as they are, with steps halved until they settle.
     The first is believed where the second, which knows nothing of it, agrees; a law that does not trace has the second
     alone. The promised rate is in neither. The law runs on symbols to be traced, so it must not count its calls.
-
-    equilibrium: q (nq,) at rest, or the pair (q, z), or a function t -> (q, v, z). By default the controller's
-    `reference`, or at rest its `q_d`; z is its `settled(t, plant)`, `true_parameters(plant)`, or what it starts with,
-    and is solved for from there on if V is not zero with that.
-
-    Random states lie about `spread` (rad, m, rad/s, m/s) off the equilibrium, three times that at most, at times up to
-    3 s after the plant's last change; z is off by `spread` times each of its entries (times the median one where it is
-    zero, 1 where all are), or in the algebra of the controller's `group`, or as its `sample_state` draws it. spread can
-    be told by part, {"q": 0.5, "v": 1.0, "z": 0.2}, as numbers or arrays; domain={"t": (0, 5), "q": (lower, upper)} are
-    sides of the box themselves, relative to the equilibrium, which is inside. A revolute joint turned by 2 pi is
-    another configuration, off the equilibrium; the domain reaches there only if told to. V is that of the plant then.
-
-    Raises Counterexample, an AssertionError, with the simplest state found that breaks the promise and code that
-    reproduces it; ArgumentError for `states` below one, an `rtol` that is negative, infinite or nan, a spread that is
-    not positive or a domain that is empty, a `sample_state` that draws no state, and an equilibrium that is not known
-    or does not fit.
     """
     plant, rtol, bound = plant_of("plant", plant, state=False), tolerance("rtol", rtol), flag("bound", bound)
-    states, runs, search = count("states", states, 1), count("runs", runs), count("search", search)
-    duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
+    states, search = count("states", states, 1), count("search", search)
+    runs, region = runs_of(runs, Runs()), region_of(region)
     require_controller(controller)
     if not hasattr(controller, "lyapunov"):
         raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
     seed = count("seed", seed)
-    where = states_about(controller, plant, equilibrium, spread, domain)
+    where = states_about(controller, plant, region)
     checks = Checks(Promise(controller, plant), where, rtol, bound)
     what = f"V and V' of {type(controller).__name__} on {plant.robot.name}"
-    weak = [f"{name}={x}" for name, x in (("states", states), ("search", search), ("runs", runs)) if x < DEFAULTS[name]]
+    sizes = {"states": states, "search": search, "runs": runs.count}
+    weak = [f"{name}={x}" for name, x in sizes.items() if x < DEFAULTS[name]]
     weak += ["bound=True, V' is only bounded"] * bound + ["no time but the domain's"] * (not where.all_times)
-    asked: dict[str, Any] = {"domain": str(where), "spread": str(spread), "tolerance": rtol}
-    asked |= {"weakened by": ", ".join(weak)} if weak else {}
+    settings: dict[str, Any] = {"domain": str(where), "spread": str(region.spread), "tolerance": rtol}
+    settings |= {"weakened by": ", ".join(weak)} if weak else {}
     _first_look(checks, np.random.default_rng([seed, 3]))
     _known(checks, what)
     _sample(checks, np.random.default_rng(seed), states)
-    evidence.record("sampled", what, states=states, seed=seed, **asked)
+    evidence.record("sampled", what, states=states, seed=seed, **settings)
     if search:
         hunt = LyapunovSearch(checks, np.random.default_rng([seed, 1]), search, SECONDS)
         try:
@@ -114,13 +127,13 @@ def assert_lyapunov(
     rng = np.random.default_rng([seed, 2])
     undecided: list[str] = []
     try:
-        for _ in range(runs):
-            undecided += _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
+        for _ in range(runs.count):
+            undecided += _assert_decrease(checks, start_of_run(controller, plant, where, rng), runs)
     finally:
         checks.repeatable.check_first()
-    if runs:
-        facts = {"runs": runs, "seconds": duration, "dt": dt, "seed": seed}
-        facts |= {"UNRESOLVED": f"{len(undecided)} of {runs}: {undecided[0]}"} if undecided else {}
+    if runs.count:
+        facts = {"runs": runs.count, "seconds": runs.duration, "dt": runs.dt, "seed": seed}
+        facts |= {"UNRESOLVED": f"{len(undecided)} of {runs.count}: {undecided[0]}"} if undecided else {}
         evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", **facts)
 
 
@@ -177,13 +190,13 @@ def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
             checks.hold(checks.as_promised, x)
 
 
-def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> list[str]:
+def _assert_decrease(checks: Checks, x: State, runs: Runs) -> list[str]:
     """Why the monitor of a run can not decide, if it can not."""
     promise, monitor = checks.promise, LyapunovDecrease()
-    code = f"print(simulate(plant, controller, q, v, {duration!r}, {dt!r}).summary())"
+    code = f"print(simulate(plant, controller, q, v, {runs.duration!r}, {runs.dt!r}).summary())"
     script = "from geomctrl import simulate\n" + paste(promise.plant, literal(x), code)
     try:
-        run = simulate(promise.plant, promise.controller, x.q, x.v, duration, dt, monitors=[monitor])
+        run = simulate(promise.plant, promise.controller, x.q, x.v, runs.duration, runs.dt, monitors=[monitor])
     except SimulationError as error:
         if reason := unresolved(error):
             checks.hold(checks.not_growing, x, "simulated")  # what is promised at a state needs no integration

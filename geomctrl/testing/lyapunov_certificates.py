@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import count, flag, number
+from geomctrl.arguments import flag, number
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.progress import shown
 from geomctrl.errors import ArgumentError
@@ -20,7 +20,6 @@ from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg, sub
 
 from .certificates.arguments import (
-    checked_times,
     domain_text,
     equilibrium_of,
     half_axes,
@@ -41,6 +40,7 @@ from .certificates.region import least_on_boundary, most_in_ball
 from .certificates.searching import Found, search
 from .certificates.vanishing import zero_on_surface
 from .evidence import record
+from .settings import Box, Budget, box_of, budget_of
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
 STABLE = "so it is stable; that it attracts, too, needs LaSalle's theorem: no other motion stays in {which} = 0"
@@ -52,49 +52,70 @@ SHELL = 0.1  # of the box: where V and V' must be off zero at the latest
 def certify_lyapunov(
     controller: Any,
     plant: Plant | Robot,
-    box: tuple[ArrayLike, ArrayLike],
+    box: Box | tuple[ArrayLike, ArrayLike],
     *,
     outside: float | tuple[ArrayLike, ArrayLike] | None = None,
     parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
     rate: float = 0.0,
     offset: float = 0.0,
-    equilibrium: ArrayLike | None = None,
-    times: tuple[float, float] | None = None,
-    boxes: int = 200_000,
-    seconds: float = 60.0,
-    region: bool = True,
-    seed: int = 0,
+    levels: bool = True,
+    budget: Budget | int = 200_000,
     progress: bool | Callable[[float], Any] = False,
 ) -> LyapunovCertificate:
     """Prove, for the law and plant as they are, that V > 0 and V' < - rate V + offset for all states of a box and all
     true robots near the model; and the region of attraction that follows.
 
-    box: half widths (q, v) about the equilibrium at rest, rad or m and rad/s or m/s, numbers or (nv,) each.
-    outside: V' is asked for outside the ellipsoid with these half axes (q, v); a number r stands for (r, r / 0.2 s).
-    None: everywhere, at the equilibrium V' <= offset. An uncertain model needs the one or the other, as its equilibrium
-    is elsewhere. parameters: by how much every inertial parameter of the true robot may be off, relative to the plant's
-    (0.2: 20 %), or their (smallest, largest) values (nbodies, 10) each. rate [1/s] and offset [V/s], not negative.
-    equilibrium: q (nq,); by default the controller's `reference`, which then holds still, or its `q_d`. times: (first,
-    last) [s] in which a law, a V or a wrench that depends on time is certified at its set point; without, such a one is
-    refused. boxes, seconds: the budget of each inequality. region: whether level sets are looked for; not with times.
-    progress: True for a bar, or a function that is called with the share of the box on which V' is decided.
+    Parameters
+    ----------
+    controller : Controller
+        A law without a state z, at a set point.
+    plant : Plant or Robot
+        The model, about which the true robot lies.
+    box : Box, or a pair (q, v)
+        The states, as a `Box` or its half widths alone [rad or m, rad/s or m/s].
+    outside : float or pair (q, v), optional
+        V' is asked for outside the ellipsoid with these half axes; a number r stands for (r, r / 0.2 s). By default
+        everywhere, at the equilibrium V' <= offset. An uncertain model needs `outside` or `offset`, as its equilibrium
+        is elsewhere.
+    parameters : float, or a pair of arrays (nbodies, 10)
+        By how much every inertial parameter of the true robot may be off, relative to the plant's (0.2: 20 %), or the
+        smallest and largest values.
+    rate, offset : float
+        Of the claim [1/s, V/s], not negative.
+    levels : bool
+        Whether level sets are looked for; not where the box has times.
+    budget : Budget or int
+        What the proof of each inequality may take, or how many boxes.
+    progress : bool or function
+        True for a bar, or a function that is called with the share of the box on which V' is decided.
 
+    Returns
+    -------
+    LyapunovCertificate
+        True if all is proved.
+
+    Raises
+    ------
+    ArgumentError
+        For a box that is empty, infinite or within `outside`, joints with several degrees of freedom, controllers with
+        a state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and references that
+        move.
+    UntraceableError
+        With file and line, for a law that does not trace, and for one that computes something else where it is traced.
+
+    Notes
+    -----
     The answer is proved, refuted (with a state and a robot at which the inequality is violated, in interval arithmetic)
     or undecided; or "semidefinite" where V' <= 0 is proved only, as V' = -v . Kd v of a PD law: then it says where V'
     vanishes, and what LaSalle's theorem needs besides. Proved is the inequality for the model in exact arithmetic, its
     numbers being the doubles that they are; what rounding does in the code that runs is not. That V is continuous is
     part of it. Before, the traced loop is held against the Python that runs, all over the box. docs/certificates.md.
-
-    Raises ArgumentError for a box that is empty, infinite or within `outside`, joints with several degrees of freedom,
-    controllers with a state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and
-    references that move; UntraceableError, with file and line, for a law that does not trace, and for one that computes
-    something else where it is traced.
     """
-    region = flag("region", region)
-    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, boxes, seconds, seed)
+    levels = flag("levels", levels)
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
     with shown(progress, "certifying") as report:
         found = asked.certificate([asked.positive(), asked.decreasing(report)])
-    if found.proved and region and not asked.e.timed:  # a time that ends says nothing of what comes later
+    if found.proved and levels and not asked.e.timed:  # a time that ends says nothing of what comes later
         asked.levels(found)
     return asked.recorded(found)
 
@@ -102,16 +123,13 @@ def certify_lyapunov(
 def region_of_attraction(
     controller: Any,
     plant: Plant | Robot,
-    box: tuple[ArrayLike, ArrayLike],
+    box: Box | tuple[ArrayLike, ArrayLike],
     *,
     outside: float | tuple[ArrayLike, ArrayLike] | None = None,
     parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
     rate: float = 0.0,
     offset: float = 0.0,
-    equilibrium: ArrayLike | None = None,
-    boxes: int = 200_000,
-    seconds: float = 60.0,
-    seed: int = 0,
+    budget: Budget | int = 200_000,
 ) -> LyapunovCertificate:
     """The largest level of V, about, such that V <= level lies in the box and V' is as claimed in there, proved.
 
@@ -120,7 +138,9 @@ def region_of_attraction(
     of a few per cent that is proved; `LyapunovCertificate.sampled` is where it began. Raises what `certify_lyapunov`
     raises.
     """
-    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, None, boxes, seconds, seed)
+    if box_of(box).times is not None:
+        raise ArgumentError(f"box: expected one without times, which end, got {box!r:.80}")
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
     found = asked.certificate([asked.positive()])
     if found.proved:
         asked.within_level(found)
@@ -132,13 +152,13 @@ class Asked:
 
     def __init__(
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
-        equilibrium: Any, times: Any, boxes: int, seconds: float, seed: int,
+        budget: Any,
     ):  # fmt: skip
-        plant = plant_of("plant", plant, state=False)
-        robot = plant.robot
+        plant, box, self.budget = plant_of("plant", plant, state=False), box_of(box), budget_of(budget)
+        robot, times, self.seed = plant.robot, box.times, self.budget.seed
         require_autonomous(controller, plant)
-        q_d = equilibrium_of(controller, robot, equilibrium)
-        half, p_lo, p_hi = half_widths("box", box, robot), *parameter_intervals(parameters, robot)
+        q_d = equilibrium_of(controller, robot, box.equilibrium)
+        half, p_lo, p_hi = half_widths("box", (box.q, box.v), robot), *parameter_intervals(parameters, robot)
         self.ball = None if outside is None else half_axes(outside, robot)
         if self.ball is not None and vacuous(half, self.ball):
             raise ArgumentError(
@@ -148,10 +168,6 @@ class Asked:
         self.rate, self.offset = (
             number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset))
         )
-        self.most = count("boxes", boxes, 1)
-        self.seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
-        self.seed = count("seed", seed)
-        times = checked_times(times)
         n, t = robot.nv, ([-np.inf], [np.inf]) if times is None else ([times[0]], [times[1]])
         q_lo, q_hi = np.nextafter(q_d - half[:n], -np.inf), np.nextafter(q_d + half[:n], np.inf)
         within = {"q": (q_lo, q_hi), "v": (-half[n:], half[n:]), "p": (p_lo, p_hi), "t": t}
@@ -223,7 +239,7 @@ class Asked:
 
     def positive(self) -> Claim:
         """V > 0, for all parameters; else, where M is a term of it, for robots with a positive definite one."""
-        e, box, most = self.e, self.box, self.most
+        e, box, most = self.e, self.box, self.budget.boxes
         (words, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL * box.hi[0]
         near = None
@@ -312,7 +328,7 @@ class Asked:
         return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), words
 
     def proof(self, words: str, task: Task, most: int | None = None, progress: Progress = silent) -> Claim:
-        outcome = prove(task, self.most if most is None else most, self.seconds, progress)
+        outcome = prove(task, self.budget.boxes if most is None else most, self.budget.seconds, progress)
         return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task)
 
     def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
@@ -339,7 +355,7 @@ class Asked:
         e, (task, words) = self.e, self.decrease()
         found.sampled = lowest_bad(e, self.box, self.ball, self.rate, self.offset, self.seed)
         bound = min(found.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
-        proved = largest_level(e, task, self.scale, bound, self.most, self.seconds) if bound > 0.0 else None
+        proved = largest_level(e, task, self.scale, bound, self.budget) if bound > 0.0 else None
         if proved is None:
             found.claims.append(Claim(f"{words} where V <= {SHARES[-1] * bound:.6g}", UNDECIDED, None, task))
             return

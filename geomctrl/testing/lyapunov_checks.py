@@ -60,7 +60,9 @@ class Checks:
                 V = self.promise.value(x)
                 if not abs(V) <= tiny:
                     raise Counterexample(
-                        f"V is not zero at the equilibrium (`equilibrium=` says where that is): V = {V:.9g}", x, "zero"
+                        f"V is not zero at the equilibrium (`Region.equilibrium` says where that is): V = {V:.9g}",
+                        x,
+                        "zero",
                     )
 
         return check

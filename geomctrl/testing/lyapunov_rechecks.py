@@ -20,20 +20,19 @@ from .certificates.existence import exists
 from .certificates.recheck import CheckError, leaves_of, recheck
 from .certificates.region import least_on_boundary
 from .lyapunov_certificates import Asked
+from .settings import Box
 
 
 def recheck_lyapunov(
     proof: str | Path | LyapunovCertificate,
     controller: Any = None,
     plant: Plant | Robot | None = None,
-    box: Any = None,
+    box: Box | Any = None,
     *,
     outside: Any = None,
     parameters: Any = 0.0,
     rate: float = 0.0,
     offset: float = 0.0,
-    equilibrium: Any = None,
-    times: tuple[float, float] | None = None,
     level: float | None = None,
     processes: int = 1,
 ) -> str:
@@ -49,13 +48,13 @@ def recheck_lyapunov(
     """
     processes = count("processes", processes, 1)
     kept = isinstance(proof, LyapunovCertificate)
-    claim = (outside, equilibrium, times, level, controller, plant, box)
+    claim = (outside, level, controller, plant, box)
     if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
         return proof.recheck(processes=processes)
     leaves = leaves_of(proof) if kept and proof.proved else _read(proof)  # pyright: ignore[reportArgumentType]
     if controller is None or plant is None or box is None:
         raise ArgumentError("controller, plant, box: expected those that the proof is of, as the file has none of them")
-    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, 1, 1.0, 0)
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, 1)
     if level is not None:
         level = number("level", level, "a level of V, positive", lambda x: 0.0 < x < np.inf)
     positive, (task, words) = asked.positive_tasks(), asked.decrease()

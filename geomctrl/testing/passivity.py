@@ -7,7 +7,6 @@ port has to make up (van der Schaft 2017, chapter 2; Bao and Lee 2007). What is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,11 @@ from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 
-from .domain import Box, State
-from .flows import Flow, Function, Port, Rates
+from .domain import State
+from .flows import Flow, Function, Inputs, Rates, code_of
 from .inquiry import NOTHING, Inquiry
 from .loop_states import require_lyapunov
+from .settings import Port, Region, port_of, region_of
 
 STRAY = 1e-9  # of an input's effect on S: less than that is rounding
 MEASURED = "print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
@@ -38,34 +38,28 @@ def assert_passive_port(
     plant: Plant | Any,
     *,
     storage: Function | None = None,
-    port: Any = "joints",
-    output: Callable[..., Any] | None = None,
+    port: Port | Any = "joints",
     nu: float = 0.0,
     rho: float = 0.0,
-    largest_input: float = 1.0,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 4000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
     rtol: float = 1e-7,
 ) -> None:
-    """Assert dS/dt <= u . y - nu |u|^2 - rho |y|^2 of the plant with its controller, for all |u| <= largest_input.
+    """Assert dS/dt <= u . y - nu |u|^2 - rho |y|^2 of the plant with its controller, for all |u| <= `port.largest`.
 
-    port: "joints", u torques added to the controller's and y = v; the name of a frame, u a wrench on its body and y
-    the frame's twist, both in the frame, angular part first; or B (nv, m), u acting as joint torques B u and y = B^T v;
-    or (robot, q) -> B, as `lambda robot, q: robot.jacobian(q, "hand", "hybrid")[3:].T` for a force alone.
-    output: (t, q, v, z) -> y (m,), another output. storage: (t, q, v, z, plant) -> S, by default the controller's
-    Lyapunov function. controller: None for the plant by itself; then storage and equilibrium have to be given.
+    port: a `Port`, by default torques at the joints. storage: (t, q, v, z, plant) -> S, by default the controller's
+    Lyapunov function. controller: None for the plant by itself; then a storage and `region.equilibrium` are needed.
 
     dS/dt is affine in u, as the plant's acceleration is, so that at each state the worst u is known in closed form; it
-    is the states that are searched, over the domain and with the arguments of `assert_lyapunov`. rtol: of the terms.
+    is the states of `region` that are searched, with `search` evaluations. rtol: of the terms.
 
     Raises Counterexample with the simplest state found, and u; ArgumentError for bad arguments.
     """
-    inquiry, flow = _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed)
+    port = port_of(port)
+    inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
     nu, rho, rtol = number("nu", nu), number("rho", rho), tolerance("rtol", rtol)
-    most = number("largest_input", largest_input, "a positive number", lambda x: x > 0.0)
+    most = port.largest
     floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
 
     def excess(x: State) -> float:
@@ -84,7 +78,7 @@ def assert_passive_port(
             f" with u = {np.array2string(u, separator=', ')}, y = {np.array2string(r.output, separator=', ')}"
         )
 
-    inquiry.hold(excess, "passivity", words, _measured(storage, port, output))
+    inquiry.hold(excess, "passivity", words, _measured(storage, port))
 
 
 def passivity_index(
@@ -92,13 +86,9 @@ def passivity_index(
     plant: Plant | Any,
     *,
     storage: Function | None = None,
-    port: Any = "joints",
-    output: Callable[..., Any] | None = None,
-    largest_input: float = 1.0,
-    equilibrium: Any = None,
+    port: Port | Any = "joints",
+    region: Region | float = 0.5,
     search: int = 4000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
 ) -> PassivityIndex:
     """The largest nu with rho = 0, and the largest rho with nu = 0, that no state and input found contradict.
@@ -106,8 +96,9 @@ def passivity_index(
     Arguments as for `assert_passive_port`. Both are estimates from above: a longer search finds the same or less. -inf
     where S grows with no input or without need of any. Raises ArgumentError for bad arguments.
     """
-    inquiry, flow = _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed)
-    most = number("largest_input", largest_input, "a positive number", lambda x: x > 0.0)
+    port = port_of(port)
+    inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
+    most = port.largest
     moving = NOTHING * inquiry.typical(lambda x: float(flow.at(x).output @ flow.at(x).output))
     still = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
 
@@ -138,8 +129,7 @@ def rates_at(
     z: Any = None,
     *,
     storage: Function | None = None,
-    port: Any = "joints",
-    output: Callable[..., Any] | None = None,
+    port: Port | Any = "joints",
 ) -> Rates:
     """What assertions about ports look at, at one state: (S, its promised rate, dS/dt, d(dS/dt)/du, y).
 
@@ -147,21 +137,21 @@ def rates_at(
     """
     robot = plant_of("plant", plant, state=False).robot
     rest = one_configuration(robot, "q", one_state("q", q, robot.nq)) if controller is None else None
-    inquiry, flow = _asked(controller, plant, storage, port, output, rest, 0.5, None, 1, 0)
+    inquiry, flow = _asked(controller, plant, storage, port_of(port), Region(equilibrium=rest), 1, 0)
     return flow.at(inquiry.state(t, q, v, z))
 
 
-def _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed) -> tuple[Inquiry, Flow]:
-    if controller is None and (storage is None or equilibrium is None):
+def _asked(controller, plant, storage, port: Port, region, search, seed) -> tuple[Inquiry, Flow]:
+    region = region_of(region)
+    if controller is None and (storage is None or region.equilibrium is None):
         raise ArgumentError("controller: without one, expected a storage function and an equilibrium q (nq,)")
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed, alone=True)
+    inquiry = Inquiry(controller, plant, region, search, seed, alone=True)
     if storage is None:
         require_lyapunov(inquiry.controller)
-    for name, given in (("storage", storage), ("output", output)):
+    for name, given in (("storage", storage), ("output", port.output)):
         if given is not None:
             function(name, given, f"of (t, q, v, z{', plant' if name == 'storage' else ''})")
-    where = Port(inquiry.plant.robot, port, output)
-    return inquiry, Flow(inquiry.controller, inquiry.plant, storage, where)
+    return inquiry, Flow(inquiry.controller, inquiry.plant, storage, Inputs(inquiry.plant.robot, port))
 
 
 def _worst_input(r: Rates, nu: float, most: float) -> np.ndarray:
@@ -172,7 +162,6 @@ def _worst_input(r: Rates, nu: float, most: float) -> np.ndarray:
     return direction * (most if nu >= 0.0 else min(most, 0.5 * size / -nu))
 
 
-def _measured(storage: Any, port: Any, output: Any) -> str:
-    options = [f"port={port!r}" if isinstance(port, str) else "port=port"]
-    options += [f"{name}={name}" for name, x in (("storage", storage), ("output", output)) if x is not None]
-    return MEASURED.format(options=", ".join(options))
+def _measured(storage: Any, port: Port) -> str:
+    options = f"port={code_of(port)}" + ", storage=storage" * (storage is not None)
+    return MEASURED.format(options=options)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .examples import Examples
 
 FOLDER = ".geomctrl"  # below pytest's rootdir: counterexamples
-MOST_TESTS = 40  # whose evidence is listed; with -v all are
+MAX_TESTS = 40  # whose evidence is listed; with -v all are
 
 _HEARD = pytest.StashKey[list[evidence.Evidence]]()
 
@@ -330,24 +330,32 @@ def _seeded(item: pytest.Item) -> Iterator[str]:
 # --- what it all rests on ----------------------------------------------------------------------------------------
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, so that pytest's own failures and summary come last
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, Any, Any]:
+    _list_evidence(terminalreporter)
+    return (yield)
+
+
+def _list_evidence(terminal: pytest.TerminalReporter) -> None:
     """By test, what was proved, searched, sampled and simulated; reports of other processes come to this one."""
-    tests = {}
-    for report in terminalreporter.getreports("passed"):
-        said = [(name, words) for name, words in report.user_properties if name.startswith("geomctrl.")]
-        if said:
-            tests[report.nodeid] = [(name.removeprefix("geomctrl."), words) for name, words in said]
+    tests: dict[str, list[tuple[str, str]]] = {}
+    for report in terminal.getreports("passed"):
+        for name, text in report.user_properties:
+            if name.startswith("geomctrl."):
+                tests.setdefault(report.nodeid, []).append((name.removeprefix("geomctrl."), text))
     if not tests:
         return
-    counts = Counter(kind for said in tests.values() for kind, _ in said)
-    totals = ", ".join(f"{counts[kind]} {kind}" for kind in evidence.KINDS if counts[kind])
-    terminalreporter.section(f"geomctrl: {totals}")
-    verbose = terminalreporter.verbosity
-    if verbose < 0:
+    counts = Counter(kind for lines in tests.values() for kind, _ in lines)
+    totals = "geomctrl: " + ", ".join(f"{counts[kind]} {kind}" for kind in evidence.KINDS if counts[kind])
+    if terminal.verbosity < 0:
+        terminal.write_line(f"{totals} (by test: -v)")
         return
-    for test in sorted(tests)[: None if verbose else MOST_TESTS]:
-        terminalreporter.write_line(test)
-        for kind, words in tests[test]:
-            terminalreporter.write_line(f"  {kind:{max(map(len, evidence.KINDS))}}  {words}")
-    if not verbose and len(tests) > MOST_TESTS:
-        terminalreporter.write_line(f"and {len(tests) - MOST_TESTS} more tests (all: -v)")
+    terminal.ensure_newline()
+    terminal.section(totals)
+    listed = sorted(tests)[: None if terminal.verbosity else MAX_TESTS]
+    for test in listed:
+        terminal.write_line(test)
+        for kind, text in tests[test]:
+            terminal.write_line(f"  {kind:{max(map(len, evidence.KINDS))}}  {text}")
+    if len(listed) < len(tests):
+        terminal.write_line(f"and {len(tests) - len(listed)} more tests (all: -v)")

@@ -28,11 +28,12 @@ from geomctrl.errors import ArgumentError
 from geomctrl.output import transcript
 
 from .counterexample import Counterexample
-from .domain import Box, State
+from .domain import State
 from .flows import Flow, Rates
 from .inquiry import NOTHING, Inquiry
 from .loop_states import require_lyapunov
 from .search import worst
+from .settings import Region, region_of
 
 MOST_CORNERS = 64
 ROUNDS = 3  # of the search along the parameters, one after the other
@@ -102,10 +103,8 @@ def worst_case(
     *,
     level: float = 0.0,
     points: int = 16,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 1500,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
 ) -> Robustness:
     """The worst that closed loops do over a box of parameters, by search over parameters and states.
@@ -124,7 +123,7 @@ def worst_case(
     level = number("level", level, "a number >= 0", lambda x: x >= 0.0)
     if measure is not None:
         function("measure", measure, "of Rates")
-    hunt = _Hunt(make, box, measure, level, (equilibrium, spread, domain, count("search", search, 1), seed))
+    hunt = _Hunt(make, box, measure, level, (region_of(region), count("search", search, 1), seed))
     lower, upper = np.array(list(box.values())).T
     middle = 0.5 * (lower + upper)
     hunt.row("middle", middle)
@@ -184,9 +183,9 @@ class _Hunt:
 
     def row(self, what: str, values: np.ndarray) -> Row:
         parameters = dict(zip(self.names, map(float, values)))
-        equilibrium, spread, domain, search, seed = self.inquiry
+        region, search, seed = self.inquiry
         plant, controller = self._made(parameters, seed)
-        inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+        inquiry = Inquiry(controller, plant, region, search, seed)
         require_lyapunov(inquiry.controller)
         flow = Flow(inquiry.controller, inquiry.plant)
         floor = max(self.level, NOTHING * inquiry.typical(lambda x: flow.at(x).value))

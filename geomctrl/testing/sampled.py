@@ -19,10 +19,11 @@ from geomctrl.control.closed_loop import Loop
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
 
-from .domain import Box, State, untouchable
+from .domain import State, untouchable
 from .inquiry import NOTHING, Inquiry, Number
 from .loop_states import require_lyapunov
 from .search import worst
+from .settings import Region
 
 MEASURED = "print(testing.held_for(controller, plant, {period!r}, t, q, v, z{options}))"
 STEPS = 4  # of the integrator in a period
@@ -46,10 +47,8 @@ def assert_sampled(
     *,
     level: float = 0.0,
     horizon: float | None = None,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 2000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
     rtol: float = 1e-9,
 ) -> None:
@@ -68,7 +67,7 @@ def assert_sampled(
     """
     period = _seconds("control_dt", control_dt)
     level, rtol = number("level", level, "a number >= 0", lambda x: x >= 0.0), tolerance("rtol", rtol)
-    inquiry, typical = _asked(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry, typical = _asked(controller, plant, region, search, seed)
     held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
 
     def words(x: State) -> str:
@@ -91,10 +90,8 @@ def sampled_level(
     control_dt: float,
     *,
     horizon: float | None = None,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 2000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
 ) -> float:
     """The least level for `assert_sampled` that no state found contradicts: the largest V that a growth ends at.
@@ -105,7 +102,7 @@ def sampled_level(
     the loop falls apart.
     """
     period = _seconds("control_dt", control_dt)
-    inquiry, typical = _asked(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry, typical = _asked(controller, plant, region, search, seed)
     held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
 
     level, broken = 0.0, []
@@ -129,10 +126,8 @@ def largest_control_dt(
     horizon: float | None = None,
     shortest: float = 1e-4,
     longest: float = 1.0,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 500,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
     rtol: float = 1e-9,
 ) -> float:
@@ -149,7 +144,7 @@ def largest_control_dt(
         raise ArgumentError(f"shortest, longest: expected a shorter and a longer period, got {low:g} and {high:g}")
     level, rtol = number("level", level, "a number >= 0", lambda x: x >= 0.0), tolerance("rtol", rtol)
     search = count("search", search, 1)
-    inquiry, typical = _asked(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry, typical = _asked(controller, plant, region, search, seed)
     broken: list[State] = []
 
     def holds(period: float) -> bool:
@@ -186,7 +181,7 @@ def held_for(
 ) -> Held:
     """What `assert_sampled` looks at, at one state: (V now, V after the horizon), commands held for control_dt."""
     period = _seconds("control_dt", control_dt)
-    inquiry, _ = _asked(controller, plant, None, 0.5, None, 1, 0)
+    inquiry, _ = _asked(controller, plant, 0.5, 1, 0)
     x = inquiry.state(t, q, v, z)
     return HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period)).at(x)
 
@@ -257,9 +252,9 @@ class HeldLoop:
         return excess
 
 
-def _asked(controller, plant, equilibrium, spread, domain, search, seed) -> tuple[Inquiry, float]:
+def _asked(controller, plant, region, search, seed) -> tuple[Inquiry, float]:
     """(the inquiry, a typical V)."""
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
     law: Any = inquiry.controller
     return inquiry, inquiry.typical(lambda x: float(law.lyapunov(*x, inquiry.plant.at(x.t))[0]))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import count, number, tolerance
+from geomctrl.arguments import number, tolerance
 from geomctrl.control.contracts import Command, started
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
@@ -23,10 +23,11 @@ from geomctrl.errors import ArgumentError, SimulationError
 
 from . import evidence
 from .counterexample import Counterexample, paste, unresolved
-from .domain import Box, State
-from .flows import Flow, Port
+from .domain import State
+from .flows import Flow, Inputs, code_of
 from .inquiry import NOTHING, Inquiry
 from .loop_states import require_lyapunov, start_of_run
+from .settings import Port, Region, Runs, port_of, runs_of
 from .shrinking import literal
 
 LYAPUNOV = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
@@ -43,26 +44,22 @@ def assert_exponential(
     plant: Plant | Any,
     rate: float,
     *,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 4000,
-    runs: int = 2,
-    duration: float = 0.3,
-    dt: float = 1e-3,
-    spread: Any = 0.5,
-    domain: Box | None = None,
+    runs: Runs | int = 2,
     seed: int = 0,
     rtol: float = 1e-6,
 ) -> None:
     """Assert V' <= -2 rate V in closed loop, and V(t) <= V(0) exp(-2 rate t) along runs; rate [1/s] > 0.
 
-    States and runs as for `assert_lyapunov`; rtol: of |V'| + 2 rate V. Where V lies between squares of the distance
-    from the equilibrium, that distance falls like exp(-rate t) (Khalil 2002, theorem 4.10).
+    The states of `region` are searched, with `search` evaluations. rtol: of |V'| + 2 rate V. Where V lies between
+    squares of the distance from the equilibrium, that distance falls like exp(-rate t) (Khalil 2002, theorem 4.10).
 
     Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
     """
     rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
-    runs, duration, dt = _watched(runs, duration, dt)
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    runs = runs_of(runs, Runs())
+    inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
     flow = Flow(inquiry.controller, inquiry.plant)
     floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
@@ -79,30 +76,28 @@ def assert_exponential(
         return f"V' <= -2 rate V does not hold: V' = {r.slope:.9g}, -2 rate V = {-2.0 * rate * r.value:.9g}"
 
     inquiry.hold(excess, "exponential", words, LYAPUNOV)
-    for start, run in _runs(inquiry, inquiry.controller, runs, duration, dt):
+    for start, run in _runs(inquiry, inquiry.controller, runs):
         V = run.signals["lyapunov"]
         over = V - (1.0 + 1e-6) * V[0] * np.exp(-2.0 * rate * run.t) - 1e-12
         if not (over <= 0.0).all():
             k = int(np.argmax(~(over <= 0.0)))
             said = f"V(t) = {V[k]:.9g} at t = {run.t[k]:.6g} s, V(0) exp(-2 rate t) = {V[k] - over[k]:.9g}"
-            raise _along_a_run(inquiry, start, "exponential", said, duration, dt)
+            raise _along_a_run(inquiry, start, "exponential", said, runs)
 
 
 def exponential_rate(
     controller: Any,
     plant: Plant | Any,
     *,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 4000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
 ) -> float:
     """The largest rate [1/s] with V' <= -2 rate V that no state found contradicts; arguments as `assert_exponential`.
 
     An estimate from above, not positive where V does not fall somewhere.
     """
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
     flow = Flow(inquiry.controller, inquiry.plant)
     floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
@@ -135,36 +130,30 @@ def assert_input_to_state_stable(
     plant: Plant | Any,
     gain: float | Callable[[float], float],
     *,
-    disturbance: float = 1.0,
-    port: Any = "joints",
+    port: Port | Any = "joints",
     share: float = 0.5,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 4000,
-    runs: int = 1,
-    duration: float = 1.0,
-    dt: float = 1e-3,
-    spread: Any = 0.5,
-    domain: Box | None = None,
+    runs: Runs | int = 1,
     seed: int = 0,
     rtol: float = 1e-6,
 ) -> None:
-    """Assert V' <= share W + gamma(|d|) for disturbances |d| <= `disturbance`, W the promised rate, and along runs.
+    """Assert V' <= share W + gamma(|d|) for disturbances |d| <= `port.largest`, W the promised rate, and along runs.
 
     gain: gamma, a function of |d|, or a number for gamma = gain |d|^2. share: of the promised rate that is kept, from
-    0 to 1. port: where the disturbance acts, as for `assert_passive_port`: by default torques at the joints [N m].
-    V' is affine in d, so the worst d of each size is known in closed form; the states are searched.
+    0 to 1. port: the `Port` at which the disturbance acts, by default torques up to 1 N m at the joints.
+    V' is affine in d, so the worst d of each size is known in closed form; the states of `region` are searched.
 
-    Along `runs` each of a constant d, one that wanders and the worst one, in the direction that makes V grow fastest,
+    Along `runs`, by default one of 1 s, each of a constant d, one that wanders and the worst one, in the direction
+    that makes V grow fastest,
     V(t) <= V(0) + the integral of share W + gamma, and V(t) <= max(V(0), gamma / decay), the ultimate bound, where W
     <= -decay V / share at all states found, decay > 0.
 
     Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
     """
     gamma = gain if callable(gain) else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
-    inquiry, flow, most, share = _disturbed(
-        controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed
-    )
-    rtol, (runs, duration, dt) = tolerance("rtol", rtol), _watched(runs, duration, dt)
+    inquiry, flow, most, share = _disturbed(controller, plant, port, share, region, search, seed)
+    rtol, runs = tolerance("rtol", rtol), runs_of(runs, Runs(1, 1.0))
     sizes = most * SIZES
     supplied = np.array([float(gamma(float(d))) for d in sizes])
     if supplied.shape != sizes.shape or not np.isfinite(supplied).all() or (np.diff(supplied) < 0.0).any():
@@ -190,34 +179,29 @@ def assert_input_to_state_stable(
             f" {share * r.promised:.9g}, gamma = {supplied[k]:.9g} with d = {np.array2string(d, separator=', ')}"
         )
 
-    inquiry.hold(excess, "input-to-state", words, AT_PORT.format(port=repr(port) if isinstance(port, str) else "port"))
-    decay = _decay(inquiry, flow, share) if runs else 0.0
+    inquiry.hold(excess, "input-to-state", words, AT_PORT.format(port=code_of(port_of(port))))
+    decay = _decay(inquiry, flow, share) if runs.count else 0.0
     for name, kind in (("constant", _constant), ("wandering", _wandering), ("worst", _worst)):
         law = Disturbed(inquiry.controller, flow, most, kind)
-        for start, run in _runs(inquiry, law, runs, duration, dt):
-            _assert_bounded(inquiry, start, run, share, supplied[-1], decay, f"a {name} d", duration, dt)
+        for start, run in _runs(inquiry, law, runs):
+            _assert_bounded(inquiry, start, run, share, supplied[-1], decay, f"a {name} d", runs)
 
 
 def input_to_state_gain(
     controller: Any,
     plant: Plant | Any,
     *,
-    disturbance: float = 1.0,
-    port: Any = "joints",
+    port: Port | Any = "joints",
     share: float = 0.5,
-    equilibrium: Any = None,
+    region: Region | float = 0.5,
     search: int = 4000,
-    spread: Any = 0.5,
-    domain: Box | None = None,
     seed: int = 0,
 ) -> InputToState:
     """The least gain with V' <= share W + gain |d|^2 that no state found contradicts, and the decay that goes with it.
 
     Arguments as for `assert_input_to_state_stable`. An estimate from below; infinite where V' > share W without d.
     """
-    inquiry, flow, most, share = _disturbed(
-        controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed
-    )
+    inquiry, flow, most, share = _disturbed(controller, plant, port, share, region, search, seed)
     floor = NOTHING * inquiry.typical(lambda x: flow.at(x).slope)
 
     def needed(x: State) -> float:
@@ -275,13 +259,12 @@ def _quadratic(gain: float) -> Callable[[float], float]:
     return lambda d: gain * d * d
 
 
-def _disturbed(controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed):
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+def _disturbed(controller, plant, port, share, region, search, seed):
+    inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
-    most = number("disturbance", disturbance, "a positive number", lambda x: x > 0.0)
-    share = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0)
-    where = Port(inquiry.plant.robot, port)
-    return inquiry, Flow(inquiry.controller, inquiry.plant, None, where), most, share
+    share, port = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0), port_of(port)
+    inputs = Inputs(inquiry.plant.robot, port)
+    return inquiry, Flow(inquiry.controller, inquiry.plant, None, inputs), port.largest, share
 
 
 def _decay(inquiry: Inquiry, flow: Flow, share: float) -> float:
@@ -296,7 +279,7 @@ def _decay(inquiry: Inquiry, flow: Flow, share: float) -> float:
     return decay if decay > 1e-6 else 0.0
 
 
-def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, duration, dt) -> None:
+def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, runs: Runs) -> None:
     V, W = run.signals["lyapunov"], run.signals["lyapunov_rate"]
     taken = np.concatenate(([0.0], np.cumsum(0.5 * share * (W[1:] + W[:-1]) * np.diff(run.t))))
     bounds = {"V(0) + the integral of share W + gamma": V[0] + taken + supply * run.t}
@@ -307,35 +290,32 @@ def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, durati
         if not (over <= 0.0).all():
             k = int(np.argmax(~(over <= 0.0)))
             said = f"with {name} V = {V[k]:.9g} at t = {run.t[k]:.6g} s, {words} = {bound[k]:.9g}"
-            raise _along_a_run(inquiry, start, "input-to-state", said, duration, dt)
+            raise _along_a_run(inquiry, start, "input-to-state", said, runs)
 
 
 # --- runs --------------------------------------------------------------------------------------------------------
 
 
-def _watched(runs: Any, duration: Any, dt: Any) -> tuple[int, float, float]:
-    duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
-    return count("runs", runs), duration, dt
-
-
-def _runs(inquiry: Inquiry, controller: Any, runs: int, duration: float, dt: float):
+def _runs(inquiry: Inquiry, controller: Any, runs: Runs):
     """(start, run) of so many runs from random states, the controller in the state it starts with."""
     rng = np.random.default_rng([inquiry.seed, 2])
-    for _ in range(runs):
+    for _ in range(runs.count):
         start = start_of_run(controller, inquiry.plant, inquiry.domain, rng)
         try:
-            run = simulate(inquiry.plant, controller, start.q, start.v, duration, dt, monitors=[LyapunovDecrease()])
+            run = simulate(
+                inquiry.plant, controller, start.q, start.v, runs.duration, runs.dt, monitors=[LyapunovDecrease()]
+            )
         except SimulationError as error:
             if reason := unresolved(error):
                 evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed, UNRESOLVED=reason)
                 continue
-            raise _along_a_run(inquiry, start, "run", str(error), duration, dt) from error
+            raise _along_a_run(inquiry, start, "run", str(error), runs) from error
         evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed)
         yield start, run
 
 
-def _along_a_run(inquiry: Inquiry, start: State, promise: str, said: str, duration: float, dt: float) -> Counterexample:
-    script = paste(inquiry.plant, literal(start), RUN.format(duration=duration, dt=dt))
+def _along_a_run(inquiry: Inquiry, start: State, promise: str, said: str, runs: Runs) -> Counterexample:
+    script = paste(inquiry.plant, literal(start), RUN.format(duration=runs.duration, dt=runs.dt))
     return Counterexample(
         f"{said}; the run started", start, promise, "from geomctrl import simulate\n" + script, "simulated"
     )

@@ -105,7 +105,7 @@ def test_flat_outputs_make_a_motion_that_thrust_alone_follows():
 def test_attitude_tracking_keeps_its_promise(robot):
     law = controllers.AttitudeTracking(robot, turning(robot))
     spread = HUB if robot is WHEELED else 0.55  # three times that, along a diagonal: 2.86 rad, next to pi
-    testing.assert_lyapunov(law, robot, states=4, search=300, runs=1, spread=spread)
+    testing.assert_lyapunov(law, robot, states=4, search=300, runs=1, region=spread)
 
 
 def test_a_wrong_inertia_breaks_the_promise():
@@ -125,7 +125,7 @@ def test_attitude_errors_fall_as_the_proof_says():
     assert np.linalg.eigvalsh(below)[0] > 0.0
     speed = 0.5 * np.linalg.eigvals(np.linalg.solve(P, W)).real.min()
     assert speed > 0.05
-    testing.assert_exponential(law, SATELLITE, speed, search=400, runs=1, spread=0.3)
+    testing.assert_exponential(law, SATELLITE, speed, search=400, runs=1, region=0.3)
 
 
 def test_cross_terms_have_a_limit():
@@ -193,8 +193,8 @@ def test_torques_beyond_those_of_the_wheels_are_reported():
 
 def test_quadrotor_tracking_keeps_its_promise():
     law = controllers.QuadrotorTracking(BODY, LOOPING)
-    testing.assert_lyapunov(law, BODY, states=5, search=0, runs=1, spread=NEAR)
-    assert testing.exponential_rate(law, BODY, search=300, spread=NEAR) > 0.0
+    testing.assert_lyapunov(law, BODY, states=5, search=0, runs=1, region=NEAR)
+    assert testing.exponential_rate(law, BODY, search=300, region=NEAR) > 0.0
 
 
 def test_the_flight_rate_is_exact_far_outside_the_domain():

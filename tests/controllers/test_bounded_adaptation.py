@@ -46,7 +46,7 @@ def test_leakage_ends_in_a_ball(law):
     assert c > 0.0
     weakest = float(np.linalg.eigvalsh(law.K)[0])
     testing.assert_input_to_state_stable(
-        law, LOADED, lambda d: c + d**2 / weakest, share=0.5, search=1500, runs=1, duration=0.3, seed=1
+        law, LOADED, lambda d: c + d**2 / weakest, share=0.5, search=1500, runs=testing.Runs(1, duration=0.3), seed=1
     )
 
 

@@ -122,12 +122,14 @@ def test_the_geometric_potential_is_a_spring_in_the_quaternion_and_its_force_the
 def test_lyapunov(kind):
     law = law_of(kind, "two_link" if kind is not controllers.GeometricImpedance else "ur10")
     search = 0 if kind is controllers.GeometricImpedance else 100  # searched at its port
-    testing.assert_lyapunov(law, law.robot, states=5, search=search, runs=1, duration=0.05, dt=2e-3, spread=0.2)
+    testing.assert_lyapunov(
+        law, law.robot, states=5, search=search, runs=testing.Runs(1, duration=0.05, dt=2e-3), region=0.2
+    )
 
 
 def test_lyapunov_with_an_inertia_of_its_own():
     law = law_of(controllers.JointImpedance, "two_link", inertia=[2.0, 0.5])
-    testing.assert_lyapunov(law, law.robot, states=6, search=150, runs=1, duration=0.1)
+    testing.assert_lyapunov(law, law.robot, states=6, search=150, runs=testing.Runs(1, duration=0.1))
 
 
 @pytest.mark.parametrize("kind", ON_FRAMES, ids=lambda kind: kind.__name__)
@@ -148,17 +150,17 @@ def test_a_wrong_model_breaks_the_promise():
 
 def test_impedances_are_passive_at_their_ports():
     joints = law_of(controllers.JointImpedance, "two_link", 0.0)
-    testing.assert_passive_port(joints, joints.robot, search=300, spread=0.3)
+    testing.assert_passive_port(joints, joints.robot, search=300, region=0.3)
     for kind in (controllers.CartesianImpedance, controllers.GeometricImpedance):
         law = law_of(kind, "ur10", 0.0)
-        testing.assert_passive_port(law, law.robot, port=law.frame, search=40, spread=0.2)
+        testing.assert_passive_port(law, law.robot, port=law.frame, search=40, region=0.2)
 
 
 def test_operational_space_is_not_passive_at_the_frame():
     """The robot's inertia is hidden behind a unit mass: a wrench's power is not what V gains."""
     law = law_of(controllers.OperationalSpace, "ur10", 0.0)
     with pytest.raises(AssertionError, match="not passive"):
-        testing.assert_passive_port(law, law.robot, port=law.frame, search=40, spread=0.2)
+        testing.assert_passive_port(law, law.robot, port=law.frame, search=40, region=0.2)
 
 
 # --- energy tank -----------------------------------------------------------------------------------------------------
@@ -185,10 +187,10 @@ def tank(**options):
 @pytest.mark.slow
 def test_a_tank_makes_a_law_that_pumps_energy_passive():
     law = tank()
-    testing.assert_passive_port(law, law.robot, search=400, spread=0.3)
+    testing.assert_passive_port(law, law.robot, search=400, region=0.3)
     alone = law.passive
     with pytest.raises(AssertionError, match="not passive"):
-        testing.assert_passive_port(_Sum(alone, law.active), law.robot, search=400, spread=0.3)
+        testing.assert_passive_port(_Sum(alone, law.active), law.robot, search=400, region=0.3)
 
 
 class _Sum:

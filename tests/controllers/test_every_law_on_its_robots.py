@@ -22,17 +22,17 @@ def keeps(name, law, plant):
 
 
 def holds(law, plant, **options):
-    testing.assert_lyapunov(law, plant, **{"states": 3, "search": 0, "runs": 0, "spread": 0.2, **options})
+    testing.assert_lyapunov(law, plant, **{"states": 3, "search": 0, "runs": 0, "region": 0.2, **options})
 
 
 def is_bounded(law, plant):
     """V' <= -W + c + s . d, of which s . d <= s . K s / 2 + d . K^-1 d / 2; and V' <= -W where the model is right."""
     near = {"q": 0.02, "v": 0.02, "z": 0.5}  # there what is linear in s shows beside s . K s
-    holds(law, law.robot, bound=True, spread=near if law.start() is not None else {"q": 0.02, "v": 0.02})
+    holds(law, law.robot, bound=True, region=near if law.start() is not None else {"q": 0.02, "v": 0.02})
     c, weakest = law.allowance(plant), float(np.linalg.eigvalsh(law.K)[0])
     assert c > 0.0
     testing.assert_input_to_state_stable(
-        law, plant, lambda d: c + 0.5 * d**2 / weakest, search=60, runs=0, spread=0.2
+        law, plant, lambda d: c + 0.5 * d**2 / weakest, search=60, runs=0, region=0.2
     )  # fmt: skip
 
 
@@ -60,24 +60,24 @@ def leaves_its_law_as_it_is(law, plant):
 
 def is_passive(law, plant):
     testing.assert_passive_port(
-        law, plant, output=lambda t, q, v, z: law.passive.error(t, q, v).w, search=60, spread=0.2
+        law, plant, port=testing.Port(output=lambda t, q, v, z: law.passive.error(t, q, v).w), search=60, region=0.2
     )
 
 
 def holds_near_the_hub(law, plant):
     off = np.zeros(plant.robot.nv)  # V does not see how wheels stand
     off[:3] = 0.5
-    holds(law, plant, spread={"q": off, "v": off})
+    holds(law, plant, region={"q": off, "v": off})
 
 
 def holds_in_flight(law, plant):
-    holds(law, plant, spread={"q": [0.1] * 3 + [0.02] * 3, "v": [0.5] * 3 + [0.06] * 3})
+    holds(law, plant, region={"q": [0.1] * 3 + [0.02] * 3, "v": [0.5] * 3 + [0.06] * 3})
 
 
 def holds_in_its_region(law, plant):
     n = law.robot.nv
     half = np.full(n, 0.9 * np.sqrt(law.level / np.linalg.eigvalsh(law.S)[-1] / (2 * n)))  # corners are inside
-    holds(law, plant, domain={"q": (-half, half), "v": (-half, half)}, bound=True)
+    holds(law, plant, region=testing.Region(domain={"q": (-half, half), "v": (-half, half)}), bound=True)
 
 
 def pumps(law, plant):

@@ -51,7 +51,9 @@ def test_filtered_torques_are_linear_in_the_true_parameters(plant, options):
 @pytest.mark.parametrize(("kind", "options"), LAWS.values(), ids=LAWS)
 def test_the_promise_holds(kind, options):
     law = kind(ARM, MOTION, **options)
-    testing.assert_lyapunov(law, LOADED, states=8, search=600, runs=1, equilibrium=settled(law, LOADED))
+    testing.assert_lyapunov(
+        law, LOADED, states=8, search=600, runs=1, region=testing.Region(equilibrium=settled(law, LOADED))
+    )
 
 
 def settled(law, robot):
@@ -113,7 +115,12 @@ def test_a_wrong_regression_is_caught():
     law = controllers.Composite(ARM, MOTION)
     with pytest.raises(AssertionError):
         testing.assert_lyapunov(
-            law, driven(LOADED), states=5, search=0, runs=0, equilibrium=settled(law, driven(LOADED))
+            law,
+            driven(LOADED),
+            states=5,
+            search=0,
+            runs=0,
+            region=testing.Region(equilibrium=settled(law, driven(LOADED))),
         )
 
 

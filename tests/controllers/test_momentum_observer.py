@@ -113,7 +113,14 @@ def test_lyapunov_along_any_law_with_its_own_state():
             own = adaptive.true_parameters(gc.Plant(robot)) if inner is adaptive else np.zeros(0)
             return q, v, np.concatenate((own, robot.mass_matrix(q) @ v))
 
-        testing.assert_lyapunov(law, robot, equilibrium=rest, states=6, search=100, runs=1, duration=0.1, spread=0.3)
+        testing.assert_lyapunov(
+            law,
+            robot,
+            region=testing.Region(0.3, equilibrium=rest),
+            states=6,
+            search=100,
+            runs=testing.Runs(1, duration=0.1),
+        )
         compiled = gc.compile(law)
         q, v, z = rest(0.3)
         assert_close(compiled(0.3, q, v, z).z_rate, law(0.3, q, v, z).z_rate, 1e-9)
@@ -122,7 +129,7 @@ def test_lyapunov_along_any_law_with_its_own_state():
 def test_at_rest_the_observer_knows_where_v_vanishes():
     robot = models.two_link()
     law = controllers.MomentumObserver(controllers.PDGravity(robot, [0.3, 0.5]), gain=10.0)
-    testing.assert_lyapunov(law, robot, states=5, search=100, runs=1, duration=0.1)
+    testing.assert_lyapunov(law, robot, states=5, search=100, runs=testing.Runs(1, duration=0.1))
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -43,7 +43,7 @@ def test_above_k_g_the_goal_is_the_only_equilibrium_and_v_is_a_lyapunov_function
     law = law_of(1.02, q_d)
     assert law.gravity_margin(bounds()) > 0.0
     assert np.allclose(equilibria(law, q_d), [q_d], atol=1e-5)
-    testing.assert_lyapunov(law, ARM, equilibrium=q_d, spread=2.0)
+    testing.assert_lyapunov(law, ARM, region=testing.Region(2.0, equilibrium=q_d))
 
 
 def test_the_condition_is_sharp():
@@ -59,7 +59,7 @@ def test_far_below_k_g_the_robot_comes_to_rest_elsewhere():
     others = [q for q in equilibria(law, q_d) if np.abs(q - q_d).max() > 0.1]
     assert len(others) >= 2
     with pytest.raises(AssertionError, match="V is not positive"):
-        testing.assert_lyapunov(law, ARM, spread=3.0, states=200)
+        testing.assert_lyapunov(law, ARM, region=3.0, states=200)
     ends = [gc.simulate(ARM, law, q + 1e-3, [0.0, 0.0], 20.0, 1e-3) for q in others]
     resting = [run for run in ends if np.abs(run.v[-1]).max() < 1e-4 and np.abs(run.q[-1] - q_d).max() > 0.5]
     assert resting, "no other equilibrium attracts"
@@ -68,7 +68,7 @@ def test_far_below_k_g_the_robot_comes_to_rest_elsewhere():
 def test_with_gravity_compensated_itself_any_gain_will_do():
     law = controllers.PDGravity(ARM, UPRIGHT, kp=0.1 * bounds().k_g.value, kd=5.0)
     assert law.gravity_margin() == pytest.approx(0.1 * bounds().k_g.value)
-    testing.assert_lyapunov(law, ARM, spread=2.0)
+    testing.assert_lyapunov(law, ARM, region=2.0)
 
 
 def test_the_margin_takes_the_smallest_gain_and_the_robot_s_own_bounds():

@@ -109,7 +109,7 @@ def test_without_active_limits_it_is_computed_torque():
 def test_without_limits_it_keeps_the_promise_of_computed_torque():
     arm = models.two_link()
     law = QPInverseDynamics(arm, references.Sinusoids(arm, arm.neutral(), 0.3, 0.4))
-    testing.assert_lyapunov(law, arm, states=4, search=0, runs=1, duration=0.1)
+    testing.assert_lyapunov(law, arm, states=4, search=0, runs=testing.Runs(1, duration=0.1))
 
 
 def test_strict_priorities_come_before_the_joints():

@@ -23,7 +23,12 @@ def test_it_ends_in_a_ball():
     assert 0.0 < c.distance(gc.Plant(LOADED)) < c.rho
     weakest = float(np.linalg.eigvalsh(c.K)[0])
     testing.assert_input_to_state_stable(
-        c, LOADED, lambda d: c.allowance(None) + 0.5 * d**2 / weakest, share=0.5, search=1500, duration=0.5
+        c,
+        LOADED,
+        lambda d: c.allowance(None) + 0.5 * d**2 / weakest,
+        share=0.5,
+        search=1500,
+        runs=testing.Runs(duration=0.5),
     )
 
 

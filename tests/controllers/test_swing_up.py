@@ -40,7 +40,7 @@ def test_lqr_keeps_its_bound_in_its_region(pole):
     law = pole.catch
     half = 0.9 * np.sqrt(law.level / np.linalg.eigvalsh(law.S)[-1]) / 2.0  # a box of four sides within the level
     sides = {"q": (-np.full(2, half), np.full(2, half)), "v": (-np.full(2, half), np.full(2, half))}
-    testing.assert_lyapunov(law, CART, states=4, search=300, runs=1, domain=sides, bound=True)
+    testing.assert_lyapunov(law, CART, states=4, search=300, runs=1, region=testing.Region(domain=sides), bound=True)
 
 
 @pytest.mark.parametrize("name", ["cart", "arm"])

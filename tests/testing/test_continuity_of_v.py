@@ -16,7 +16,7 @@ from geomctrl.testing.certificates.continuity import is_continuous_everywhere
 
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])
-QUICK = {"region": False, "seconds": 2.0}
+QUICK = {"levels": False, "budget": testing.Budget(seconds=2.0)}
 
 
 def slider():
@@ -79,10 +79,10 @@ def test_a_jump_that_is_not_found_is_not_proved_either(name):
 
 def test_a_v_that_jumps_in_time_is_refuted_within_the_times_and_proved_before():
     law = Spring(lambda t, q, v: np.where(t > 5.0, 0.1, 0.0) * q.dot(q))
-    found = testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), times=(0.0, 9.0), **QUICK)
+    found = testing.certify_lyapunov(law, SLIDER, testing.Box(1.0, 2.0, times=(0.0, 9.0)), **QUICK)
     assert found.status == "refuted", found
     assert found.counterexample.t == pytest.approx(5.0, abs=1e-6)
-    assert testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), times=(0.0, 4.9), **QUICK).proved
+    assert testing.certify_lyapunov(law, SLIDER, testing.Box(1.0, 2.0, times=(0.0, 4.9)), **QUICK).proved
 
 
 MEETING = {

@@ -83,7 +83,7 @@ def test_runs_that_decide_nothing_are_counted(kd, dt, said):
     arm = models.two_link()
     with evidence.listening() as heard:
         law = controllers.PDGravity(arm, [0.5, 1.0], 500.0, kd)
-        testing.assert_lyapunov(law, arm, search=0, states=3, runs=3, dt=dt)
+        testing.assert_lyapunov(law, arm, search=0, states=3, runs=testing.Runs(3, dt=dt))
     (run,) = (e for e in heard if e.kind == "simulated")
     assert ("UNRESOLVED" in str(run)) == said
     if said:

@@ -19,7 +19,7 @@ from certificate_claims import claims, verdict, violated
 
 ARM, Q_D = models.two_link(), np.array([0.5, 1.0])
 BOX = 1.0, 2.0
-QUICK = {"seconds": 5.0, "boxes": 20_000}
+QUICK = {"budget": testing.Budget(20_000, seconds=5.0)}
 
 
 class Strict(PD):
@@ -55,12 +55,12 @@ class LateWrench:
 
 def test_what_is_right_at_one_second_only_is_not_proved():
     law = Late(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
-    with pytest.raises(UntraceableError, match="its V or V' depends on time: expected `times`"):
+    with pytest.raises(UntraceableError, match="its V or V' depends on time: expected a Box with `times`"):
         testing.certify_lyapunov(law, ARM, BOX, **QUICK)
     plain = controllers.Passivity(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
     with pytest.raises(UntraceableError, match="depends on time"):
         testing.certify_lyapunov(plain, gc.Plant(ARM, f_ext=LateWrench()), BOX, **QUICK)
-    found = testing.certify_lyapunov(law, ARM, BOX, times=(0.0, 2.0), **QUICK)
+    found = testing.certify_lyapunov(law, ARM, testing.Box(*BOX, times=(0.0, 2.0)), **QUICK)
     assert found.status == "refuted"
     assert found.counterexample.t != pytest.approx(1.0, abs=0.1)
 
@@ -68,7 +68,7 @@ def test_what_is_right_at_one_second_only_is_not_proved():
 @pytest.mark.parametrize(("push", "status"), [(4.0, "proved"), (20.0, "refuted")])
 def test_time_belongs_to_the_box(push, status):
     law = Strict(lambda t, q, v: push * np.exp(-(((t - 3.3) / 0.1) ** 2)) * v)
-    found = testing.certify_lyapunov(law, SLIDER, BOX, times=(0.0, 10.0), **QUICK)
+    found = testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=(0.0, 10.0)), **QUICK)
     assert found.status == status, found
     assert found.region is None
     assert "at times from 0 to 10 s" in str(found)
@@ -81,11 +81,11 @@ def test_time_belongs_to_the_box(push, status):
 
 def test_a_branch_of_time_within_the_times_or_not():
     law = Strict(lambda t, q, v: np.where(t > 5.0, 200.0, 0.0) * v)
-    assert testing.certify_lyapunov(law, SLIDER, BOX, times=(0.0, 4.9), **QUICK).proved
-    assert testing.certify_lyapunov(law, SLIDER, BOX, times=(0.0, 5.1), **QUICK).status == "refuted"
+    assert testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=(0.0, 4.9)), **QUICK).proved
+    assert testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=(0.0, 5.1)), **QUICK).status == "refuted"
     for bad in ((1.0, 1.0), (-1.0, 1.0), 3.0, (0.0, np.inf)):
         with pytest.raises(ArgumentError, match="times: expected"):
-            testing.certify_lyapunov(law, SLIDER, BOX, times=bad)
+            testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=bad))
 
 
 # --- the code that runs --------------------------------------------------------------------------------------------
@@ -192,11 +192,11 @@ def test_a_kink_that_bends_v_below_zero_is_seen_without_the_search(monkeypatch):
 @pytest.mark.parametrize("seed", range(2))
 def test_no_wrong_claim_is_proved(seed):
     for claim in claims(right=False, count=10, seed=seed):
-        assert verdict(claim, seconds=2.0, boxes=5000) != "proved", claim
+        assert verdict(claim, testing.Budget(5000, seconds=2.0)) != "proved", claim
 
 
 def test_right_claims_are_proved_one_in_two():
-    found = [verdict(claim, seconds=2.0, boxes=5000) for claim in claims(right=True, count=16, seed=1)]
+    found = [verdict(claim, testing.Budget(5000, seconds=2.0)) for claim in claims(right=True, count=16, seed=1)]
     assert found.count("proved") >= 8
     assert "refuted" not in found
 

@@ -1,5 +1,7 @@
 """Exponential rates, disturbances, passivity, contraction: constants known in closed form, and 5 % beyond them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from linear_loops import KD, KP, MASS, PD, SLIDER, A, P, Untraceable, sliders
@@ -44,9 +46,9 @@ def test_a_run_is_watched_where_the_search_does_not_look():
 
     domain = {"t": (0.5, 1.0)}
     with pytest.raises(Counterexample, match=r"V\(t\) = .* exp\(-2 rate t\).* the run started") as caught:
-        testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, domain=domain)
+        testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, region=testing.Region(domain=domain))
     assert caught.value.found == "simulated"
-    testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, domain=domain, runs=0)
+    testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, region=testing.Region(domain=domain), runs=0)
 
 
 def test_a_semidefinite_rate_is_no_exponential_one():
@@ -82,7 +84,7 @@ def test_the_gain_of_a_sliding_law(share):
     assert found.gain == pytest.approx(gain, rel=1e-3)
     assert found.decay == pytest.approx(2.0 * share * KD / MASS, rel=1e-6)
     assert found.bound(3.0) == pytest.approx(9.0 * gain / (2.0 * share * KD / MASS), rel=2e-3)
-    options = {"share": share, "disturbance": 5.0, "duration": 0.2}
+    options = {"share": share, "port": testing.Port(largest=5.0), "runs": testing.Runs(1, duration=0.2)}
     testing.assert_input_to_state_stable(Sliding(), SLIDER, 1.001 * gain, **options)
     testing.assert_input_to_state_stable(Sliding(), SLIDER, lambda d: 1.001 * gain * d**2, **options)
     with pytest.raises(Counterexample, match=r"gamma\(\|d\|\) does not hold.* with d = \[") as caught:
@@ -100,7 +102,7 @@ def test_the_ultimate_bound_is_watched_along_runs():
             return gc.Command(super().__call__(t, q, v, z).tau + np.where(t < 1.0, 20.0, 0.0))
 
     gain, domain = 1.0 / (2.0 * KD), {"t": (2.0, 3.0)}
-    options = {"disturbance": 1.0, "domain": domain}
+    options = {"region": testing.Region(domain=domain)}
     testing.assert_input_to_state_stable(Windy(), SLIDER, 1.01 * gain, runs=0, **options)
     with pytest.raises(Counterexample, match=r"with a constant d V = .*the run started"):
         testing.assert_input_to_state_stable(Windy(), SLIDER, 1.01 * gain, **options)
@@ -114,7 +116,7 @@ def test_disturbances_of_the_bundled_law():
     law = controllers.Passivity(robot, Sinusoids(robot, np.zeros(2), 0.3, 0.4), 5.0, [20.0, 4.0])
     found = testing.input_to_state_gain(law, robot, search=2000)
     assert found.gain == pytest.approx(1.0 / (2.0 * 4.0), rel=1e-2)
-    testing.assert_input_to_state_stable(law, robot, 1.0 / 8.0 + 1e-6, search=1000, duration=0.2)
+    testing.assert_input_to_state_stable(law, robot, 1.0 / 8.0 + 1e-6, search=1000, runs=testing.Runs(1, duration=0.2))
     with pytest.raises(Counterexample):
         testing.assert_input_to_state_stable(law, robot, 0.95 / 8.0, search=2000, runs=0)
 
@@ -139,7 +141,7 @@ def test_the_passivity_index_of_a_damped_mass():
 def test_an_output_that_is_measured_wrongly_lacks_passivity_at_the_input():
     """y = (1 + a) v: S' - u y = -kd v^2 - a v u, at worst a^2 u^2 / (4 kd)."""
     a = 0.2
-    options = {"output": lambda t, q, v, z: (1.0 + a) * v}
+    options = {"port": testing.Port(output=lambda t, q, v, z: (1.0 + a) * v)}
     nu = -(a**2) / (4.0 * KD)
     assert testing.passivity_index(ENERGY, SLIDER, **options).nu == pytest.approx(nu, rel=1e-6)
     testing.assert_passive_port(ENERGY, SLIDER, nu=1.05 * nu, **options)
@@ -149,10 +151,10 @@ def test_an_output_that_is_measured_wrongly_lacks_passivity_at_the_input():
 
 def test_an_output_that_is_not_collocated_has_no_index():
     """y = v + a q: S' - u y = - a q u at rest, however small u is."""
-    options = {"output": lambda t, q, v, z: v + 0.3 * q}
-    assert testing.passivity_index(ENERGY, SLIDER, **options).nu == -np.inf
+    port = testing.Port(largest=1e-3, output=lambda t, q, v, z: v + 0.3 * q)
+    assert testing.passivity_index(ENERGY, SLIDER, port=replace(port, largest=1.0)).nu == -np.inf
     with pytest.raises(Counterexample, match="not passive"):
-        testing.assert_passive_port(ENERGY, SLIDER, nu=-10.0, largest_input=1e-3, rtol=1e-12, **options)
+        testing.assert_passive_port(ENERGY, SLIDER, nu=-10.0, port=port, rtol=1e-12)
 
 
 @LAWS
@@ -170,13 +172,13 @@ def test_a_plant_by_itself_is_passive_with_its_energy():
     def energy(t, q, v, z, plant):
         return plant.robot.energy(q, v)
 
-    options = {"storage": energy, "equilibrium": np.zeros(2), "search": 1000}
+    options = {"storage": energy, "region": testing.Region(equilibrium=np.zeros(2)), "search": 1000}
     testing.assert_passive_port(None, robot, **options)
     testing.assert_passive_port(None, gc.Plant(robot, gc.Friction(viscous=0.4)), rho=0.39, **options)
     with pytest.raises(Counterexample):
         testing.assert_passive_port(None, gc.Plant(robot, gc.Friction(viscous=0.4)), rho=0.41, **options)
     with pytest.raises(Counterexample):
-        testing.assert_passive_port(None, robot, output=lambda t, q, v, z: 1.01 * v, **options)
+        testing.assert_passive_port(None, robot, port=testing.Port(output=lambda t, q, v, z: 1.01 * v), **options)
 
 
 @pytest.mark.parametrize("port", ["joints", "tool0"])
@@ -243,7 +245,7 @@ def test_a_metric_that_moves():
     assert testing.contraction_rate(PD(), SLIDER, metric, search=300) == pytest.approx(RATE - 0.5, rel=1e-6)
     coupled = lambda t, q, v, z: np.exp(0.2 * q[0]) * P  # noqa: E731 - P' = 0.2 v P
     reach = {"v": (-1.5, 1.5)}
-    found = testing.contraction_rate(PD(), SLIDER, coupled, search=2000, domain=reach)
+    found = testing.contraction_rate(PD(), SLIDER, coupled, search=2000, region=testing.Region(domain=reach))
     assert found == pytest.approx(RATE - 0.5 * 0.2 * 1.5, rel=1e-4)
 
 
@@ -278,10 +280,12 @@ def test_the_contraction_rate_of_a_pendulum_is_that_of_its_worst_angle():
 
     rate = -max(map(growth, np.linspace(-1.5, 1.5, 3001)))
     domain, robot = {"q": (-1.5, 1.5)}, pendulum()
-    assert testing.contraction_rate(Damped(), robot, P, domain=domain) == pytest.approx(rate, rel=1e-4)
-    testing.assert_contracting(Damped(), robot, P, rate - 0.05 * abs(rate), domain=domain)
+    assert testing.contraction_rate(Damped(), robot, P, region=testing.Region(domain=domain)) == pytest.approx(
+        rate, rel=1e-4
+    )
+    testing.assert_contracting(Damped(), robot, P, rate - 0.05 * abs(rate), region=testing.Region(domain=domain))
     with pytest.raises(Counterexample):
-        testing.assert_contracting(Damped(), robot, P, rate + 0.05 * abs(rate), domain=domain)
+        testing.assert_contracting(Damped(), robot, P, rate + 0.05 * abs(rate), region=testing.Region(domain=domain))
 
 
 HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neutral())
@@ -297,7 +301,10 @@ HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neut
         (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, -1.0), "gain: expected a number >= 0"),
         (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, lambda d: -d), r"gain: expected a function of \|d"),
         (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, 1.0, share=2.0), "share: expected a number from 0"),
-        (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, 1.0, disturbance=0.0), "disturbance: expected"),
+        (
+            lambda: testing.assert_input_to_state_stable(PD(), SLIDER, 1.0, port=testing.Port(largest=0.0)),
+            "largest: expected",
+        ),
         (lambda: testing.assert_passive_port(None, SLIDER), "controller: without one, expected a storage"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port="hand"), "port: expected 'joints', a frame"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port="world"), "port: 'world' is fixed to the world"),
@@ -308,7 +315,10 @@ HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neut
         (lambda: testing.assert_contracting(PD(), SLIDER, -np.eye(2), 1.0), "metric: expected it positive definite"),
         (lambda: testing.assert_contracting(PD(), SLIDER, [[1, 1], [0, 1]], 1.0), "metric: expected a symmetric"),
         (lambda: testing.assert_contracting(HELD, models.three_spheres(), np.eye(2), 1.0), "contraction is in coord"),
-        (lambda: testing.assert_exponential(PD(), SLIDER, 1.0, domain={"q": (1.0, 0.0)}), "domain: expected"),
+        (
+            lambda: testing.assert_exponential(PD(), SLIDER, 1.0, region=testing.Region(domain={"q": (1.0, 0.0)})),
+            "domain: expected",
+        ),
     ],
 )
 def test_arguments_are_named(call, words):

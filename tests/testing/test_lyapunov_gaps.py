@@ -69,11 +69,11 @@ def accused(law, promise, robot=ARM, **options):
 
 
 def test_a_zero_near_the_bounds_of_the_domain_is_found():
-    found = accused(Periodic(), "definite", domain={"q": (-7.0, 7.0)})
+    found = accused(Periodic(), "definite", region=testing.Region(domain={"q": (-7.0, 7.0)}))
     turns = (found.state.q - Q_D) / (2.0 * np.pi)
     assert np.abs(turns).max() > 0.9
     np.testing.assert_allclose(turns, np.round(turns), atol=1e-3)
-    testing.assert_lyapunov(Periodic(), ARM, domain={"q": (-6.0, 6.0)})
+    testing.assert_lyapunov(Periodic(), ARM, region=testing.Region(domain={"q": (-6.0, 6.0)}))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_v_that_falls_to_a_bound_passes_and_so_does_one_on_given_times():
     testing.assert_lyapunov(Weighted(lambda t: 1.0 + np.exp(-t), lambda t: -np.exp(-t)), ARM)
     fading = Weighted(lambda t: np.exp(-t), lambda t: -np.exp(-t))
     with evidence.listening() as heard:
-        testing.assert_lyapunov(fading, ARM, domain={"t": (0.0, 2.0)})
+        testing.assert_lyapunov(fading, ARM, region=testing.Region(domain={"t": (0.0, 2.0)}))
     assert heard[0].facts["weakened by"] == "no time but the domain's"
 
 
@@ -259,7 +259,7 @@ def test_the_own_state_is_solved_for_at_each_time():
     law = LearnsLoad()
     domain = {"t": (0.01, 1.0)}
     with pytest.raises(testing.Counterexample, match="promised rate is positive"):  # V = 0 at z = load cos t is found
-        testing.assert_lyapunov(law, ARM, domain=domain)
+        testing.assert_lyapunov(law, ARM, region=testing.Region(domain=domain))
 
 
 def test_a_v_that_is_zero_nowhere_is_still_accused():

@@ -436,7 +436,7 @@ def test_a_law_that_is_something_else_when_it_is_traced_is_judged_as_it_is():
             return 0.0 * v if type(v) is not np.ndarray else 30.0 * v * (float(v @ v) > 4.0)
 
     with pytest.raises(testing.Counterexample, match="does not change as promised"):
-        testing.assert_lyapunov(Disguised(), ARM, states=1, runs=0, spread={"q": 0.5, "v": 1.0})
+        testing.assert_lyapunov(Disguised(), ARM, states=1, runs=0, region={"q": 0.5, "v": 1.0})
 
 
 # --- arguments -----------------------------------------------------------------------------------------------------
@@ -473,13 +473,13 @@ def test_states_that_have_failed_before_are_looked_at_first():
 def test_spreads_and_boxes_say_where_it_is_looked():
     """The bump lies half a unit and more off; a domain without it passes, one with little else fails."""
     options = {"bound": True, "runs": 0, "states": 1}
-    testing.assert_lyapunov(Bump(), ARM, spread=0.1, **options)
-    testing.assert_lyapunov(Bump(), ARM, spread={"q": 0.1, "v": 0.5, "z": 1.0}, **options)
-    testing.assert_lyapunov(Bump(), ARM, domain={"q": (-0.2, [0.2, 0.1])}, **options)
-    testing.assert_lyapunov(InAWindow(), ARM, domain={"t": (2.0, 5.0)}, states=5, runs=0)
+    testing.assert_lyapunov(Bump(), ARM, region=0.1, **options)
+    testing.assert_lyapunov(Bump(), ARM, region={"q": 0.1, "v": 0.5, "z": 1.0}, **options)
+    testing.assert_lyapunov(Bump(), ARM, region=testing.Region(domain={"q": (-0.2, [0.2, 0.1])}), **options)
+    testing.assert_lyapunov(InAWindow(), ARM, region=testing.Region(domain={"t": (2.0, 5.0)}), states=5, runs=0)
     for domain in ({"q": ([0.0, -1.0], [1.0, 0.0]), "v": (0, 1)}, {"t": (0.0, 0.0), "q": (-2, 2)}):
         with pytest.raises(testing.Counterexample) as caught:
-            testing.assert_lyapunov(Bump(), ARM, domain=domain, **options)
+            testing.assert_lyapunov(Bump(), ARM, region=testing.Region(domain=domain), **options)
         off = caught.value.state.q - Q_D
         low, high = domain["q"]
         assert (off >= np.asarray(low) - 1e-9).all()
@@ -489,11 +489,11 @@ def test_spreads_and_boxes_say_where_it_is_looked():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"spread": {"q": -1.0}}, "spread: expected a number or 2 of them, not negative, for q, got -1.0"),
-        ({"spread": {"q": [0.1, 0.2, 0.3]}}, r"spread: expected a number or 2 of them, .* got \[0.1, 0.2, 0.3\]"),
-        ({"spread": {"x": 1.0}}, r"spread: expected some of 'q', 'v', 'z' by name, got \{'x': 1.0\}"),
-        ({"spread": {"q": 0.0, "v": 0}}, "domain: expected states besides the equilibrium, got spreads or sides that"),
-        ({"spread": {"q": np.nan}}, "spread: expected a number or 2 of them, .* got nan"),
+        ({"region": {"q": -1.0}}, "spread: expected a number or 2 of them, not negative, for q, got -1.0"),
+        ({"region": {"q": [0.1, 0.2, 0.3]}}, r"spread: expected a number or 2 of them, .* got \[0.1, 0.2, 0.3\]"),
+        ({"region": {"x": 1.0}}, r"spread: expected some of 'q', 'v', 'z' by name, got \{'x': 1.0\}"),
+        ({"region": {"q": 0.0, "v": 0}}, "domain: expected states besides the equilibrium, got spreads or sides that"),
+        ({"region": {"q": np.nan}}, "spread: expected a number or 2 of them, .* got nan"),
         ({"domain": {"q": (1.0, -1.0)}}, r"domain: expected \(lower, upper\), finite, lower <= upper, .* for q, got"),
         ({"domain": {"q": (-np.inf, 1.0)}}, r"domain: expected \(lower, upper\), finite"),
         ({"domain": {"q": (0.5, 1.0)}}, r"domain: expected the equilibrium, 0, within q's, got \(0.5, 1.0\)"),
@@ -508,8 +508,12 @@ def test_spreads_and_boxes_say_where_it_is_looked():
     ],
 )
 def test_domains_that_are_none_are_refused(options, words):
+    def called():
+        arguments = {"region": testing.Region(**options)} if "domain" in options else options
+        testing.assert_lyapunov(PD(), ARM, **arguments)
+
     with pytest.raises(ArgumentError, match=words):
-        testing.assert_lyapunov(PD(), ARM, **options)
+        called()
 
 
 @pytest.mark.parametrize(

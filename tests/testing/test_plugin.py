@@ -338,9 +338,17 @@ def test_many(k):
     assert words(result).count("V of a law") == 40
     assert words(run(source, "-v")).count("V of a law") == 45
     quiet = run(source, "-q")
-    quiet.stdout.fnmatch_lines(["=* geomctrl: 45 sampled =*"])
+    assert [line for line in words(quiet).splitlines() if "geomctrl" in line] == ["geomctrl: 45 sampled (by test: -v)"]
     assert "V of a law" not in words(quiet)
     assert "geomctrl:" not in words(run("def test_nothing(): pass"))
+
+
+@pytest.mark.parametrize("options", [(), ("-q",), ("-v",), ("-ra",)])
+def test_failures_come_last(run, options):
+    lines = words(run(EVIDENCE, *options)).splitlines()
+    listed = max(k for k, line in enumerate(lines) if "geomctrl:" in line)
+    assert listed < next(k for k, line in enumerate(lines) if "= FAILURES =" in line)
+    assert any(line.startswith("FAILED test_it.py::test_failed") for line in lines[-3:])
 
 
 @pytest.mark.slow
@@ -538,7 +546,10 @@ def test_my_law(closed_loop):
     assert abs(v @ (0.1 * v * v)) > 1e-6 * abs(rate)  # the promise is off by that, there
     # other states, of which one might pass: the known one comes first
     known = f"{np.array2string(q, separator=', ')}, v = {np.array2string(v, separator=', ')}"
-    result = run(source(0.1, "states=1, search=0, seed=5, domain={'q': (-1.5, 1.5), 'v': (-1.5, 1.5)}"), alone=True)
+    result = run(
+        source(0.1, "states=1, search=0, seed=5, region=testing.Region(domain={'q': (-1.5, 1.5), 'v': (-1.5, 1.5)})"),
+        alone=True,
+    )
     result.assert_outcomes(failed=1)
     assert known in words(result)
     result = run(source(0.0, "states=1, search=0"), alone=True)

@@ -73,7 +73,8 @@ def test_periods_that_work_again_beyond_one_that_does_not_are_no_answer():
         def __call__(self, t, q, v, z):
             return gc.Command(-self.kp * q - self.kd * v + np.where((t > 0.01) & (t < 0.0125), 100.0, 0.0))
 
-    options = {"level": 0.3, "horizon": 0.02, "domain": {"t": (0.0, 0.0), "q": (-0.05, 0.05), "v": (-0.1, 0.1)}}
+    domain = {"t": (0.0, 0.0), "q": (-0.05, 0.05), "v": (-0.1, 0.1)}
+    options = {"level": 0.3, "horizon": 0.02, "region": testing.Region(domain=domain)}
     testing.assert_sampled(Pushed(), SLIDER, 0.02, search=100, **options)
     with pytest.raises(Counterexample):
         testing.assert_sampled(Pushed(), SLIDER, 0.011, search=100, **options)

@@ -16,7 +16,7 @@ REFUSED = testing.CheckError, ArgumentError
 
 @pytest.fixture(scope="module")
 def proof(tmp_path_factory):
-    found = testing.certify_lyapunov(LAW, ARM, BOX, **CLAIM, region=False)
+    found = testing.certify_lyapunov(LAW, ARM, BOX, **CLAIM, levels=False)
     path = found.save(tmp_path_factory.mktemp("proofs") / "proof.npz")
     with np.load(path) as file:
         return dict(file)
@@ -32,7 +32,7 @@ def written(tmp_path):
 
 
 def recheck(path, **other):
-    return testing.recheck_lyapunov(path, LAW, ARM, BOX, **{**CLAIM, **other})
+    return testing.recheck_lyapunov(path, LAW, ARM, **{"box": BOX, **CLAIM, **other})
 
 
 def test_the_file_holds_boxes_and_words_and_is_confirmed(proof, written):
@@ -90,7 +90,7 @@ def test_other_fields_than_those_of_the_claim_are_refused(proof, written, change
         {"offset": 5.0},
         {"outside": 0.01},
         {"parameters": 0.3},
-        {"equilibrium": Q_D + 0.1},
+        {"box": testing.Box(*BOX, equilibrium=Q_D + 0.1)},
         {"level": 0.1},
     ],
 )

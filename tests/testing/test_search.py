@@ -11,6 +11,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.testing.domain import REACH, WAYS, Domain, Point, State, box
 from geomctrl.testing.lyapunov_rate import settled_derivative
 from geomctrl.testing.search import worst
+from geomctrl.testing.settings import Region
 from geomctrl.testing.shrinking import shrunk
 
 ARM = models.two_link()
@@ -21,7 +22,7 @@ Z = np.array([1.0, -2.0, 0.5])
 
 def arm(spread=0.5, times=(0.01, 3.0), **options):
     """States of the two-link arm about a fixed equilibrium, with three parameters."""
-    lower, upper = box({"q": 2, "v": 2, "z": 3}, spread, times, None, np.ones(3))
+    lower, upper = box({"q": 2, "v": 2, "z": 3}, Region(spread), times, np.ones(3))
     return Domain(ARM, lambda t: State(t, np.array([0.25, -0.5]), np.zeros(2), Z), lower, upper, **options)
 
 
@@ -33,7 +34,7 @@ def tree():
         desired = reference(t)
         return State(t, desired.q, desired.v, so3.exp(np.array([0.3, -0.2, 0.5]) * t))
 
-    lower, upper = box({"q": TREE.nv, "v": TREE.nv, "z": 3}, 0.3, (0.1, 2.0), None, np.ones(3))
+    lower, upper = box({"q": TREE.nv, "v": TREE.nv, "z": 3}, Region(0.3), (0.1, 2.0), np.ones(3))
     return Domain(TREE, rest, lower, upper, SO3)
 
 

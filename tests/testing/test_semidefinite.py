@@ -18,7 +18,7 @@ from geomctrl.testing.certificates.vanishing import zero_on_surface
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])
 BOX = 1.0, 2.0
-QUICK = {"region": False, "seconds": 30.0}
+QUICK = {"levels": False, "budget": testing.Budget(seconds=30.0)}
 
 
 def slider():
@@ -67,7 +67,7 @@ def test_constant_gravity_with_gains_too_weak_for_it_is_refuted():
 def test_region_of_attraction_under_pd():
     """All simulations from the boundary of the certified level come to the equilibrium."""
     law = controllers.PDGravity(ARM, Q_D, strict=True)
-    found = testing.certify_lyapunov(law, ARM, BOX, seconds=30.0)
+    found = testing.certify_lyapunov(law, ARM, BOX, budget=testing.Budget(seconds=30.0))
     assert found.region is not None
     plant, rng = gc.Plant(ARM), np.random.default_rng(0)
     for _ in range(3):
@@ -131,7 +131,9 @@ class HighPower:
 
 def test_what_is_positive_below_rounding_is_not_refuted():
     law = HighPower()
-    found = testing.certify_lyapunov(law, law.robot, (1.0, 1.0), boxes=2_000, **QUICK)
+    found = testing.certify_lyapunov(
+        law, law.robot, (1.0, 1.0), levels=False, budget=testing.Budget(2_000, seconds=30.0)
+    )
     assert found.status == "undecided", found
     assert "zero to rounding at" in str(found)
 

@@ -66,8 +66,10 @@ def test_a_tolerance_under_which_nothing_fails_is_refused(rtol):
     with pytest.raises(ArgumentError, match=r"^rtol: "):
         testing.assert_lyapunov(law, robot, rtol=rtol)
     for spread in (0.0, *NO_TOLERANCES):
-        with pytest.raises(ArgumentError, match=r"^spread: expected a positive number, got"):
-            testing.assert_lyapunov(law, robot, spread=spread)
+        with pytest.raises(
+            ArgumentError, match=r"^region: expected a Region .* spread: expected a positive number, got"
+        ):
+            testing.assert_lyapunov(law, robot, region=spread)
 
 
 def test_nan_and_wrong_shapes_fail():
@@ -237,15 +239,15 @@ def test_a_proof_that_holds_passes():
 BROKEN = {
     "above zero": (
         lambda T, e, v: (T + 10 * e + 1e-3, -5 * v),
-        r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): V = 0.001 at t = ",
+        r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): V = 0.001 at t = ",
     ),
     "far above zero": (
         lambda T, e, v: (T + 10 * e + 100.0, -5 * v),
-        r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): V = 100 ",
+        r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): V = 100 ",
     ),
     "below zero": (
         lambda T, e, v: (T + 10 * e - 1e-3, -5 * v),
-        r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): V = -0.001 ",
+        r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): V = -0.001 ",
     ),
     "no position": (lambda T, e, v: (T, -5 * v), "V is not positive where only q is off: V = 0 at t = .* q = .* v = "),
     "no velocity": (lambda T, e, v: (10 * e, -5 * v), "V is not positive where only v is off: V = 0 at t = "),
@@ -314,17 +316,19 @@ def test_a_controller_that_returns_no_command_is_named():
 
 
 def test_the_equilibrium_is_q_d_or_given_or_asked_for():
-    testing.assert_lyapunov(PD(q_d=None), ARM, equilibrium=Q_D, runs=1)
-    testing.assert_lyapunov(PD(q_d=None), ARM, equilibrium=tuple(Q_D), runs=1)
-    testing.assert_lyapunov(PD(q_d=None), ARM, equilibrium=lambda t: (Q_D, np.zeros(2), None), runs=1)
+    testing.assert_lyapunov(PD(q_d=None), ARM, region=testing.Region(equilibrium=Q_D), runs=1)
+    testing.assert_lyapunov(PD(q_d=None), ARM, region=testing.Region(equilibrium=tuple(Q_D)), runs=1)
+    testing.assert_lyapunov(
+        PD(q_d=None), ARM, region=testing.Region(equilibrium=lambda t: (Q_D, np.zeros(2), None)), runs=1
+    )
     with pytest.raises(AssertionError, match="V is not zero at the equilibrium"):
-        testing.assert_lyapunov(PD(), ARM, equilibrium=Q_D + 0.01)
+        testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=Q_D + 0.01))
     with pytest.raises(ArgumentError, match="equilibrium: PD has neither a reference nor q_d; expected the q at"):
         testing.assert_lyapunov(PD(q_d=None), ARM)
     with pytest.raises(ArgumentError, match=r"equilibrium: expected shape \(\.\.\., 2\), got \(3,\)"):
-        testing.assert_lyapunov(PD(), ARM, equilibrium=np.zeros(3))
+        testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=np.zeros(3)))
     with pytest.raises(ArgumentError, match=r"equilibrium: expected z as the controller's start\(\) gives it, None"):
-        testing.assert_lyapunov(PD(), ARM, equilibrium=(Q_D, np.zeros(2)))
+        testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=(Q_D, np.zeros(2))))
 
 
 class Rejecting(PD):
@@ -356,14 +360,14 @@ def test_a_state_that_starts_at_zero_is_tested_too():
 def test_an_equilibrium_where_the_controller_does_not_start():
     law = Rejecting(z0=(1.0, -2.0))
     testing.assert_lyapunov(law, ARM)  # z = 0, where V vanishes, is solved for
-    testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(2)))
+    testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.zeros(2))))
     with pytest.raises(
         AssertionError,
-        match=r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): .* z = \[ 1., -2.\]",
+        match=r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): .* z = \[ 1., -2.\]",
     ):
-        testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.array([1.0, -2.0])))
+        testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.array([1.0, -2.0]))))
     with pytest.raises(ArgumentError, match=r"equilibrium: expected z as .*, \[ 1. -2.\], got \[0. 0. 0.\]"):
-        testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(3)))
+        testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.zeros(3))))
 
 
 def test_a_controller_state_without_a_rate_is_named():
@@ -425,7 +429,7 @@ class Observing(PD):
 
 def test_a_controller_state_on_a_group_stays_on_it():
     law = Observing()
-    testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, law.attitude(Q_D)))
+    testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, law.attitude(Q_D))))
 
 
 def test_an_observer_that_ignores_the_motion_is_caught():
@@ -434,7 +438,7 @@ def test_an_observer_that_ignores_the_motion_is_caught():
             return super().__call__(t, q, v, z)._replace(z_rate=so3.log(z.T @ self.attitude(q)))
 
     with pytest.raises(AssertionError, match="does not change as promised"):
-        testing.assert_lyapunov(Deaf(), ARM, equilibrium=(Q_D, Deaf().attitude(Q_D)), runs=0)
+        testing.assert_lyapunov(Deaf(), ARM, region=testing.Region(equilibrium=(Q_D, Deaf().attitude(Q_D))), runs=0)
 
 
 def test_a_load_that_is_gripped_on_the_way():

@@ -28,17 +28,6 @@ def require_autonomous(controller: Any, plant: Plant) -> None:
         )
 
 
-def checked_times(given: Any) -> tuple[float, float] | None:
-    if given is None:
-        return None
-    if not (isinstance(given, (tuple, list)) and len(given) == 2):
-        raise ArgumentError(f"times: expected a pair (first, last) [s], got {given!r:.80}")
-    first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in given)
-    if not first < last:
-        raise ArgumentError(f"times: expected a first and a later last time [s], got {first:g} and {last:g}")
-    return first, last
-
-
 def equilibrium_of(controller: Any, robot: Robot, given: Any) -> np.ndarray:
     if given is not None:
         return one_configuration(robot, "equilibrium", given)

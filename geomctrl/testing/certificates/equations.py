@@ -148,7 +148,9 @@ def equations(
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
     timed = timed and loop.t.index in inputs
     if loop.t.index in inputs and not timed:
-        raise UntraceableError("controller: its V or V' depends on time: expected `times` in which it is certified")
+        raise UntraceableError(
+            "controller: its V or V' depends on time: expected a Box with `times` in which it is certified"
+        )
     errors = found.errors
     if timed:
         p, errors = [*p, loop.t.index], [*errors, graph.load(ERRORS, len(p)).index]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.testing.settings import Budget
 from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.symbols import neg
 
@@ -33,14 +34,14 @@ def lowest_bad(e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, o
 
 
 def largest_level(
-    e: Equations, task: Task, scale: np.ndarray, bound: float, most: int, seconds: float
+    e: Equations, task: Task, scale: np.ndarray, bound: float, budget: Budget
 ) -> tuple[float, Task, Outcome] | None:
     """(level, what was proved of V <= level, how) for the first share of `bound` for which a proof is found."""
     above = Bounds(e, neg(e.value), scale)
     for share in SHARES:
         level = share * bound
         now = Task(task.bounds, task.box, task.ball, task.allowed, above, level)
-        outcome = prove(now, most, seconds)
+        outcome = prove(now, budget.boxes, budget.seconds)
         if outcome.proved:
             return level, now, outcome
     return None

@@ -46,7 +46,7 @@ def below(x):
 CERTIFICATE = testing.certify(below, [(0.0, 1.0)])
 DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
 STRICT = controllers.ComputedTorque(ROBOT, references.hold(ROBOT, np.array([1.0, 0.5])), strict=True)
-LYAPUNOV = testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), region=False)
+LYAPUNOV = testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), levels=False)
 EXAMPLES = {
     "testing.assert_skew_symmetric": Example(
         {
@@ -61,13 +61,10 @@ EXAMPLES = {
         {
             "controller": LAW,
             "plant": ROBOT,
-            "equilibrium": np.array([1.0, 0.5]),
+            "region": number(0.5, positive=True),
             "states": 2,
             "search": 50,
             "runs": 1,
-            "duration": number(0.0078125, positive=True),
-            "dt": number(0.0009765625, positive=True),
-            "spread": number(0.5, positive=True),
             "seed": 1,
             "rtol": RTOL,
             "bound": True,
@@ -100,6 +97,10 @@ EXAMPLES = {
     "testing.recheck": Example(
         {"proof": CERTIFICATE, "processes": 1, "progress": Argument(False, "none")}, compare=False
     ),
+    "testing.Box": Example(
+        {"q": Argument(0.5, "all"), "v": Argument(1.0, "all"), "times": None, "equilibrium": Argument(None, "all")}
+    ),
+    "testing.Budget": Example({"boxes": 16, "seconds": number(2.0, positive=True), "seed": 1}),
     "testing.certify_lyapunov": Example(
         {
             "controller": STRICT,
@@ -109,12 +110,8 @@ EXAMPLES = {
             "parameters": number(0.0625, negative=False),
             "rate": number(0.5, negative=False),
             "offset": number(0.25, negative=False),
-            "equilibrium": np.array([1.0, 0.5]),
-            "boxes": 16,
-            "times": None,
-            "seconds": number(2.0, positive=True),
-            "region": False,
-            "seed": 1,
+            "levels": False,
+            "budget": 16,
             "progress": Argument(None, "none"),
         },
         compare=False,
@@ -128,12 +125,9 @@ EXAMPLES = {
             "parameters": number(0.0625, negative=False),
             "rate": number(0.5, negative=False),
             "offset": number(0.25, negative=False),
-            "equilibrium": np.array([1.0, 0.5]),
-            "boxes": 16,
-            "seconds": number(0.5, positive=True),
-            "seed": 1,
+            "budget": 16,
         },
-        forms=["boxes"],  # what it shares with certify_lyapunov takes the forms there
+        forms=["budget"],  # what it shares with certify_lyapunov takes the forms there
         compare=False,
     ),
     "testing.recheck_lyapunov": Example(
@@ -146,8 +140,6 @@ EXAMPLES = {
             "parameters": Argument(0.0, forms=False),
             "rate": Argument(0.0, forms=False),
             "offset": Argument(0.0, forms=False),
-            "equilibrium": None,
-            "times": None,
             "level": None,
             "processes": 1,
         },
@@ -161,7 +153,15 @@ EXAMPLES = {
     "testing.Certificate.save": Example({"path": path("proof.npz")}, on=CERTIFICATE, compare=False),
     "testing.Certificate.arrays": Example(on=CERTIFICATE, compare=False),
     "testing.assert_lyapunov#domain": Example(
-        {"controller": LAW, "plant": ROBOT, "states": 1, "search": 0, "runs": 0, "domain": DOMAIN}, compare=False
+        {
+            "controller": LAW,
+            "plant": ROBOT,
+            "states": 1,
+            "search": 0,
+            "runs": 0,
+            "region": testing.Region(domain=DOMAIN),
+        },
+        compare=False,
     ),
     "testing.lyapunov_at": Example(
         {"controller": LAW, "plant": ROBOT, "t": number(0.5, negative=False), "q": Q, "v": V, "z": None}, compare=False

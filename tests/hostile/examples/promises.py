@@ -49,21 +49,14 @@ def make(point):
 
 
 LAW, X = PD(), np.array([0.5])
-SEARCH = {
-    "equilibrium": Argument(np.array([0.0]), "none"),
-    "search": 8,
-    "spread": number(0.5, positive=True),
-    "seed": 1,
-}
-SEARCH |= {"domain": Argument({"q": (-0.5, 0.5)}, "none")}
+SEARCH = {"region": number(0.5, positive=True), "search": 8, "seed": 1}
 LOOP = {"controller": LAW, "plant": SLIDER}
 ALONE = {"controller": Argument(LAW, "none"), "plant": SLIDER}
-RUNS = {"runs": 1, "duration": number(0.0078125, positive=True), "dt": number(0.0009765625, positive=True)}
+RUNS = {"runs": 1}
 RTOL = {"rtol": number(1e-6, negative=False)}
 STATE = {"t": number(0.5, negative=False), "q": X, "v": X, "z": None}
-PORT = {"storage": power, "port": "joints", "output": output}
-MOST = {"largest_input": number(2.0, positive=True)}
-INPUTS = {"disturbance": number(1.0, positive=True), "port": "joints", "share": Argument(0.5, "", "huge negative")}
+PORT = {"storage": power, "port": "joints"}
+INPUTS = {"port": "joints", "share": Argument(0.5, "", "huge negative")}
 PERIOD = number(0.03125, positive=True)
 LEVEL = {"level": number(0.125, negative=False), "horizon": number(0.0625, positive=True)}
 OVER = {"make": make, "over": {"kp": (1.0, 2.0)}, "measure": rate}
@@ -71,21 +64,32 @@ EXAMPLES = {
     "testing.assert_exponential": Example(
         {**LOOP, "rate": number(0.5, positive=True), **SEARCH, **RUNS, **RTOL}, forms=["rate", "rtol"]
     ),
-    "testing.exponential_rate": Example({**LOOP, **SEARCH}, forms=["equilibrium"]),
+    "testing.exponential_rate": Example({**LOOP, **SEARCH}, forms=["region"]),
     "testing.assert_input_to_state_stable": Example(
         {**LOOP, "gain": number(8.0, negative=False), **INPUTS, **SEARCH, **RUNS, **RTOL}, forms=["gain", "share"]
     ),
-    "testing.input_to_state_gain": Example({**LOOP, **INPUTS, **SEARCH}, forms=["disturbance"]),
+    "testing.input_to_state_gain": Example({**LOOP, **INPUTS, **SEARCH}, forms=["share"]),
+    "testing.Region": Example(
+        {
+            "spread": number(0.5, positive=True),
+            "domain": Argument({"q": (-0.5, 0.5)}, "none"),
+            "equilibrium": Argument(np.array([0.0]), "all"),
+        }
+    ),
+    "testing.Runs": Example({"count": 1, "duration": number(0.5, positive=True), "dt": number(0.125, positive=True)}),
+    "testing.Port": Example(
+        {"at": Argument("joints", "all"), "largest": number(2.0, positive=True), "output": Argument(output, "all")}
+    ),
     "testing.InputToState.bound": Example({"disturbance": number(1.0, negative=False)}, testing.InputToState(1.0, 0.5)),
     "testing.assert_passive_port": Example(
-        {**ALONE, **PORT, "nu": number(-0.5), "rho": number(0.5), **MOST, **SEARCH, **RTOL}, forms=["nu", "rho"]
+        {**ALONE, **PORT, "nu": number(-0.5), "rho": number(0.5), **SEARCH, **RTOL}, forms=["nu", "rho"]
     ),
-    "testing.passivity_index": Example({**ALONE, **PORT, **MOST, **SEARCH}, forms=["largest_input"]),
+    "testing.passivity_index": Example({**ALONE, **PORT, **SEARCH}, forms=["region"]),
     "testing.rates_at": Example({**ALONE, **STATE, **PORT}, forms=["q", "v", "t"]),
     "testing.assert_contracting": Example(
         {**LOOP, "metric": P, "rate": number(0.5), **SEARCH, **RTOL}, forms=["metric", "rate"]
     ),
-    "testing.contraction_rate": Example({**LOOP, "metric": P, **SEARCH}, forms=["spread"]),
+    "testing.contraction_rate": Example({**LOOP, "metric": P, **SEARCH}, forms=["region"]),
     "testing.contraction_at": Example({**LOOP, "metric": P, **STATE}, forms=["metric"]),
     "testing.assert_sampled": Example({**LOOP, "control_dt": PERIOD, **LEVEL, **SEARCH, **RTOL}),
     "testing.sampled_level": Example({**LOOP, "control_dt": PERIOD, "horizon": LEVEL["horizon"], **SEARCH}),

@@ -1,0 +1,177 @@
+"""Arguments that belong together. Wherever one of these groups is expected, its first field alone stands for it:
+`runs=0` for `Runs(0)`, `region=0.2` for `Region(0.2)`, `port="hand"` for `Port("hand")`, `box=(1.0, 2.0)` for a `Box`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import count, number
+from geomctrl.errors import ArgumentError
+
+PARTS = ("q", "v", "z")  # of a state
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The states about the equilibrium at which a property is checked.
+
+    Parameters
+    ----------
+    spread : float, or mapping of "q", "v", "z" to numbers or arrays
+        By how much random states are off the equilibrium (rad, m, rad/s, m/s), three times that at most. z is off by
+        `spread` times each of its entries (times the median one where it is zero, 1 where all are), or in the algebra
+        of the controller's `group`, or as its `sample_state` draws it.
+    domain : mapping of "t", "q", "v", "z" to pairs (lower, upper), optional
+        Sides of the box of states, relative to the equilibrium, instead of three spreads. "t" [s] is absolute; by
+        default times up to 3 s after the plant's last change. A revolute joint turned by 2 pi is another
+        configuration; the domain reaches there only if it says so.
+    equilibrium : optional
+        q (nq,) at rest, or the pair (q, z), or a function t -> (q, v, z). By default the controller's `reference`, or
+        at rest its `q_d`; z is its `settled(t, plant)`, `true_parameters(plant)`, or what it starts with, and is solved
+        for from there on if V is not zero with that.
+    """
+
+    spread: float | Mapping[str, Any] = 0.5
+    domain: Mapping[str, tuple[Any, Any]] | None = None
+    equilibrium: Any = None
+
+    def __post_init__(self):
+        if isinstance(self.spread, Mapping):
+            _require_parts("spread", self.spread, PARTS)
+        else:
+            _store(self, spread=number("spread", self.spread, "a positive number", lambda x: x > 0.0))
+        if self.domain is not None:
+            _require_parts("domain", self.domain, ("t", *PARTS))
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Simulations along which a property is checked: how many, of `duration` [s] each, in steps `dt` [s]."""
+
+    count: int = 2
+    duration: float = 0.3
+    dt: float = 1e-3
+
+    def __post_init__(self):
+        seconds = {name: _seconds(name, getattr(self, name)) for name in ("duration", "dt")}
+        _store(self, count=count("runs", self.count), **seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Port:
+    """Inputs u (m,) that act on the robot as joint torques B(q) u, and an output y (m,).
+
+    Parameters
+    ----------
+    at : str, array (nv, m) or function
+        "joints": u is added to the controller's torques, y = v. The name of a frame: u is a wrench on its body and y
+        the frame's twist, both in the frame, angular part first. B (nv, m), or a function (robot, q) -> B, such as
+        `lambda robot, q: robot.jacobian(q, "hand", "hybrid")[3:].T` for a force alone: y = B^T v.
+    largest : float
+        The largest |u| that is considered.
+    output : function (t, q, v, z) -> y (m,), optional
+        Another output.
+    """
+
+    at: Any = "joints"
+    largest: float = 1.0
+    output: Callable[..., Any] | None = None
+
+    def __post_init__(self):
+        _store(self, largest=number("largest", self.largest, "a positive number", lambda x: x > 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """States about an equilibrium at rest, for all of which a certificate holds.
+
+    Parameters
+    ----------
+    q, v : float or array (nv,)
+        Half widths of the box [rad or m, rad/s or m/s].
+    times : pair (first, last) [s], optional
+        In which a law, a V or a wrench that depends on time is certified at its set point; without, such a law is
+        refused.
+    equilibrium : array (nq,), optional
+        By default the controller's `reference`, which then holds still, or its `q_d`.
+    """
+
+    q: Any
+    v: Any
+    times: tuple[float, float] | None = None
+    equilibrium: Any = None
+
+    def __post_init__(self):
+        if self.times is None:
+            return
+        if not (isinstance(self.times, (tuple, list)) and len(self.times) == 2):
+            raise ArgumentError(f"times: expected a pair (first, last) [s], got {self.times!r:.80}")
+        first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in self.times)
+        if not first < last:
+            raise ArgumentError(f"times: expected a first and a later last time [s], got {first:g} and {last:g}")
+        _store(self, times=(first, last))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a proof may take: `boxes` and `seconds` for each inequality. seed: of the search for a counterexample."""
+
+    boxes: int = 200_000
+    seconds: float = 60.0
+    seed: int = 0
+
+    def __post_init__(self):
+        _store(self, boxes=count("boxes", self.boxes, 1), seconds=_seconds("seconds", self.seconds))
+        _store(self, seed=count("seed", self.seed))
+
+
+def region_of(region: Any) -> Region:
+    return region if isinstance(region, Region) else _group("region", Region(), region, "a Region or its spread")
+
+
+def runs_of(runs: Any, default: Runs) -> Runs:
+    return runs if isinstance(runs, Runs) else _group("runs", default, runs, "Runs or how many")
+
+
+def port_of(port: Any) -> Port:
+    return port if isinstance(port, Port) else Port(port)
+
+
+def budget_of(budget: Any) -> Budget:
+    return budget if isinstance(budget, Budget) else _group("budget", Budget(), budget, "a Budget or its boxes")
+
+
+def box_of(box: Any) -> Box:
+    if isinstance(box, Box):
+        return box
+    if not isinstance(box, (tuple, list)) or len(box) != 2:
+        raise ArgumentError(f"box: expected a pair (q, v) of half widths, or a Box, got {box!r:.80}")
+    return Box(*box)
+
+
+def _group(name: str, default: Any, first: Any, expected: str) -> Any:
+    field = next(iter(default.__dataclass_fields__))
+    try:
+        return replace(default, **{field: first})
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: expected {expected}; {error}") from None
+
+
+def _store(group: Any, **fields: Any) -> None:
+    """Fields of a frozen group as the checks return them: a float for a 0-d array."""
+    for name, x in fields.items():
+        object.__setattr__(group, name, x)
+
+
+def _seconds(name: str, x: Any) -> float:
+    return number(name, x, "seconds > 0", lambda x: x > 0.0)
+
+
+def _require_parts(name: str, x: Any, parts: tuple[str, ...]) -> None:
+    if not isinstance(x, Mapping) or not set(x) <= set(parts):
+        raise ArgumentError(f"{name}: expected some of {', '.join(map(repr, parts))} by name, got {x!r:.80}")
