@@ -124,11 +124,8 @@ class AdaptiveSliding(ModelBased):
         p[self.columns] = z[: len(self.columns)]
         return p
 
-    def law(self, t, q, v, z):
-        """(tau (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        return self._law(t, q, v, z)
-
     def _law(self, t, q, v, z):
+        """(tau (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
         desired, p = self.desired(t), self._parameters(z)
         try:
             tau, g, e, s = adaptive_law(self.robot, p, q, v, desired, self.Lambda, self.K, self.form)

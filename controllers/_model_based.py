@@ -55,9 +55,11 @@ class ModelBased(Law):
         return desired_at(self.reference, t)
 
     def error(self, t: float, q: np.ndarray, v: np.ndarray) -> TrackingError:
+        """The errors of the state (q, v) against the reference."""
         return tracking_error(self.robot, q, v, self.desired(t))
 
     def sliding(self, t: float, q: np.ndarray, v: np.ndarray) -> Sliding:
+        """Slotine and Li's variables s, v_ref and a_ref of the state (q, v)."""
         return sliding_variables(self.robot, q, v, self.desired(t), self.Lambda)
 
 

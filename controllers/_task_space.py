@@ -89,7 +89,7 @@ class TaskSpace(ModelBased):
         W = J.dot(v) - V_d
         return Task(E, W, back.dot(A_d) - se3.ad(W).dot(V_d), J, J_rate, J_rate.dot(v))
 
-    def potential(self, E, K):
+    def _potential(self, E, K):
         """(U, its gradient (m,)) of a spring K (m, m) in the logarithm of E, or in a position's e."""
         if self.rows is not None:
             force = K.dot(E)
@@ -100,12 +100,12 @@ class TaskSpace(ModelBased):
 
     # --- the joints ----------------------------------------------------------------------------------------------
 
-    def mobility(self, robot: Robot, q, J):
+    def _mobility(self, robot: Robot, q, J):
         """(M^-1 J^T, J M^-1 J^T) of a robot, the model or the plant's."""
         X = robot.mass_matrix_inverse(q).dot(J.T)
         return X, J.dot(X)
 
-    def torques(self, t, q, v, task: Task, A, X, inertia) -> np.ndarray:
+    def _torques(self, t, q, v, task: Task, A, X, inertia) -> np.ndarray:
         """The joint torques that give the task the acceleration A and the posture what is left."""
         error = self.error(t, q, v)
         a_0 = error.a_d - self.posture_kd.dot(error.w)
@@ -127,24 +127,24 @@ class TaskImpedance(TaskSpace):
         if gain is None:
             q = self.desired(0.0).q
             J = self._jacobians(q, np.zeros(self.robot.nv))[0]
-            G = self.mobility(self.robot, q, J)[1]
+            G = self._mobility(self.robot, q, J)[1]
             gain = rate * np.diagonal(np.linalg.inv(G + 1e-6 * np.diag(np.diagonal(G))))
         return gain_matrix(name, gain, self.m)
 
     def __call__(self, t, q, v, z):
         task = self.task(t, q, v)
-        X, G = self.mobility(self.robot, q, task.J)
+        X, G = self._mobility(self.robot, q, task.J)
         inertia = np.linalg.inv(G)
-        force = self.damping.dot(task.W) + self.potential(task.E, self.stiffness)[1]
+        force = self.damping.dot(task.W) + self._potential(task.E, self.stiffness)[1]
         half = task.J_rate.dot(X) - 0.5 * X.T.dot(self.robot.mass_matrix_rate(q, v)).dot(X)
         G_rate = half + half.T
         A = task.A_d - G.dot(force) + 0.5 * G_rate.dot(inertia.dot(task.W))  # inertia' = -inertia G' inertia
-        return Command(self.torques(t, q, v, task, A, X, inertia), None, {"W": task.W, "force": force})
+        return Command(self._torques(t, q, v, task, A, X, inertia), None, {"W": task.W, "force": force})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         """V, and its rate while nothing touches the robot."""
         task = self.task(t, q, v)
-        _, G = self.mobility(true_robot(plant), q, task.J)
+        _, G = self._mobility(true_robot(plant), q, task.J)
         kinetic = 0.5 * task.W.dot(np.linalg.inv(G)).dot(task.W)
-        U, _ = self.potential(task.E, self.stiffness)
+        U, _ = self._potential(task.E, self.stiffness)
         return Lyapunov(scalar(kinetic) + U, -scalar(task.W.dot(self.damping).dot(task.W)))

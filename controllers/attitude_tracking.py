@@ -60,25 +60,26 @@ class AttitudeTracking(ModelBased):
         """J (3, 3): what a torque on the hub turns, wheels not driven."""
         return (self.reduction @ robot.mass_matrix(q))[:, :3]
 
-    def attitude_error(self, t: float, q: np.ndarray, v: np.ndarray) -> AttitudeError:
+    def _attitude_error(self, t: float, q: np.ndarray, v: np.ndarray) -> AttitudeError:
         desired = self.desired(t)
         return attitude_error(_rotation(q), v[:3], _rotation(desired.q), desired.v[:3], desired.a[:3])
 
     def __call__(self, t, q, v, z):
-        x = self.attitude_error(t, q, v)
+        x = self._attitude_error(t, q, v)
         free = np.concatenate((x.a_d, np.zeros(len(v) - 3)))
         torque = self.reduction @ self.robot.inverse_dynamics(q, v, free) - self.kR * x.e_R - self.kOmega * x.e_Omega
         return Command(self.distribution @ torque, None, {"e": x.e_R, "Psi": x.Psi})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        x, c = self.attitude_error(t, q, v), self.c
+        """V and the rate of the proof at a state, with the true robot of the plant."""
+        x, c = self._attitude_error(t, q, v), self.c
         momentum = self.inertia(true_robot(plant), q) @ x.e_Omega
         V = 0.5 * x.e_Omega.dot(momentum) + self.kR * x.Psi + c * x.e_R.dot(momentum)
         return Lyapunov(scalar(V), scalar(c * x.e_R_rate.dot(momentum) - attitude_loss(x, self.kR, self.kOmega, c)))
 
     def in_domain(self, t: float, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether 1/2 e_Omega . J e_Omega + kR Psi < 2 kR: it does not grow, so Psi < 2 stays, and the proof holds."""
-        x = self.attitude_error(t, q, v)
+        x = self._attitude_error(t, q, v)
         return bool(0.5 * x.e_Omega @ self.inertia(self.robot, q) @ x.e_Omega + self.kR * x.Psi < 2.0 * self.kR)
 
 

@@ -51,7 +51,7 @@ class GeometricImpedance(TaskImpedance):
         K_o = self.stiffness[:3, :3]
         self.K_R = 0.5 * np.trace(K_o) * np.eye(3) - K_o
 
-    def potential(self, E, K):
+    def _potential(self, E, K):
         """(U, f_G (6,)) at E = T_d^-1 T."""
         R, p, K_p = E[:3, :3], E[:3, 3], K[3:, 3:]
         KR = self.K_R.dot(R)

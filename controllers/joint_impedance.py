@@ -53,7 +53,7 @@ class JointImpedance(ModelBased):
     ):
         super().__init__(robot, reference, friction)
         self.inertia = None if inertia is None else gain_matrix("inertia", inertia, robot.nv)
-        self.mobility = None if self.inertia is None else np.linalg.inv(self.inertia)
+        self._mobility = None if self.inertia is None else np.linalg.inv(self.inertia)
         if external is not None:
             function("external", external, "(t, q, v) -> torques (nv,)")
             if inertia is None:
@@ -73,11 +73,11 @@ class JointImpedance(ModelBased):
     def __call__(self, t, q, v, z):
         error = self.error(t, q, v)
         force = self.damping.dot(error.w) + joint_forces(self.robot, error.e, self.stiffness.dot(error.e))
-        if self.mobility is None:
+        if self._mobility is None:
             tau = self.robot.inverse_dynamics(q, v, error.a_d, error.v_d) - force
         else:
             pushed = np.zeros(self.robot.nv) if self.external is None else self._pushed(t, q, v)
-            a = error.a_d - self.mobility.dot(force - pushed)
+            a = error.a_d - self._mobility.dot(force - pushed)
             tau = self.robot.inverse_dynamics(q, v, a) - pushed
         return Command(self._compensated(v, tau), None, {"e": error.e})
 

@@ -107,7 +107,7 @@ class QuadrotorTracking(Law):
     def start(self):
         return None
 
-    def flight(self, t: float, q: np.ndarray, v: np.ndarray) -> Flight:
+    def _flight(self, t: float, q: np.ndarray, v: np.ndarray) -> Flight:
         """The Flight of the state (q, v) at time t."""
         m, g, rows = self.mass, self.robot.gravity, self.reference.outputs(time(t))
         pose, x_d = q.reshape(3, 4), rows[:, :3]
@@ -124,7 +124,7 @@ class QuadrotorTracking(Law):
         return Flight(e_x, e_v, f, b3, A, attitude_error(R, Omega, *frame))
 
     def __call__(self, t, q, v, z):
-        x, Omega = self.flight(t, q, v), v[:3]
+        x, Omega = self._flight(t, q, v), v[:3]
         a = x.attitude
         M = self.J @ a.a_d + np.cross(Omega, self.J @ Omega) - self.kR * a.e_R - self.kOmega * a.e_Omega
         tau = np.concatenate((M, np.array([0.0, 0.0, scalar(x.f)])))
@@ -132,7 +132,7 @@ class QuadrotorTracking(Law):
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         m, J = inertia_of(plant.robot)
-        e_x, e_v, f, b3, A, a = self.flight(t, q, v)
+        e_x, e_v, f, b3, A, a = self._flight(t, q, v)
         momentum, c1, c2 = J @ a.e_Omega, self.c1, self.c2
         attitude = 0.5 * a.e_Omega.dot(momentum) + self.kR * a.Psi + c2 * a.e_R.dot(momentum)
         V = 0.5 * self.kx * e_x.dot(e_x) + m * e_v.dot(0.5 * e_v + c1 * e_x) + self.mu * attitude
@@ -143,7 +143,7 @@ class QuadrotorTracking(Law):
     def in_domain(self, t: float, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether 1/2 e_Omega . J e_Omega + kR Psi <= kR psi and V <= 1/2 (kx - c1^2 m) reach^2: neither grows, so that
         Psi <= psi and |e_x| <= reach stay."""
-        a = self.flight(t, q, v).attitude
+        a = self._flight(t, q, v).attitude
         V = self.lyapunov(t, q, v, None, Plant(self.robot)).value
         turning = 0.5 * a.e_Omega @ self.J @ a.e_Omega + self.kR * a.Psi
         near = 0.5 * (self.kx - self.c1**2 * self.mass) * self.reach**2 >= V

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, generator, number, one_state
+from geomctrl.arguments import generator, number
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.friction import FrictionModel
 from geomctrl.control.plant import Plant
@@ -74,14 +74,11 @@ class SlotineLi(AdaptiveSliding):
         if (self.p0[self.masses] < self.minimum_mass).any():
             raise ArgumentError(f"minimum_mass: {self.minimum_mass} is above the model's own mass of an adapted body")
 
-    def adaptation(self, g, z):
-        """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
-        return self._adaptation(one_state("g", g, len(self.p0)), checked("z", self._state(z), self.p0.shape))
-
     def _rate(self, g, s, z):
         return self._adaptation(g, z)
 
     def _adaptation(self, g, z):
+        """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
         rate = self._gradient(g)
         if len(self.masses):
             z = self._state(z)

@@ -81,7 +81,7 @@ class SuperTwisting(ModelBased):
         tau = self.robot.inverse_dynamics(q, v, x.a_ref - self.k1 * np.sqrt(np.abs(x.s)) * sign + z)
         return Command(self._compensated(v, tau), -self.k2 * sign, {"e": x.e, "s": x.s})
 
-    def strict_energy(self, s: ArrayLike, z: ArrayLike) -> np.ndarray:
+    def _strict_energy(self, s: ArrayLike, z: ArrayLike) -> np.ndarray:
         """V of each joint (nv,), at s and z (nv,) each."""
         n = self.robot.nv
         s, z = one_state("s", s, n), one_state("z", z, n)
@@ -90,4 +90,4 @@ class SuperTwisting(ModelBased):
 
     def convergence_time(self, s: ArrayLike, z: ArrayLike) -> float:
         """The time [s] after which every joint's s and z are zero for good, without disturbances, at s and z (nv,)."""
-        return float((2.0 * np.sqrt(self.strict_energy(s, z) * np.linalg.eigvalsh(P)[1]) / self.k1).max())
+        return float((2.0 * np.sqrt(self._strict_energy(s, z) * np.linalg.eigvalsh(P)[1]) / self.k1).max())

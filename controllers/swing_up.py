@@ -80,11 +80,11 @@ class SwingUp(ModelBased):
     def __call__(self, t, q, v, z):
         caught = self.catch.in_region(t, q, v)
         held = self.catch(t, q, v, z)
-        tau = np.where(caught, held.tau, self.pumping(q, v))
+        tau = np.where(caught, held.tau, self._pumping(q, v))
         signals = {"e": held.signals["e"], "E": self._energy(self.robot, q, v), "caught": np.where(caught, 1.0, 0.0)}
         return Command(tau, None, signals)
 
-    def pumping(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _pumping(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The torques (nv,) of the swing-up alone."""
         B, robot = self.B, self.robot
         P = B.T @ robot.mass_matrix_inverse(q) @ B
@@ -93,14 +93,14 @@ class SwingUp(ModelBased):
         shaped = self.kE * self._energy(robot, q, v) * np.eye(len(e_a)) + self.kD * P
         return B @ np.linalg.solve(shaped, self.kD * d - self.kP * e_a - self.kv * v_a)
 
-    def energy_lyapunov(self, q: np.ndarray, v: np.ndarray, robot: Robot) -> Lyapunov:
+    def _energy_lyapunov(self, q: np.ndarray, v: np.ndarray, robot: Robot) -> Lyapunov:
         """V and V' of the swing-up alone, of the true robot."""
         e_a, v_a = self.B.T @ (q - self.q_d), self.B.T @ v
         V = 0.5 * (self.kE * self._energy(robot, q, v) ** 2 + self.kD * v_a.dot(v_a) + self.kP * e_a.dot(e_a))
         return Lyapunov(scalar(V), -scalar(self.kv * v_a.dot(v_a)))
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        inside, outside = self.catch.lyapunov(t, q, v, z, plant), self.energy_lyapunov(q, v, true_robot(plant))
+        inside, outside = self.catch.lyapunov(t, q, v, z, plant), self._energy_lyapunov(q, v, true_robot(plant))
         caught = self.catch.in_region(t, q, v)
         value = np.where(caught, inside.value, self.catch.level + outside.value)
         return Lyapunov(scalar(value), scalar(np.where(caught, inside.rate, outside.rate)))

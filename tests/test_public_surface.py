@@ -21,24 +21,24 @@ SLACK = 4  # callables below its maximum that a part may have before the maximum
 
 # What is above these numbers today, with what it has. Entries may only become smaller, and go.
 MAXIMUM = {
-    "": 124,
+    "": 118,
     "actuators": 21,
-    "constrained": 42,
+    "constrained": 39,
     "control": 13,
-    "controllers": 74,
-    "derivatives": 20,
+    "controllers": 64,
+    "derivatives": 17,
     "friction": 7,
     "groups": 23,
     "identification": 136,
     "inertia": 12,
     "integrators": 11,
     "interop": 12,
-    "measures": 12,
+    "measures": 9,
     "models": 22,
-    "monitors": 24,
+    "monitors": 22,
     "operational_space": 6,
     "papers": 66,
-    "references": 5,
+    "references": 4,
     "se3": 10,
     "sensors": 10,
     "so3": 12,
@@ -57,7 +57,7 @@ WITH_MORE_PARAMETERS = {
     "identification.drive_gains": 12,
     "identification.identify_load": 12,
 }
-WITHOUT_DOCSTRING = 35  # callables
+WITHOUT_DOCSTRING = 4  # callables
 
 
 @pytest.fixture(scope="module")

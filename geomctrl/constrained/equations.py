@@ -230,9 +230,9 @@ class Index1System(ABC):
 
     def project(self, y: ArrayLike) -> np.ndarray:
         """y with its poses, then its velocities, brought back to the constraints along M^-1 J^T."""
-        return self.projected(self._state(y))
+        return self._projected(self._state(y))
 
-    def projected(self, y: np.ndarray) -> np.ndarray:
+    def _projected(self, y: np.ndarray) -> np.ndarray:
         """`project` of what is known to be a state."""
         return self._project_velocities(self._project_positions(y))
 

@@ -161,6 +161,6 @@ def _step(system, velocities, point, t, h, c):
                 return _Point(y, Vdot, rate, a, guess), iteration
             before = change
         last = a
-        Vdot = system.corrected(t, y, Vdot, weight)
+        Vdot = system._corrected(t, y, Vdot, weight)
         rate = velocities.rates(y, Vdot)
     return None, ITERATIONS

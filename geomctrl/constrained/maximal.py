@@ -227,7 +227,7 @@ class ConstrainedSystem(Index1System):
         J = self._dense_jacobian(self._evaluate(self._state(y)))
         return J[np.argsort(self._owner, kind="stable")]
 
-    def corrected(self, t: float, y: np.ndarray, Vdot: np.ndarray, weight: float) -> np.ndarray:
+    def _corrected(self, t: float, y: np.ndarray, Vdot: np.ndarray, weight: float) -> np.ndarray:
         """One iteration of an implicit method: Vdot (n + 1, 6) of M Vdot - J^T lambda = Q at y, with lambda such that
         poses that move by weight [s^2] times its change satisfy the constraints to first order. The last row is the
         world's, zero.
@@ -235,7 +235,7 @@ class ConstrainedSystem(Index1System):
         rows = self._factorised(self._shaped(y))
         return self._solve(t, rows, self._row_rates(rows, Vdot) - rows.g / weight)[0]
 
-    def velocity_rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
+    def _velocity_rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
         """Rates (6 n,) of the state's velocities where those of the body-fixed twists are Vdot (n + 1, 6)."""
         n, out = len(self.bodies), np.empty(self.group.dim)
         frames, V = np.empty((n + 1, 12)), np.empty((n + 1, 6))

@@ -54,6 +54,6 @@ class _Projected(Explicit):
     def step(self, t, y, h, t_next, memory=None) -> Step:
         taken = super().step(t, y, h, t_next)
         try:
-            return replace(taken, y_next=self.system.projected(taken.y_next))
+            return replace(taken, y_next=self.system._projected(taken.y_next))
         except GeomctrlError as error:
             raise IntegrationError(f"{error}, at t = {t_next:.9g}") from None

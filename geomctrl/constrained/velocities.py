@@ -24,7 +24,7 @@ class OfGroups:
 
     def rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
         """Their rates (6 n,) where those of the body-fixed twists are Vdot (n + 1, 6)."""
-        return self.system.velocity_rates(y, Vdot)
+        return self.system._velocity_rates(y, Vdot)
 
     def moved(self, y: np.ndarray, x: np.ndarray, dv: np.ndarray) -> np.ndarray:
         """The state moved by x, its velocities changed by dv."""

@@ -209,7 +209,7 @@ class Loop:
             self.command = self.commanded(t, q, v, z)
         command: Any = self.command
         x = self.plant_state(y)
-        applied = self.now.applied(t, q, v, self.drive(t, q, v, command.tau, x), x)
+        applied = self.now._applied(t, q, v, self.drive(t, q, v, command.tau, x), x)
         state = State(q, v, z, x, float(y[-1]), y)
         sample = Sample(t, state, command, self.now, applied, changed, self.reference, measured)
         return sample, command, self.field(t, y, command)

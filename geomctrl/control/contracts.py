@@ -79,7 +79,9 @@ class Controller(Protocol):
        whose attribute `measurements` is True is called as `law(t, q, v, z, y)`: y[name] is what sensors measure.
     """
 
-    def start(self) -> np.ndarray | None: ...
+    def start(self) -> np.ndarray | None:
+        """The controller's own state at the beginning; rule 1."""
+        ...
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
 

@@ -15,7 +15,8 @@ from .compiled.choice import say
 from .compiled.contents import kept
 from .contracts import Controller
 from .loop_runner import Case, LoopRunner, in_a_loop
-from .monitors import Monitor, monitor_list
+from .monitors import Monitor
+from .monitors.chosen import monitor_list
 from .options import SimulationOptions
 from .plant import Plant
 from .run import Run

@@ -27,8 +27,8 @@ from .compiled.comparison import Comparison, spread_rows
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller
 from .desired import evaluated_once
-from .monitors import VIOLATED, Finding, Monitor, Replay, confirm
-from .monitors.replay import finding
+from .monitors import VIOLATED, Finding, Monitor, Replay
+from .monitors.replay import confirm, finding
 from .options import SimulationOptions
 from .plant import Plant, plant_of
 from .record import Record

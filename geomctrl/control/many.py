@@ -26,7 +26,8 @@ from .compiled.law import copy_of
 from .contracts import Controller
 from .loop_runner import Case, LoopRunner
 from .measures import Measure, Verdict, accumulates
-from .monitors import Monitor, monitor_list
+from .monitors import Monitor
+from .monitors.chosen import monitor_list
 from .options import SimulationOptions
 from .plant import Plant, plant_of
 from .run import Run

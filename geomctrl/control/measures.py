@@ -53,12 +53,15 @@ class Measure(Described):
     dims: tuple[str, ...] = ()
 
     def start(self, plant: Plant, controller: Any) -> None:
+        """Forget the last run; rule 2."""
         raise NotImplementedError
 
     def add(self, sample: Sample) -> None:
+        """Take the next sample into account; rule 3."""
         raise NotImplementedError
 
     def value(self) -> Any:
+        """The result after the samples so far; rule 4."""
         raise NotImplementedError
 
     def __call__(self, run: Run) -> Any:
@@ -92,7 +95,7 @@ class _Error(Measure):
 
     units = "rad"
 
-    def goal(self, controller: Any) -> np.ndarray | None:
+    def _goal(self, controller: Any) -> np.ndarray | None:
         """The configuration that is held; None if a reference says it."""
         if getattr(controller, "reference", None) is not None:
             return None
@@ -103,17 +106,17 @@ class _Error(Measure):
 
     def start(self, plant, controller):
         self.robot: Robot = plant.robot
-        self.held: Any = self.goal(controller)
+        self.held: Any = self._goal(controller)
 
-    def error(self, sample: Sample) -> np.ndarray:
+    def _error(self, sample: Sample) -> np.ndarray:
         desired = sample.desired
         return difference(self.robot, desired.q if desired is not None else self.held, sample.q)
 
-    def errors(self, run: Run) -> np.ndarray:
+    def _errors(self, run: Run) -> np.ndarray:
         """(n, nv) at the stored samples."""
         if run.desired is not None:
             return difference(run.plant.robot, run.desired.q, run.q)
-        return difference(run.plant.robot, np.broadcast_to(np.asarray(self.goal(run.controller)), run.q.shape), run.q)
+        return difference(run.plant.robot, np.broadcast_to(np.asarray(self._goal(run.controller)), run.q.shape), run.q)
 
 
 class TrackingRMS(_Error):
@@ -134,7 +137,7 @@ class TrackingRMS(_Error):
         self.squares, self.count = np.zeros(plant.robot.nv), np.zeros(plant.robot.nv)
 
     def add(self, sample):
-        e, counts = self.error(sample), sample.t >= self.after
+        e, counts = self._error(sample), sample.t >= self.after
         self.squares = np.where(counts, self.squares + e * e, self.squares)
         self.count = np.where(counts, self.count + 1.0, self.count)
 
@@ -142,7 +145,7 @@ class TrackingRMS(_Error):
         return self._rms(self.squares / np.where(self.count > 0.0, self.count, np.nan))
 
     def __call__(self, run):
-        e = self.errors(_run(run))[run.t >= self.after]
+        e = self._errors(_run(run))[run.t >= self.after]
         return self._rms((e**2).mean(axis=0) if len(e) else np.full(run.v.shape[1], np.nan))
 
     def _rms(self, squares):
@@ -164,7 +167,7 @@ class SettlingTime(_Error):
         self.settled = np.full(plant.robot.nv, np.inf)  # each coordinate
 
     def add(self, sample):
-        outside = np.abs(self.error(sample)) > self.tolerance
+        outside = np.abs(self._error(sample)) > self.tolerance
         self.settled = np.where(outside, np.inf, np.minimum(self.settled, sample.t))
 
     def value(self):
@@ -172,7 +175,7 @@ class SettlingTime(_Error):
         return last if last < np.inf else np.nan
 
     def __call__(self, run):
-        outside = np.flatnonzero(np.abs(self.errors(_run(run))).max(axis=1) > self.tolerance)
+        outside = np.flatnonzero(np.abs(self._errors(_run(run))).max(axis=1) > self.tolerance)
         first = outside[-1] + 1 if len(outside) else 0
         return float(run.t[first]) if first < len(run.t) else np.nan
 

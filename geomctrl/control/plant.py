@@ -225,9 +225,9 @@ class Plant(Described):
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         for name, a in (("q", q), ("v", v), ("tau", tau)):
             checked(name, a, a.shape)
-        return self.applied(t, q, v, tau, x)
+        return self._applied(t, q, v, tau, x)
 
-    def applied(self, t, q, v, tau, x):
+    def _applied(self, t, q, v, tau, x):
         """`applied_torque` without checks."""
         return tau if self._chain is None else self._chain.torque(t, tau, v, self._split(x)[2])
 
@@ -275,7 +275,7 @@ class Plant(Described):
         """What flows into that [W]."""
         return 0.0
 
-    def energy_beside(self, q: np.ndarray, x: Any) -> float:
+    def _energy_beside(self, q: np.ndarray, x: Any) -> float:
         """What the plant stores beside the robot's own energy, its actuators' among it [J]."""
         own, bristles, theirs = self._split(x)
         energy = self.stored_energy(q, own)

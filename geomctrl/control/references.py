@@ -45,11 +45,11 @@ class _Motion(Described):
     def __init__(self, robot: Robot, q0: np.ndarray, X: np.ndarray):
         self.robot, self.q0, self.X = robot, q0, np.ascontiguousarray(X)
 
-    def scalars(self, t: float) -> np.ndarray:
+    def _scalars(self, t: float) -> np.ndarray:
         raise NotImplementedError
 
     def __call__(self, t: float) -> Desired:
-        s = self.scalars(t)
+        s = self._scalars(t)
         return _desired(
             t, self.robot._code.at(product_motion, len(self.X), result=Desired)(self.q0, self.X.ravel(), s.ravel())
         )
@@ -77,7 +77,7 @@ class Quintic(_Motion):
         q1 = integrate(self.robot, self.q0, self.X[0])
         return super()._constructed_with(names[:2]) | {"q1": q1} | super()._constructed_with(names[3:])
 
-    def scalars(self, t):
+    def _scalars(self, t):
         if type(t) is not float or t - t != 0.0:  # infinite, or no number
             t = time(t)
         u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
@@ -174,7 +174,7 @@ class Spline(_Motion):
     def _constructed_with(self, names):
         return {"robot": self.robot, "times": self.knots}
 
-    def scalars(self, t):
+    def _scalars(self, t):
         if type(t) is not float or t - t != 0.0:  # infinite, or no number
             t = time(t)
         t = min(max(t, self.knots[0]), self.knots[-1])

@@ -31,11 +31,11 @@ def reported(
             yield report
         return
     live, record = cast("LiveView", progress), runner.record
-    live.begin(record.plant.robot, runner.loop.split(runner.loop.y)[0], record.desired is not None)
-    runner.chunk = live.steps(runner.dt) or runner.chunk
+    live._begin(record.plant.robot, runner.loop.split(runner.loop.y)[0], record.desired is not None)
+    runner.chunk = live._steps(runner.dt) or runner.chunk
 
     def show(fraction: float) -> None:
-        if record.rows and live.due(runner.time(runner.k), runner.done):
+        if record.rows and live._due(runner.time(runner.k), runner.done):
             _show(live, record)
 
     yield show
@@ -61,7 +61,7 @@ def _show(live: LiveView, record: Record) -> None:
         record.measured[: k + 1].max(axis=0, initial=-np.inf), record.worst
     )  # compiled code has its own worst
     verdicts = [f"{_markdown(m.name)}: {_verdict(worst, m.limit)}" for m, worst in zip(record.monitors, seen)]
-    live.show(float(record.t[k]), q, desired, curves, verdicts)
+    live._show(float(record.t[k]), q, desired, curves, verdicts)
 
 
 def _markdown(text: str) -> str:

@@ -103,7 +103,7 @@ class LiveView:
 
     # --- what loops call -------------------------------------------------------------------------------------------
 
-    def begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
+    def _begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
         """Show another robot, or the same one again, at q (nq,)."""
         server, self._curves, self._text = self._open(), {}, None
         same = self._scene is not None and self._scene.robot is robot
@@ -123,11 +123,11 @@ class LiveView:
         if self._scene is not None:
             self._scene.aim(client)
 
-    def steps(self, dt: float) -> int | None:
+    def _steps(self, dt: float) -> int | None:
         """How many steps of dt [s] a picture is apart; None where that does not matter."""
         return None if not np.isfinite(self.speed) else max(1, int(self.speed / RATE / dt))
 
-    def due(self, t: float, end: bool) -> bool:
+    def _due(self, t: float, end: bool) -> bool:
         """Wait until time t is to be shown; whether it is, as the pictures before were long enough ago."""
         ahead = t / self.speed - (time.monotonic() - self._started)
         if ahead > 0.0:
@@ -138,7 +138,7 @@ class LiveView:
         self._last = now
         return True
 
-    def show(
+    def _show(
         self, t: float, q: np.ndarray, desired: np.ndarray | None, curves: Mapping[str, float], words: Iterable[str]
     ) -> None:
         """A robot at q, a ghost of it at `desired` (nq,); the curves' next points; lines of text."""

@@ -40,8 +40,8 @@ def view():
 @pytest.fixture
 def shown(monkeypatch):
     seen = []
-    show = live.LiveView.show
-    monkeypatch.setattr(live.LiveView, "show", lambda self, *a: (seen.append(a), show(self, *a)))
+    show = live.LiveView._show
+    monkeypatch.setattr(live.LiveView, "_show", lambda self, *a: (seen.append(a), show(self, *a)))
     return seen
 
 
@@ -93,7 +93,7 @@ def test_ctrl_c_ends_the_page_and_keeps_the_run(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(live.LiveView, "show", interrupted)
+    monkeypatch.setattr(live.LiveView, "_show", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught, gc.LiveView(port=0) as view:
         simulated(1.0, progress=view)
     assert len(caught.value.run.t) >= 1
@@ -166,7 +166,7 @@ def test_a_browser_that_is_there_already_sees_the_whole_robot(view, aspect, monk
     there = Browser(aspect)
     monkeypatch.setattr(view._server, "get_clients", lambda: {0: there})
     monkeypatch.setattr(scene.Scene, "aim_first", lambda self: pytest.fail("it would undo what follows"))
-    view.begin(ROBOT, np.array([0.3, -0.5]), False)
+    view._begin(ROBOT, np.array([0.3, -0.5]), False)
     camera = there.camera
     axis = np.array(camera.look_at) - camera.position
     axis /= np.linalg.norm(axis)
@@ -179,15 +179,15 @@ def test_a_browser_that_is_there_already_sees_the_whole_robot(view, aspect, monk
         share = np.array([seen @ right / aspect, seen @ up]) / (seen @ axis) / np.tan(0.5 * camera.fov)
         assert np.abs(share).max() < 1.0  # of what is seen
     camera.position = moved = (9.0, 9.0, 9.0)
-    view.begin(ROBOT, np.array([0.3, -0.5]), False)
+    view._begin(ROBOT, np.array([0.3, -0.5]), False)
     assert camera.position == moved  # somebody looks from there
 
 
 def test_curves_keep_few_points(view, monkeypatch):
-    view.begin(ROBOT, ROBOT.neutral(), False)
+    view._begin(ROBOT, ROBOT.neutral(), False)
     monkeypatch.setattr(live, "KEPT", 20)
     for k in range(5 * live.KEPT):
-        view.show(float(k), ROBOT.neutral(), None, {"V": 1.0 / (k + 1)}, [])
+        view._show(float(k), ROBOT.neutral(), None, {"V": 1.0 / (k + 1)}, [])
     points, plot = view._curves["V"]
     assert live.KEPT <= len(points) < 2 * live.KEPT
     assert points[0] == (0.0, 1.0)
@@ -197,8 +197,8 @@ def test_curves_keep_few_points(view, monkeypatch):
 
 def test_chunks_follow_the_pictures():
     with gc.LiveView(3.0, port=0) as view:
-        assert view.steps(1e-3) == 100
-        assert view.steps(1.0) == 1
+        assert view._steps(1e-3) == 100
+        assert view._steps(1.0) == 1
     assert watching._markdown("a_b {alert(1)} <b> **") == r"a_b \{alert\(1\)\} \<b\> \*\*"
     assert watching._verdict(1.0, 1.0) == "held so far"
     assert watching._verdict(np.nan, 1.0) == "**beyond its limit**"

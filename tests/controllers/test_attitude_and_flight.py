@@ -225,13 +225,13 @@ def aimed(law, t, e_x, e_v):
     outputs = law.reference.outputs(t)
     x, x_rate, psi = outputs[0, :3] + e_x, outputs[1, :3] + e_v, outputs[0, 3]
     q = np.hstack((np.eye(3), x[:, None])).ravel()
-    A = law.flight(t, q, np.concatenate((np.zeros(3), x_rate))).A
+    A = law._flight(t, q, np.concatenate((np.zeros(3), x_rate))).A
     third = A / np.linalg.norm(A)
     second = np.cross(third, np.array([np.cos(psi), np.sin(psi), 0.0]))
     second = second / np.linalg.norm(second)
     R = np.array([np.cross(second, third), second, third]).T
     q, v = np.hstack((R, x[:, None])).ravel(), np.concatenate((np.zeros(3), R.T @ x_rate))
-    v[:3] = -law.flight(t, q, v).attitude.e_Omega
+    v[:3] = -law._flight(t, q, v).attitude.e_Omega
     return q, v
 
 
@@ -243,7 +243,7 @@ def test_the_domain_ends_where_the_position_may_leave_its_reach():
         x *= 0.7 / np.linalg.norm(x)
         for share in (0.999, 1.001):
             q, v = aimed(law, 0.5, share * x, -law.c1 * share * x)
-            assert law.flight(0.5, q, v).attitude.Psi < 1e-12
+            assert law._flight(0.5, q, v).attitude.Psi < 1e-12
             assert law.in_domain(0.5, q, v) is (share < 1.0)
 
 
@@ -344,7 +344,7 @@ def test_wheels_must_span_space_and_be_round():
     four = made([*q, np.ones(3) / np.sqrt(3.0)], (0.02, 0.02, 0.02))
     law = controllers.AttitudeTracking(four, turning(four))
     state = four.integrate(four.neutral(), 0.3 * np.arange(1.0, 8.0) / 7.0), np.arange(7.0, 0.0, -1.0) / 7.0
-    x = law.attitude_error(0.2, *state)
+    x = law._attitude_error(0.2, *state)
     a = four.forward_dynamics(*state, law(0.2, *state, None).tau)
     wanted = x.a_d - np.linalg.solve(law.inertia(four, state[0]), law.kR * x.e_R + law.kOmega * x.e_Omega)
     assert_close(a[:3], wanted, 1e-9)

@@ -105,14 +105,14 @@ def test_the_geometric_potential_is_a_spring_in_the_quaternion_and_its_force_the
     law = law_of(controllers.GeometricImpedance, "ur10", stiffness=np.array([3.0, 5.0, 2.0, 100.0, 200.0, 300.0]))
     K, rng = law.stiffness, np.random.default_rng(0)
     for E in se3.exp(rng.normal(size=(5, 6)) * 1.5):
-        U, force = law.potential(E, K)
+        U, force = law._potential(E, K)
         eps = so3.to_quaternion(E[:3, :3], "wxyz")[1:]
         assert pytest.approx(2.0 * eps @ K[:3, :3] @ eps + 0.5 * E[:3, 3] @ K[3:, 3:] @ E[:3, 3]) == U
         steps = [se3.exp(1e-5 * x) for x in np.eye(6)]
-        slopes = [law.potential(E @ T, K)[0] - law.potential(E @ se3.inverse(T), K)[0] for T in steps]
+        slopes = [law._potential(E @ T, K)[0] - law._potential(E @ se3.inverse(T), K)[0] for T in steps]
         assert_close(np.array(slopes) / 2e-5, force, 1e-7)
     half_turn = se3.exp(np.array([np.pi, 0.0, 0.0, 0.0, 0.0, 0.0]))
-    assert law.potential(half_turn, K)[0] == pytest.approx(2.0 * 3.0)
+    assert law._potential(half_turn, K)[0] == pytest.approx(2.0 * 3.0)
 
 
 # --- promises --------------------------------------------------------------------------------------------------------

@@ -211,11 +211,11 @@ def test_projection_fades_in_below_the_bound_and_keeps_the_proof():
     free = -Gamma @ g
     for mass, taken in ((0.3, 0.0), (0.2, 0.0), (0.15, 0.5), (0.1, 1.0), (0.05, 1.0)):
         z[10] = mass
-        force = np.linalg.solve(Gamma, law.adaptation(g, z) - free)
+        force = np.linalg.solve(Gamma, law._adaptation(g, z) - free)
         expected = np.zeros(30)
         expected[10] = taken
         np.testing.assert_allclose(force, expected, atol=1e-12)
-    np.testing.assert_allclose(law.adaptation(-g, z), -free)  # nothing holds it back from rising
+    np.testing.assert_allclose(law._adaptation(-g, z), -free)  # nothing holds it back from rising
 
 
 def test_default_gains_carry_the_units_of_what_they_adapt():

@@ -103,7 +103,7 @@ def falls_off_its_surface(law, plant):
     def V(t, q, v, z, plant):
         s = law.sliding(t, q, v).s
         rate = law.k1 / np.sqrt(np.abs(s)) * (np.abs(s) + (z / law.k1) ** 2)
-        return law.strict_energy(s, z).sum(), -rate.sum()
+        return law._strict_energy(s, z).sum(), -rate.sum()
 
     for q, v, z in states(law, plant, 0.3):
         is_exact(With(law, V), plant, q, v, z)

@@ -42,7 +42,7 @@ def test_v_falls_as_told_wherever_it_has_a_gradient():
             moved = energy(k, x.s[k] + 1e-30j * s_rate[k], z[k] + 1e-30j * command.z_rate[k])
             value, rate = moved.real, moved.imag / 1e-30
             root = np.sqrt(abs(x.s[k]))
-            assert value == pytest.approx(law.strict_energy(x.s, z)[k], rel=1e-12)
+            assert value == pytest.approx(law._strict_energy(x.s, z)[k], rel=1e-12)
             told = -law.k1[k] / root * (abs(x.s[k]) + (z[k] / law.k1[k]) ** 2)
             assert rate == pytest.approx(told, rel=1e-9)
             assert rate <= -law.k1[k] * np.sqrt(value / top) * (1.0 - 1e-12)
@@ -53,7 +53,9 @@ def test_the_time_is_that_of_the_slowest_fall():
     law = controllers.SuperTwisting(ARM, MOTION, rate=[30.0, 80.0])
     top = np.linalg.eigvalsh(super_twisting.P)[1]
     for s, z in RNG.normal(size=(5, 2, 2)):
-        left = np.sqrt(law.strict_energy(s, 9.0 * z)) - law.k1 * law.convergence_time(s, 9.0 * z) / (2.0 * np.sqrt(top))
+        left = np.sqrt(law._strict_energy(s, 9.0 * z)) - law.k1 * law.convergence_time(s, 9.0 * z) / (
+            2.0 * np.sqrt(top)
+        )
         assert left.max() == pytest.approx(0.0, abs=1e-12)
         assert left.min() < -1e-3
 
@@ -107,4 +109,4 @@ def test_bad_options_are_named():
     with pytest.raises(ArgumentError, match=r"rate: expected a number or one a joint \(2,\), got a matrix"):
         controllers.SuperTwisting(ARM, MOTION, rate=[[2.0, 0.5], [0.5, 2.0]])
     with pytest.raises(ArgumentError, match="z: expected"):
-        controllers.SuperTwisting(ARM, MOTION).strict_energy(np.zeros(2), np.zeros(3))
+        controllers.SuperTwisting(ARM, MOTION)._strict_energy(np.zeros(2), np.zeros(3))

@@ -86,11 +86,11 @@ def test_the_energys_rate_is_exact(driven):
     law = controllers.SwingUp(ARM, UP["arm"], driven, kE=0.7)
     rng, plant = np.random.default_rng(0), gc.Plant(ARM)
     for q, v in rng.normal(size=(8, 2, 2)) * 2.0:
-        tau = law.pumping(q, v)
+        tau = law._pumping(q, v)
         a, E = ARM.forward_dynamics(q, v, tau), float(ARM.energy(q, v)) - float(ARM.potential_energy(UP["arm"]))
         k = driven[0]
         rate = law.kE * E * (v @ tau) + law.kD * v[k] * a[k] + law.kP * (q - UP["arm"])[k] * v[k]
-        found = law.energy_lyapunov(q, v, plant.robot)
+        found = law._energy_lyapunov(q, v, plant.robot)
         assert_close(rate, -law.kv * v[k] ** 2, 1e-8, abs(law.kE * E * (v @ tau)) + 1.0)
         assert found.rate == pytest.approx(-law.kv * v[k] ** 2)
         assert tau[1 - k] == 0.0

@@ -53,22 +53,29 @@ class Actuator(Described):
             require_arguments(cls, name, arguments)
 
     def inputs(self, outputs: int) -> int:
+        """How many inputs a link with so many outputs has; rule 2."""
         return outputs
 
     def start(self, w: np.ndarray) -> np.ndarray | None:
+        """The link's own state (n,) where it moves at w, None without one; rule 3."""
         return None
 
     def torque(self, t: float, u: np.ndarray, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
+        """The outputs tau (outputs,) of inputs u (inputs,); rule 1."""
         raise NotImplementedError(f"{type(self).__name__}.torque")
 
     def state_rate(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> np.ndarray:
+        """The rate (n,) of the link's own state; rule 3."""
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 
     def speed(self, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
+        """The speed (inputs,) that links before this one see; rule 4."""
         return w
 
     def stored_energy(self, x: Any) -> float:
+        """What the link stores [J]; rule 5."""
         return 0.0
 
     def storage_power(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> float:
+        """What flows into that store [W]; rule 5."""
         return 0.0

@@ -28,9 +28,11 @@ class Sampled(Actuator):
         return u
 
     def memory(self, inputs: int) -> np.ndarray:
+        """What the link remembers before the run (m,)."""
         return np.zeros(0)
 
     def made(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
+        """(the output (inputs,) of a step, the memory (m,) until the next)."""
         return u, memory
 
 

@@ -335,7 +335,7 @@ def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np
         own.sensing.measure(Truth(t, q, v, at_work, own.plant_state(y), own.now), own.sensing.places)
     command = own.asked(own.controller, t, q, v, z)
     tau, x = command.tau, own.plant_state(y)
-    applied = own.now.applied(t, q, v, own.drive(t, q, v, tau, x), x)
+    applied = own.now._applied(t, q, v, own.drive(t, q, v, tau, x), x)
     values = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
     of_state = {(name, name): getattr(command, name) for name in OF_STATE if own.hold}
     values |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}

@@ -280,7 +280,7 @@ class _Tracing:
         q, v, z = loop.split(self.y)
         x, tau = loop.plant_state(self.y), as_symbols(tau)
         drive = tau if at_work is None else at_work
-        applied = self._joined(lambda: named(self.plant, lambda: self.plant.applied(self.t, q, v, drive, x)))
+        applied = self._joined(lambda: named(self.plant, lambda: self.plant._applied(self.t, q, v, drive, x)))
         state, command = State(q, v, z, x, self.y[-1], self.y), Command(tau, signals=signals)
         sample = Sample(
             cast(Any, self.t), state, command, self.plant, applied, reference=self.reference, measured=self.measured

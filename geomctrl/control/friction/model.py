@@ -58,27 +58,35 @@ class FrictionModel(Described):
             require_arguments(cls, name, arguments)
 
     def torque(self, v: np.ndarray, load: Any = None, x: Any = None) -> np.ndarray:
+        """The friction torques (nv,), positive where they oppose a positive velocity; rule 1."""
         raise NotImplementedError(f"{type(self).__name__}.torque")
 
     def start(self, v: np.ndarray) -> np.ndarray | None:
+        """The model's own state (n,) where the joints move at v, None without one; rule 2."""
         return None
 
     def state_rate(self, v: np.ndarray, load: Any, x: Any) -> np.ndarray:
+        """The rate (n,) of the model's own state; rule 2."""
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 
     def stored_energy(self, x: Any) -> float:
+        """What the model stores [J]; rule 3."""
         return 0.0
 
     def dissipation(self, v: np.ndarray, load: Any = None, x: Any = None) -> float:
+        """The power that becomes heat [W]; rule 3."""
         return self.power(v, load, x)
 
     def columns(self, v: np.ndarray, load: Any = None) -> np.ndarray:
+        """The matrix (..., nv, p) that gives the torque of parameters (p,); rule 4."""
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 
     def parameters(self, nv: int) -> np.ndarray:
+        """The parameters (p,) of a model that is linear in them; rule 4."""
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 
     def check(self, nv: int) -> None:
+        """Raise ArgumentError unless the model fits nv velocity coordinates; rule 5."""
         count("nv", nv)
         for name, x in vars(self).items():
             if not name.startswith("_") and isinstance(x, np.ndarray) and x.shape not in ((), (nv,)):

@@ -6,14 +6,14 @@ confirmed from the stored samples before a `Run` says VIOLATED. What can be neit
 
 from geomctrl.control.sample import Sample
 
-from .chosen import default_monitors, monitor_list
+from .chosen import default_monitors
 from .energy import EnergyBalance
 from .group import GroupResidual
 from .holding import Holding
 from .limits import JointLimits
 from .lyapunov import LyapunovDecrease
 from .monitor import HELD, NOT_MEASURED, UNRESOLVED, VIOLATED, Finding, Monitor, MonitorResult
-from .replay import Replay, confirm
+from .replay import Replay
 from .skew import Skew, skew_residual
 
 __all__ = [
@@ -32,8 +32,6 @@ __all__ = [
     "Replay",
     "Sample",
     "Skew",
-    "confirm",
     "default_monitors",
-    "monitor_list",
     "skew_residual",
 ]

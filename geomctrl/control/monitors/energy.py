@@ -44,7 +44,7 @@ class EnergyBalance(Monitor):
 
     def _energy(self, plant, q, v, x):
         H = scalar(plant.robot.energy(q, v))
-        return H + plant.energy_beside(q, x) if self.beside else H
+        return H + plant._energy_beside(q, x) if self.beside else H
 
     def confirm(self, replay):
         """Violated where dH/dt is not the power at the samples themselves, which has no integrator in it.

@@ -50,12 +50,15 @@ class Monitor(Described):
     signals: Mapping[str, float] = MappingProxyType({})
 
     def start(self, plant: Plant, controller: Any) -> bool:
+        """Prepare for a run; whether the property applies to it; rule 2."""
         return True
 
     def measure(self, sample: Sample) -> float:
+        """The number at this step; rule 3."""
         raise NotImplementedError
 
     def confirm(self, replay: Any) -> Finding:
+        """Judge again, from the stored samples, what is beyond the limit; rule 6."""
         return Finding(VIOLATED, "observed directly")
 
 

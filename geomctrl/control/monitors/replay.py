@@ -47,6 +47,7 @@ class Replay:
         self._tolerances = loop.tolerances
 
     def result(self, monitor: Monitor) -> MonitorResult:
+        """What the run has of a monitor."""
         return self.run.monitors[monitor.name]
 
     def beyond(self, monitor: Monitor) -> list[int]:

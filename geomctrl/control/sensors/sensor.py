@@ -29,7 +29,7 @@ class Truth(NamedTuple):
     @property
     def tau(self) -> np.ndarray:
         """The torques (nv,) at the joints."""
-        return self.plant.applied(*self[:5])
+        return self.plant._applied(*self[:5])
 
     @property
     def net_torque(self) -> np.ndarray:
@@ -70,23 +70,28 @@ class Sensor(Described):
         self.keys = round_keys(self.seed, name)
 
     def check(self, plant: Any) -> None:
-        pass
+        """Raise ArgumentError where the sensor does not fit the plant; rule 2."""
 
     def outputs(self, robot: Robot) -> dict[str, tuple[int, ...]]:
+        """What is measured, {name: shape}; rule 3."""
         raise NotImplementedError
 
     def draws(self, robot: Robot) -> int:
+        """How many standard normal numbers a sample takes; rule 4."""
         return 0
 
     def start(self, truth: Truth, period: float) -> np.ndarray:
+        """The memory (m,) before the first sample; rule 5."""
         return np.zeros(0)
 
     def measure(
         self, truth: Truth, memory: np.ndarray, draws: np.ndarray, period: float
     ) -> tuple[np.ndarray, np.ndarray]:
+        """(the measurements in one array, the memory until the next sample); rule 6."""
         raise NotImplementedError
 
     def between(self, robot: Robot, y0: np.ndarray, y1: np.ndarray, s: float) -> np.ndarray:
+        """What was measured at the fraction s of the time from y0 to y1; rule 7."""
         return (1.0 - s) * y0 + s * y1
 
 

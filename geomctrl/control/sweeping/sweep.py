@@ -14,7 +14,8 @@ import numpy as np
 from geomctrl.arguments import function, instance, path_of
 from geomctrl.control.closed_loop import hold_count
 from geomctrl.control.many import run_of
-from geomctrl.control.monitors import Monitor, monitor_list
+from geomctrl.control.monitors import Monitor
+from geomctrl.control.monitors.chosen import monitor_list
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.progress import counted
 from geomctrl.control.run import Run

@@ -56,7 +56,6 @@ for law in MADE:
         EXAMPLES[f"{name}.{method}"] = Example({"t": T, "q": Q, "v": V}, law)
     for method, arguments in {
         "__call__": at,
-        "law": at,
         "lyapunov": {**at, **plant},
         "allowance": plant,
         "true_parameters": plant,

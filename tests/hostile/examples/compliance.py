@@ -118,4 +118,3 @@ NO_LAMBDA, PIECE = "of laws with Lambda only", "a step of the law, with what the
 LEFT_OUT = {"controllers.JointImpedance.sliding": NO_LAMBDA}
 for law in ("OperationalSpace", "CartesianImpedance", "GeometricImpedance"):
     LEFT_OUT[f"controllers.{law}.sliding"] = NO_LAMBDA
-    LEFT_OUT |= {f"controllers.{law}.{step}": PIECE for step in ("potential", "mobility", "torques")}

@@ -14,6 +14,7 @@ from geomctrl.constrained import (
     ConstrainedSystem,
     Constraint,
 )
+from geomctrl.constrained.joints import HolonomicFunctions
 
 POINT, AXIS = np.array([0.5, 0.0, -0.25]), np.array([0.0, 1.0, 0.0])
 PIN = Constraint.revolute("pin", "world", "bar", np.zeros(3), AXIS, np.array([-0.5, 0.0, 0.0]), AXIS)
@@ -87,9 +88,7 @@ EXAMPLES = {
             "kind": "holonomic",
             "name": words("own"),
             "bodies": ("bar",),
-            "function": function,
-            "jacobian": jacobian,
-            "bias": lambda poses, twists: np.zeros(1),
+            "functions": HolonomicFunctions(function, jacobian, lambda poses, twists: np.zeros(1)),
         }
     ),
     "constrained.Constraint.spherical": Example({**NAMES, **POINTS}),
@@ -160,10 +159,4 @@ for owner, system, y in (("ConstrainedSystem", SYSTEM, Y), ("ClosedLoops", LOOPS
             EXAMPLES[f"constrained.{owner}.{method}"] = Example({"y": y}, system)
     for method in ("accelerations", "field", "reactions"):
         EXAMPLES[f"constrained.{owner}.{method}"] = Example({"t": number(0.25), "y": y}, system)
-LEFT_OUT = {
-    "constrained.ConstrainedSystem.corrected": "an iteration of integrate_index3",
-    "constrained.ConstrainedSystem.velocity_rates": "an iteration of integrate_index3",
-    **dict.fromkeys(
-        ("constrained.ConstrainedSystem.projected", "constrained.ClosedLoops.projected"), "project, of what is a state"
-    ),
-}
+LEFT_OUT: dict[str, str] = {}

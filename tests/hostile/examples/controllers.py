@@ -59,7 +59,6 @@ EXAMPLES = {
             "Lambda": GAIN,
             "K": GAIN,
             "Gamma": gain(np.full(10, 0.5)),
-            "parameters": "links",
             "adapt": ["link2"],
             "minimum_mass": number(0.25, positive=True),
             "rate": number(2.0, positive=True),
@@ -95,8 +94,6 @@ for law in (PASSIVE, ADAPTIVE):
 EXAMPLES |= {
     "controllers.SlotineLi.estimate": Example({"z": Z}, ADAPTIVE),
     "controllers.SlotineLi.parameters": Example({"z": Z}, ADAPTIVE),
-    "controllers.SlotineLi.law": Example({"t": T, "q": Q, "v": V, "z": Z}, ADAPTIVE),
-    "controllers.SlotineLi.adaptation": Example({"g": np.ones(len(Z)), "z": Z}, ADAPTIVE),
     "controllers.SlotineLi.sample_state": Example({"rng": rng(), "plant": PLANT}, ADAPTIVE, compare=False),
     "controllers.SlotineLi.true_parameters": Example({"plant": PLANT}, ADAPTIVE),
     "controllers.ElasticJoint.reference": Example({"t": T}, ELASTIC),

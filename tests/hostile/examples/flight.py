@@ -90,7 +90,6 @@ PIECE = "a part of the law, for those who look at its proof; arguments as the lo
 NO_LAMBDA = "this law has no Lambda"
 INHERITED = "of all laws; examples of those of `Passivity`"
 LEFT_OUT = {
-    "controllers.AttitudeTracking.attitude_error": PIECE,
     "controllers.AttitudeTracking.in_domain": PIECE,
     "controllers.AttitudeTracking.inertia": PIECE,
     "controllers.LQR.in_region": PIECE,
@@ -98,10 +97,7 @@ LEFT_OUT = {
     "controllers.LQR.state": PIECE,
     "controllers.QPInverseDynamics.start": INHERITED,
     "controllers.QPInverseDynamics.tuned": "as `Passivity.tuned`",
-    "controllers.QuadrotorTracking.flight": PIECE,
     "controllers.QuadrotorTracking.in_domain": PIECE,
-    "controllers.SwingUp.energy_lyapunov": PIECE,
-    "controllers.SwingUp.pumping": PIECE,
     "controllers.SwingUp.start": INHERITED,
 }
 for _name in ("AttitudeTracking", "LQR", "QPInverseDynamics", "QuadrotorTracking", "SwingUp"):

@@ -44,8 +44,6 @@ EXAMPLES = {
             "group": GROUP,
             "every": Argument(1),
             "events": [integrators.Event(height)],
-            "rtol": Argument(None),
-            "atol": Argument(None),
             "dense": True,
             "progress": fraction,
         }
@@ -58,9 +56,10 @@ EXAMPLES = {
             "h": Argument(0.125, "none", "negative"),
             "method": "MK54",
             "group": GROUP,
-            "rtol": number(1e-6, negative=False),
-            "atol": gain(np.full(3, 1e-6), "objects"),
         }
+    ),
+    "integrators.Adaptive": Example(
+        {"method": "MK54", "rtol": number(1e-6, negative=False), "atol": gain(np.full(3, 1e-6), "objects")}
     ),
     "integrators.step": Example({"method": METHOD, "field": field, "t": 0.25, "y": Y0, "h": 0.125, "group": GROUP}),
     "integrators.rk_step": Example(

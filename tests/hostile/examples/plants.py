@@ -90,10 +90,7 @@ LEFT_OUT = {"actuators.Actuator": "a contract for subclasses"} | dict.fromkeys(
         *(
             f"{plant}.{method}"
             for plant in ("Plant", "control.ElasticPlant")
-            for method in (
-                *("start", "net_torque", "state_rate", "stored_energy", "storage_power"),
-                *("applied", "energy_beside"),
-            )
+            for method in ("start", "net_torque", "state_rate", "stored_energy", "storage_power")
         ),
         "JointStops.torque",
         "monitors.JointLimits.start",

@@ -56,10 +56,7 @@ EXAMPLES = {
 LEFT_OUT = dict.fromkeys(
     (
         f"interop.MujocoPlant.{name}"
-        for name in (
-            *("rate", "start", "net_torque", "state_rate", "stored_energy", "storage_power"),
-            *("applied", "energy_beside"),
-        )
+        for name in ("rate", "start", "net_torque", "state_rate", "stored_energy", "storage_power")
     ),
     "called by a running loop, with what it made",
 ) | {"interop.MujocoPlant.applied_torque": "is that of Plant, which has an example"}
