@@ -181,9 +181,9 @@ def outcomes(
     measures: Mapping[str, Callable[[Run], Any]],
     t_end: float,
     dt: float,
-    control_dt: float | None,
-    monitors: Any,
-    options: SimulationOptions,
+    control_dt: float | None = None,
+    monitors: Any = "default",
+    options: SimulationOptions = SimulationOptions(),
 ) -> list[Outcome]:
     """An Outcome a case, in their order; arguments as for `simulate`. What fails in one case leaves the others alone.
 

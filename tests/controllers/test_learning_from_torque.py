@@ -14,7 +14,7 @@ REST = hold(ARM, np.array([0.3, 0.5]))
 LOADED = ARM.with_payload(0.4, (0.05, 0, 0), 1e-3 * np.eye(3))
 LAWS = {
     "composite": (controllers.Composite, {}),
-    "concurrent learning": (controllers.ConcurrentLearning, {"parameters": "base"}),
+    "concurrent learning": (controllers.ConcurrentLearning, {"adapt": "base"}),
     "drem": (controllers.DREM, {}),
 }
 
@@ -27,7 +27,7 @@ def driven(robot):
     ("plant", "options"),
     [
         (gc.Plant(driven(LOADED)), {}),
-        (gc.Plant(driven(LOADED)), {"parameters": "base"}),
+        (gc.Plant(driven(LOADED)), {"adapt": "base"}),
         (gc.Plant(driven(LOADED)), {"adapt": ["link2"]}),
         (gc.Plant(LOADED, gc.Friction(0.2, 0.3, 0.1)), {"friction": gc.Friction(0.0, 0.0, 0.1)}),
     ],
@@ -77,7 +77,7 @@ def test_it_rests_where_v_vanishes(kind, options):
 @pytest.mark.parametrize(("kind", "options"), LAWS.values(), ids=LAWS)
 def test_estimates_converge_before_slotine_li_s(kind, options):
     """Estimates in the norm of V after two seconds of a motion that excites them; base parameters, all observable."""
-    law = kind(ARM, MOTION, **{**options, "parameters": "base"})
+    law = kind(ARM, MOTION, **{**options, "adapt": "base"})
     plain = controllers.SlotineLi(ARM, MOTION, adapt="base")
     q0, v0, _ = MOTION(0.0)
     left = []
@@ -90,7 +90,7 @@ def test_estimates_converge_before_slotine_li_s(kind, options):
 
 @pytest.mark.parametrize(("kind", "options"), LAWS.values(), ids=LAWS)
 def test_they_run_compiled_as_in_python(kind, options):
-    law = kind(ARM, MOTION, **{**options, "parameters": "base"})
+    law = kind(ARM, MOTION, **{**options, "adapt": "base"})
     q0, v0, _ = MOTION(0.0)
     runs = [
         gc.simulate(LOADED, law, q0 + 0.2, v0, 0.05, 1e-3, options=gc.SimulationOptions(compiled=how))

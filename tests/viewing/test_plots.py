@@ -109,7 +109,7 @@ def test_the_overview_compares_runs(tmp_path):
 
 def test_a_run_of_one_sample_is_refused(tmp_path):
     run = simulated(models.two_link())
-    cut = type(run)(run.t[:1], run.q[:1], run.v[:1], run.tau[:1], None, {}, {}, "", False, 0, 0.0)
+    cut = gc.Run(Samples(run.t[:1], run.q[:1], run.v[:1], run.tau[:1]), {}, "", False, 0, 0.0)
     with pytest.raises(ArgumentError, match="it has 1 samples"):
         plots.plot_run(cut, tmp_path)
 
