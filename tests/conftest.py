@@ -1,22 +1,87 @@
-"""Fixtures of several rooms."""
+"""Fixtures of several packages."""
 
+import functools
 import signal
 
 import pytest
 
-from geomctrl import models
-from geomctrl.compiler import budget
-
 pytest_plugins = ["pytester", "geomctrl.testing.plugin"]  # the latter also where it is not installed
-
-
-# A process that meets many robots compiles a term of a later one once it has been called often, which moves results by
-# rounding: tests that compare bits would depend on what else has run.
-budget.CALLS = 10**12
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell starts in the background: tests send Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    """Make the tests quick to collect, and independent of the tests before them."""
+    # pytest rewrites the assertions of all modules of a package that holds a plugin. Those of the library are for
+    # nobody's tests, and rewriting its 600 modules would take longer than collecting every test.
+    finder = getattr(config.pluginmanager, "rewrite_hook", None)
+    getattr(finder, "_must_rewrite", set()).discard("geomctrl")
+    getattr(finder, "_marked_for_rewrite_cache", {}).clear()
+
+    _fix_what_is_compiled()
+
+
+def _fix_what_is_compiled():
+    """Straight-line code for the small bundled robots, which many tests share; numba's loops for all others.
+
+    By default a process compiles the terms of the robots that it meets first, and of others those it calls often: what
+    a test runs, and its results' last bits, would depend on the tests before it. See `compiled_terms`.
+    """
+    from geomctrl.compiler import budget, code
+
+    budget.EAGER, budget.CALLS = 0, 10**12
+    shared = code._structure
+
+    def structure(pattern):
+        result = shared(pattern)
+        result.eager = result.eager or pattern in _small_bundled_robots()
+        return result
+
+    structure.cache_clear = shared.cache_clear
+    code._structure = structure
+
+
+@functools.cache
+def _small_bundled_robots():
+    from geomctrl import models
+    from geomctrl.compiler.kernel_traces import structure
+
+    robots = map(models.load, models.names())
+    return {structure(robot._model).tobytes() for robot in robots if robot.nv <= 7}
+
+
+@pytest.fixture
+def compiled_terms(monkeypatch):
+    """Robots that this test makes compute their terms by straight-line code."""
+    from geomctrl.compiler import budget, code
+
+    code._structure.cache_clear()
+    monkeypatch.setattr(budget, "EAGER", 10**12)
+    yield
+    code._structure.cache_clear()
+
+
+@pytest.fixture(params=["python", pytest.param("numba", marks=pytest.mark.slow)])
+def kernels(request, monkeypatch):
+    """Algorithms run as the Python functions that they are written as, which needs no compilation; slow: in numba."""
+    if request.param == "numba":
+        return
+    from geomctrl.kernels import algorithms, uncompiled
+
+    entries = {}
+
+    def entry_of(name, make):
+        return property(lambda self: entries[self, name] if (self, name) in entries else kept(self, name, make))
+
+    def kept(self, name, make):
+        entries[self, name] = make(self)
+        return entries[self, name]
+
+    monkeypatch.setattr(algorithms, "compiled", uncompiled.entry)
+    for name in ("one", "many"):  # properties of a class come before what its objects hold
+        monkeypatch.setattr(algorithms.Algorithm, name, entry_of(name, vars(algorithms.Algorithm)[name].func))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
@@ -26,27 +91,38 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("quick"):
             sets.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for found in sets.values():
-        (count,) = found[0].get_closest_marker("quick").args
-        chosen = {k * len(found) // count for k in range(count)}
-        for k in set(range(len(found))) - chosen:
-            found[k].add_marker("slow")
+    for same_test in sets.values():
+        (count,) = same_test[0].get_closest_marker("quick").args
+        chosen = {k * len(same_test) // count for k in range(count)}
+        for k in set(range(len(same_test))) - chosen:
+            same_test[k].add_marker("slow")
 
 
-@pytest.fixture(scope="module", params=models.names())
+def pytest_generate_tests(metafunc):
+    """`bundled` is each robot of geomctrl.models."""
+    if "bundled" in metafunc.fixturenames:
+        from geomctrl import models
+
+        metafunc.parametrize("bundled", models.names(), indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def bundled(request):
-    """Each robot of geomctrl.models."""
+    from geomctrl import models
+
     return models.load(request.param)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What tests counted."""
+    """Counts that tests report."""
     for report in terminalreporter.getreports("passed"):
-        for name, said in report.user_properties:
+        for name, line in report.user_properties:
             if name == "count":
-                terminalreporter.write_line(said)
+                terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
 def panda():
+    from geomctrl import models
+
     return models.panda()

@@ -154,13 +154,13 @@ def test_lugre_follows_stribecks_curve_at_constant_speed(v):
 def test_dahls_hysteresis_loop_is_exponential():
     """Along motion to and fro of amplitude A the loop's tips are at F = coulomb tanh(stiffness A / coulomb)."""
     stiffness, coulomb, A = 50.0, 0.8, 0.03
-    model, x, h = Dahl(stiffness, coulomb), np.zeros(1), 1e-4
+    model, x, h = Dahl(stiffness, coulomb), np.zeros(1), 5e-4
     position, torque, t = [], [], 0.0
 
     def rate(t, x):
         return model.state_rate(np.array([A * np.cos(t)]), None, x)
 
-    for _ in range(int(10.0 * np.pi / h)):
+    for _ in range(int(8.0 * np.pi / h)):
         k1 = rate(t, x)
         k2 = rate(t + 0.5 * h, x + 0.5 * h * k1)
         k3 = rate(t + 0.5 * h, x + 0.5 * h * k2)
@@ -224,7 +224,7 @@ def test_the_order_of_the_integrator_is_kept_where_friction_is_smooth(name):
 def test_output_error_finds_the_parameters_of_lugre():
     """The state is simulated along the measured velocities; torques with noise, a tenth of a percent."""
     true, rng = [120.0, 0.5, 0.9, 0.15, 0.8, 0.4], np.random.default_rng(2)
-    t = np.arange(0.0, 3.2, 2e-3)
+    t = np.arange(0.0, 1.6, 2e-3)
     v = (0.25 * np.sin(2.0 * t) + 0.1 * np.cos(7.0 * t))[:, None]
     torque = identification.friction_torque(LuGre(*true), t, v)
     noisy = torque + 1e-3 * np.abs(torque).max() * rng.normal(size=torque.shape)

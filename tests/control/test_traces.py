@@ -235,7 +235,7 @@ TERMS = {
 
 
 @pytest.mark.parametrize("name", TERMS)
-def test_terms(name):
+def test_terms(name, kernels):
     """Those that a law seldom asks for; `tests/compiler/test_arrays.py` has the others."""
     robot, rng, copies = models.three_spheres(), np.random.default_rng(7), SymbolicCopies()
     q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))

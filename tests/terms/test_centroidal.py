@@ -98,7 +98,7 @@ def test_batches_are_row_by_row():
     assert_close(rates[0, 1], TREE.centroidal_momentum_matrix_rate(q[0, 1], v[0, 1]), 1e-13)
 
 
-def test_joints_that_follow_others():
+def test_joints_that_follow_others(kernels):
     free = models.two_link()
     names = free.joint_names
     coupling = gc.Coupling(names[1], {names[0]: -0.5}, offset=0.2)

@@ -82,7 +82,7 @@ def test_limits_and_losses_are_those_that_coordinates_feel():
     same(branched().armature, [0.25 + 4 * 0.125 + 0.5, 0.0, 0.5])
 
 
-def test_equations_of_motion(case):
+def test_equations_of_motion(case, kernels):
     robot, tree, A, q, x, (v, a, v_ref, tau) = case
     f_ext = np.random.default_rng(1).normal(size=(robot.nbodies, 6))
     for form in ("ploen", "christoffel", "adjoint"):
@@ -105,7 +105,7 @@ def test_equations_of_motion(case):
     same(robot.momentum(q, v), tree.momentum(x, A @ v))
 
 
-def test_kinematics(case):
+def test_kinematics(case, kernels):
     robot, tree, A, q, x, (v, a, *_) = case
     same(robot.pose(q, "f"), tree.pose(x, "f"))
     for form in ("body", "spatial", "hybrid", "mixed"):
@@ -120,7 +120,7 @@ def test_kinematics(case):
         )
 
 
-def test_derivatives(case):
+def test_derivatives(case, kernels):
     robot, tree, A, q, x, (v, a, _, tau) = case
 
     def slopes(f, *at):  # of f(q, v, last) by each, central differences
@@ -165,7 +165,7 @@ def test_batches_and_loops_of_numba(case, monkeypatch):
 
 
 @pytest.mark.parametrize("floating", [False, True])
-def test_all_properties_hold(floating):
+def test_all_properties_hold(floating, kernels):
     failed = [check for check in check_robot(branched(floating), 3, 0) if not check.ok]
     assert not failed
 
@@ -201,7 +201,7 @@ def parallelogram():
     return gc.Robot.build(bodies, couplings=couplings)
 
 
-def test_parallelogram_arm_in_closed_form():
+def test_parallelogram_arm_in_closed_form(kernels):
     """Spong, Hutchinson and Vidyasagar 2006, section 7.4.1, with the fourth link's centre on either side."""
     robot, g = parallelogram(), 9.81
     rng = np.random.default_rng(2)
@@ -217,7 +217,7 @@ def test_parallelogram_arm_in_closed_form():
         same(robot.forward_dynamics(q, v, tau), a)
 
 
-def test_four_bar_parallelogram_against_its_closed_loop():
+def test_four_bar_parallelogram_against_its_closed_loop(kernels):
     """A crank, a coupler that stays parallel to the ground and a rocker: closed by a pin, with multipliers."""
     bodies = [
         body("crank", None, gc.Joint.revolute(Y, name="q1"), (0, 0, 0)),
@@ -238,7 +238,7 @@ def test_four_bar_parallelogram_against_its_closed_loop():
 
 
 @pytest.mark.parametrize("law", [controllers.ComputedTorque, controllers.SlotineLi, controllers.Passivity])
-def test_simulation_compiled_and_in_python(law):
+def test_simulation_compiled_and_in_python(law, kernels):
     """And all monitors hold: energy, skewness and the Lyapunov functions of the laws."""
     robot = branched()
     rng = np.random.default_rng(4)
@@ -251,7 +251,7 @@ def test_simulation_compiled_and_in_python(law):
             law(robot, reference),
             q + 0.05,
             np.zeros(3),
-            0.1,
+            0.02,
             1e-3,
             options=gc.SimulationOptions(compiled=compiled),
         )
@@ -261,7 +261,7 @@ def test_simulation_compiled_and_in_python(law):
     np.testing.assert_allclose(*ends, atol=1e-12)
 
 
-def test_plant_follows_the_constrained_tree():
+def test_plant_follows_the_constrained_tree(kernels):
     """The energy of a free motion, and a swing against its time-reversed self."""
     robot = branched()
     q, v = np.array([0.2, 0.1, -0.3]), np.array([1.0, -0.5, 0.8])

@@ -324,14 +324,16 @@ def test_elastic_joints_are_not_accused_however_stiff(name, stiffness):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_differences_settle_on_stiff_loops(seed):
+@pytest.mark.parametrize("robot", ["two_link", pytest.param("panda", marks=pytest.mark.slow)])
+def test_differences_settle_on_stiff_loops(robot, seed):
     """Of the elastic loop at 500 N m/rad V' is known in closed form; steps of 1 ms are off by 1e-3 of it, and more."""
-    robot = models.panda()
-    reference = Harmonic(np.full(7, 0.3), 0.3, np.linspace(0.2, 0.4, 7))
+    robot = models.load(robot)
+    n = robot.nv
+    reference = Harmonic(np.full(n, 0.3), 0.3, np.linspace(0.2, 0.4, n))
     law, plant = controllers.ElasticJoint(robot, reference, 500.0, 0.3, 12.0), ElasticPlant(robot, 500.0, 0.3)
     rng = np.random.default_rng(seed)
     desired = law.reference(1.0)
-    q, v = desired.q + 0.5 * rng.normal(size=14), desired.v + 0.5 * rng.normal(size=14)
+    q, v = desired.q + 0.5 * rng.normal(size=2 * n), desired.v + 0.5 * rng.normal(size=2 * n)
     found = testing.lyapunov_at(law, plant, 1.0, q, v)
     assert found.error <= 1e-6 * (abs(found.promised) + found.value)
     assert abs(found.actual - found.promised) <= 1e-6 * (abs(found.promised) + found.value) + found.error
@@ -377,7 +379,7 @@ def natural(kind=Natural):
 
 def test_adaptation_on_the_cone_of_inertias_is_judged_on_the_cone():
     law, robot = natural()
-    testing.assert_lyapunov(law, robot, states=5, runs=1, search=300)
+    testing.assert_lyapunov(law, robot, states=5, runs=1, search=100)
 
     class Anywhere(Natural):
         sample_state = None
