@@ -53,9 +53,13 @@ def computed(path, environment, code):
         return [file[name] for name in file.files]
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return computed(tmp_path_factory.mktemp("compiled") / "compiled.npz", {}, True)
+
+
 @pytest.mark.parametrize("compiler", ["on", "off"])
-def test_what_comes_out_is_the_same(tmp_path, compiler):
-    expected = computed(tmp_path / "compiled.npz", {}, True)
+def test_what_comes_out_is_the_same(tmp_path, compiler, expected):
     environment = {"NUMBA_DISABLE_JIT": "1", "GEOMCTRL_COMPILER": compiler}
     found = computed(tmp_path / "plain.npz", environment, compiler == "on")
     assert len(found) == len(expected)
