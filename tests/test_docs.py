@@ -149,7 +149,7 @@ def kept(tmp_path, capsys):
         results.peers("single calls", robot, "mass_matrix", ratio * 4e-6, {"crba": 4e-6})
         results.row("batches", robot="two_link", term="terms", throughput=None, states=10)
         results.save(quick, tmp_path / "bench")
-        main(["--from", str(tmp_path / "bench"), "--to", str(tmp_path / "bench.json")])
+        main(source=tmp_path / "bench", to=tmp_path / "bench.json")
         path = tmp_path / "bench.json"
         return json.loads(path.read_text()) if path.exists() else {}
 

@@ -8,7 +8,6 @@ and in a batch. `loops` marks what `geomctrl.compiler.budget` leaves to the loop
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -26,6 +25,7 @@ from geomctrl.tracing.backends.llvm import module
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 from lib.robots import chain
+from lib.script import Quick, run_script
 from lib.timing import best_of
 
 TERMS = ("inverse_dynamics", "mass_matrix", "terms", "forward_dynamics", "regressor")
@@ -75,10 +75,7 @@ def line(robot: gc.Robot, term: str, seconds: float) -> str:
     return numbers + sizes + ("" if allowed else "   loops")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer sizes and a tenth of the time")
-    quick = parser.parse_args().quick
+def main(*, quick: Quick = False) -> None:
     print(f"budget: {budget.OPERATIONS} operations; {host.lanes()} lanes")
     budget.allows = lambda trace: True  # so that what is beyond it is measured as well
     for term in TERMS:
@@ -89,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

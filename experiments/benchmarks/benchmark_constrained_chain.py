@@ -8,8 +8,9 @@ scipy's sparse LU of the whole matrix of (3) is timed beside it, and, while it f
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +20,9 @@ from geomctrl import inertia, integrators
 from geomctrl.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.constrained.projection import integrate_index1
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.script import Quick, run_script
 
 BAR = inertia.from_com(2.7, (0, 0, 0), np.diag([0.0028, 0.0096, 0.0113]))  # kg, kg m^2: 0.2 x 0.1 x 0.05 m of aluminium
 
@@ -55,15 +59,12 @@ def lu_of_the_whole(system: ConstrainedSystem, y: np.ndarray):
     return lambda: splu(matrix).solve(right)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="up to 100 bodies")
-    options = parser.parse_args(arguments)
-    budget = 0.2 if options.quick else 1.0
+def main(*, quick: Quick = False) -> None:
+    budget = 0.2 if quick else 1.0
     print(
         "bodies   field [ms]  per body [us]   MK4 step [ms]   sparse LU [ms]   build [s]   |g| after 20 steps of 1 ms"
     )
-    for n in (1, 10, 100) if options.quick else (1, 10, 30, 100, 300, 1000):
+    for n in (1, 10, 100) if quick else (1, 10, 30, 100, 300, 1000):
         start = time.perf_counter()
         system = chain(n)
         build = time.perf_counter() - start
@@ -79,4 +80,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

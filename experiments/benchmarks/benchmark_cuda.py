@@ -11,7 +11,6 @@ inverse dynamics 5e9 a second, forward dynamics 1e9.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -27,6 +26,7 @@ from geomctrl.tracing.backends import gpu
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 from lib.robots import chain
+from lib.script import Quick, run_script
 
 CASES = (
     ("panda", "inverse_dynamics"),
@@ -124,11 +124,8 @@ def report(name: str, robot: gc.Robot, term: str, precision: str, n: int, second
     return goal is not None and rate < goal
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the time, less repeatable")
-    parser.add_argument("--states", type=int, default=4_000_000, help="a launch works on (default 4000000)")
-    arguments = parser.parse_args()
+def main(*, quick: Quick = False, states: int = 4_000_000) -> None:
+    """states: that a launch works on."""
     reason = gpu.why_not()
     if reason is not None:
         print(f"skipped: {reason}")
@@ -140,12 +137,12 @@ def main() -> None:
     robots = {"panda": models.panda(), "chain": chain(30)}
     missed = False
     for name, term in CASES:
-        n = arguments.states if name == "panda" and term != "terms" else arguments.states // 8
+        n = states if name == "panda" and term != "terms" else states // 8
         for precision in ("double", "float"):
-            missed |= report(name, robots[name], term, precision, n, 0.5 if arguments.quick else 5.0)
-    RESULTS.save(arguments.quick)
+            missed |= report(name, robots[name], term, precision, n, 0.5 if quick else 5.0)
+    RESULTS.save(quick)
     sys.exit(1 if missed else 0)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -6,7 +6,6 @@ Peers take turns as in `benchmark_dynamics`. Our side is the public method with 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from geomctrl import derivatives, interop, models
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 from lib.robots import chain, humanoid, pin, pinocchio_model
+from lib.script import Quick, run_script
 from lib.timing import best_of, table
 
 TARGETS = {  # ratios to reach at 7 and 30 joints
@@ -110,10 +110,7 @@ def batches(robot: gc.Robot, size: int, budget: float) -> None:
         RESULTS.row("batches", robot=robot.name, states=size, term=what, state_us=state, throughput=gain)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the time, less repeatable")
-    quick = parser.parse_args().quick
+def main(*, quick: Quick = False) -> None:
     budget = 0.15 if quick else 1.5
     if pin is None:
         raise SystemExit("Pinocchio is not installed: pip install 'geomctrl[bench]'")
@@ -125,4 +122,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

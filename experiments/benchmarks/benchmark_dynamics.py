@@ -7,7 +7,6 @@ slows all of them alike. Our side is the public method with its validation. Run 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ from geomctrl.control.references import Sinusoids
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 from lib.robots import chain, humanoid, pin, pinocchio_model, right_angled
+from lib.script import Quick, run_script
 from lib.timing import best_of, table
 
 try:
@@ -270,10 +270,7 @@ def hand_written(robot, true, q0, v0, amplitude, frequency, Lambda, K, gamma, se
     return q
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the time, less repeatable")
-    quick = parser.parse_args().quick
+def main(*, quick: Quick = False) -> None:
     budget = 0.15 if quick else 1.5
     if pin is None:
         raise SystemExit("Pinocchio is not installed: pip install 'geomctrl[bench]'")
@@ -287,4 +284,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

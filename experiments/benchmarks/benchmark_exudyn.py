@@ -11,7 +11,6 @@ of n, 2 n, 4 n ... steps that reach the accuracy; then all take turns in one pro
 
 from __future__ import annotations
 
-import argparse
 import sys
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from geomctrl.motion.rollout import rollout
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib import bruels_top, mueller_terze
 from lib.results import Results
+from lib.script import Quick, run_script
 from lib.timing import best_of
 
 try:
@@ -237,14 +237,11 @@ def table(case: Case, accuracies, budget: float) -> None:
             )  # fmt: skip
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one accuracy, less repeatable")
-    options = parser.parse_args(arguments)
+def main(*, quick: Quick = False) -> None:
     for case in (heavy_top(), pendulum()):
-        table(case, (1e-3,) if options.quick else (1e-3, 1e-5), 1.0 if options.quick else 4.0)
-    RESULTS.save(options.quick)
+        table(case, (1e-3,) if quick else (1e-3, 1e-5), 1.0 if quick else 4.0)
+    RESULTS.save(quick)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

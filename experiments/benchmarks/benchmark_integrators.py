@@ -14,7 +14,6 @@ Peers take turns with us; the best of rounds counts. Figures go to out/.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import time
@@ -39,6 +38,7 @@ from geomctrl.motion.rollout import plan_of, rollout
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 from lib.robots import humanoid
+from lib.script import Out, Quick, run_script
 from lib.timing import best_of
 
 try:
@@ -296,20 +296,16 @@ def work_precision(out: Path, quick: bool) -> None:
     print(f"\nWork against precision of all methods: {out}/work_precision.png")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the time, less repeatable")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="where figures go")
-    options = parser.parse_args(arguments)
-    budget = 1.0 if options.quick else 8.0
+def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
+    budget = 1.0 if quick else 8.0
     for robot in (models.three_spheres(), humanoid(), models.quadruped(), models.panda()):
         step_cost(robot, budget)
     panda_run(budget)
-    million_steps(100_000 if options.quick else 1_000_000)
+    million_steps(100_000 if quick else 1_000_000)
     peers(budget)
-    work_precision(options.out, options.quick)
-    RESULTS.save(options.quick)
+    work_precision(out, quick)
+    RESULTS.save(quick)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

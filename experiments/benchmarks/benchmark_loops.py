@@ -9,7 +9,6 @@ a call of a compiled law from Python; and a sweep with random payloads and gains
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from geomctrl.control.references import Sinusoids
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
 from lib.robots import pin, pinocchio_model
+from lib.script import Quick, run_script
 from lib.timing import best_of
 
 Q0 = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
@@ -224,10 +224,7 @@ def engine(runs: int, t_end: float) -> None:
     line("what engine and store add", added, "%", "<= 10 %", added <= 10.0)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a minute's worth, rougher")
-    quick = parser.parse_args().quick
+def main(*, quick: Quick = False) -> None:
     alone(5.0, 3 if quick else 10)
     a_call(1.0 if quick else 5.0)
     many(32 if quick else 128, 5.0, 1 if quick else 6)
@@ -237,4 +234,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

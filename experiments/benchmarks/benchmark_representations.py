@@ -11,7 +11,6 @@ of screws, n of inertias and 3 n - 1 brackets.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from functools import partial
@@ -25,6 +24,7 @@ from geomctrl.kernels.representations import hybrid_inverse_dynamics, spatial_in
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
+from lib.script import Quick, run_script
 
 FORMS = ("body", "spatial", "hybrid", "body, 16 at once")
 FEW = lanes.LANES - 1  # states that the body-fixed recursion takes one after another
@@ -53,10 +53,7 @@ def microseconds(robot, turns: int, repeat: int = 40) -> dict[str, float]:
     return best
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a fifth of the turns, chains up to 30 joints")
-    quick = parser.parse_args().quick
+def main(*, quick: Quick = False) -> None:
     print(
         "inverse dynamics per state: us, and ns per joint, in each representation; * times the body-fixed recursion\n"
     )
@@ -72,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

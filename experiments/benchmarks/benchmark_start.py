@@ -9,7 +9,6 @@ much longer that takes than the next one. Goals: see `GOALS` and `DEMO`.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
+from lib.script import Quick, run_script
 
 LIBRARIES = ("numpy", "scipy", "numba", "matplotlib", "cyclopts")
 COMMAND = "import sys; from geomctrl.cli.main import run; run({})"
@@ -86,7 +86,7 @@ def demo(rounds: int) -> tuple[float, float]:
     return min(first), min(after)
 
 
-def main(quick: bool) -> None:
+def main(*, quick: Quick = False) -> None:
     rounds, results = 3 if quick else 11, Results("start")
     libraries = {name: loaded(code) for name, code in STARTS.items()}  # compiles bytecode and kernels, too
     times: dict[str, list[float]] = {name: [] for name in STARTS}
@@ -113,6 +113,4 @@ def main(quick: bool) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="3 starts each instead of 11")
-    main(parser.parse_args().quick)
+    run_script(main)

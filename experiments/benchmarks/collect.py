@@ -8,17 +8,22 @@ it. Results of --quick are rough and are left out, unless `--quick` says here to
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from geomctrl import files
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import FOLDER, ROOT
+from lib.script import Quick, run_script
 
 TARGET = ROOT / "docs" / "_static" / "bench.json"
+
+Source = Annotated[Path, Parameter(name="--from")]
 
 
 def collect(folder: Path, target: Path, quick: bool = False) -> list[str]:
@@ -31,15 +36,11 @@ def collect(folder: Path, target: Path, quick: bool = False) -> list[str]:
     return list(taken)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="take rough results too")
-    parser.add_argument("--from", dest="folder", type=Path, default=FOLDER, help="where the benchmarks' files are")
-    parser.add_argument("--to", type=Path, default=TARGET, help="the file to renew")
-    options = parser.parse_args(arguments)
-    taken = collect(options.folder, options.to, options.quick)
-    print(f"{options.to}: {', '.join(taken)}" if taken else f"nothing to take in {options.folder}: run `make bench`")
+def main(*, quick: Quick = False, source: Source = FOLDER, to: Path = TARGET) -> None:
+    """source: the folder of the benchmarks' files; to: the file to renew; quick: take rough results too."""
+    taken = collect(source, to, quick)
+    print(f"{to}: {', '.join(taken)}" if taken else f"nothing to take in {source}: run `make bench`")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -11,7 +11,6 @@ drift and what became of omega_y, which the symmetry keeps at 150 rad/s. Figure 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from functools import partial
@@ -28,6 +27,7 @@ from geomctrl.motion.rollout import rollout
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.bruels_top import ENERGY, OMEGA0, REFERENCE, T_END, X0, robot, top
+from lib.script import Out, Quick, run_script
 
 GROUPS = {"SE(3)": SE3(), "SO(3)xR3": SO3xR3()}
 ALPHA = {"GA": "body", "GA-s": "spatial"}
@@ -152,12 +152,8 @@ def draw(out: Path, rows: list[Row]) -> None:
     FigureCanvasAgg(figure).print_figure(out / "heavy_top_work_precision.png", dpi=130)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer step sizes")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="where the figure goes")
-    options = parser.parse_args(arguments)
-    counts = (200, 400, 800, 1600) if options.quick else (200, 400, 800, 1600, 3200)
+def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
+    counts = (200, 400, 800, 1600) if quick else (200, 400, 800, 1600, 3200)
     system, y0 = top(SE3())
     print(f"Energy at the start: {system.energy(y0):.11f} J (expected: {ENERGY:.11f})\n")
     for warm in ("SE(3)", "SO(3)xR3"):  # compile before timing
@@ -170,10 +166,10 @@ def main(arguments: list[str] | None = None) -> None:
     rows += [relative(name, n) for name in FIXED for n in counts]
     print_rows(rows)
     print_orders(rows)
-    options.out.mkdir(parents=True, exist_ok=True)
-    draw(options.out, rows)
-    print(f"\nWork against precision: {options.out}/heavy_top_work_precision.png")
+    out.mkdir(parents=True, exist_ok=True)
+    draw(out, rows)
+    print(f"\nWork against precision: {out}/heavy_top_work_precision.png")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

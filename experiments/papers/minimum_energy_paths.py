@@ -11,7 +11,6 @@ derivative of M is formed and nothing is differenced. docs/minimum-energy-paths.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +26,7 @@ from geomctrl.papers import curvature
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import relative
+from lib.script import Out, Quick, run_script
 
 # --- the energy and its exact gradient ---------------------------------------------------------------------------
 
@@ -222,12 +222,8 @@ def draw(path: Path, found: dict[str, tuple[gc.Robot, Geodesic]]) -> None:
     FigureCanvasAgg(figure).print_figure(path, dpi=100)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="polynomials of a third of the degree")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="where the figure goes")
-    options = parser.parse_args(arguments)
-    found = {name: example(name, full // 3 if options.quick else None) for name, (*_, full) in EXAMPLES.items()}
+def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
+    found = {name: example(name, full // 3 if quick else None) for name, (*_, full) in EXAMPLES.items()}
     for name, (robot, path) in found.items():
         turn, energy, arrival = check(robot, path)
         saved = 100.0 * (1.0 - path.energy / path.straight)
@@ -237,10 +233,10 @@ def main(arguments: list[str] | None = None) -> None:
             f"  from a geodesic by {turn:.1e}, energy from constant by {energy:.1e};"
             f" the torque-free robot misses by {arrival:.1e}"
         )
-    target = options.out / "minimum_energy_paths.png"
+    target = out / "minimum_energy_paths.png"
     draw(target, found)
     print(f"figure: {target}")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -13,7 +13,6 @@ for the others; and what stabilisation makes of the drift.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -29,6 +28,7 @@ from geomctrl.lie.groups import SE3, SO3xR3
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.mueller_terze import CASES, GRAVITY, GROUPS, Case, double_pendulum, heavy_top
+from lib.script import Out, Quick, run_script
 
 # docs/formulas.md: |g| of each joint at 1, 5 and 10 s, energy drift at 10 s [J]
 EXPECTED = {
@@ -229,22 +229,18 @@ def draw_figures(out: Path, results: dict) -> None:
         FigureCanvasAgg(figure).print_figure(out / f"mueller_terze_fig{number}.png", dpi=130)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="to t = 1 s only")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="where figures go")
-    options = parser.parse_args(arguments)
-    t_end = 1.0 if options.quick else 10.0
+def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
+    t_end = 1.0 if quick else 10.0
     run(heavy_top(SE3()), 1e-3)  # compiles, so that the times below are the runs'
     results = {(n, g): run(make(GROUPS[g]), t_end) for n, make in CASES.items() for g in GROUPS}
     print_drift(results)
     print_claims(results)
     print_suggestion(t_end)
     print_stabilised(t_end)
-    options.out.mkdir(parents=True, exist_ok=True)
-    draw_figures(options.out, results)
-    print(f"\nFigs. 2, 3, 5 to 7, 9, 10, 12 to 15: {options.out}/mueller_terze_fig*.png")
+    out.mkdir(parents=True, exist_ok=True)
+    draw_figures(out, results)
+    print(f"\nFigs. 2, 3, 5 to 7, 9, 10, 12 to 15: {out}/mueller_terze_fig*.png")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

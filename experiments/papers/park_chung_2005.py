@@ -12,7 +12,6 @@ IV, V, IX and X count operations: ours are counted by running the steps' own cod
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -45,6 +44,7 @@ from lib.park_chung import (
     long_drift,
     printed_cg4,
 )  # fmt: skip
+from lib.script import Out, Quick, run_script
 
 # --- Tables VI to VIII -------------------------------------------------------------------------------------------
 
@@ -324,22 +324,18 @@ def figures_7_and_8(out: Path, runs: dict) -> None:
         FigureCanvasAgg(figure).print_figure(out / f"park_chung_fig{number}.png", dpi=130)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer points in the figures, less repeatable times")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="where figures go")
-    options = parser.parse_args(arguments)
+def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
     tables_vi_to_viii()
     rounded_coefficients()
     table_iv()
-    tables_v_ix_x(budget=1.0 if options.quick else 10.0)
+    tables_v_ix_x(budget=1.0 if quick else 10.0)
     runs = {m: long_drift(m) for m in LONG_ENERGY}
     second_run(runs)
-    options.out.mkdir(parents=True, exist_ok=True)
-    figures_4_to_6(options.out, options.quick)
-    figures_7_and_8(options.out, runs)
-    print(f"\nFigs. 4 to 8: {options.out}/park_chung_fig4.png to fig8.png")
+    out.mkdir(parents=True, exist_ok=True)
+    figures_4_to_6(out, quick)
+    figures_7_and_8(out, runs)
+    print(f"\nFigs. 4 to 8: {out}/park_chung_fig4.png to fig8.png")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

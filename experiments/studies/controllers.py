@@ -12,10 +12,11 @@ each. The model that the laws know has the rotors, and not the friction, which t
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import actuators, controllers, models, references, sensors
 from geomctrl.control.tuning import Tuning, design
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.script import run_script
 
 HOME = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])  # rad
 TOOL = "panda_hand_tcp"
@@ -101,10 +105,7 @@ def winners(found: list[Result]) -> dict[str, str]:
     return {words: min(found, key=lambda x: getattr(x, field)).law for words, field in CRITERIA.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=6.0)
-    seconds = parser.parse_args().seconds
+def main(*, seconds: float = 6.0) -> None:
     start = time.perf_counter()
     found = results(seconds)
     print(f"{len(found)} laws on the Panda at {1.0 / DT:.0f} Hz, {BITS}-bit encoders, {1e3 * DELAY:g} ms delay, torque"
@@ -118,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

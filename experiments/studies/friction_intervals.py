@@ -9,7 +9,6 @@ truth is known under every friction model. `--page` writes the table to docs/ide
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.mistakes import motion
+from lib.script import run_script
 
 from geomctrl import Robot, models
 from geomctrl.identification import Dataset, Reading, RegressorModel, Result, Validation, identify
@@ -97,22 +97,17 @@ def table(held_: dict[str, list[np.ndarray]], numbers: range) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--logs", type=int, default=50)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--method", default="wls")
-    parser.add_argument("--page", action="store_true")
-    given = parser.parse_args()
+def main(*, logs: int = 50, first: int = 0, method: str = "wls", page: bool = False) -> None:
+    """logs: how many, from the number `first` on; page: write the page of the documentation."""
     warnings.simplefilter("ignore")
-    numbers = range(given.first, given.first + given.logs)
-    text = table(study(numbers, given.method), numbers)
+    numbers = range(first, first + logs)
+    text = table(study(numbers, method), numbers)
     print(text)
-    if given.page:
+    if page:
         page = PAGE.read_text()
         start, end = "<!-- friction: written by the study -->", "<!-- friction: end -->"
         PAGE.write_text(page[: page.index(start) + len(start)] + f"\n\n{text}\n\n" + page[page.index(end) :])
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -9,7 +9,6 @@ doubts about bodies and the prior are left out. `--page` writes the tables to do
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -17,12 +16,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.mistakes import coupled, delayed, quantised, scaled, simulated, swapped, with_lost_samples
+from lib.script import run_script
 
 from geomctrl.errors import GeomctrlError
 from geomctrl.identification import Dataset, Reading, RegressorModel, Validation, identify
@@ -174,22 +175,22 @@ def table(counts: dict[str, Counter], columns: tuple[str, ...]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("--right", 200), ("--broken", 400), ("--first", 0)):
-        parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--full", action="store_true")
-    parser.add_argument("--page", action="store_true")
-    given = parser.parse_args()
+Right, Broken = Annotated[int, Parameter(name="--right")], Annotated[int, Parameter(name="--broken")]
+
+
+def main(
+    *, n_right: Right = 200, n_broken: Broken = 400, first: int = 0, full: bool = False, page: bool = False
+) -> None:
+    """--right, --broken: logs of each kind, from the number `first` on; page: write the page of the documentation."""
     warnings.simplefilter("ignore")
     columns = {"right": ("trust", "doubts", "fatal", "refused"), "broken": ("named", "doubted", "noted", "silent")}
     texts = []
-    for name, cases in (("right", right), ("broken", broken)):
-        numbers = range(given.first, given.first + getattr(given, name))
-        counts, seconds = study(cases, numbers, given.full)
+    for name, cases, number in (("right", right, n_right), ("broken", broken, n_broken)):
+        numbers = range(first, first + number)
+        counts, seconds = study(cases, numbers, full)
         texts.append(f"{table(counts, columns[name])}\n\n{seconds:.2f} s of processor time a log.")
     print("\n\n".join(texts))
-    if given.page:
+    if page:
         page = PAGE.read_text()
         for name, text in zip(("right", "broken"), texts):
             start, end = f"<!-- {name}: written by the study -->", f"<!-- {name}: end -->"
@@ -198,4 +199,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

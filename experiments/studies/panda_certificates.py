@@ -12,13 +12,18 @@ with --recheck, whether python-flint confirms them, at a tenth of a second a box
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter, validators
 
 from geomctrl import controllers, models, references, testing
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.script import run_script
 
 Q_D = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])  # rad
 LAMBDA = 5.0  # 1/s
@@ -41,21 +46,20 @@ def certificate(gain: float, claim: dict[str, Any], seconds: float) -> testing.L
     return testing.certify_lyapunov(law, robot, BOX, parameters=0.1, **claim, **budget)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", type=int, action="append", choices=range(len(CLAIMS)), help="number of a claim")
-    parser.add_argument("--seconds", type=float, default=1200.0, help="the most that a claim may take")
-    parser.add_argument("--recheck", action="store_true", help="check the proofs with python-flint, in two processes")
-    arguments = parser.parse_args()
-    for k in arguments.only or range(len(CLAIMS)):
+Number = Annotated[int, Parameter(validator=validators.Number(gte=0, lt=len(CLAIMS)))]
+
+
+def main(*, only: list[Number] | None = None, seconds: float = 1200.0, recheck: bool = False) -> None:
+    """only: numbers of claims; seconds: the most that one may take; recheck: with python-flint, in two processes."""
+    for k in only or range(len(CLAIMS)):
         gain, claim = CLAIMS[k]
         started = time.process_time()
-        found = certificate(gain, claim, arguments.seconds)
+        found = certificate(gain, claim, seconds)
         took = time.process_time() - started
         print(f"{k}: gains x {gain:g}, {found.claims[-1].words}: {found.status}, {found.boxes} boxes, {took:.1f} s")
-        if arguments.recheck and found.proved:
+        if recheck and found.proved:
             print(found.recheck(processes=2))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -14,7 +14,7 @@ while a joint is at its limit. A faster adaptation settles sooner; it saves no a
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -23,6 +23,9 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control.references import Sinusoids
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.script import Out, run_script
 
 PANDA = models.panda()
 HOME = np.array([0.0, 0.3, 0.0, -1.6, 0.0, 1.9, 0.8])  # rad, the arm stretched forward
@@ -86,10 +89,7 @@ def draw(table, path: Path) -> None:
     write_png(fig, path)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("out/payload_robustness"))
-    out = parser.parse_args().out
+def main(*, out: Out = Path("out/payload_robustness")) -> None:
     start = time.perf_counter()
     table = gc.sweep(make, space, measures, t_end, dt, execution=gc.SweepExecution(progress=True))
     taken = time.perf_counter() - start
@@ -110,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

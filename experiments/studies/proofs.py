@@ -18,11 +18,12 @@ A certificate is of a law that holds still and has no state of its own; "." mean
 
 from __future__ import annotations
 
-import argparse
+import sys
 import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ from geomctrl import controllers, models, testing
 from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.references import Sinusoids, hold
 from geomctrl.control.smooth_references import Harmonic
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.script import run_script
 
 ARM = models.two_link()  # links of 1 m and 1 kg, in the vertical plane
 LOADED = ARM.with_payload(1.0, (1.0, 0.0, 0.0))
@@ -244,10 +248,9 @@ def verdicts(case: Case) -> dict[str, tuple[str, str]]:
     return {name: judge(case) for name, judge in JUDGES.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--why", action="store_true", help="below each line what the judges say")
-    why, start = parser.parse_args().why, time.perf_counter()
+def main(*, why: bool = False) -> None:
+    """why: below each line what the judges say."""
+    start = time.perf_counter()
     print(f"{'':34s}" + "".join(f"{name:>13s}" for name in JUDGES))
     for title, cases in (("right", right()), ("wrong", wrong())):
         print(title)
@@ -261,4 +264,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -12,7 +12,7 @@ none at all where the proof's margin K outweighs the delay; and where the loop f
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from geomctrl import controllers, models
 from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.references import Sinusoids
 from geomctrl.control.smooth_references import Harmonic
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.script import Out, run_script
 
 PANDA = models.panda()
 HOME = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])  # rad
@@ -87,10 +90,7 @@ def draw(found: dict[str, list[float]], path: Path) -> None:
     write_png(fig, path)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("out/sampling_rate"))
-    out = parser.parse_args().out
+def main(*, out: Out = Path("out/sampling_rate")) -> None:
     start = time.perf_counter()
     found = {name: [growth(*loop, held, 3.0) for held in HELD] for name, loop in loops().items()}
     print(f"{len(found) * len(HELD)} runs of 3 s at {1 / DT:.0f} Hz in {time.perf_counter() - start:.1f} s")
@@ -103,4 +103,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

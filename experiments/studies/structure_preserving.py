@@ -11,7 +11,6 @@ Figures go to out/.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from functools import partial
@@ -29,6 +28,7 @@ from geomctrl.motion.structure_preserving import energy_momentum, momentum_form,
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib import mueller_terze
+from lib.script import Out, Quick, run_script
 
 METHODS = {
     "MK2": partial(rollout, method="MK2"),
@@ -241,21 +241,17 @@ def drift_figure(path: Path, title: str, curves: dict) -> None:
     FigureCanvasAgg(figure).print_figure(path, dpi=130)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the time")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="where figures go")
-    options = parser.parse_args(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-    curves = long_run(1000.0 if options.quick else 10_000.0, 0.1, 0.1 if options.quick else 1.0)
-    drift_figure(options.out / "structure_preserving_drift.png", "Three spheres", curves)
+def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    curves = long_run(1000.0 if quick else 10_000.0, 0.1, 0.1 if quick else 1.0)
+    drift_figure(out / "structure_preserving_drift.png", "Three spheres", curves)
     falling(1.0, 0.005)
-    curves = pair_run(10.0 if options.quick else 60.0, 0.005)
-    drift_figure(options.out / "structure_preserving_constrained.png", "Two floating bars on a ball joint", curves)
-    work_precision(options.out, options.quick)
+    curves = pair_run(10.0 if quick else 60.0, 0.005)
+    drift_figure(out / "structure_preserving_constrained.png", "Two floating bars on a ball joint", curves)
+    work_precision(out, quick)
     names = "structure_preserving_drift.png, structure_preserving_constrained.png, structure_preserving_work.png"
-    print(f"\nFigures in {options.out}: {names}")
+    print(f"\nFigures in {out}: {names}")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

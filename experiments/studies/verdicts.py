@@ -19,7 +19,6 @@ The judges are
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
@@ -35,6 +34,7 @@ from geomctrl import files, monitors, testing
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 from lib import verdict_loops, wrong_loops  # noqa: E402
+from lib.script import run_script  # noqa: E402
 
 PAGE = ROOT / "docs" / "explanation" / "verdicts.md"
 JUDGES = ("monitors", "samples", "search", "certificate")
@@ -191,23 +191,21 @@ def rows(loops: Any, only: str | None = None) -> list[Row]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
-    parser.add_argument("--only", help="loops with these words in their names")
-    options, start = parser.parse_args(), time.perf_counter()
+def main(*, page: bool = False, only: str | None = None) -> None:
+    """page: write the page of the documentation; only: loops with these words in their names."""
+    start = time.perf_counter()
     warnings.simplefilter("ignore", RuntimeWarning)  # that a loop runs in Python
     print(f"{'right':54s}" + "".join(f"{name:>12s}" for name in JUDGES))
-    right = rows(verdict_loops.right(), options.only)
+    right = rows(verdict_loops.right(), only)
     print("wrong")
-    wrong = rows(wrong_loops.wrong(), options.only)
+    wrong = rows(wrong_loops.wrong(), only)
     text = page(right, wrong)
     print(text[text.index("- ") : text.index("## Right loops")])
-    if options.page and options.only is None:
+    if page and only is None:
         print(f"wrote {files.write_text(PAGE, text)}")
     print(f"in {time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":
     np.seterr(over="ignore", invalid="ignore")
-    main()
+    run_script(main)

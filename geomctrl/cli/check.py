@@ -31,7 +31,7 @@ def check(
     seed: Annotated[int, Parameter(help="Seed of the random states.", validator=validators.Number(gte=0))] = 0,
     urdf: CheckedUrdfOptions = CheckedUrdfOptions(),
 ) -> int | None:
-    from geomctrl.testing.properties import check_robot
+    from geomctrl.testing.robot_terms import check_robot
 
     console = stdout_console()
     with compiling(console, "20 s"):

@@ -69,11 +69,11 @@ def sensors(text: str | None, seed: int) -> list[Encoder]:
     return [Encoder(**options, seed=seed)] if options else []
 
 
-def _parts(option: str, text: str | None, known: Any) -> Iterator[tuple[str, float | None]]:
+def _parts(option: str, text: str | None, names: Any) -> Iterator[tuple[str, float | None]]:
     for part in filter(None, (text or "").replace(" ", "").split(",")):
         name, equals, number = part.partition("=")
-        if name not in known:
-            raise ArgumentError(f"{option}: expected {', '.join(known)}, got {name!r}")
+        if name not in names:
+            raise ArgumentError(f"{option}: expected {', '.join(names)}, got {name!r}")
         yield name, _number(option, name, number) if equals else None
 
 

@@ -119,12 +119,12 @@ def _as_pairs(tokens: Sequence[Token]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for token in tokens:
         field, equals, value = token.value.partition("=")
-        words = as_names(value)
-        if not equals or not words:
+        values = as_names(value)
+        if not equals or not values:
             raise ValueError(f"expected FIELD=NAME, got {token.value!r}")
         if field.strip() in out:
             raise ValueError(f"{field.strip()!r} is given twice")
-        out[field.strip()] = words if len(words) > 1 else words[0]
+        out[field.strip()] = values if len(values) > 1 else values[0]
     return out
 
 

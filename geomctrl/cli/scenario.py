@@ -158,10 +158,10 @@ class Scenario:
 
 def check_options(options: ScenarioOptions) -> None:
     """Raise GeomctrlError children for names, gains and times that no run can have, before anything is computed."""
-    for name, known in (("reference", REFERENCES), ("adapt", ADAPTED)):
+    for name, choices in (("reference", REFERENCES), ("adapt", ADAPTED)):
         value = getattr(options, name)
-        if value not in known:
-            raise NameNotFoundError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        if value not in choices:
+            raise NameNotFoundError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
     parse_gains(options.controller, options.gains)
     check_times(options)
 
@@ -233,13 +233,13 @@ def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np
 
 def parse_gains(controller: str, text: str | None) -> dict[str, float]:
     """Return "Lambda=8,kappa=30" as a dict, checked against the gains that the controller has."""
-    known, gains = dict(getattr(law_class(controller), "GAINS", {})), {}
+    names, gains = dict(getattr(law_class(controller), "GAINS", {})), {}
     for part in (text or "").replace(" ", "").split(","):
         if not part:
             continue
         name, _, number = part.partition("=")
-        if name not in known:
-            raise ArgumentError(f"gains: {controller} has no gain {name!r}; known: {', '.join(known)}")
+        if name not in names:
+            raise ArgumentError(f"gains: {controller} has no gain {name!r}; known: {', '.join(names)}")
         try:
             gains[name] = float(number)
         except ValueError:

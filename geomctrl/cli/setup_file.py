@@ -71,11 +71,11 @@ def options_of(path: Path) -> dict[str, list[str]]:
     return values | {name: [_nearby(path, *values[name])] for name in FILES if name in values}
 
 
-def _checked(where: str, key: str, known: Any) -> str:
-    if key not in known:
-        near = difflib.get_close_matches(key, known, n=1)
+def _checked(where: str, key: str, names: Any) -> str:
+    if key not in names:
+        near = difflib.get_close_matches(key, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ArgumentError(f"{where}: {key!r} is not known; {hint}expected some of {', '.join(known)}")
+        raise ArgumentError(f"{where}: {key!r} is not known; {hint}expected some of {', '.join(names)}")
     return key
 
 

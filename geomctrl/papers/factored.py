@@ -79,11 +79,11 @@ def factors(
     Gamma, G, ad_Sv, ad_V_dual, C_bar = (np.zeros((*lead, 6 * n, 6 * n), dtype) for _ in range(5))
     P0, V = np.zeros((*lead, 6 * n, 6), dtype), np.zeros((*lead, 6 * n), dtype)
     for i, (parent, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
-        b, at = block[i], (..., block[i], block[i])
+        b, square = block[i], (..., block[i], block[i])
         X = Ad_inverse(M @ joint_motion(joint.S, q[..., robot.q_slices[i]]))  # (14)
         Sv = v[..., robot.v_slices[i]] @ joint.S.T
         S[b, robot.v_slices[i]] = joint.S
-        J[at] = inertia.spatial(robot.parameters[i])  # (12)
+        J[square] = inertia.spatial(robot.parameters[i])  # (12)
         if parent < 0:
             P0[..., b, :] = X
             V[..., b] = mul(X, V_0) + Sv
@@ -91,10 +91,10 @@ def factors(
             Gamma[..., b, block[parent]] = X
             G[..., b, :] = X @ G[..., block[parent], :]
             V[..., b] = mul(X, V[..., block[parent]]) + Sv  # (15)
-        G[at] += np.eye(6)
-        ad_Sv[at] = -ad(Sv)
-        ad_V_dual[at] = -transpose(ad(V[..., b]))  # (7)
-        C_bar[at] = body_coriolis(J[at], V[..., b], form)
+        G[square] += np.eye(6)
+        ad_Sv[square] = -ad(Sv)
+        ad_V_dual[square] = -transpose(ad(V[..., b]))  # (7)
+        C_bar[square] = body_coriolis(J[square], V[..., b], form)
     return Factors(S, G, Gamma, J, ad_Sv, ad_V_dual, P0, V, C_bar)
 
 

@@ -273,8 +273,8 @@ def _hybrid_partial_derivatives(Jac: np.ndarray, joint: np.ndarray, order: int) 
         for of_r in range(1, m + 1):
             for theirs in combinations(slots, of_r):  # the derivatives that r takes, in the order taken
                 others = "".join(k for k in slots if k not in theirs)
-                words = f"xyz,ayj{others},az{''.join(theirs)}->axj{slots}"
-                out[:, 3:] += np.einsum(words, CROSS, spatial[m - of_r][:, :3], hybrid[of_r - 1][:, 3:])
+                subscripts = f"xyz,ayj{others},az{''.join(theirs)}->axj{slots}"
+                out[:, 3:] += np.einsum(subscripts, CROSS, spatial[m - of_r][:, :3], hybrid[of_r - 1][:, 3:])
         hybrid.append(out)
     return hybrid[order]
 

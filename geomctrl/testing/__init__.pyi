@@ -1,6 +1,4 @@
 # What geomctrl/testing/__init__.py loads when asked, for type checkers; a test compares the two.
-from .assertions import assert_passive as assert_passive
-from .assertions import assert_skew_symmetric as assert_skew_symmetric
 from .certificates.certificate import LyapunovCertificate as LyapunovCertificate
 from .certificates.recheck import CheckError as CheckError
 from .certifying import Certificate as Certificate
@@ -25,9 +23,18 @@ from .passivity import PassivityIndex as PassivityIndex
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index
 from .passivity import rates_at as rates_at
+from .random_robots import bundled_robots as bundled_robots
+from .random_robots import configurations as configurations
+from .random_robots import inertias as inertias
+from .random_robots import motions as motions
 from .random_robots import random_inertia as random_inertia
 from .random_robots import random_joint as random_joint
 from .random_robots import random_robot as random_robot
+from .random_robots import robots as robots
+from .random_robots import states as states
+from .random_robots import velocities as velocities
+from .robot_terms import assert_passive as assert_passive
+from .robot_terms import assert_skew_symmetric as assert_skew_symmetric
 from .robustness import Robustness as Robustness
 from .robustness import assert_robust as assert_robust
 from .robustness import worst_case as worst_case
@@ -46,10 +53,3 @@ from .stability import assert_exponential as assert_exponential
 from .stability import assert_input_to_state_stable as assert_input_to_state_stable
 from .stability import exponential_rate as exponential_rate
 from .stability import input_to_state_gain as input_to_state_gain
-from .strategies import bundled_robots as bundled_robots
-from .strategies import configurations as configurations
-from .strategies import inertias as inertias
-from .strategies import motions as motions
-from .strategies import robots as robots
-from .strategies import states as states
-from .strategies import velocities as velocities

@@ -70,12 +70,12 @@ def certify(
     if not isinstance(f, Trace):
         compare_with_python(f, claim)
     with shown(progress, "certifying") as report:
-        found = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
-    if found and found.bound == -math.inf:
+        certificate = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
+    if certificate and certificate.bound == -math.inf:
         raise ArgumentError("outside, where: expected to leave some of the box, got a claim about no point at all")
-    if found:
-        record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=found.boxes)
-    return found
+    if certificate:
+        record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=certificate.boxes)
+    return certificate
 
 
 def recheck(
@@ -107,9 +107,9 @@ def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) ->
     corners = rng.random((CORNERS, claim.n)) < 0.5
     x = np.concatenate([x, np.where(corners, claim.lo, claim.hi)])
     loads = {k: node[1:] for k, node in enumerate(claim.trace.graph.nodes) if node[0] == "load"}
-    given = {k: x[:, claim.coordinates.index(tuple(place))] for k, place in loads.items()}
+    values = {k: x[:, claim.coordinates.index(tuple(place))] for k, place in loads.items()}
     graph = claim.trace.graph
-    outputs = valued(graph, [Symbol(graph, k) for k in claim.trace.outputs], given, len(x))
+    outputs = valued(graph, [Symbol(graph, k) for k in claim.trace.outputs], values, len(x))
     for y, (value, *constraints) in zip(x, outputs):
         if not all(g <= 0.0 for g in constraints) or math.isnan(value):
             continue

@@ -73,8 +73,8 @@ def closed_loop(controller: Any, plant: Any, robot: Robot | None) -> ClosedLoop:
     `robot` is what both are made of; without it the controller is made of the plant's. `plant` None: the robot.
     Raises ArgumentError for what is neither, and for what a factory makes if it is no controller or no plant.
     """
-    given = robot if plant is None else plant(robot) if is_factory(plant) else plant
-    plant = plant_of("plant", given)
+    chosen = robot if plant is None else plant(robot) if is_factory(plant) else plant
+    plant = plant_of("plant", chosen)
     if is_factory(controller):
         controller = controller(plant.robot if robot is None else robot)
     return ClosedLoop(instance("controller", controller, Controller, "a geomctrl.Controller"), plant)

@@ -21,9 +21,9 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 
 from .domain import State
-from .inquiry import Inquiry
 from .lyapunov_rate import continuous
-from .sampling import derivative
+from .robot_terms import derivative
+from .search import Inquiry
 from .settings import Region
 
 MEASURED = "print(testing.contraction_at(controller, plant, metric, t, q, v, z))"
@@ -58,8 +58,8 @@ def assert_contracting(
     loop = Variations(inquiry.controller, inquiry.plant, metric)
 
     def excess(x: State) -> float:
-        found = loop.growth(x)
-        return found + rate - rtol * (abs(found) + abs(rate))
+        growth = loop.growth(x)
+        return growth + rate - rtol * (abs(growth) + abs(rate))
 
     def words(x: State) -> str:
         return f"not contracting: dx . P dx grows like exp(2 {loop.growth(x):.9g} t), allowed {-rate:.9g},"
@@ -125,8 +125,8 @@ class Variations:
         n = self.size
         if self.traced is not None:
             own = [] if x.z is None else np.ravel(x.z)
-            found = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0])))
-            return found[:n], found[n:].reshape(n, n)
+            numbers = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0])))
+            return numbers[:n], numbers[n:].reshape(n, n)
         columns = [derivative(lambda s, e=e: self.field(self._moved(x, 0.0, e, s)), STEP) for e in np.eye(n)]
         return self.field(x), np.column_stack(columns)
 

@@ -20,12 +20,16 @@ from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.robot import Robot
 
-from .sampling import at_state
 from .settings import PARTS, Region
 
 REACH = 3.0  # half a side of the box, in spreads: random states are normal, and cut off there
 WAYS = ("about", "within", "corner", "part", "few")  # of drawing a state
 SMALLEST = -3.0  # exponent of ten: how near the equilibrium, in spreads, states are drawn where only a part is off
+
+
+def at_state(q: np.ndarray, v: np.ndarray) -> str:
+    """The state (q, v) written out, for messages."""
+    return f"at q = {np.array2string(q, separator=', ')}, v = {np.array2string(v, separator=', ')}"
 
 
 class State(NamedTuple):
@@ -104,9 +108,11 @@ class Domain:
         lo, hi = self.lower, self.upper
         said = [f"t {lo[0]:.4g} to {hi[0]:.4g} s"]
         for name in self.names:
-            at = self.parts[name]
+            place = self.parts[name]
             drawn = name == "z" and self.draw is not None
-            said.append("z as sample_state draws it" if drawn else f"{name} {lo[at].min():.4g} to {hi[at].max():.4g}")
+            said.append(
+                "z as sample_state draws it" if drawn else f"{name} {lo[place].min():.4g} to {hi[place].max():.4g}"
+            )
         return ", ".join(said) + " about the equilibrium"
 
     @cached_property
@@ -122,11 +128,11 @@ class Domain:
     @cached_property
     def _screws(self) -> list[tuple[slice, np.ndarray, np.ndarray]]:
         """Of the joints with several degrees of freedom: where their coordinates are, S and its inverse."""
-        found = []
-        for joint, at in zip(self.robot.joints, self.robot.v_slices):
+        screws = []
+        for joint, place in zip(self.robot.joints, self.robot.v_slices):
             if joint.dof > 1:
-                found.append((slice(at.start + 1, at.stop + 1), joint.S, np.linalg.pinv(joint.S)))
-        return found
+                screws.append((slice(place.start + 1, place.stop + 1), joint.S, np.linalg.pinv(joint.S)))
+        return screws
 
     # --- coordinates and states --------------------------------------------------------------------------------------
 
@@ -197,39 +203,39 @@ class Domain:
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
-    def random(self, rng: np.random.Generator, way: str | None = None) -> Point:
+    def random(self, rng: np.random.Generator, kind: str | None = None) -> Point:
         """A point drawn at random, in one of `WAYS`, by default in any.
 
         "about": normal about the equilibrium; "within": uniform; "corner": along a diagonal of the box; "part": q, v or
         z alone is off, near the equilibrium or far; "few": one or two coordinates are off.
         """
-        way = WAYS[rng.integers(len(WAYS))] if way is None else way
+        kind = WAYS[rng.integers(len(WAYS))] if kind is None else kind
         x = rng.uniform(self.lower, self.upper)
         t, n = x[0], self.dim
-        if way in ("about", "part"):
+        if kind in ("about", "part"):
             x = self.scale * rng.normal(size=n)
-            if way == "part":
+            if kind == "part":
                 x *= 10.0 ** rng.uniform(SMALLEST, 0.5)
-        elif way == "corner":
+        elif kind == "corner":
             x = rng.uniform() * np.where(rng.uniform(size=n) < 0.5, self.lower, self.upper)
-        elif way == "few":
+        elif kind == "few":
             kept = rng.permutation(n)[: rng.integers(1, 3)]
             x = np.where(np.isin(np.arange(n), kept), x, 0.0)
         x = np.clip(x, self.lower, self.upper)
         x[0] = t
         point = Point(x, None if self.draw is None else self.draw(rng, float(t)))
         names = self.names
-        if way == "part" and len(names) > 1:
+        if kind == "part" and len(names) > 1:
             return self.only(point, names[rng.integers(len(names))])
-        return point if way != "few" or rng.uniform() < 0.5 else self.only(point, "q", "v")
+        return point if kind != "few" or rng.uniform() < 0.5 else self.only(point, "q", "v")
 
     # --- derivatives -------------------------------------------------------------------------------------------------
 
     def pulled_back(self, point: Point, gradient: np.ndarray) -> np.ndarray:
         """The gradient in the coordinates x, of one in time and the displacement of the state (1 + dim of q, v, z)."""
         parts, out = self.parts, np.array(gradient[: self.dim])
-        for at, S, inverse in self._screws:
-            out[at] = gradient[at] @ inverse @ se3.dexp(-S @ point.x[at]) @ S
+        for place, S, inverse in self._screws:
+            out[place] = gradient[place] @ inverse @ se3.dexp(-S @ point.x[place]) @ S
         if self.group is not None and self.draw is None:
             out[parts["z"]] = gradient[parts["z"]] @ self.group.dexp(-point.x[parts["z"]])
         out[0] += gradient[1 : len(out)] @ self._drift(point)
@@ -253,15 +259,15 @@ def box(sizes: Mapping[str, int], region: Region, times: tuple[float, float], ow
     sizes: how many coordinates q, v and z have. times: where t lies, if the region does not say. own: the size of each
     of z's coordinates, by which its spread counts. Raises ArgumentError, naming spread or domain.
     """
-    given, spread = region.domain or {}, region.spread
+    domain, spread = region.domain or {}, region.spread
     spreads = spread if isinstance(spread, Mapping) else dict.fromkeys(PARTS, spread)
-    sides = [_interval("t", 1, given["t"])] if "t" in given else [np.array([times]).T]
+    sides = [_interval("t", 1, domain["t"])] if "t" in domain else [np.array([times]).T]
     for name in PARTS:
         n = sizes[name]
-        if name in given:
-            side = _interval(name, n, given[name])
+        if name in domain:
+            side = _interval(name, n, domain[name])
             if (side[0] > 0.0).any() or (side[1] < 0.0).any():
-                raise ArgumentError(f"domain: expected the equilibrium, 0, within {name}'s, got {given[name]!r:.80}")
+                raise ArgumentError(f"domain: expected the equilibrium, 0, within {name}'s, got {domain[name]!r:.80}")
         else:
             half = REACH * _spread(name, n, spreads.get(name, 0.5)) * (own if name == "z" else 1.0)
             side = np.array([-half, half])
@@ -295,6 +301,6 @@ def _interval(name: str, n: int, x: Any) -> np.ndarray:
     pair = x if isinstance(x, Sequence | np.ndarray) and not isinstance(x, str) and len(x) == 2 else (None, None)
     lower, upper = (_numbers(side, n) for side in pair)
     if lower is None or upper is None or (lower > upper).any():
-        words = f"(lower, upper), finite, lower <= upper, numbers or {n} each"
-        raise ArgumentError(f"domain: expected {words}, for {name}, got {x!r:.80}")
+        expected = f"(lower, upper), finite, lower <= upper, numbers or {n} each"
+        raise ArgumentError(f"domain: expected {expected}, for {name}, got {x!r:.80}")
     return np.array([lower, upper])

@@ -36,23 +36,23 @@ class Evidence(NamedTuple):
     """One thing found: how (of `KINDS`), what about what, and how many, with which seed, ... by name."""
 
     kind: Kind
-    what: str
+    subject: str
     facts: Mapping[str, Fact]
 
     def __str__(self):
         return summary([self])[0][1]
 
 
-def record(kind: Kind, what: str, **facts: Fact) -> None:
+def record(kind: Kind, subject: str, **facts: Fact) -> None:
     """Say what was found, to whoever listens in this context; threads that it starts are not part of it.
 
-    `what` names property, controller and robot: "V and V' of Passivity on panda". `facts` are counts, seeds, limits.
+    `subject` names property, controller and robot: "V and V' of Passivity on panda". `facts` are counts, seeds, limits.
     """
     heard = _heard.get()
     if heard is not None:
         if kind not in KINDS:
             raise ArgumentError(f"kind: expected one of {', '.join(map(repr, KINDS))}, got {kind!r}")
-        heard.append(Evidence(kind, what, facts))
+        heard.append(Evidence(kind, subject, facts))
 
 
 @contextlib.contextmanager
@@ -87,18 +87,18 @@ def replaying(states: Iterable[Known]) -> Iterator[None]:
 def summary(heard: Iterable[Evidence]) -> list[tuple[Kind, str]]:
     """(kind, words), the strongest first: what was found of the same several times is one, facts from least to most."""
     groups: dict[tuple[Kind, str], list[Mapping[str, Fact]]] = {}
-    for kind, what, facts in heard:
-        groups.setdefault((kind, what), []).append(facts)
-    found = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
-    return [(kind, what + _in_brackets(facts)) for (kind, what), facts in found]
+    for kind, subject, facts in heard:
+        groups.setdefault((kind, subject), []).append(facts)
+    ordered = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
+    return [(kind, subject + _in_brackets(facts)) for (kind, subject), facts in ordered]
 
 
-def _in_brackets(found: list[Mapping[str, Fact]]) -> str:
-    said = [f"{len(found)} times"] if len(found) > 1 else []
-    for name in dict.fromkeys(name for facts in found for name in facts):
-        values = [facts[name] for facts in found if name in facts]
-        words = list(dict.fromkeys(map(_in_words, sorted(values, key=lambda x: (isinstance(x, str), x)))))
-        said.append(f"{name} {words[0]}" if len(words) == 1 else f"{name} {words[0]} to {words[-1]}")
+def _in_brackets(records: list[Mapping[str, Fact]]) -> str:
+    said = [f"{len(records)} times"] if len(records) > 1 else []
+    for name in dict.fromkeys(name for facts in records for name in facts):
+        values = [facts[name] for facts in records if name in facts]
+        texts = list(dict.fromkeys(map(_in_words, sorted(values, key=lambda x: (isinstance(x, str), x)))))
+        said.append(f"{name} {texts[0]}" if len(texts) == 1 else f"{name} {texts[0]} to {texts[-1]}")
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -97,9 +97,9 @@ class Flow:
         if self.traced is None:
             return self._by_differences(x)
         own = [] if x.z is None else np.ravel(x.z)
-        found, m = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0]))), self.size
-        S, promised, slope = map(float, found[:3])
-        return Rates(S, promised, slope, found[3 : 3 + m], found[3 + m :])
+        numbers, m = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0]))), self.size
+        S, promised, slope = map(float, numbers[:3])
+        return Rates(S, promised, slope, numbers[3 : 3 + m], numbers[3 + m :])
 
     def value(self, x: State, plant: Any = None) -> tuple[Any, Any]:
         """(S, its promised rate)."""
@@ -123,14 +123,14 @@ class Flow:
         return loop.function([S, promised, loop.along(S), *push, *y])
 
     def _extra(self, parts: Any, t: Any, q: Any, v: Any, z: Any, command: Command) -> dict[str, Any]:
-        found = {} if self.function is None else {"S": self.function(t, q, v, z, parts.plant)}
+        extra = {} if self.function is None else {"S": self.function(t, q, v, z, parts.plant)}
         if self.port is not None:
             B = self.port.torques(parts.plant.robot, q)
             at_rest = parts.plant.acceleration(t, q, v, command.tau)
             for k in range(self.size):
-                found[f"a{k}"] = parts.plant.acceleration(t, q, v, command.tau + B[:, k]) - at_rest
-            found["y"] = self.port.output(parts.plant.robot, t, q, v, z)
-        return found
+                extra[f"a{k}"] = parts.plant.acceleration(t, q, v, command.tau + B[:, k]) - at_rest
+            extra["y"] = self.port.output(parts.plant.robot, t, q, v, z)
+        return extra
 
     # --- by differences ------------------------------------------------------------------------------------------
 

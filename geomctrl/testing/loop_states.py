@@ -1,14 +1,17 @@
-"""Which states of a closed loop a promise is about: those of its plant and controller, about its equilibrium."""
+"""Which states of a closed loop a promise is about: those of its plant and controller, about its equilibrium, where V
+must vanish: the reference or q_d of a law, and the law's own state there, solved for if need be.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, function, number, one_state
-from geomctrl.control.contracts import Controller
+from geomctrl.control.contracts import Controller, displaced, started
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.lie.contract import require_group
@@ -16,8 +19,134 @@ from geomctrl.mechanism.states import one_configuration
 
 from . import evidence
 from .domain import Domain, State, box, untouchable
-from .equilibria import equilibria, sources, start_of, typical_size
+from .lyapunov_rate import Promise
 from .settings import Region
+
+ZERO = 1e-12  # of V where z is off by its own size: below this V is zero
+STEP = 1e-6  # of the size of z: of differences
+
+
+def start_of(
+    controller: Any, plant: Plant, q0: np.ndarray | None = None, v0: np.ndarray | None = None
+) -> np.ndarray | None:
+    """The state z that the controller starts with where the robot does with q0, v0, default neutral and at rest."""
+    start = started(controller, plant.robot, q0, v0)
+    return None if start is None else np.asarray(start, float)
+
+
+class Equilibria:
+    """t -> the State in which V must vanish; `given` is assert_lyapunov's `equilibrium`.
+
+    z is what is given, or the law's `settled(t, plant)`, `true_parameters(plant)` or `start()`, the first there is. If
+    V is not zero with that, z is solved for from there on: where V is least over z, if it vanishes there.
+    """
+
+    def __init__(self, controller: Any, plant: Plant, equilibrium: Any):
+        self.controller, self.plant = controller, plant
+        self.motion, self.start = motion_of(controller, plant.robot.nv, equilibrium), start_of(controller, plant)
+        self.known, self.solved, self.promise = False, False, Promise(controller, plant)
+        self.at = lru_cache(maxsize=64)(self._at)
+
+    def __call__(self, t: float) -> State:
+        return self.at(float(t))
+
+    def _at(self, t: float) -> State:
+        q, v, z = self.motion(t)
+        explicit, shape = z is not None, None if self.start is None else self.start.shape
+        z = z if explicit else own_state(self.controller, self.plant, self.start, t)
+        z = None if z is None else np.asarray(z, float)
+        if (None if z is None else z.shape) != shape:
+            raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {self.start}, got {z}")
+        if not self.known:  # what fits once does so later
+            one_configuration(self.plant.robot, "equilibrium", q)
+            checked("equilibrium", v, (self.plant.robot.nv,))
+            self.known = True
+        x = untouchable(State(t, np.asarray(q, float), np.asarray(v, float), z))
+        if z is None or explicit or not hasattr(self.controller, "lyapunov"):
+            return x
+        return self._where_zero(x)
+
+    def _where_zero(self, x: State) -> State:
+        """x with its z moved to where V is zero, x itself where it is zero there already, or nowhere that is found."""
+        group, value = getattr(self.controller, "group", None), self.promise.value
+        size = np.ones(group.dim) if group is not None else typical_size(np.ravel(np.asarray(x.z)))
+
+        def moved(w: np.ndarray) -> State:
+            return untouchable(x._replace(z=displaced(group, x.z, w * size)))
+
+        V, off = value(x), value(moved(np.ones(len(size))))
+        if not ZERO * off < V < np.inf:
+            return x
+        from scipy.optimize import minimize
+
+        exact = self.promise.exact(x.t) if group is None else None
+        at_z = slice(1 + 2 * self.plant.robot.nv, None)
+
+        def height(w: np.ndarray) -> float:
+            there = moved(w)
+            return value(there) / V if np.isfinite(np.asarray(there.z)).all() else np.inf
+
+        def slope(w: np.ndarray) -> np.ndarray:
+            if not np.isfinite(np.asarray(moved(w).z)).all():
+                return np.zeros(len(w))
+            if exact is not None and exact.has_gradients:
+                return exact.gradients(moved(w))[1][0][at_z] * size / V
+            steps = STEP * np.eye(len(w))
+            return np.array([(value(moved(w + e)) - value(moved(w - e))) / (2.0 * STEP * V) for e in steps])
+
+        w, least = np.zeros(len(size)), V
+        for _ in range(4):  # once more from where it ends: near zero V is the square of what is left
+            with np.errstate(all="ignore"):  # a V without a bound below has no zero to be found
+                minimum = minimize(height, w, jac=slope, method="BFGS", options={"gtol": 0.0})
+            if not minimum.fun * V < 0.5 * least:
+                break
+            w, least = minimum.x, minimum.fun * V
+            if abs(least) <= ZERO * off:
+                self.solved = True
+                return moved(w)
+        return x
+
+
+def own_state(controller: Any, plant: Plant, start: np.ndarray | None, t: float) -> Any:
+    """The law's state at its equilibrium at time t, as the law says."""
+    if hasattr(controller, "settled"):
+        return controller.settled(t, plant.at(t))
+    return controller.true_parameters(plant.at(t)) if hasattr(controller, "true_parameters") else start
+
+
+def sources(controller: Any, equilibrium: Any, rest: Equilibria) -> dict[str, str]:
+    """Code for the parts of the equilibrium."""
+    code = {}
+    if equilibrium is None and getattr(controller, "reference", None) is not None:
+        code = {"q": "controller.reference(t).q", "v": "controller.reference(t).v"}
+    if equilibrium is None and not rest.solved:
+        calls = {"settled": "settled(t, plant.at(t))", "true_parameters": "true_parameters(plant.at(t))"}
+        code["z"] = "controller." + next((calls[k] for k in calls if hasattr(controller, k)), "start()")
+    return code
+
+
+def typical_size(z: np.ndarray) -> np.ndarray:
+    """The size of each entry; of those that are zero, the median one's."""
+    size = np.abs(z)
+    some = size > 1e-12
+    return np.where(some, size, np.median(size[some]) if some.any() else 1.0)
+
+
+def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], Any]:
+    """t -> (q, v, z) of the equilibrium, z None if it is not given."""
+    if callable(equilibrium):
+        return equilibrium
+    if equilibrium is None:
+        reference = getattr(controller, "reference", None)
+        if reference is not None:
+            return lambda t: (*reference(t)[:2], None)
+        equilibrium = getattr(controller, "q_d", None)
+    if equilibrium is None:
+        name = type(controller).__name__
+        raise ArgumentError(f"equilibrium: {name} has neither a reference nor q_d; expected the q at which V = 0")
+    pair = isinstance(equilibrium, tuple) and len(equilibrium) == 2 and np.ndim(equilibrium[0]) == 1
+    q, z = equilibrium if pair else (equilibrium, None)
+    return lambda t: (q, np.zeros(nv), z)
 
 
 def require_controller(x: Any) -> None:
@@ -58,8 +187,8 @@ def failed_before(controller: Any, plant: Plant, domain: Domain) -> list[State]:
     """The states of the domain at which something has failed before in this test."""
     robot, start = plant.robot, start_of(controller, plant)
     shape = None if start is None else start.shape
-    known = (untouchable(State(*x)) for x in evidence.known(robot.nq, robot.nv, shape))
-    return [x for x in known if domain.contains(x)]
+    states = (untouchable(State(*x)) for x in evidence.known(robot.nq, robot.nv, shape))
+    return [x for x in states if domain.contains(x)]
 
 
 def states_about(controller: Any, plant: Plant, region: Region) -> Domain:
@@ -67,7 +196,7 @@ def states_about(controller: Any, plant: Plant, region: Region) -> Domain:
     group = getattr(controller, "group", None)
     if group is not None:
         require_group("controller.group", group)
-    rest = equilibria(controller, plant, equilibrium)
+    rest = Equilibria(controller, plant, equilibrium)
     end = 3.0 + max(plant.switches, default=0.0)
     zero = rest(0.01)
     n, own = plant.robot.nv, np.zeros(0)
@@ -78,7 +207,7 @@ def states_about(controller: Any, plant: Plant, region: Region) -> Domain:
     lower, upper = box({"q": n, "v": n, "z": len(own)}, region, times, own)
     domain = Domain(
         plant.robot, rest, lower, upper, group, draw, sources(controller, equilibrium, rest),
-        lambda t: equilibria(controller, plant.at(t), equilibrium), region.domain is None or "t" not in region.domain,
+        lambda t: Equilibria(controller, plant.at(t), equilibrium), region.domain is None or "t" not in region.domain,
     )  # fmt: skip
     if not domain.names:
         raise ArgumentError("domain: expected states besides the equilibrium, got spreads or sides that are all zero")

@@ -17,7 +17,7 @@ from . import evidence
 from .counterexample import Counterexample, paste, unresolved
 from .domain import State
 from .loop_states import failed_before, require_controller, require_lyapunov, start_of_run, state_of, states_about
-from .lyapunov_checks import NOTHING, Checks
+from .lyapunov_checks import NEGLIGIBLE, Checks
 from .lyapunov_rate import LyapunovAt, Promise
 from .lyapunov_search import LyapunovSearch
 from .settings import Region, Runs, region_of, runs_of
@@ -105,16 +105,16 @@ def assert_lyapunov(
     seed = count("seed", seed)
     where = states_about(controller, plant, region)
     checks = Checks(Promise(controller, plant), where, rtol, bound)
-    what = f"V and V' of {type(controller).__name__} on {plant.robot.name}"
+    subject = f"V and V' of {type(controller).__name__} on {plant.robot.name}"
     sizes = {"states": states, "search": search, "runs": runs.count}
     weak = [f"{name}={x}" for name, x in sizes.items() if x < DEFAULTS[name]]
     weak += ["bound=True, V' is only bounded"] * bound + ["no time but the domain's"] * (not where.all_times)
     settings: dict[str, Any] = {"domain": str(where), "spread": str(region.spread), "tolerance": rtol}
     settings |= {"weakened by": ", ".join(weak)} if weak else {}
     _first_look(checks, np.random.default_rng([seed, 3]))
-    _known(checks, what)
+    _known(checks, subject)
     _sample(checks, np.random.default_rng(seed), states)
-    evidence.record("sampled", what, states=states, seed=seed, **settings)
+    evidence.record("sampled", subject, states=states, seed=seed, **settings)
     if search:
         hunt = LyapunovSearch(checks, np.random.default_rng([seed, 1]), search, SECONDS)
         try:
@@ -123,7 +123,7 @@ def assert_lyapunov(
             facts = {"starts": hunt.starts, "evaluations": hunt.evaluations, "gradients": hunt.how, "seed": seed}
             facts |= {"zeros followed": hunt.zeros}
             facts |= {"continuity": "proved"} if hunt.continuous else {"lines": hunt.lines}
-            evidence.record("searched", what, **facts)
+            evidence.record("searched", subject, **facts)
     rng = np.random.default_rng([seed, 2])
     undecided: list[str] = []
     try:
@@ -161,14 +161,14 @@ def _first_look(checks: Checks, rng: np.random.Generator) -> None:
     checks.typical = float(np.median([abs(checks.promise.value(x)) for x in states]))
 
 
-def _known(checks: Checks, what: str) -> None:
+def _known(checks: Checks, subject: str) -> None:
     """Look first at what has failed before."""
-    known = failed_before(checks.promise.controller, checks.promise.plant, checks.domain)
-    for x in known:
+    states = failed_before(checks.promise.controller, checks.promise.plant, checks.domain)
+    for x in states:
         for check in (checks.positive, checks.not_growing, checks.as_promised):
             checks.hold(check, x, "known")
-    if known:
-        evidence.record("sampled", f"{what}, where it failed before", states=len(known))
+    if states:
+        evidence.record("sampled", f"{subject}, where it failed before", states=len(states))
 
 
 def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
@@ -181,10 +181,10 @@ def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
         V = checks.promise.value(off)
         values.append(V)
         checks.typical = float(np.median(values))
-        checks.hold(checks.zero_at_rest(NOTHING * V), zero)
+        checks.hold(checks.zero_at_rest(NEGLIGIBLE * V), zero)
         parts = {name: domain.state(domain.only(point, name)) for name in domain.names}
         for name, x in parts.items():
-            checks.hold(checks.positive_alone(name, NOTHING * V), x)
+            checks.hold(checks.positive_alone(name, NEGLIGIBLE * V), x)
         for x in (off, *parts.values()):
             checks.hold(checks.not_growing, x)
             checks.hold(checks.as_promised, x)
@@ -205,9 +205,9 @@ def _assert_decrease(checks: Checks, x: State, runs: Runs) -> list[str]:
         raise Counterexample(f"{error}; the run started", x, "decrease", script, "simulated") from error
     result = run.monitors[monitor.name]
     if result.ok is False:
-        words = (
+        message = (
             f"V grows along a run: by {result.worst:.3e} of its largest value in the step before t ="
             f" {result.t_worst:.6g} s, allowed {result.limit:.0e} ({result.explanation}); the run started"
         )
-        raise Counterexample(words, x, "decrease", script, "simulated")
+        raise Counterexample(message, x, "decrease", script, "simulated")
     return [] if result.ok else [result.explanation]

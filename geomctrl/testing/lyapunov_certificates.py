@@ -26,26 +26,22 @@ from .certificates.arguments import (
     half_widths,
     parameter_intervals,
     require_autonomous,
+    share,
 )  # fmt: skip
-from .certificates.bodies import share
 from .certificates.branching import Progress, Task, prove, silent
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
-from .certificates.comparing import compare_with_python
-from .certificates.continuity import is_continuous, jump_of, vacuous
 from .certificates.equations import Equations, equations
-from .certificates.existence import exists, undefined_at
-from .certificates.largest import SHARES, largest_level, lowest_bad
+from .certificates.level_sets import SHARES, largest_level, least_on_boundary, lowest_bad, most_in_ball
 from .certificates.quadratic import Bounds, Boxes
-from .certificates.region import least_on_boundary, most_in_ball
-from .certificates.searching import Found, search
-from .certificates.vanishing import zero_on_surface
+from .certificates.searching import Found, search, zero_on_surface
+from .certificates.validity import compare_with_python, exists, is_continuous, jump_of, undefined_at, vacuous
 from .evidence import record
 from .settings import Box, Budget, box_of, budget_of
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
 STABLE = "so it is stable; that it attracts, too, needs LaSalle's theorem: no other motion stays in {which} = 0"
 NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
-FEW = 4_000  # boxes: for an inequality that is unlikely to be decided
+UNLIKELY_BOXES = 4_000  # boxes: for an inequality that is unlikely to be decided
 SHELL = 0.1  # of the box: where V and V' must be off zero at the latest
 
 
@@ -114,10 +110,10 @@ def certify_lyapunov(
     levels = flag("levels", levels)
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
     with shown(progress, "certifying") as report:
-        found = asked.certificate([asked.positive(), asked.decreasing(report)])
-    if found.proved and levels and not asked.e.timed:  # a time that ends says nothing of what comes later
-        asked.levels(found)
-    return asked.recorded(found)
+        certificate = asked.certificate([asked.positive(), asked.decreasing(report)])
+    if certificate.proved and levels and not asked.e.timed:  # a time that ends says nothing of what comes later
+        asked.levels(certificate)
+    return asked.recorded(certificate)
 
 
 def region_of_attraction(
@@ -141,10 +137,10 @@ def region_of_attraction(
     if box_of(box).times is not None:
         raise ArgumentError(f"box: expected one without times, which end, got {box!r:.80}")
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
-    found = asked.certificate([asked.positive()])
-    if found.proved:
-        asked.within_level(found)
-    return asked.recorded(found)
+    certificate = asked.certificate([asked.positive()])
+    if certificate.proved:
+        asked.within_level(certificate)
+    return asked.recorded(certificate)
 
 
 class Asked:
@@ -177,8 +173,8 @@ class Asked:
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
         compare_with_python(controller, plant, self.e, self.box, self.seed)
         self.scale = lengths(self.e, half)
-        self.name, self.robot, self.words = type(controller).__name__, robot.name, domain_text(half, robot, parameters)
-        self.words += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.e.timed else ""
+        self.name, self.robot, self.domain = type(controller).__name__, robot.name, domain_text(half, robot, parameters)
+        self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.e.timed else ""
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
@@ -186,7 +182,7 @@ class Asked:
             claims.append(self.continuous())
         if not exists(self.e, self.box):
             claims.append(self.existing())
-        return LyapunovCertificate(self.name, self.words, claims, self.e.lemmas, self.e.form, self.e)
+        return LyapunovCertificate(self.name, self.domain, claims, self.e.lemmas, self.e.form, self.e)
 
     def continuous(self) -> Claim:
         """That V, whose branches are not shown to meet, is continuous."""
@@ -199,15 +195,15 @@ class Asked:
 
     def existing(self) -> Claim:
         """That the loop has a value in all of the box, where that is not proved."""
-        missing, words = undefined_at(self.e, self.box, self.seed), "law and plant have a value"
+        missing, statement = undefined_at(self.e, self.box, self.seed), "law and plant have a value"
         if missing is None:
-            return Claim(words, UNDECIDED)
-        return Claim(words, REFUTED, counterexample=self.state(*missing, np.nan))
+            return Claim(statement, UNDECIDED)
+        return Claim(statement, REFUTED, counterexample=self.state(*missing, np.nan))
 
-    def recorded(self, found: LyapunovCertificate) -> LyapunovCertificate:
-        if found.proved:
-            record("proved", f"V and V' of {self.name} on {self.robot}", boxes=found.boxes)
-        return found
+    def recorded(self, certificate: LyapunovCertificate) -> LyapunovCertificate:
+        if certificate.proved:
+            record("proved", f"V and V' of {self.name} on {self.robot}", boxes=certificate.boxes)
+        return certificate
 
     def bounds(self, F: Any) -> Bounds:
         return Bounds(self.e, F, self.scale)
@@ -220,27 +216,29 @@ class Asked:
 
     def model(self, box: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """The parameters of the robot amid the box, and the box's times."""
-        (lo, hi), at = _middle(box), self.e.robots.stop
-        return np.append(lo[:, :at], box.p_lo[:, at:], 1), np.append(hi[:, :at], box.p_hi[:, at:], 1)
+        (lo, hi), end = _middle(box), self.e.robots.stop
+        return np.append(lo[:, :end], box.p_lo[:, end:], 1), np.append(hi[:, :end], box.p_hi[:, end:], 1)
 
     # --- the claims --------------------------------------------------------------------------------------------------
 
     def positive_tasks(self) -> dict[str, Task]:
         """The inequalities of which either makes V > 0, in words: V as it is, or, where M is a term of it, U(q) > 0."""
-        e, words = self.e, "V > 0 off the equilibrium"
-        tasks = {words: Task(self.bounds(neg(e.value)), self.box, None)}
+        e, statement = self.e, "V > 0 off the equilibrium"
+        tasks = {statement: Task(self.bounds(neg(e.value)), self.box, None)}
         if e.potential is not None:
             squares: Any = 0.0
             for k, d in zip(e.x[e.n :], self.scale[e.n :]):
                 squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
-            words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
-            tasks[words] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
+            statement = (
+                "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
+            )
+            tasks[statement] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
         return tasks
 
     def positive(self) -> Claim:
         """V > 0, for all parameters; else, where M is a term of it, for robots with a positive definite one."""
-        e, box, most = self.e, self.box, self.budget.boxes
-        (words, task), *others = self.positive_tasks().items()
+        e, box, max_boxes = self.e, self.box, self.budget.boxes
+        (statement, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL * box.hi[0]
         near = None
         for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
@@ -251,20 +249,20 @@ class Asked:
                 break
             wrong = self.wrong(neg(e.loop.value), e.value, bad, 0.0)
             if wrong is not None:
-                return Claim(words, REFUTED, counterexample=wrong)
-            near, most = bad, min(most, FEW)
+                return Claim(statement, REFUTED, counterexample=wrong)
+            near, max_boxes = bad, min(max_boxes, UNLIKELY_BOXES)
         else:
-            claim = self.proof(words, task, min(most, FEW) if others else most)
+            claim = self.proof(statement, task, min(max_boxes, UNLIKELY_BOXES) if others else max_boxes)
             if claim.status == PROVED or not others:
                 claim.nearly = self.nearly("V", claim, near)
                 return claim
         claim = self.proof(*others[0])
-        sure = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
-        claim.assumes = "" if sure else POSSIBLE
+        all_definite = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
+        claim.assumes = "" if all_definite else POSSIBLE
         return claim
 
     def decreasing(self, progress: Progress) -> Claim:
-        task, words = self.decrease()
+        task, statement = self.decrease()
         size = self.size(task.bounds) if self.everywhere else 0.0
         away = SHELL * self.box.hi[0] if self.everywhere else self.ball
         F = self.e.as_it_comes(self.rate)
@@ -276,8 +274,8 @@ class Asked:
         if near is not None or bad.excess > 0.0:
             wrong = self.wrong(F, self.e.plus(self.rate), bad, self.offset)
             if wrong is not None:
-                return Claim(words, REFUTED, counterexample=wrong)
-        claim = some or self.proof(words, task, progress=progress)
+                return Claim(statement, REFUTED, counterexample=wrong)
+        claim = some or self.proof(statement, task, progress=progress)
         claim.nearly = self.nearly("V'", claim, near)
         return claim
 
@@ -323,13 +321,13 @@ class Asked:
 
     def decrease(self) -> tuple[Task, str]:
         terms = [f"- {self.rate:g} V"] * (self.rate > 0) + [f"{self.offset:g}"] * (self.offset > 0)
-        words = "V' < " + (" + ".join(terms) or "0")
-        words += " outside the ball" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
-        return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), words
+        statement = "V' < " + (" + ".join(terms) or "0")
+        statement += " outside the ball" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
+        return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), statement
 
-    def proof(self, words: str, task: Task, most: int | None = None, progress: Progress = silent) -> Claim:
-        outcome = prove(task, self.budget.boxes if most is None else most, self.budget.seconds, progress)
-        return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task)
+    def proof(self, statement: str, task: Task, max_boxes: int | None = None, progress: Progress = silent) -> Claim:
+        outcome = prove(task, self.budget.boxes if max_boxes is None else max_boxes, self.budget.seconds, progress)
+        return Claim(statement, PROVED if outcome.proved else UNDECIDED, outcome, task)
 
     def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
         e = self.e
@@ -338,10 +336,10 @@ class Asked:
 
     # --- levels ------------------------------------------------------------------------------------------------------
 
-    def levels(self, found: LyapunovCertificate) -> None:
+    def levels(self, certificate: LyapunovCertificate) -> None:
         level = least_on_boundary(self.bounds(neg(self.e.value)), self.box)
-        found.level, ends = level or None, self.ends_in()
-        found.ends_in = ends if ends < level else None
+        certificate.level, ends = level or None, self.ends_in()
+        certificate.ends_in = ends if ends < level else None
 
     def ends_in(self) -> float:
         """The level below which all solutions come that stay where the inequality holds."""
@@ -350,24 +348,24 @@ class Asked:
             ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
         return ends
 
-    def within_level(self, found: LyapunovCertificate) -> None:
+    def within_level(self, certificate: LyapunovCertificate) -> None:
         """The largest level below which the inequality is proved, as another claim."""
-        e, (task, words) = self.e, self.decrease()
-        found.sampled = lowest_bad(e, self.box, self.ball, self.rate, self.offset, self.seed)
-        bound = min(found.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
+        e, (task, statement) = self.e, self.decrease()
+        certificate.sampled = lowest_bad(e, self.box, self.ball, self.rate, self.offset, self.seed)
+        bound = min(certificate.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
         proved = largest_level(e, task, self.scale, bound, self.budget) if bound > 0.0 else None
         if proved is None:
-            found.claims.append(Claim(f"{words} where V <= {SHARES[-1] * bound:.6g}", UNDECIDED, None, task))
+            certificate.claims.append(Claim(f"{statement} where V <= {SHARES[-1] * bound:.6g}", UNDECIDED, None, task))
             return
-        found.level, _, outcome = proved
-        task, words = self.below(task, words, found.level)
-        found.claims.append(Claim(words, PROVED, outcome, task))
-        found.ends_in = ends if (ends := self.ends_in()) < found.level else None
+        certificate.level, _, outcome = proved
+        task, statement = self.below(task, statement, certificate.level)
+        certificate.claims.append(Claim(statement, PROVED, outcome, task))
+        certificate.ends_in = ends if (ends := self.ends_in()) < certificate.level else None
 
-    def below(self, task: Task, words: str, level: float) -> tuple[Task, str]:
+    def below(self, task: Task, statement: str, level: float) -> tuple[Task, str]:
         """The same where V <= level."""
         above = Bounds(self.e, neg(self.e.value), self.scale)
-        return replace(task, above=above, level=level), f"{words} where V <= {level!r}"
+        return replace(task, above=above, level=level), f"{statement} where V <= {level!r}"
 
 
 def lengths(e: Equations, half: np.ndarray) -> np.ndarray:

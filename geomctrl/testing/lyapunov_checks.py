@@ -9,10 +9,10 @@ import numpy as np
 from .counterexample import MEASURED, Counterexample, paste
 from .domain import Domain, State
 from .lyapunov_rate import LyapunovAt, Promise
-from .repeatable import Repeatable
+from .search import Repeatable
 from .shrinking import literal, shrunk
 
-NOTHING = 1e-12  # of V at states about the equilibrium: a V below this is zero
+NEGLIGIBLE = 1e-12  # of V at states about the equilibrium: a V below this is zero
 POSITIVE = 1e-10  # of |rate| + V / s: a rate above this is positive
 NEAR = 1e-6  # of V at states about the equilibrium: differences of less are rounding
 OFF = 0.05  # spreads: how far off the equilibrium V must be positive
@@ -75,18 +75,18 @@ class Checks:
 
     def as_promised(self, x: State) -> None:
         """dV/dt is the promised rate, or at most that."""
-        found = self.promise.judged(x, 1e-3 * self.rtol)
-        size = self.size(found.value, found.promised)
-        told = f"dV/dt = {found.actual:.9g}, promised {found.promised:.9g}"
-        if not found.error <= BLURRED * size:
-            words = f"dV/dt can not be seen: differences do not settle, {told}, error {found.error:.3g}"
-            raise Counterexample(words, x, "smooth")
-        if not self.excess(found) <= self.rtol * size + found.error:
-            raise Counterexample(f"V does not change as promised: {told}", x, "derivative")
+        rates = self.promise.judged(x, 1e-3 * self.rtol)
+        size = self.size(rates.value, rates.promised)
+        numbers = f"dV/dt = {rates.actual:.9g}, promised {rates.promised:.9g}"
+        if not rates.error <= BLURRED * size:
+            message = f"dV/dt can not be seen: differences do not settle, {numbers}, error {rates.error:.3g}"
+            raise Counterexample(message, x, "smooth")
+        if not self.excess(rates) <= self.rtol * size + rates.error:
+            raise Counterexample(f"V does not change as promised: {numbers}", x, "derivative")
 
-    def excess(self, found: LyapunovAt) -> float:
+    def excess(self, rates: LyapunovAt) -> float:
         """By how much the promise on dV/dt is broken."""
-        return found.excess if self.bound else abs(found.excess)
+        return rates.excess if self.bound else abs(rates.excess)
 
     def size(self, V: float, rate: float) -> float:
         """What an error of dV/dt is compared with: |rate| + V / s, and near the equilibrium a little of V about it."""
@@ -102,15 +102,15 @@ class Checks:
 
     # --- what breaks -------------------------------------------------------------------------------------------------
 
-    def hold(self, check: Check, x: State, found: str = "sampled", shrink: bool = True) -> None:
+    def hold(self, check: Check, x: State, source: str = "sampled", shrink: bool = True) -> None:
         """Raise the simplest Counterexample to `check` that is found about x, if x is one."""
         try:
             check(x)
         except Counterexample as error:
             self.repeatable.check(x, self.domain.rest(x.t))
-            raise self.simplest(error, check, found, shrink) from None
+            raise self.simplest(error, check, source, shrink) from None
 
-    def simplest(self, first: Counterexample, check: Check, found: str, shrink: bool = True) -> Counterexample:
+    def simplest(self, first: Counterexample, check: Check, source: str, shrink: bool = True) -> Counterexample:
         worst, code = first, literal(first.state)
 
         def fails(x: State) -> bool:
@@ -130,7 +130,7 @@ class Checks:
             fails(simple.state)
             code = simple.code
         script = paste(self.promise.plant, code, MEASURED)
-        return Counterexample(worst.message, worst.state, worst.promise, script, found)
+        return Counterexample(worst.message, worst.state, worst.promise, script, source)
 
 
 def _same(a: np.ndarray | None, b: np.ndarray | None, allowed: float = 0.0) -> bool:

@@ -97,11 +97,11 @@ class Promise:
 
     def at(self, x: State, now: Plant | None = None) -> tuple[float, float]:
         """(V, promised rate)."""
-        found = self.controller.lyapunov(*x, self.plant.at(x.t) if now is None else now)
-        numbers = tuple(found) if isinstance(found, tuple | list) else ()
+        answer = self.controller.lyapunov(*x, self.plant.at(x.t) if now is None else now)
+        numbers = tuple(answer) if isinstance(answer, tuple | list) else ()
         if len(numbers) != 2 or not all(map(_is_real, numbers)):
-            words = f"lyapunov: expected two numbers, V and its rate, got {found!r:.80}"
-            raise Counterexample(words, x, "numbers")
+            message = f"lyapunov: expected two numbers, V and its rate, got {answer!r:.80}"
+            raise Counterexample(message, x, "numbers")
         return float(np.asarray(numbers[0]).item()), float(np.asarray(numbers[1]).item())
 
     def value(self, x: State) -> float:
@@ -130,17 +130,17 @@ class Promise:
 
     def judged(self, x: State, enough: float = 1e-9) -> LyapunovAt:
         """By differences, and where they agree with what is exact, that."""
-        found = self.along(x, enough)
+        rates = self.along(x, enough)
         exact = self.exact(x.t)
         if exact is None:
-            return found
+            return rates
         actual = exact.numbers(x)[2]
-        rounding = AGREEMENT * (abs(found.promised) + abs(found.value))
-        if abs(actual - found.actual) <= found.error + rounding:
-            return found._replace(actual=actual, error=1e-3 * rounding)
-        if np.isfinite(actual) and np.isfinite(found.error):
-            self.doubt = f"dV/dt is {actual:.9g} traced, {found.actual:.9g} by differences {x}"
-        return found
+        rounding = AGREEMENT * (abs(rates.promised) + abs(rates.value))
+        if abs(actual - rates.actual) <= rates.error + rounding:
+            return rates._replace(actual=actual, error=1e-3 * rounding)
+        if np.isfinite(actual) and np.isfinite(rates.error):
+            self.doubt = f"dV/dt is {actual:.9g} traced, {rates.actual:.9g} by differences {x}"
+        return rates
 
     def exact(self, t: float) -> Exact | None:
         """The traced loop with the plant at time t; None where it does not trace, or is not believed."""
@@ -161,8 +161,8 @@ class Promise:
             raise Counterexample(f"controller: expected a geomctrl.Command, got {command!r:.60}", x, "command")
         tau, z_rate = continuous(command)
         if (z_rate is None) != (x.z is None):
-            words = f"controller: expected a z_rate if and only if it has a state z, got {z_rate}"
-            raise Counterexample(words, x, "command")
+            message = f"controller: expected a z_rate if and only if it has a state z, got {z_rate}"
+            raise Counterexample(message, x, "command")
         return tau, z_rate
 
 
@@ -183,8 +183,8 @@ class Exact:
 
     def gradients(self, x: State) -> tuple[np.ndarray, np.ndarray]:
         """`numbers`, and their gradients (3, 1 + dim) with respect to t and the state's displacement."""
-        found = self._all(x.t, flat(x))
-        return found[:3], found[3:].reshape(3, -1)[:, : self.dim]
+        values = self._all(x.t, flat(x))
+        return values[:3], values[3:].reshape(3, -1)[:, : self.dim]
 
     @cached_property
     def _all(self):

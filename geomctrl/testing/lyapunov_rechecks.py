@@ -15,10 +15,9 @@ from geomctrl.tracing.symbols import neg
 
 from .certificates.branching import Task
 from .certificates.certificate import LyapunovCertificate
-from .certificates.continuity import is_continuous
-from .certificates.existence import exists
+from .certificates.level_sets import least_on_boundary
 from .certificates.recheck import CheckError, leaves_of, recheck
-from .certificates.region import least_on_boundary
+from .certificates.validity import exists, is_continuous
 from .lyapunov_certificates import Asked
 from .settings import Box
 
@@ -57,13 +56,13 @@ def recheck_lyapunov(
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, 1)
     if level is not None:
         level = number("level", level, "a level of V, positive", lambda x: 0.0 < x < np.inf)
-    positive, (task, words) = asked.positive_tasks(), asked.decrease()
+    positive, (task, statement) = asked.positive_tasks(), asked.decrease()
     if level is not None:
-        task, words = asked.below(task, words, level)
+        task, statement = asked.below(task, statement, level)
         if not least_on_boundary(asked.bounds(neg(asked.e.value)), asked.box) >= level:
             raise CheckError(f"V <= {level!r} is not shown to lie in the box")
     first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive)))
-    tasks: dict[str, Task] = {first: positive[first], words: task}
+    tasks: dict[str, Task] = {first: positive[first], statement: task}
     fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
     if leaves["words"].tolist() != list(tasks) or set(leaves) != fields:
         raise CheckError(f"proof: expected the inequalities {list(tasks)}, got {leaves['words'].tolist()!s:.200}")
@@ -77,10 +76,10 @@ def recheck_lyapunov(
 def _read(proof: str | Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path_of("proof", proof), allow_pickle=False) as file:
-            found = dict(file)
-        if "words" not in found or found["words"].dtype.kind != "U" or found["words"].ndim != 1:
+            arrays = dict(file)
+        if "words" not in arrays or arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
             raise ValueError("no inequalities")
-        if any(x.dtype.kind != "f" for name, x in found.items() if name != "words"):
+        if any(x.dtype.kind != "f" for name, x in arrays.items() if name != "words"):
             raise ValueError("boxes are numbers")
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
@@ -89,4 +88,4 @@ def _read(proof: str | Path) -> dict[str, np.ndarray]:
             raise
         expected = f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80}"
         raise ArgumentError(f"{expected} ({error!s:.80})") from None
-    return found
+    return arrays

@@ -18,9 +18,9 @@ from geomctrl.integrators.step_control import Adaptive
 
 from .counterexample import Counterexample, paste
 from .domain import REACH, Domain, Point, State
-from .lyapunov_checks import NOTHING, Checks
+from .lyapunov_checks import NEGLIGIBLE, Checks
 from .lyapunov_rate import flat
-from .search import MOST_DIFFERENCES, STEP
+from .search import MAX_DIFFERENCES, STEP
 from .shrinking import literal
 
 RADII = (0.2, 1.0, 2.0, REACH)  # of shells, in spreads: the last one touches the domain's bounds
@@ -33,7 +33,7 @@ FOLLOWED = 3  # zeros of V from which the loop is followed
 LONGEST = 64.0  # [s] that it is followed for
 PATIENCE = 8.0  # [s] after which a loop that comes no nearer stays away
 RETURNED, STAYED = 0.05, 0.98  # of the distance before, in the second half of the time
-MOST_STEPS = 600
+MAX_STEPS = 600
 
 
 class Zeros:
@@ -56,13 +56,13 @@ class Zeros:
             return
         share = max(10, budget // (STARTS * len(RADII) + DESCENTS))
         for radius in (*(r for r in RADII for _ in range(STARTS)), *(None,) * DESCENTS):
-            way = _Descent(self, active) if radius is None else _Shell(self, radius, active)
-            point, least = way.least(share)
-            self.evaluations += way.evaluations
+            descent = _Descent(self, active) if radius is None else _Shell(self, radius, active)
+            point, least = descent.least(share)
+            self.evaluations += descent.evaluations
             self.starts += 1
             if least < 0.0:
                 self.checks.hold(self.checks.positive, self.domain.state(point), "searched")
-            tiny, off = NOTHING * way.typical, NEAREST if radius is None else 0.5 * radius
+            tiny, off = NEGLIGIBLE * descent.typical, NEAREST if radius is None else 0.5 * radius
             if least <= tiny and self.zeros < FOLLOWED and _distance(self.domain, self.domain.state(point)) >= off:
                 self.zeros += 1
                 self._follow(point, tiny, off)
@@ -86,12 +86,12 @@ class Zeros:
                 self.evaluations += 1
                 seen.append(self.promise.value(state))
                 if not seen[-1] > FADED * min(seen[:PER_DECADE]) and _falls(seen):
-                    words = (
+                    message = (
                         f"V has no positive bound below that does not depend on time: at this displacement from the"
                         f" equilibrium it was {max(seen[:PER_DECADE]):.3g} at t <= {last:.3g} s, and is {seen[-1]:.3g}"
                     )
                     raise Counterexample(
-                        words, state, "definite", paste(self.promise.plant, literal(state)), "searched"
+                        message, state, "definite", paste(self.promise.plant, literal(state)), "searched"
                     )
 
     def _follow(self, point: Point, tiny: float, off: float) -> None:
@@ -115,10 +115,10 @@ class Zeros:
                 if not others:
                     break
                 j = max(others, key=lambda j: abs(x[j] / scale[j]))
-                found = self._zero_along(point._replace(x=x), j)
-                state = self.domain.state(found)
+                candidate = self._zero_along(point._replace(x=x), j)
+                state = self.domain.state(candidate)
                 if self.promise.value(state) <= tiny and _distance(self.domain, state) >= off:
-                    point = found
+                    point = candidate
                     kept.append(int(k))
                     break
         return point
@@ -147,8 +147,8 @@ class Zeros:
         def check(x: State) -> None:
             value = self.promise.value(x)
             if value <= tiny and _distance(self.domain, x) >= off and not self._returns(x):
-                words = "V is zero off the equilibrium, at a state from which the loop does not return to it"
-                raise Counterexample(f"{words}: V = {value:.3g}", x, "definite")
+                message = "V is zero off the equilibrium, at a state from which the loop does not return to it"
+                raise Counterexample(f"{message}: V = {value:.3g}", x, "definite")
 
         return check
 
@@ -167,7 +167,7 @@ class Zeros:
         field = loop.field if exact is None else exact.field
         with contextlib.suppress(GeomctrlError):  # a loop that can not be followed further
             walk = steps(field, flat(x), (x.t, x.t + LONGEST), None, Adaptive(rtol=1e-4, atol=1e-7), loop.group)
-            for _, (t, y) in zip(range(MOST_STEPS), walk):
+            for _, (t, y) in zip(range(MAX_STEPS), walk):
                 q, v, z = loop.split(y)
                 times.append(t)
                 distances.append(_distance(domain, State(t, q, v, z)))
@@ -206,7 +206,7 @@ class _Descent:
         self.search, self.domain, self.sloped, rng = search, search.domain, search.sloped, search.rng
         start = self.domain.random(rng, "within")
         self.start = start if self.domain.draw is None else self.domain.only(start, "q", "v")
-        self.active = active if self.sloped else rng.permutation(active)[:MOST_DIFFERENCES]
+        self.active = active if self.sloped else rng.permutation(active)[:MAX_DIFFERENCES]
         self.evaluations = 0
         drawn = self._drawn(rng)
         values = [self._value(w) for w in drawn]
@@ -245,7 +245,7 @@ class _Descent:
 
     def _scaled(self, budget: int):
         def downhill(w: np.ndarray) -> tuple[float, np.ndarray]:
-            done = self.best[0] <= 1e-3 * NOTHING * self.typical
+            done = self.best[0] <= 1e-3 * NEGLIGIBLE * self.typical
             if done or self.evaluations >= budget or time.thread_time() > self.search.deadline:
                 raise StopIteration
             V, gradient = self._with_gradient(w)

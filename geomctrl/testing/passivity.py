@@ -18,8 +18,8 @@ from geomctrl.mechanism.states import one_configuration
 
 from .domain import State
 from .flows import Flow, Function, Inputs, Rates, code_of
-from .inquiry import NOTHING, Inquiry
 from .loop_states import require_lyapunov
+from .search import NEGLIGIBLE, Inquiry
 from .settings import Port, Region, port_of, region_of
 
 STRAY = 1e-9  # of an input's effect on S: less than that is rounding
@@ -59,19 +59,19 @@ def assert_passive_port(
     port = port_of(port)
     inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
     nu, rho, rtol = number("nu", nu), number("rho", rho), tolerance("rtol", rtol)
-    most = port.largest
-    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+    largest = port.largest
+    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
 
     def excess(x: State) -> float:
         r = flow.at(x)
-        u = _worst_input(r, nu, most)
+        u = _worst_input(r, nu, largest)
         terms = [r.slope, (r.push - r.output) @ u, nu * (u @ u), rho * (r.output @ r.output)]
         size = float(np.abs(terms).sum() + np.abs(r.push) @ np.abs(u) + np.abs(r.output) @ np.abs(u))
         return float(sum(terms)) - rtol * size - floor
 
     def words(x: State) -> str:
         r = flow.at(x)
-        u = _worst_input(r, nu, most)
+        u = _worst_input(r, nu, largest)
         supply = u @ r.output - nu * (u @ u) - rho * (r.output @ r.output)
         return (
             f"not passive: dS/dt = {r.slope + r.push @ u:.9g}, supplied u . y - nu |u|^2 - rho |y|^2 = {supply:.9g}"
@@ -98,26 +98,26 @@ def passivity_index(
     """
     port = port_of(port)
     inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
-    most = port.largest
-    moving = NOTHING * inquiry.typical(lambda x: float(flow.at(x).output @ flow.at(x).output))
-    still = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+    largest = port.largest
+    moving = NEGLIGIBLE * inquiry.typical(lambda x: float(flow.at(x).output @ flow.at(x).output))
+    still = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
 
     def lack_of_nu(x: State) -> float:
         r = flow.at(x)
         loss, d = -r.slope, float(np.linalg.norm(r.push - r.output))
-        if loss < -still or (d > STRAY * float(np.linalg.norm(r.push)) and loss < STRAY * d * most):
+        if loss < -still or (d > STRAY * float(np.linalg.norm(r.push)) and loss < STRAY * d * largest):
             return np.inf  # however small u is
-        u = min(2.0 * loss / d, most) if d > 0.0 and loss > 0.0 else most  # where loss / u^2 - d / u is least
+        u = min(2.0 * loss / d, largest) if d > 0.0 and loss > 0.0 else largest  # where loss / u^2 - d / u is least
         return -(loss - d * u) / u**2
 
     def lack_of_rho(x: State) -> float:
         r = flow.at(x)
         power = float(r.output @ r.output)
-        loss = -r.slope - most * float(np.linalg.norm(r.push - r.output))
+        loss = -r.slope - largest * float(np.linalg.norm(r.push - r.output))
         return -loss / power if power > moving else -np.inf
 
-    found = [inquiry.largest(lack, "passivity index") for lack in (lack_of_nu, lack_of_rho)]
-    return PassivityIndex(*(-x.value for x in found))
+    worst = [inquiry.largest(lack, "passivity index") for lack in (lack_of_nu, lack_of_rho)]
+    return PassivityIndex(*(-x.value for x in worst))
 
 
 def rates_at(
@@ -148,18 +148,18 @@ def _asked(controller, plant, storage, port: Port, region, search, seed) -> tupl
     inquiry = Inquiry(controller, plant, region, search, seed, alone=True)
     if storage is None:
         require_lyapunov(inquiry.controller)
-    for name, given in (("storage", storage), ("output", port.output)):
-        if given is not None:
-            function(name, given, f"of (t, q, v, z{', plant' if name == 'storage' else ''})")
+    for name, callback in (("storage", storage), ("output", port.output)):
+        if callback is not None:
+            function(name, callback, f"of (t, q, v, z{', plant' if name == 'storage' else ''})")
     return inquiry, Flow(inquiry.controller, inquiry.plant, storage, Inputs(inquiry.plant.robot, port))
 
 
-def _worst_input(r: Rates, nu: float, most: float) -> np.ndarray:
+def _worst_input(r: Rates, nu: float, largest: float) -> np.ndarray:
     """The u that makes (push - y) . u + nu |u|^2 largest within |u| <= most."""
     d = r.push - r.output
     size = float(np.linalg.norm(d))
     direction = d / size if size > 0.0 else np.eye(len(d))[0]
-    return direction * (most if nu >= 0.0 else min(most, 0.5 * size / -nu))
+    return direction * (largest if nu >= 0.0 else min(largest, 0.5 * size / -nu))
 
 
 def _measured(storage: Any, port: Port) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from geomctrl.robot import Robot
 
     from .closed_loop import ClosedLoop
-    from .examples import Examples
+    from .counterexample import Examples
 
 FOLDER = ".geomctrl"  # below pytest's rootdir: counterexamples
 MAX_TESTS = 40  # whose evidence is listed; with -v all are
@@ -96,8 +96,8 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers of this test's own, the same in every run with the same --geomctrl-seed."""
     import numpy as np
 
-    words = hashlib.sha256(request.node.nodeid.encode()).digest()
-    return np.random.default_rng([request.config.option.geomctrl_seed, *words])
+    digest = hashlib.sha256(request.node.nodeid.encode()).digest()
+    return np.random.default_rng([request.config.option.geomctrl_seed, *digest])
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +164,8 @@ MEANINGS = {  # python -OO leaves no docstrings
 }
 
 
-def _refuse(words: str) -> NoReturn:
-    pytest.fail(words, pytrace=False)
+def _refuse(message: str) -> NoReturn:
+    pytest.fail(message, pytrace=False)
 
 
 def _said(mark: pytest.Mark) -> Any:
@@ -196,10 +196,10 @@ def _options(node: pytest.Item, mark: pytest.Mark) -> dict[str, Any]:
     from geomctrl.testing import assert_lyapunov
 
     options = _said(mark)[2]
-    known = [p.name for p in inspect.signature(assert_lyapunov).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    names = [p.name for p in inspect.signature(assert_lyapunov).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for name in options:
-        if name not in known:
-            _refuse(f"{node.name}: lyapunov: no option {name!r} of assert_lyapunov; known: {', '.join(known)}")
+        if name not in names:
+            _refuse(f"{node.name}: lyapunov: no option {name!r} of assert_lyapunov; known: {', '.join(names)}")
     return {"seed": node.config.option.geomctrl_seed, **options}
 
 
@@ -239,8 +239,8 @@ def _chosen(node: pytest.Item) -> list[Any]:
     robots = models.names() if mark is None else _said(mark)
     for x in robots or ("none",):
         if not isinstance(x, Robot) and x not in models.names():
-            known = ", ".join(map(repr, models.names()))
-            _refuse(f"{node.name}: robots: expected Robots, or some of {known}, got {x!r:.60}")
+            names = ", ".join(map(repr, models.names()))
+            _refuse(f"{node.name}: robots: expected Robots, or some of {names}, got {x!r:.60}")
     return list(robots)
 
 
@@ -272,7 +272,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Gener
     report = yield
     if report.when == "call" and report.passed:
         said = evidence.summary(item.stash.get(_HEARD, []))
-        report.user_properties += [(f"geomctrl.{kind}", words) for kind, words in said]
+        report.user_properties += [(f"geomctrl.{kind}", text) for kind, text in said]
         _forget(item)
     elif report.when == "call" and report.failed and (lines := [*_kept(item, call), *_seeded(item)]):
         report.sections.append(("geomctrl", "\n".join(lines)))
@@ -280,7 +280,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Gener
 
 
 def _examples(item: pytest.Item) -> Examples:
-    from .examples import Examples
+    from .counterexample import Examples
 
     return Examples(item.config.rootpath / FOLDER)
 
@@ -318,8 +318,8 @@ def _counterexample(error: BaseException | None) -> AssertionError | None:
     if error is None or (isinstance(error, AssertionError) and hasattr(error, "state")):
         return error
     held = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    found = map(_counterexample, (*held, error.__cause__, error.__context__))
-    return next((x for x in found if x is not None), None)
+    causes = map(_counterexample, (*held, error.__cause__, error.__context__))
+    return next((x for x in causes if x is not None), None)
 
 
 def _seeded(item: pytest.Item) -> Iterator[str]:

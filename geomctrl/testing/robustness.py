@@ -30,12 +30,11 @@ from geomctrl.output import transcript
 from .counterexample import Counterexample
 from .domain import State
 from .flows import Flow, Rates
-from .inquiry import NOTHING, Inquiry
 from .loop_states import require_lyapunov
-from .search import worst
+from .search import NEGLIGIBLE, Inquiry, worst
 from .settings import Region, region_of
 
-MOST_CORNERS = 64
+MAX_CORNERS = 64
 ROUNDS = 3  # of the search along the parameters, one after the other
 ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)  # of an interval
 NUMBERS = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
@@ -47,7 +46,7 @@ Measure = Callable[[Rates], float]
 class Row:
     """What was found at one point of the box: the parameters, the worst of the measure, at which state."""
 
-    what: str
+    label: str
     parameters: dict[str, float]
     worst: float
     state: State
@@ -78,8 +77,8 @@ class Robustness:
         table.add_column("where")
         for name in (*names, "worst"):
             table.add_column(name, justify="right")
-        for told, row in self._told():
-            table.add_row(told, *(f"{row.parameters[name]:.4g}" for name in names), f"{row.worst:.4g}")
+        for label, row in self._told():
+            table.add_row(label, *(f"{row.parameters[name]:.4g}" for name in names), f"{row.worst:.4g}")
         target, text = transcript(40 + 14 * (len(names) + 2))
         target.print(table)
         target.print(f"{self.points} points, {self.evaluations} states searched, none of it a proof")
@@ -87,9 +86,12 @@ class Robustness:
 
     def _told(self) -> Iterator[tuple[str, Row]]:
         for row in self.rows:
-            if row.what not in ("corner", "random", "along"):
-                yield row.what, row
-        yield "worst corner", max((row for row in self.rows if row.what == "corner"), key=lambda row: _order(row.worst))
+            if row.label not in ("corner", "random", "along"):
+                yield row.label, row
+        yield (
+            "worst corner",
+            max((row for row in self.rows if row.label == "corner"), key=lambda row: _order(row.worst)),
+        )
         yield "worst found", self.worst
 
     def __str__(self):
@@ -128,16 +130,16 @@ def worst_case(
     middle = 0.5 * (lower + upper)
     hunt.row("middle", middle)
     for k, name in enumerate(box):
-        for what, side in (("least", lower), ("largest", upper)):
-            hunt.row(f"{what} {name}", np.where(np.arange(len(box)) == k, side, middle))
+        for label, side in (("least", lower), ("largest", upper)):
+            hunt.row(f"{label} {name}", np.where(np.arange(len(box)) == k, side, middle))
     rng = np.random.default_rng([seed, 3])
     for corner in _corners(lower, upper, rng):
         hunt.row("corner", corner)
     for _ in range(points):
         hunt.row("random", rng.uniform(lower, upper))
     hunt.climb(lower, upper)
-    words = "V' / V [1/s]" if measure is None else getattr(measure, "__name__", "measure")
-    return Robustness(words, hunt.rows, len(hunt.rows), hunt.evaluations)
+    measured = "V' / V [1/s]" if measure is None else getattr(measure, "__name__", "measure")
+    return Robustness(measured, hunt.rows, len(hunt.rows), hunt.evaluations)
 
 
 def assert_robust(
@@ -156,21 +158,21 @@ def assert_robust(
     Raises Counterexample with the parameters, the state and the table; ArgumentError for bad arguments.
     """
     limit = number("limit", limit)
-    found = worst_case(make, over, measure, **options)
-    bad = found.worst
+    result = worst_case(make, over, measure, **options)
+    bad = result.worst
     if not bad.worst <= limit:
-        at = ", ".join(f"{name} = {x:.6g}" for name, x in bad.parameters.items())
+        point = ", ".join(f"{name} = {x:.6g}" for name, x in bad.parameters.items())
         code = f"plant, controller = make({bad.parameters!r})[:2]"
         state = f"t = {bad.state.t!r}\nq = np.array({bad.state.q.tolist()})\nv = np.array({bad.state.v.tolist()})"
         own = "z = None" if bad.state.z is None else f"z = np.array({bad.state.z.tolist()})"
         raise Counterexample(
-            f"{found.measured} is {bad.worst:.6g}, allowed {limit:.6g}, with {at}\n{found.table}",
+            f"{result.measured} is {bad.worst:.6g}, allowed {limit:.6g}, with {point}\n{result.table}",
             bad.state,
             "robustness",
             "\n".join(["import numpy as np", "from geomctrl import testing", code, state, own, NUMBERS]),
             "searched",
         )
-    return found
+    return result
 
 
 class _Hunt:
@@ -181,14 +183,14 @@ class _Hunt:
         self.rows: list[Row] = []
         self.evaluations = 0
 
-    def row(self, what: str, values: np.ndarray) -> Row:
+    def row(self, label: str, values: np.ndarray) -> Row:
         parameters = dict(zip(self.names, map(float, values)))
         region, search, seed = self.inquiry
         plant, controller = self._made(parameters, seed)
         inquiry = Inquiry(controller, plant, region, search, seed)
         require_lyapunov(inquiry.controller)
         flow = Flow(inquiry.controller, inquiry.plant)
-        floor = max(self.level, NOTHING * inquiry.typical(lambda x: flow.at(x).value))
+        floor = max(self.level, NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value))
 
         def bad(x: State) -> float:
             r = flow.at(x)
@@ -198,9 +200,9 @@ class _Hunt:
 
         before = sorted(self.rows, key=lambda row: -_order(row.worst))[:3]
         starts = [row.state for row in before if inquiry.domain.draw is None]
-        found = worst(bad, inquiry.domain, inquiry.rng, search, starts=starts)
-        self.evaluations += found.evaluations
-        self.rows.append(Row(what, parameters, found.value, found.state))
+        result = worst(bad, inquiry.domain, inquiry.rng, search, starts=starts)
+        self.evaluations += result.evaluations
+        self.rows.append(Row(label, parameters, result.value, result.state))
         return self.rows[-1]
 
     def climb(self, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -219,11 +221,11 @@ class _Hunt:
                 return
 
     def _made(self, parameters: dict[str, float], seed: int) -> tuple[Any, Any]:
-        made = self.make(Point(len(self.rows), parameters, seed))
+        loop = self.make(Point(len(self.rows), parameters, seed))
         try:
-            plant, controller = tuple(made)[:2]
+            plant, controller = tuple(loop)[:2]
         except (TypeError, ValueError):
-            raise ArgumentError(f"make: expected (plant, controller) or more, got {made!r:.80}") from None
+            raise ArgumentError(f"make: expected (plant, controller) or more, got {loop!r:.80}") from None
         return plant_of("make: plant", plant), controller
 
 
@@ -249,8 +251,8 @@ def _checked(over: Any) -> dict[str, tuple[float, float]]:
 
 def _corners(lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
     n = len(lower)
-    if 2**n <= MOST_CORNERS:
+    if 2**n <= MAX_CORNERS:
         yield from (np.where(sides, upper, lower) for sides in product((False, True), repeat=n))
         return
-    for _ in range(MOST_CORNERS):
+    for _ in range(MAX_CORNERS):
         yield np.where(rng.uniform(size=n) < 0.5, lower, upper)

@@ -20,9 +20,8 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
 
 from .domain import State, untouchable
-from .inquiry import NOTHING, Inquiry, Number
 from .loop_states import require_lyapunov
-from .search import worst
+from .search import NEGLIGIBLE, Inquiry, Number, worst
 from .settings import Region
 
 MEASURED = "print(testing.held_for(controller, plant, {period!r}, t, q, v, z{options}))"
@@ -30,7 +29,10 @@ STEPS = 4  # of the integrator in a period
 PROBES = 8  # shorter periods at which the longest is confirmed
 HALVING = 1.02  # periods and levels are found to a factor of this
 AT_REST = 3  # samples after which a loop at rest, V being nothing, stays there
-AHEAD, FEW = 100, 4  # samples without a larger V until a loop has settled; states on the way that a search begins at
+AHEAD, MAX_STARTS = (
+    100,
+    4,
+)  # samples without a larger V until a loop has settled; states on the way that a search begins at
 
 
 class Held(NamedTuple):
@@ -71,17 +73,17 @@ def assert_sampled(
     held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
 
     def words(x: State) -> str:
-        found = held.at(x)
+        sample = held.at(x)
         over = f"level {level:.6g}, " if level else ""
         return (
-            f"V grows while commands are held for {period:g} s: V = {found.before:.9g}, {over}"
-            f"{held.samples * period:g} s later {found.after:.9g} (a level of that covers this state)"
+            f"V grows while commands are held for {period:g} s: V = {sample.before:.9g}, {over}"
+            f"{held.samples * period:g} s later {sample.after:.9g} (a level of that covers this state)"
         )
 
     options = f", horizon={horizon!r}" if horizon is not None else ""
-    excess = held.excess(level, NOTHING * typical, rtol)
+    excess = held.excess(level, NEGLIGIBLE * typical, rtol)
     measured = MEASURED.format(period=period, options=options)
-    inquiry.hold(excess, "sampled", words, measured, held.settling(inquiry, excess, NOTHING * typical))
+    inquiry.hold(excess, "sampled", words, measured, held.settling(inquiry, excess, NEGLIGIBLE * typical))
 
 
 def sampled_level(
@@ -107,13 +109,13 @@ def sampled_level(
 
     level, broken = 0.0, []
     while True:  # from level to level: each search looks for states that grow beyond the last
-        above = held.excess(HALVING * level, NOTHING * typical, 1e-9)
-        starts = [*broken[-4:], *held.settling(inquiry, above, NOTHING * typical)]
-        found = inquiry.largest(above, "level of a held law", starts)
-        if found.value <= 0.0:
+        above = held.excess(HALVING * level, NEGLIGIBLE * typical, 1e-9)
+        starts = [*broken[-4:], *held.settling(inquiry, above, NEGLIGIBLE * typical)]
+        result = inquiry.largest(above, "level of a held law", starts)
+        if result.value <= 0.0:
             return level
-        broken.append(found.state)
-        level = held.at(found.state).after
+        broken.append(result.state)
+        level = held.at(result.state).after
         if not level < np.inf:
             return np.inf
 
@@ -149,12 +151,12 @@ def largest_control_dt(
 
     def holds(period: float) -> bool:
         held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
-        excess = held.excess(level, NOTHING * typical, rtol)
-        starts = [*broken[-4:], *held.settling(inquiry, excess, NOTHING * typical)]
-        found = worst(excess, inquiry.domain, inquiry.rng, search, starts=starts, enough=0.0)
-        if found.value <= 0.0:
+        excess = held.excess(level, NEGLIGIBLE * typical, rtol)
+        starts = [*broken[-4:], *held.settling(inquiry, excess, NEGLIGIBLE * typical)]
+        result = worst(excess, inquiry.domain, inquiry.rng, search, starts=starts, enough=0.0)
+        if result.value <= 0.0:
             return True
-        broken.append(found.state)
+        broken.append(result.state)
         return False
 
     if not holds(low):
@@ -205,20 +207,20 @@ class HeldLoop:
         """
         if self.visited is None:
             self.visited = [y for x in inquiry.at_rest for y in self._way(x, nothing) if inquiry.domain.contains(y[0])]
-        grown = sorted(self.visited, key=lambda pair: -_finite(pair[1].after - pair[1].before))[:FEW]
-        largest = sorted(self.visited, key=lambda pair: -_finite(pair[1].after))[:FEW]
+        grown = sorted(self.visited, key=lambda pair: -_finite(pair[1].after - pair[1].before))[:MAX_STARTS]
+        largest = sorted(self.visited, key=lambda pair: -_finite(pair[1].after))[:MAX_STARTS]
         return sorted((x for x, _ in (*grown, *largest)), key=lambda x: -_finite(excess(x)))
 
     def _way(self, x: State, nothing: float) -> Iterator[tuple[State, Held]]:
         """The samples from x on, until V has not reached another maximum for a while."""
         largest, since = 0.0, 0
         while since < (AHEAD if largest > nothing else AT_REST):
-            found = self.at(x)
-            yield x, found
-            if not found.after < np.inf:
+            sample = self.at(x)
+            yield x, sample
+            if not sample.after < np.inf:
                 return
-            since = 0 if found.after > HALVING * largest else since + 1
-            largest = max(largest, found.after)
+            since = 0 if sample.after > HALVING * largest else since + 1
+            largest = max(largest, sample.after)
             q, v, z = self.loop.split(self.loop.y.copy())
             x = untouchable(State(x.t + self.samples * self.period, q, v, z))
 

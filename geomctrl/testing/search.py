@@ -1,24 +1,110 @@
 """Search for the state at which a promise is worst: many starts, then ascent from the worst of them.
 
-Repeatable for a generator's seed: what limits a search is how often it evaluates; seconds only come second.
+Repeatable for a generator's seed: what limits a search is how often it evaluates; seconds only come second. What is
+not found is not proved.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import count
+from geomctrl.control.contracts import Command
+from geomctrl.control.plant import Plant, plant_of
+
+from . import evidence
+from .counterexample import Counterexample, paste
 from .domain import Domain, Point, State
+from .loop_states import failed_before, require_controller, state_of, states_about
+from .settings import region_of
+from .shrinking import shrunk
+
+Answer = dict[str, np.ndarray]
+# Two ways of computing a robot's terms differ by 1e-13 of a law's largest number; cancellation costs some digits.
+ROUNDING = 1e-10
+
+
+class Repeatable:
+    """Calls of one controller, and of its `lyapunov` if it has one, at the same state: first, at once again, later."""
+
+    def __init__(self, controller: Any, plant: Plant):
+        self.controller, self.plant = controller, plant
+        self.first: tuple[State, Answer] | None = None
+
+    def check(self, x: State, other: State) -> None:
+        """Raise Counterexample where the answers at x or at the other state change by asking there, or at the other."""
+        attributes, answers = [_attributes(self.controller)], []
+        for y in (asked := (other, x, x, other, x)):
+            answers.append(self._answer(y))
+            attributes.append(_attributes(self.controller))
+        names = dict.fromkeys(name for each in attributes for name in each)
+        changing = [k for k in names if len({each.get(k) for each in attributes}) > 1]
+        for k in (2, 3, 4):
+            self._compare(asked[k], answers[next(j for j in range(k) if asked[j] is asked[k])], answers[k], changing)
+        if self.first is None:
+            self.first = x, answers[1]
+
+    def check_first(self) -> None:
+        """Raise Counterexample where the answer at the first state checked has changed since."""
+        if self.first is not None:
+            x, answer = self.first
+            self._compare(x, answer, self._answer(x), [])
+
+    def _answer(self, x: State) -> Answer:
+        command = self.controller(*x)
+        if not isinstance(command, Command):
+            return {}
+        parts = {name: getattr(command, name) for name in ("tau", "z_rate", "z_next")}
+        if hasattr(self.controller, "lyapunov"):
+            value_and_rate = self.controller.lyapunov(*x, self.plant.at(x.t))
+            if isinstance(value_and_rate, tuple | list) and len(value_and_rate) == 2:
+                parts |= {"V": value_and_rate[0], "its rate": value_and_rate[1]}
+        return {name: np.array(value) for name, value in parts.items() if value is not None}
+
+    def _compare(self, x: State, a: Answer, b: Answer, changing: list[str]) -> None:
+        for name in a.keys() & b.keys():
+            if not (_same(a[name], b[name]) or self._compiled_since(x, name, a[name])):
+                attributes = f" (attributes that change: {', '.join(changing)})" if changing else ""
+                raise Counterexample(
+                    f"the law remembers its calls{attributes}: at one and the same state {name} = {a[name]}, then"
+                    f" {b[name]}. Its answer may depend on t, q, v and z alone, as an integrator calls it at its stages"
+                    " in any order; what it remembers belongs into z, with start() and z_rate or z_next",
+                    x,
+                    "state",
+                )
+
+    def _compiled_since(self, x: State, name: str, before: np.ndarray) -> bool:
+        """Whether an answer moved by rounding once and stays: a robot's terms are compiled when they are used often."""
+        now, again = self._answer(x).get(name), self._answer(x).get(name)
+        if now is None or again is None or now.shape != before.shape or not _same(now, again):
+            return False
+        try:
+            return bool(np.all(np.abs(now - before) <= ROUNDING * np.max(np.abs(before), initial=0.0)))
+        except TypeError:  # of objects
+            return False
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.array_equal(a, b, equal_nan=True)
+    except TypeError:  # of objects
+        return np.array_equal(a, b)
+
+
+def _attributes(x: Any) -> dict[str, str]:
+    return {name: repr(value) for name, value in getattr(x, "__dict__", {}).items() if not hasattr(value, "__dict__")}
+
 
 Value = Callable[[State], float]
 Slope = Callable[[State], tuple[float, np.ndarray]]
 
 CLIMBS = 8  # from so many starts
-MOST_DIFFERENCES = 12  # coordinates at a time, of a gradient by differences
+MAX_DIFFERENCES = 12  # coordinates at a time, of a gradient by differences
 STEP = 1e-4  # of differences, in spreads
 STEPS = 60  # of one climb
 LEAST_GAIN = 1e-6  # relative, below which a climb by differences has not moved
@@ -114,7 +200,7 @@ class _Search:
                 continue
             stuck = 0
             while self.evaluations < until and stuck < 2:
-                active, before = rng.permutation(self.domain.free)[:MOST_DIFFERENCES], value
+                active, before = rng.permutation(self.domain.free)[:MAX_DIFFERENCES], value
                 value, start = self._climbed(value, start, active, until)
                 stuck = 0 if value > before + LEAST_GAIN * abs(before) else stuck + 1
 
@@ -166,3 +252,104 @@ class _Search:
             (b, high), (a, low) = sides
             out[j] = (high - low) / (b - a) * self.domain.scale[k]
         return out
+
+
+SECONDS = 20.0  # after which a search gives up, whatever its evaluations
+NEGLIGIBLE = 1e-10  # of a typical value: below it a function is zero
+Number = Callable[[State], float]
+
+
+class NoController:
+    """No torque at all: the plant by itself."""
+
+    def __init__(self, nv: int):
+        self.zero = np.zeros(nv)
+
+    def start(self) -> None:
+        return None
+
+    def __call__(self, t, q, v, z) -> Command:
+        return Command(self.zero)
+
+
+class Inquiry:
+    """A closed loop and the states at which promises about it are looked at; arguments as for `assert_lyapunov`.
+
+    alone: a controller that is None is none, the plant by itself.
+    """
+
+    def __init__(
+        self,
+        controller: Any,
+        plant: Any,
+        region: Any = 0.5,
+        search: int = 1,
+        seed: int = 0,
+        *,
+        alone: bool = False,
+    ):
+        self.plant = plant_of("plant", plant, state=False)
+        self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
+        require_controller(self.controller)
+        self.search, self.seed = count("search", search, 1), count("seed", seed)
+        self.domain: Domain = states_about(self.controller, self.plant, region_of(region))
+        self.repeatable = Repeatable(self.controller, self.plant)
+        x = self.domain.state(self.domain.random(self.rng, "about"))
+        self.repeatable.check(x, self.domain.rest(x.t))
+
+    def state(self, t: Any, q: Any, v: Any, z: Any) -> State:
+        """One state of the loop, checked."""
+        return state_of(self.controller, self.plant, t, q, v, z)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    @property
+    def at_rest(self) -> list[State]:
+        """The equilibrium at some times: what is wrong only very near it, random states do not see."""
+        lower, upper = self.domain.lower[0], self.domain.upper[0]
+        return [self.domain.rest(float(t)) for t in np.linspace(lower, upper, 5)]
+
+    @property
+    def names(self) -> str:
+        return f"{type(self.controller).__name__} on {self.plant.robot.name}"
+
+    def typical(self, value: Number) -> float:
+        """The size of a function at random states, their median."""
+        rng = self.rng
+        return float(np.median([abs(value(self.domain.state(self.domain.random(rng, "about")))) for _ in range(15)]))
+
+    def largest(self, value: Number, subject: str, starts: Sequence[State] = ()) -> Found:
+        """Where a function is largest, as far as the search finds it; `starts` are looked at first."""
+        result = worst(value, self.domain, self.rng, self.search, starts=[*starts, *self.at_rest], seconds=SECONDS)
+        evidence.record("searched", f"{subject} of {self.names}", evaluations=result.evaluations, seed=self.seed)
+        return result
+
+    def hold(
+        self,
+        excess: Number,
+        promise: str,
+        message: Callable[[State], str],
+        measured: str,
+        starts: Sequence[State] = (),
+    ) -> None:
+        """Raise Counterexample at the simplest state found at which `excess` is not <= 0.
+
+        promise: a word. message: state -> what is wrong there. measured: code that prints the numbers at t, q, v, z.
+        starts: states that are looked at first.
+        """
+        result = worst(
+            excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,
+            starts=[*failed_before(self.controller, self.plant, self.domain), *starts, *self.at_rest],
+        )  # fmt: skip
+        facts = {"starts": result.starts, "evaluations": result.evaluations, "seed": self.seed}
+        evidence.record("searched", f"{promise} of {self.names}", **facts)
+        self.repeatable.check_first()
+        if result.value <= 0.0:
+            return
+        self.repeatable.check(result.state, self.domain.rest(result.state.t))
+        simple = shrunk(lambda x: not excess(x) <= 0.0, result.state, self.domain)
+        raise Counterexample(
+            message(simple.state), simple.state, promise, paste(self.plant, simple.code, measured), "searched"
+        )

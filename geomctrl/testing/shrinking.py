@@ -14,7 +14,7 @@ import numpy as np
 from .domain import PARTS, Domain, State, untouchable
 
 BUDGET = 600  # states looked at
-FEW = 3  # entries off, which are written one a line
+MAX_ENTRIES = 3  # entries off, which are written one a line
 DIGITS = (1, 2, 3, 4)
 
 
@@ -199,7 +199,7 @@ def _lines_of(name: str, part: Offset, state: State, domain: Domain) -> list[str
     x, value = part.x, getattr(state, name)
     is_vector = domain.robot.nq == domain.robot.nv if name == "q" else name == "v" or domain.group is None
     source = domain.sources.get(name)
-    if part.origin == "zero" and is_vector and 0 < np.count_nonzero(x) <= FEW < len(x) // 2 and value.ndim == 1:
+    if part.origin == "zero" and is_vector and 0 < np.count_nonzero(x) <= MAX_ENTRIES < len(x) // 2 and value.ndim == 1:
         return [f"{name} = np.zeros({len(x)})", *(f"{name}[{k}] = {float(x[k])!r}" for k in np.flatnonzero(x))]
     if part.origin == "drawn" or (is_vector and (part.origin == "zero" or source is None)):
         return [f"{name} = {array_code(value)}"]
@@ -213,7 +213,7 @@ def _lines_of(name: str, part: Offset, state: State, domain: Domain) -> list[str
     if not is_vector:
         move = f"robot.integrate({source}, " if name == "q" else f"controller.group.advance({source}, "
         return [f"{name} = {move}{array_code(x)})"]
-    if len(there) <= FEW < len(x) and value.ndim == 1:
+    if len(there) <= MAX_ENTRIES < len(x) and value.ndim == 1:
         return [f"{name} = np.array({source})", *(f"{name}[{k}] += {float(x[k])!r}" for k in there)]
     return [f"{name} = {source} + {array_code(np.reshape(x, value.shape))}"]
 

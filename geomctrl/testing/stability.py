@@ -25,8 +25,8 @@ from . import evidence
 from .counterexample import Counterexample, paste, unresolved
 from .domain import State
 from .flows import Flow, Inputs, code_of
-from .inquiry import NOTHING, Inquiry
 from .loop_states import require_lyapunov, start_of_run
+from .search import NEGLIGIBLE, Inquiry
 from .settings import Port, Region, Runs, port_of, runs_of
 from .shrinking import literal
 
@@ -62,7 +62,7 @@ def assert_exponential(
     inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
     flow = Flow(inquiry.controller, inquiry.plant)
-    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
 
     def excess(x: State) -> float:
         r = flow.at(x)
@@ -100,7 +100,7 @@ def exponential_rate(
     inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
     flow = Flow(inquiry.controller, inquiry.plant)
-    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
 
     def slowness(x: State) -> float:
         r = flow.at(x)
@@ -121,8 +121,8 @@ class InputToState(NamedTuple):
 
     def bound(self, disturbance: float) -> float:
         """The level below which V ends under disturbances of at most that size; infinite where none is known."""
-        most = number("disturbance", disturbance, "a number >= 0", lambda x: x >= 0.0)
-        return self.gain * most**2 / self.decay if self.decay > 0.0 else np.inf
+        largest = number("disturbance", disturbance, "a number >= 0", lambda x: x >= 0.0)
+        return self.gain * largest**2 / self.decay if self.decay > 0.0 else np.inf
 
 
 def assert_input_to_state_stable(
@@ -152,23 +152,23 @@ def assert_input_to_state_stable(
     Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
     """
     gamma = gain if callable(gain) else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
-    inquiry, flow, most, share = _disturbed(controller, plant, port, share, region, search, seed)
+    inquiry, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
     rtol, runs = tolerance("rtol", rtol), runs_of(runs, Runs(1, 1.0))
-    sizes = most * SIZES
+    sizes = largest * SIZES
     supplied = np.array([float(gamma(float(d))) for d in sizes])
     if supplied.shape != sizes.shape or not np.isfinite(supplied).all() or (np.diff(supplied) < 0.0).any():
         raise ArgumentError(f"gain: expected a function of |d| that grows, or a number, got {supplied}")
-    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).slope)
+    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).slope)
 
     def by_size(x: State) -> tuple[np.ndarray, float]:
         r = flow.at(x)
         push = float(np.linalg.norm(r.push))
-        scale = abs(r.slope) + abs(r.promised) + push * most + supplied[-1]
+        scale = abs(r.slope) + abs(r.promised) + push * largest + supplied[-1]
         return r.slope - share * r.promised + push * sizes - supplied, rtol * scale + floor
 
     def excess(x: State) -> float:
-        found, allowed = by_size(x)
-        return float(found.max()) - allowed
+        excesses, allowed = by_size(x)
+        return float(excesses.max()) - allowed
 
     def words(x: State) -> str:
         r, k = flow.at(x), int(by_size(x)[0].argmax())
@@ -182,7 +182,7 @@ def assert_input_to_state_stable(
     inquiry.hold(excess, "input-to-state", words, AT_PORT.format(port=code_of(port_of(port))))
     decay = _decay(inquiry, flow, share) if runs.count else 0.0
     for name, kind in (("constant", _constant), ("wandering", _wandering), ("worst", _worst)):
-        law = Disturbed(inquiry.controller, flow, most, kind)
+        law = Disturbed(inquiry.controller, flow, largest, kind)
         for start, run in _runs(inquiry, law, runs):
             _assert_bounded(inquiry, start, run, share, supplied[-1], decay, f"a {name} d", runs)
 
@@ -201,8 +201,8 @@ def input_to_state_gain(
 
     Arguments as for `assert_input_to_state_stable`. An estimate from below; infinite where V' > share W without d.
     """
-    inquiry, flow, most, share = _disturbed(controller, plant, port, share, region, search, seed)
-    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).slope)
+    inquiry, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
+    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).slope)
 
     def needed(x: State) -> float:
         r = flow.at(x)
@@ -211,7 +211,7 @@ def input_to_state_gain(
             return np.inf
         if push == 0.0:
             return 0.0
-        d = min(2.0 * max(margin, 0.0) / push + 1e-9 * most, most)  # where (push d - margin) / d^2 is largest
+        d = min(2.0 * max(margin, 0.0) / push + 1e-9 * largest, largest)  # where (push d - margin) / d^2 is largest
         return (push * d - margin) / d**2 if margin > floor else push**2 / (4.0 * max(margin, floor))
 
     gain = inquiry.largest(needed, "gain from disturbances").value
@@ -221,8 +221,8 @@ def input_to_state_gain(
 class Disturbed:
     """A controller whose torques a disturbance d(t, state) of a port adds to; everything else is the controller's."""
 
-    def __init__(self, controller: Any, flow: Flow, most: float, kind: Callable[..., np.ndarray]):
-        self.controller, self.flow, self.most, self.kind = controller, flow, most, kind
+    def __init__(self, controller: Any, flow: Flow, largest: float, kind: Callable[..., np.ndarray]):
+        self.controller, self.flow, self.largest, self.kind = controller, flow, largest, kind
         for name in ("reference", "group", "robot", "form", "q_d", "coriolis_matrix"):
             if hasattr(controller, name):
                 setattr(self, name, getattr(controller, name))
@@ -241,18 +241,18 @@ class Disturbed:
 
 
 def _constant(law: Disturbed, t, q, v, z, m) -> np.ndarray:
-    return np.full(m, law.most / np.sqrt(m))
+    return np.full(m, law.largest / np.sqrt(m))
 
 
 def _wandering(law: Disturbed, t, q, v, z, m) -> np.ndarray:
     d = np.sin((1.0 + 2.3 * np.arange(m) + 7.0) * t + np.arange(m))
-    return law.most * d / max(float(np.linalg.norm(d)), 1.0)
+    return law.largest * d / max(float(np.linalg.norm(d)), 1.0)
 
 
 def _worst(law: Disturbed, t, q, v, z, m) -> np.ndarray:
     push = law.flow.at(State(t, q, v, z)).push
     size = float(np.linalg.norm(push))
-    return law.most * push / size if size > 1e-12 else np.zeros(m)
+    return law.largest * push / size if size > 1e-12 else np.zeros(m)
 
 
 def _quadratic(gain: float) -> Callable[[float], float]:
@@ -269,7 +269,7 @@ def _disturbed(controller, plant, port, share, region, search, seed):
 
 def _decay(inquiry: Inquiry, flow: Flow, share: float) -> float:
     """The least -share W / V found, zero where that is next to nothing."""
-    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
 
     def slowness(x: State) -> float:
         r = flow.at(x)
@@ -285,11 +285,11 @@ def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, runs: 
     bounds = {"V(0) + the integral of share W + gamma": V[0] + taken + supply * run.t}
     if decay > 0.0:
         bounds["max(V(0), gamma / decay)"] = np.full(len(V), max(V[0], supply / decay))
-    for words, bound in bounds.items():
+    for bound_text, bound in bounds.items():
         over = V - bound - 1e-5 * np.maximum.accumulate(V) - 1e-12
         if not (over <= 0.0).all():
             k = int(np.argmax(~(over <= 0.0)))
-            said = f"with {name} V = {V[k]:.9g} at t = {run.t[k]:.6g} s, {words} = {bound[k]:.9g}"
+            said = f"with {name} V = {V[k]:.9g} at t = {run.t[k]:.6g} s, {bound_text} = {bound[k]:.9g}"
             raise _along_a_run(inquiry, start, "input-to-state", said, runs)
 
 

@@ -108,12 +108,12 @@ def _recording(
     trail: Callable[[np.ndarray], np.ndarray] | None,
 ) -> str:
     """viser's page of the pictures; moving: poses of bodies, of the ghost's, arrows, at the samples that are shown."""
-    at = np.array([k for k, _ in pictures])
-    T, desired, arrows = moving(at)
+    shown = np.array([k for k, _ in pictures])
+    T, desired, arrows = moving(shown)
     server = serve()
     try:
         scene = Scene(server, robot, frames, None if desired is None else GHOST, [a.colour for a in arrows])
-        path = None if trail is None else trail(at)
+        path = None if trail is None else trail(shown)
         if path is not None and np.ptp(path, axis=0).max() > 1e-3 * scene.size:
             scene.trail(path)
         scene.surroundings(T if desired is None else np.concatenate([T, desired]), path)
@@ -128,26 +128,26 @@ def _recording(
         stop(server)
 
 
-def _arrows(run: Samples, at: np.ndarray) -> tuple[list[Arrow], list[tuple[Colour, str]]]:
+def _arrows(run: Samples, samples: np.ndarray) -> tuple[list[Arrow], list[tuple[Colour, str]]]:
     """(arrows of what pushes at the samples `at`, how long they are)."""
-    acting = run.external_forces(at)
+    acting = run.external_forces(samples)
     length = LONGEST * reach(run.plant.robot)
     kinds = ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment"))
     sizes = {kind[1]: [float(np.linalg.norm(getattr(a, kind[1]), axis=1).max()) for a in acting] for kind in kinds}
     force, moment = (max(x, default=0.0) for x in sizes.values())
     least = {"force": ROUNDING * moment / length, "moment": ROUNDING * force * length}  # of the other kind, rounded
-    found, scales = [], []
-    for colour, field, unit, what in kinds:
-        most = max(sizes[field], default=0.0)
-        if most > least[field]:
+    drawn, scales = [], []
+    for colour, field, unit, label in kinds:
+        largest = max(sizes[field], default=0.0)
+        if largest > least[field]:
             arrows = [a for a, size in zip(acting, sizes[field]) if size > 0.0]
-            found += [Arrow(colour, a.point, length / most * getattr(a, field)) for a in arrows]
-            scales.append((colour, f"{what}: {most:.3g} {unit} is {length:.2g} m long"))
-    return found, scales
+            drawn += [Arrow(colour, a.point, length / largest * getattr(a, field)) for a in arrows]
+            scales.append((colour, f"{label}: {largest:.3g} {unit} is {length:.2g} m long"))
+    return drawn, scales
 
 
 def _pictures(t: np.ndarray) -> list[tuple[int, float]]:
     """(sample, seconds until the next picture) of the pictures that are shown."""
     count = int(np.clip(np.ceil((t[-1] - t[0]) * FPS), 1, FRAMES)) + 1
-    at = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], count)).clip(0, len(t) - 1))
-    return list(zip(at.tolist(), [*np.diff(t[at]).tolist(), 0.0]))
+    shown = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], count)).clip(0, len(t) - 1))
+    return list(zip(shown.tolist(), [*np.diff(t[shown]).tolist(), 0.0]))

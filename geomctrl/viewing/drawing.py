@@ -56,8 +56,8 @@ def _short(corners: np.ndarray, length: float) -> np.ndarray:
     for _ in range(HALVINGS):
         edges = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)  # from a corner to the next
         long = edges.max(1) > length
-        at = edges[long].argmax(1)[:, None] + np.arange(3)
-        a, b, c = np.take_along_axis(corners[long], (at % 3)[..., None], axis=1).swapaxes(0, 1)
+        corner = edges[long].argmax(1)[:, None] + np.arange(3)
+        a, b, c = np.take_along_axis(corners[long], (corner % 3)[..., None], axis=1).swapaxes(0, 1)
         middle = 0.5 * (a + b)
         corners = np.concatenate([corners[~long], np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)])
     return corners

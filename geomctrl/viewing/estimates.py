@@ -103,5 +103,5 @@ def _bodies_shown(
     assert z is not None
     groups = {int(b): [k for k in range(len(columns)) if columns[k] // 10 == b] for b in np.unique(columns // 10)}
     moved = np.ptp(np.nan_to_num(z), axis=0) + (0.0 if truth is None else np.abs(truth[-1] - z[0]))
-    most = sorted(groups, key=lambda b: -moved[groups[b]].max())[:MOST_BODIES]
-    return [(b, groups[b]) for b in sorted(most)], len(groups) - len(most)
+    shown = sorted(groups, key=lambda b: -moved[groups[b]].max())[:MOST_BODIES]
+    return [(b, groups[b]) for b in sorted(shown)], len(groups) - len(shown)

@@ -89,12 +89,12 @@ def _draw_curves(ax: Any, motion: Motion, name: str, values: np.ndarray, limits:
 
 
 def _draw_robot(ax: Any, motion: Motion) -> None:
-    at = np.linspace(0, len(motion.t) - 1, MOMENTS).round().astype(int)
-    points = np.concatenate((motion.ends[:, at].reshape(-1, 3), motion.boxes.reshape(-1, 3)))
+    moments = np.linspace(0, len(motion.t) - 1, MOMENTS).round().astype(int)
+    points = np.concatenate((motion.ends[:, moments].reshape(-1, 3), motion.boxes.reshape(-1, 3)))
     low, high = points.min(axis=0), points.max(axis=0)
     middle, half = 0.5 * (low + high), 0.55 * (high - low).max()
     inches = 5.0 / (2.0 * half)  # about what the axes take of the paper
-    for shade, k in zip(np.linspace(0.0, 0.9, MOMENTS), at):
+    for shade, k in zip(np.linspace(0.0, 0.9, MOMENTS), moments):
         for p0, p1, r in zip(motion.ends[0, k], motion.ends[1, k], motion.radii):
             ax.plot(
                 *np.stack((p0, p1)).T, color=viridis(shade), alpha=0.35, lw=2.0 * r * inches * POINTS,

@@ -168,12 +168,11 @@ def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> N
         if not len(v):
             continue
         ax.plot(v, r, ".", ms=2.2, color=color, alpha=0.35, rasterized=len(v) > DOTS, zorder=1)
-        at, mean = binned(v, r)
-        cut = int(np.searchsorted(at, 0.0))
-        at, mean = np.insert(at, cut, 0.0), np.insert(mean, cut, np.nan)
-        ax.plot(
-            at, mean, "o-", ms=2.5, lw=1.3, color=color, label=f"{part.title.split(':')[0]}, mean in bins", zorder=2
-        )
+        centres, mean = binned(v, r)
+        cut = int(np.searchsorted(centres, 0.0))
+        centres, mean = np.insert(centres, cut, 0.0), np.insert(mean, cut, np.nan)
+        label = f"{part.title.split(':')[0]}, mean in bins"
+        ax.plot(centres, mean, "o-", ms=2.5, lw=1.3, color=color, label=label, zorder=2)
     ax.set_xlabel(f"velocity [{joint.speed}]", fontsize=8)
 
 
@@ -217,7 +216,7 @@ def autocorrelation(ax: Axes, rho: np.ndarray, samples: int) -> None:
 
 
 def intervals(
-    ax: Axes, known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None, letters: int
+    ax: Axes, estimate: Intervals, nominal: np.ndarray, other: tuple[str, np.ndarray] | None, letters: int
 ) -> None:
     """Parameters with their 95 % intervals, the model's own beside, and those of another (method, values) if any.
 
@@ -225,18 +224,18 @@ def intervals(
     of the model's or of the other method, is an arrow at the axis's end with its number [sizes].
     """
     style(ax)
-    std = np.maximum(known.std, 1e-300)
-    half = 1.96 * std if known.half is None else known.half
-    size = np.maximum(np.abs(known.values), 3.0 * std)
-    y = np.arange(len(known.names))[::-1]
-    ax.errorbar(known.values / size, y, xerr=half / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
-                label=f"{known.method}, 95 %")  # fmt: skip
+    std = np.maximum(estimate.std, 1e-300)
+    half = 1.96 * std if estimate.half is None else estimate.half
+    size = np.maximum(np.abs(estimate.values), 3.0 * std)
+    y = np.arange(len(estimate.names))[::-1]
+    ax.errorbar(estimate.values / size, y, xerr=half / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
+                label=f"{estimate.method}, 95 %")  # fmt: skip
     if other is not None:
         _marks(ax, other[1] / size, y, PREDICTED, "x", other[0])
-    _marks(ax, given / size, y, RESIDUAL, "|", "model given")
-    ax.set_yticks(y, [shortened(name, letters) for name in known.names], fontsize=6)
+    _marks(ax, nominal / size, y, RESIDUAL, "|", "model given")
+    ax.set_yticks(y, [shortened(name, letters) for name in estimate.names], fontsize=6)
     ax.set_xlim(-REACH - 0.35, REACH + 0.35)
-    ax.set_ylim(-1, len(known.names))
+    ax.set_ylim(-1, len(estimate.names))
     ax.set_xlabel("in sizes: the greater of |value| and 3 std", fontsize=8)
 
 

@@ -65,18 +65,18 @@ def residuals(
 
 
 @own_style()
-def parameters(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None, path: Path) -> Path:
+def parameters(estimate: Intervals, nominal: np.ndarray, other: tuple[str, np.ndarray] | None, path: Path) -> Path:
     """Parameters with their 95 % intervals; see `fits.intervals`."""
-    return write_png(_intervals(known, given, other, 9.0, WIDE), path)
+    return write_png(_intervals(estimate, nominal, other, 9.0, WIDE), path)
 
 
 # --- for a page ----------------------------------------------------------------------------------------------------
 
 
 @own_style()
-def parameter_picture(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None) -> str:
+def parameter_picture(estimate: Intervals, nominal: np.ndarray, other: tuple[str, np.ndarray] | None) -> str:
     """The same as SVG."""
-    return inline_svg(_intervals(known, given, other, 5.4, NARROW), "Parameters with their 95 % intervals")
+    return inline_svg(_intervals(estimate, nominal, other, 5.4, NARROW), "Parameters with their 95 % intervals")
 
 
 @own_style()
@@ -97,8 +97,8 @@ def joint_pictures(
         lower.set_xlabel("time [s]", fontsize=8)
         _legend(upper)
         _legend(lower)
-        what = part.title.split(":")[0]
-        said = f"{what}, over time" + (" (grey: not used)" if not part.used[:, k].all() else "")
+        label = part.title.split(":")[0]
+        said = f"{label}, over time" + (" (grey: not used)" if not part.used[:, k].all() else "")
         out.append((said, inline_svg(figure, f"{joint.name}, {said}: measured, predicted, their difference")))
     figure = _page_figure(2.1, top=0.89, bottom=0.2)
     ax = figure.subplots()
@@ -114,8 +114,8 @@ def joint_pictures(
     right.set_xlabel("lag [rows]", fontsize=8)
     _legend(left)
     _legend(right)
-    what = "training residuals: histogram and autocorrelation"
-    out.append((what, inline_svg(figure, f"{joint.name}, {what}")))
+    label = "training residuals: histogram and autocorrelation"
+    out.append((label, inline_svg(figure, f"{joint.name}, {label}")))
     return out
 
 
@@ -139,9 +139,9 @@ def _legend(ax) -> None:
                   borderaxespad=0.1, labelcolor=fits.INK)  # fmt: skip
 
 
-def _intervals(known, given, other, width: float, letters: int) -> Figure:
-    figure = Picture(figsize=(width, 0.2 * len(known.names) + 1.2), layout="constrained")
+def _intervals(estimate, nominal, other, width: float, letters: int) -> Figure:
+    figure = Picture(figsize=(width, 0.2 * len(estimate.names) + 1.2), layout="constrained")
     ax = figure.subplots()
-    fits.intervals(ax, known, given, other, letters)
+    fits.intervals(ax, estimate, nominal, other, letters)
     ax.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, labelcolor=fits.INK)
     return figure

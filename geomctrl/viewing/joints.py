@@ -10,7 +10,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 TURN, SLIDE = 0.8, 0.2  # rad, m: how far a joint without limits goes, to either side
 EDGE = 0.05  # of a range
 WIDE_TURN, WIDE_SLIDE = np.pi, 0.5  # rad, m: how far sliders go from zero where there is no limit
-PERIOD, MOST = 1.5, 40.0  # s: of one coordinate, of all
+PERIOD, MAX_SECONDS = 1.5, 40.0  # s: of one coordinate, of all
 STEP = 1 / 30  # s
 
 
@@ -29,7 +29,7 @@ def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     """(t (n,), q (n, nq)): from `rest`, one coordinate after the other goes to both sides and back, within its limits
     and a radian or two decimetres at most.
     """
-    q0, period = rest(robot), min(PERIOD, MOST / robot.nv)
+    q0, period = rest(robot), min(PERIOD, MAX_SECONDS / robot.nv)
     room = np.where(robot.is_rotational, TURN, SLIDE)
     down, up = room.copy(), room.copy()
     for q_at, v_at in zip(*single_coordinates(robot)):

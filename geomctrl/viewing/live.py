@@ -139,7 +139,7 @@ class LiveView:
         return True
 
     def _show(
-        self, t: float, q: np.ndarray, desired: np.ndarray | None, curves: Mapping[str, float], words: Iterable[str]
+        self, t: float, q: np.ndarray, desired: np.ndarray | None, curves: Mapping[str, float], notes: Iterable[str]
     ) -> None:
         """A robot at q, a ghost of it at `desired` (nq,); the curves' next points; lines of text."""
         scene = self._scene
@@ -147,7 +147,7 @@ class LiveView:
         T = all_poses(scene.robot, np.stack([q, q if desired is None else desired]))
         with self._server.atomic():
             scene.show(T[0], T[1])
-            self._text.content = "\n\n".join([f"**t = {t:.2f} s**", *words])
+            self._text.content = "\n\n".join([f"**t = {t:.2f} s**", *notes])
             for name, y in curves.items():
                 self._add(name, t, y)
 

@@ -51,8 +51,8 @@ def panel(ax: Axes, run: Samples) -> None:
         return
     verdict = run.monitors.get("lyapunov")
     falls = "grows at changes of the load only" if run.plant is not None and run.plant.changes else "never grows"
-    words = {True: falls, False: "grows", None: "growth unresolved"}
-    said = "" if verdict is None else f" ({words[verdict.ok]})"
+    verdicts = {True: falls, False: "grows", None: "growth unresolved"}
+    said = "" if verdict is None else f" ({verdicts[verdict.ok]})"
     ax.plot(*thinned(run.t, V), color=BLUE, linewidth=1.8)
     positive = V[V > 0.0]
     if positive.max() > 5.0 * positive.min():

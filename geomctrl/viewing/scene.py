@@ -73,8 +73,9 @@ class Scene:
 
     def surroundings(self, T: np.ndarray, others: np.ndarray | None = None) -> None:
         """The floor, and what cameras are aimed at: bodies at T (k, nbodies, 4, 4) and `others` (n, 3), points [m]."""
-        found = [T[:, body, None, :3, :3] @ at[:, :, None] + T[:, body, None, :3, 3:] for body, at in self.corners]
-        points = np.concatenate([*(x.reshape(-1, 3) for x in found), T[..., :3, 3].reshape(-1, 3)])
+        R, p = T[:, :, None, :3, :3], T[:, :, None, :3, 3:]
+        placed = [R[:, body] @ vertices[:, :, None] + p[:, body] for body, vertices in self.corners]
+        points = np.concatenate([*(x.reshape(-1, 3) for x in placed), T[..., :3, 3].reshape(-1, 3)])
         ground = [] if self.robot.joints[0].S.shape[1] == 6 else [np.zeros((1, 3))]
         points = np.concatenate([points, *ground, *([] if others is None else [others])])
         low, high = points.min(axis=0), points.max(axis=0)

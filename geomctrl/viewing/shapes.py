@@ -36,25 +36,25 @@ def capsules(robot: Mechanism) -> list[Mesh]:
     or through its centre of mass. It is as thick as its mass makes a rod. A body that ends where it begins is the
     ellipsoid of uniform density with its inertia.
     """
-    size, found = reach(robot), []
+    size, meshes = reach(robot), []
     for body in range(robot.nbodies):
         start, ends = joint_point(robot, body), _ends(robot, body, size)
         mass = float(robot.parameters[body, 0])
         if not ends and body not in robot.parents:
-            found.append(Mesh(body, "link", *_ellipsoid(robot.parameters[body], size)))
+            meshes.append(Mesh(body, "link", *_ellipsoid(robot.parameters[body], size)))
         for end in ends:
             length = float(np.linalg.norm(end - start))
             radius = np.sqrt(mass / len(ends) / (np.pi * DENSITY * max(length, SLIM * size)))
-            found.append(Mesh(body, "link", *capsule(start, end, float(np.clip(radius, SLIM * size, STOUT * size)))))
+            meshes.append(Mesh(body, "link", *capsule(start, end, float(np.clip(radius, SLIM * size, STOUT * size)))))
         joint = robot.joints[body]
         if joint.S.shape[1] == 1:
             axis = joint.S[:3, 0] if joint.S[:3].any() else joint.S[3:, 0]
             half = 0.045 * size * axis / np.linalg.norm(axis)
-            found.append(Mesh(body, "joint", *capsule(start - half, start + half, 0.02 * size)))
+            meshes.append(Mesh(body, "joint", *capsule(start - half, start + half, 0.02 * size)))
         on = joint_in_parent(robot, body)
         if robot.parents[body] < 0 and joint.S.shape[1] < 6 and np.linalg.norm(on) > 1e-6:
-            found.append(Mesh(-1, "link", *capsule(np.zeros(3), on, STOUT * size)))
-    return found
+            meshes.append(Mesh(-1, "link", *capsule(np.zeros(3), on, STOUT * size)))
+    return meshes
 
 
 def reach(robot: Mechanism) -> float:
@@ -77,8 +77,8 @@ def _ends(robot: Mechanism, body: int, size: float) -> list[np.ndarray]:
         return ends
     frames = [f.placement[:3, 3] for f in robot.frames if f.body == body]
     ends = [x for x in [*frames, *[np.zeros(3)] * bool(start.any())] if np.linalg.norm(x - start) > 0.02 * size]
-    far = 2.0 * _centre(robot, body)
-    return ends[:8] or [far] * bool(np.linalg.norm(far) > 0.02 * size)
+    tip = 2.0 * _centre(robot, body)
+    return ends[:8] or [tip] * bool(np.linalg.norm(tip) > 0.02 * size)
 
 
 def _centre(robot: Mechanism, body: int) -> np.ndarray:

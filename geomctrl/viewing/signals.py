@@ -9,7 +9,7 @@ from .samples import Samples
 from .style import CYCLE, cells, heading, new_figure, style_axes, thinned
 
 ELSEWHERE = ("lyapunov", "lyapunov_rate", "e")  # drawn in pictures of their own
-MOST = 24
+MAX_SIGNALS = 24
 LINES = 8  # of one signal: entries that move most
 
 
@@ -18,8 +18,8 @@ def figure(run: Samples) -> Figure | None:
     drawn = {name: x for name, x in run.signals.items() if name not in ELSEWHERE and np.size(x)}
     if not drawn:
         return None
-    columns, rows = cells(min(len(drawn), MOST))
-    note = "" if len(drawn) <= MOST else f" (the first {MOST} of {len(drawn)})"
+    columns, rows = cells(min(len(drawn), MAX_SIGNALS))
+    note = "" if len(drawn) <= MAX_SIGNALS else f" (the first {MAX_SIGNALS} of {len(drawn)})"
     fig = new_figure(4.2 * columns, 2.6 * rows + 0.8, heading(run, f"signals{note}"))
     axes = fig.subplots(rows, columns, squeeze=False).ravel()
     for ax, (name, x) in zip(axes, drawn.items()):

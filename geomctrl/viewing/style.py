@@ -116,11 +116,12 @@ def legend_above(ax: Axes, columns: int) -> None:
 
 
 def legend_below(fig: Figure) -> None:
-    found = {}
+    entries: dict[str, Any] = {}
     for ax in fig.axes:
         for handle, label in zip(*ax.get_legend_handles_labels()):
-            found.setdefault(label, handle)
-    fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=len(found), fontsize=9, frameon=False)
+            entries.setdefault(label, handle)
+    look = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
+    fig.legend(entries.values(), entries.keys(), ncols=len(entries), **look)
 
 
 def say_nothing(ax: Axes, said: str) -> None:
@@ -134,9 +135,9 @@ def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return t[keep], x[keep]
 
 
-def heading(run: Samples, what: str = "") -> str:
+def heading(run: Samples, subject: str = "") -> str:
     robot = run.plant.robot.name if run.plant is not None else ""
-    title = "  ·  ".join(p for p in (robot, controller_name(run), what) if p)
+    title = "  ·  ".join(p for p in (robot, controller_name(run), subject) if p)
     return title if run.success else f"{title}\n{textwrap.fill(run.reason, 80, max_lines=3)}"
 
 

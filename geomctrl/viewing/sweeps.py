@@ -78,9 +78,9 @@ def _along(fig: Figure, ax: Axes, table: Any, dim: str, values: np.ndarray) -> N
     open_frame(ax)
     if dim in table.coords or len(listed) < 2:
         name = dim if dim in table.coords or not listed else listed[0]
-        at = _places(table, name)
-        ax.plot(at, values, color=BLUE, linestyle="-" if name == dim else "none", marker="o", markersize=3)
-        _describe(ax, "x", table, name, at)
+        places = _places(table, name)
+        ax.plot(places, values, color=BLUE, linestyle="-" if name == dim else "none", marker="o", markersize=3)
+        _describe(ax, "x", table, name, places)
         return
     x, y = (table[name].values for name in listed[:2])
     ax.scatter(x[np.isnan(values)], y[np.isnan(values)], color=ABSENT, s=14)
@@ -101,35 +101,35 @@ def _places(table: Any, name: str) -> np.ndarray:
     return values if in_order or table[name].dims != (name,) else np.arange(len(values))
 
 
-def _edges(at: np.ndarray) -> np.ndarray:
+def _edges(places: np.ndarray) -> np.ndarray:
     """Of cells about the values, halfway between them as the axis will show them."""
-    x = np.log(at) if _geometric(at) else at.astype(float)
+    x = np.log(places) if _geometric(places) else places.astype(float)
     middle = (x[1:] + x[:-1]) / 2.0
     edges = np.concatenate(([2.0 * x[0] - middle[0]], middle, [2.0 * x[-1] - middle[-1]]))
-    return np.exp(edges) if _geometric(at) else edges
+    return np.exp(edges) if _geometric(places) else edges
 
 
-def _geometric(at: np.ndarray) -> bool:
+def _geometric(places: np.ndarray) -> bool:
     """Whether positive values reach far and their steps grow with them, as those of `np.geomspace` do."""
-    if at.dtype.kind != "f" or not (at > 0).all() or at.max() <= GEOMETRIC * at.min():
+    if places.dtype.kind != "f" or not (places > 0).all() or places.max() <= GEOMETRIC * places.min():
         return False
-    steps = np.abs(np.diff(np.sort(at)))
+    steps = np.abs(np.diff(np.sort(places)))
     return bool(steps[len(steps) // 2 :].sum() > 3.0 * steps[: (len(steps) + 1) // 2].sum())
 
 
 def _colours(values: np.ndarray) -> Any:
     """Values on the scale of colours: logarithmic where they are positive and reach far."""
-    known = values[np.isfinite(values)]
-    far = len(known) and known.min() > 0.0 and known.max() > GEOMETRIC * known.min()
-    return LogNorm(known.min(), known.max()) if far else None
+    finite = values[np.isfinite(values)]
+    wide = len(finite) and finite.min() > 0.0 and finite.max() > GEOMETRIC * finite.min()
+    return LogNorm(finite.min(), finite.max()) if wide else None
 
 
-def _describe(ax: Axes, letter: str, table: Any, name: str, at: np.ndarray) -> None:
+def _describe(ax: Axes, letter: str, table: Any, name: str, places: np.ndarray) -> None:
     """Label, scale and, for what are no numbers, words of the axis."""
     ax.set(**{f"{letter}label": label(table, name)})
-    values = table[name].values if name in table.coords else at
-    if not np.array_equal(values, at):
+    values = table[name].values if name in table.coords else places
+    if not np.array_equal(values, places):
         if len(values) <= MOST_NAMES:
-            ax.set(**{f"{letter}ticks": at, f"{letter}ticklabels": [str(x) for x in values]})
-    elif _geometric(at):
+            ax.set(**{f"{letter}ticks": places, f"{letter}ticklabels": [str(x) for x in values]})
+    elif _geometric(places):
         ax.set(**{f"{letter}scale": "log"})

@@ -1,7 +1,7 @@
 """Bodies as their maker draws them: meshes from files, boxes, cylinders and balls, as triangles with one colour each.
 
 Files are trimesh's to read (STL, OBJ, DAE, PLY, glTF). A colour of the mesh's own comes before that of the URDF, as in
-RViz; of a texture the mean is shown. Robots of more than `MOST` triangles are drawn with fewer, see `coarser`.
+RViz; of a texture the mean is shown. Robots of more than `MAX_TRIANGLES` triangles are drawn with fewer, see `coarser`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from geomctrl.mechanism.origin import Shape
 
 from .shapes import Mesh, capsules, reach
 
-MOST = 40_000  # triangles of a robot
+MAX_TRIANGLES = 40_000  # triangles of a robot
 CREASE = np.radians(35.0)  # neighbours that meet at more are shaded apart
 HUGE = 100.0  # times as large as its robot, a mesh is likely in mm
 MENTIONED = 4  # of what is missing, in one warning
@@ -38,25 +38,25 @@ def meshes(robot: Mechanism) -> list[Mesh]:
     if robot.origin.visual is None:
         return capsules(robot)
     shapes, missing = robot.origin.visual.shapes(robot)
-    found, unread = _drawn(shapes)
+    drawn, unread = _drawn(shapes)
     missing += unread
     if missing:
         more = f" and {len(missing) - MENTIONED} more" if len(missing) > MENTIONED else ""
-        instead = "capsules" if not found else "capsules where nothing else is left of a body"
+        instead = "capsules" if not drawn else "capsules where nothing else is left of a body"
         said = f"{robot.name}: not there, or not readable: {', '.join(missing[:MENTIONED])}{more}; drawn as {instead}"
         warnings.warn(said, stacklevel=2)
-    _doubt_units(robot, shapes, found)
-    if not found:
+    _doubt_units(robot, shapes, drawn)
+    if not drawn:
         return capsules(robot)
     if missing:
-        bare = set(range(robot.nbodies)) - {m.body for m in found}
-        found += [m for m in capsules(robot) if m.body in bare]
-    return found
+        bare = set(range(robot.nbodies)) - {m.body for m in drawn}
+        drawn += [m for m in capsules(robot) if m.body in bare]
+    return drawn
 
 
-def _doubt_units(robot: Mechanism, shapes: list[Shape], found: list[Mesh]) -> None:
+def _doubt_units(robot: Mechanism, shapes: list[Shape], drawn: list[Mesh]) -> None:
     """Warn of meshes that are much larger than their robot."""
-    largest = max((float(np.ptp(m.vertices, axis=0).max()) for m in found), default=0.0)
+    largest = max((float(np.ptp(m.vertices, axis=0).max()) for m in drawn), default=0.0)
     if any(s.file is not None for s in shapes) and largest > HUGE * reach(robot):
         said = f"a mesh is {largest:.3g} m large, the robot about {reach(robot):.2g} m: if its file is in mm, it needs"
         warnings.warn(f'{robot.name}: {said} scale="0.001 0.001 0.001" in the URDF', stacklevel=3)
@@ -77,14 +77,14 @@ def _drawn(shapes: list[Shape]) -> tuple[list[Mesh], list[str]]:
         for V, F, colour in (_scaled(files.get(shape.file, []), shape.size) if shape.file else [_primitive(shape)])
     ]
     side = _cell([(V, F) for shape, V, F, _ in parts if shape.file])
-    found = []
+    drawn = []
     for shape, V, F, colour in parts:
         V, F = creased(*(coarser(V, F, side) if side and shape.file else (V, F)))
         rgba = colour or _bytes(shape.colour) or (*DEFAULT, 255)
         if len(F) and rgba[3] > 0:
             V = V @ shape.placement[:3, :3].T + shape.placement[:3, 3]
-            found.append(Mesh(shape.body, "link", V, F, rgba[:3], rgba[3] / 255.0))
-    return _joined(found), unread
+            drawn.append(Mesh(shape.body, "link", V, F, rgba[:3], rgba[3] / 255.0))
+    return _joined(drawn), unread
 
 
 def _scaled(parts: list[Part], scale: tuple[float, ...]) -> list[Part]:
@@ -114,9 +114,9 @@ def read_mesh(file: Path) -> list[Part]:
 
 def _unit(scene: Any) -> float:
     """Metres in the file's unit: COLLADA says, of others URDF says that it is a metre."""
-    words = str(next((g.metadata.get("units") for g in scene.geometry.values() if g.metadata.get("units")), ""))
+    units = str(next((g.metadata.get("units") for g in scene.geometry.values() if g.metadata.get("units")), ""))
     try:
-        return float(words.partition(" * ")[0]) if " * " in words else 1.0
+        return float(units.partition(" * ")[0]) if " * " in units else 1.0
     except ValueError:
         return 1.0
 
@@ -144,18 +144,18 @@ def _primitive(shape: Shape) -> Part:
     from trimesh import creation
 
     if shape.kind == "box":
-        made = creation.box(extents=shape.size)
+        mesh = creation.box(extents=shape.size)
     elif shape.kind == "sphere":
-        made = creation.icosphere(subdivisions=2, radius=shape.size[0])
+        mesh = creation.icosphere(subdivisions=2, radius=shape.size[0])
     else:
-        made = creation.cylinder(radius=shape.size[0], height=shape.size[1], sections=24)
-    return np.asarray(made.vertices), np.asarray(made.faces), None
+        mesh = creation.cylinder(radius=shape.size[0], height=shape.size[1], sections=24)
+    return np.asarray(mesh.vertices), np.asarray(mesh.faces), None
 
 
-def _joined(found: list[Mesh]) -> list[Mesh]:
+def _joined(meshes: list[Mesh]) -> list[Mesh]:
     """One mesh for all of a body's with the same colour: fewer things to draw."""
     groups: dict[Any, list[Mesh]] = {}
-    for mesh in found:
+    for mesh in meshes:
         groups.setdefault((mesh.body, mesh.colour, mesh.opacity), []).append(mesh)
     out = []
     for (body, colour, opacity), same in groups.items():
@@ -179,11 +179,11 @@ def _proper(F: np.ndarray) -> np.ndarray:
 
 
 def _cell(parts: list[Triangles]) -> float:
-    """The side of cells [m] with which all together have at most `MOST` triangles; 0 where they have not more."""
-    if sum(len(F) for _, F in parts) <= MOST:
+    """The side of cells [m] with which all have at most `MAX_TRIANGLES` triangles; 0 where they have not more."""
+    if sum(len(F) for _, F in parts) <= MAX_TRIANGLES:
         return 0.0
     side = 1e-3 * max(float(np.ptp(V, axis=0).max()) for V, _ in parts)
-    while sum(len(_merged(V, F, side)[1]) for V, F in parts) > MOST:
+    while sum(len(_merged(V, F, side)[1]) for V, F in parts) > MAX_TRIANGLES:
         side *= 1.25
     return side
 
@@ -215,8 +215,8 @@ def coarser(V: np.ndarray, F: np.ndarray, side: float) -> Triangles:
         3
     )  # where planes do not say, the middle
     moved = np.linalg.solve(A, b[:, :, None])[:, :, 0]
-    far = np.linalg.norm(moved, axis=1) > side
-    moved[far] = 0.0
+    stray = np.linalg.norm(moved, axis=1) > side
+    moved[stray] = 0.0
     used, F = np.unique(left, return_inverse=True)
     return (middle + moved)[used], F.reshape(-1, 3)
 

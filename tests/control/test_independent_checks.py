@@ -20,7 +20,7 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.control.references import Sinusoids
 from geomctrl.kernels import screws
 from geomctrl.kernels.primitives import python_function
-from geomctrl.testing.assertions import assert_skew_symmetric
+from geomctrl.testing.robot_terms import assert_skew_symmetric
 
 # function, part of it, what it becomes, the form of C whose sums it is in
 PLANTED = [

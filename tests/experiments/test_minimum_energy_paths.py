@@ -74,7 +74,7 @@ def test_the_checks_see_a_path_that_is_none(found):
 
 @pytest.mark.slow
 def test_the_script_says_what_the_document_says(tmp_path, capsys):
-    paper.main(["--out", str(tmp_path)])
+    paper.main(out=tmp_path)
     said = capsys.readouterr().out
     assert (tmp_path / "minimum_energy_paths.png").stat().st_size > 10_000
     document = (Path(__file__).parents[2] / "docs" / "minimum-energy-paths.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import spatial_momentum
 from geomctrl.papers import closed_forms, factored, representations
 from geomctrl.terms import regressor
-from geomctrl.testing.properties import check_robot
+from geomctrl.testing.robot_terms import check_robot
 
 KINDS = ("revolute", "spherical", "prismatic", "helical", "planar", "revolute")
 PARENTS = (-1, 0, 0, 1, 2, 3)

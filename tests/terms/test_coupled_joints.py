@@ -9,7 +9,7 @@ from geomctrl.constrained import ClosedLoops, Constraint
 from geomctrl.errors import ModelError
 from geomctrl.papers import articulated_bodies
 from geomctrl.papers import higher_order_kinematics as higher
-from geomctrl.testing.properties import check_robot
+from geomctrl.testing.robot_terms import check_robot
 from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.derivatives import tangents
 from geomctrl.tracing.proofs.identities import identical

@@ -21,7 +21,7 @@ from geomctrl import inertia, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import newton_euler, rigid_body
 from geomctrl.papers import factored
-from geomctrl.testing import strategies
+from geomctrl.testing.random_robots import KINDS
 
 FORMS = ("ploen", "christoffel", "adjoint")
 
@@ -238,7 +238,7 @@ def test_momentum_is_the_sum_over_bodies(case):
 def test_momentum_of_a_free_robot_changes_by_gravity_alone(seed):
     """Linear: d/dt p = m g; angular: d/dt L = c x m g, whatever the joints' torques."""
     rng = np.random.default_rng(seed)
-    kinds = ["free", *rng.choice(strategies.KINDS, size=4)]
+    kinds = ["free", *rng.choice(KINDS, size=4)]
     parents = [-1, 0, 1, 0, 3]
     robot = testing.random_robot(rng, kinds, parents)
     q, v, tau, _ = random_motion(robot, seed)
@@ -260,7 +260,7 @@ def test_momentum_of_a_free_robot_changes_by_gravity_alone(seed):
 def test_a_floating_base_a_kilometre_away_keeps_its_digits(seed):
     """Nothing but the potential energy and the angular momentum knows where the world's origin is."""
     rng = np.random.default_rng(seed)
-    robot = testing.random_robot(rng, ["free", *rng.choice(strategies.KINDS, size=6)], [-1, 0, 1, 0, 3, 3, 0])
+    robot = testing.random_robot(rng, ["free", *rng.choice(KINDS, size=6)], [-1, 0, 1, 0, 3, 3, 0])
     q, v, a, v_ref = random_motion(robot, seed)
     far = q.copy()
     far[[3, 7, 11]] += 1000.0, -700.0, 500.0

@@ -15,7 +15,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
-from geomctrl.testing.certificates.bodies import share, spatial
+from geomctrl.testing.certificates.arguments import share, spatial
 from geomctrl.testing.certificates.deciding import largest
 from geomctrl.testing.certificates.equations import Lemma, equations
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse, joined

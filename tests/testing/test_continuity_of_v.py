@@ -12,7 +12,7 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
 from geomctrl.testing import evidence
-from geomctrl.testing.certificates.continuity import is_continuous_everywhere
+from geomctrl.testing.certificates.validity import is_continuous_everywhere
 
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])

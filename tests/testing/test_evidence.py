@@ -29,7 +29,7 @@ def test_what_is_recorded_is_heard_in_order_with_its_facts():
         evidence.record("sampled", "V of Passivity on panda", states=20, seed=3)
         evidence.record("proved", "skewness")
     evidence.record("sampled", "after", states=1)
-    assert [(e.kind, e.what, dict(e.facts)) for e in heard] == [
+    assert [(e.kind, e.subject, dict(e.facts)) for e in heard] == [
         ("sampled", "V of Passivity on panda", {"states": 20, "seed": 3}),
         ("proved", "skewness", {}),
     ]
@@ -48,8 +48,8 @@ def test_who_listens_outside_hears_it_too_and_also_where_something_fails():
         with pytest.raises(AssertionError), evidence.listening() as inside:
             fails()
         evidence.record("sampled", "third")
-    assert [e.what for e in inside] == ["second"]
-    assert [e.what for e in outside] == ["first", "second", "third"]
+    assert [e.subject for e in inside] == ["second"]
+    assert [e.subject for e in outside] == ["first", "second", "third"]
 
 
 @where_nobody_listens

@@ -47,7 +47,7 @@ def test_a_run_is_watched_where_the_search_does_not_look():
     domain = {"t": (0.5, 1.0)}
     with pytest.raises(Counterexample, match=r"V\(t\) = .* exp\(-2 rate t\).* the run started") as caught:
         testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, region=testing.Region(domain=domain))
-    assert caught.value.found == "simulated"
+    assert caught.value.source == "simulated"
     testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, region=testing.Region(domain=domain), runs=0)
 
 

@@ -467,7 +467,7 @@ def test_states_that_have_failed_before_are_looked_at_first():
     state = 1.0, Q_D + Bump.centre[:2], Bump.centre[2:], None
     with evidence.replaying([state]), pytest.raises(testing.Counterexample) as caught:
         testing.assert_lyapunov(Bump(), ARM, runs=0, search=0, bound=True)
-    assert caught.value.found == "known"
+    assert caught.value.source == "known"
     with evidence.replaying([state]):
         testing.assert_lyapunov(PD(), ARM, runs=0, search=0)
 

@@ -13,7 +13,7 @@ import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.testing import evidence
-from geomctrl.testing.examples import Examples
+from geomctrl.testing.counterexample import Examples
 
 # what runs within this process import: it is there already, and not loaded anew for each
 LOADED = (*(getattr(testing, name) for name in testing.__all__), controllers.PDGravity, models.names, evidence.record)
@@ -512,7 +512,7 @@ import sys
 
 def test_plain():
     assert "geomctrl.testing.plugin" in sys.modules
-    assert not {"numpy", "numba", "scipy", "geomctrl.robot", "geomctrl.testing.examples"} & set(sys.modules)
+    assert not {"numpy", "numba", "scipy", "geomctrl.robot", "geomctrl.testing.counterexample"} & set(sys.modules)
 """
     )
     options = ("-p", "geomctrl.testing.plugin", "-W", "error")

@@ -11,8 +11,7 @@ from geomctrl import models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.papers import factored
 from geomctrl.robot import Robot
-from geomctrl.testing.properties import check_robot
-from geomctrl.testing.sampling import derivative
+from geomctrl.testing.robot_terms import check_robot, derivative
 
 SKEW, SKEW_C, SKEW_A = (f"Mdot - 2C skew, {form} C" for form in ("Ploen's", "Christoffel's", "the adjoint"))
 BIAS, BIAS_C, BIAS_A = (f"C v + g is the bias force, {form} C" for form in ("Ploen's", "Christoffel's", "the adjoint"))

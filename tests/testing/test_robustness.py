@@ -34,7 +34,7 @@ def test_the_worst_of_a_linear_loop_over_a_box():
     assert found.worst.worst == pytest.approx(worst, rel=1e-3)
     assert found.worst.parameters == pytest.approx({"friction": friction, "kp": kp}, rel=0.05, abs=0.05)
     middle = found.rows[0]
-    assert (middle.what, middle.parameters) == ("middle", {"friction": 1.5, "kp": 1.5 * KP})
+    assert (middle.label, middle.parameters) == ("middle", {"friction": 1.5, "kp": 1.5 * KP})
     assert middle.worst == pytest.approx(growth(1.5, 1.5 * KP), rel=1e-3)
     lines = found.table.splitlines()
     for words in ("V' / V [1/s]", "friction", "kp", "least friction", "largest kp", "corner", "worst found"):

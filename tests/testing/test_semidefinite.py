@@ -13,7 +13,7 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.vanishing import zero_on_surface
+from geomctrl.testing.certificates.searching import zero_on_surface
 
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])

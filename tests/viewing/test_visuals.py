@@ -162,7 +162,7 @@ def test_a_sweep_is_the_same_wherever_the_meshes_are(tmp_path):
 def test_many_triangles_become_few_that_are_near(monkeypatch):
     ball = trimesh.creation.icosphere(subdivisions=5)
     V, F = np.asarray(ball.vertices), np.asarray(ball.faces)
-    monkeypatch.setattr(visuals, "MOST", 3000)
+    monkeypatch.setattr(visuals, "MAX_TRIANGLES", 3000)
     side = visuals._cell([(V, F)])
     small, few = visuals.coarser(V, F, side)
     assert 1500 < len(few) <= 3000 < len(F)

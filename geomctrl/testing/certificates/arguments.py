@@ -12,7 +12,7 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
-from geomctrl.testing.equilibria import motion_of
+from geomctrl.testing.loop_states import motion_of
 
 
 def require_autonomous(controller: Any, plant: Plant) -> None:
@@ -28,9 +28,9 @@ def require_autonomous(controller: Any, plant: Plant) -> None:
         )
 
 
-def equilibrium_of(controller: Any, robot: Robot, given: Any) -> np.ndarray:
-    if given is not None:
-        return one_configuration(robot, "equilibrium", given)
+def equilibrium_of(controller: Any, robot: Robot, equilibrium: Any) -> np.ndarray:
+    if equilibrium is not None:
+        return one_configuration(robot, "equilibrium", equilibrium)
     motion = motion_of(controller, robot.nv, None)
     (q, v, _), (later, v_later, _) = motion(0.0), motion(1.0)
     if np.any(v) or np.any(v_later) or not np.array_equal(q, later):
@@ -38,41 +38,41 @@ def equilibrium_of(controller: Any, robot: Robot, given: Any) -> np.ndarray:
     return one_configuration(robot, "controller's equilibrium", q)
 
 
-def half_widths(name: str, given: Any, robot: Robot) -> np.ndarray:
+def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:
     """(2 nv,): positive lengths of q and of v."""
     expected = f"{name}: expected a pair (q, v) of half widths, numbers or ({robot.nv},) each, positive and finite"
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise ArgumentError(f"{expected}; got {given!r:.80}")
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ArgumentError(f"{expected}; got {pair!r:.80}")
     try:
-        parts = [np.asarray(x, float) for x in given]
+        parts = [np.asarray(x, float) for x in pair]
     except (TypeError, ValueError):
-        raise ArgumentError(f"{expected}; got {given!r:.80}") from None
+        raise ArgumentError(f"{expected}; got {pair!r:.80}") from None
     if any(x.shape not in ((), (robot.nv,)) for x in parts):
-        raise ArgumentError(f"{expected}; got {given!r:.80}")
+        raise ArgumentError(f"{expected}; got {pair!r:.80}")
     parts = [np.broadcast_to(x, (robot.nv,)) for x in parts]
     half = np.concatenate(parts)
     if not (np.isfinite(half).all() and (half > 0.0).all()):
-        raise ArgumentError(f"{expected}; got {given!r:.80}")
+        raise ArgumentError(f"{expected}; got {pair!r:.80}")
     return half
 
 
-def half_axes(given: Any, robot: Robot) -> np.ndarray:
-    if isinstance(given, (tuple, list)):
-        return half_widths("outside", given, robot)
-    r = number("outside", given, "a positive number or a pair (q, v) of half axes", lambda x: 0.0 < x < np.inf)
+def half_axes(outside: Any, robot: Robot) -> np.ndarray:
+    if isinstance(outside, (tuple, list)):
+        return half_widths("outside", outside, robot)
+    r = number("outside", outside, "a positive number or a pair (q, v) of half axes", lambda x: 0.0 < x < np.inf)
     return half_widths("outside", (r, 5.0 * r), robot)
 
 
-def parameter_intervals(given: Any, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+def parameter_intervals(parameters: Any, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     p = robot.parameters
-    if isinstance(given, (tuple, list)) and len(given) == 2:
-        lo, hi = (checked("parameters", x, p.shape) for x in given)
+    if isinstance(parameters, (tuple, list)) and len(parameters) == 2:
+        lo, hi = (checked("parameters", x, p.shape) for x in parameters)
         if lo.shape != p.shape or hi.shape != p.shape or not (lo <= hi).all():
             raise ArgumentError(
-                f"parameters: expected two arrays {p.shape}, smallest and largest values, got {given!r:.80}"
+                f"parameters: expected two arrays {p.shape}, smallest and largest values, got {parameters!r:.80}"
             )
         return lo.ravel(), hi.ravel()
-    share = number("parameters", given, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
+    share = number("parameters", parameters, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
     return (p - share * np.abs(p)).ravel(), (p + share * np.abs(p)).ravel()
 
 
@@ -83,6 +83,42 @@ def domain_text(half: np.ndarray, robot: Robot, parameters: Any) -> str:
         return f"{x[0]:g}" if (x == x[0]).all() else np.array2string(x, separator=", ", precision=4)
 
     of = "intervals" if isinstance(parameters, (tuple, list)) else f"{100.0 * float(parameters):g} %"
-    sure = isinstance(parameters, (int, float)) and parameters == 0
-    robots = "" if sure else f", every inertial parameter within {of}"
+    exact = isinstance(parameters, (int, float)) and parameters == 0
+    robots = "" if exact else f", every inertial parameter within {of}"
     return f"q within {words(half[:n])}, v within {words(half[n:])} of the equilibrium ({2 * n} dimensions){robots}"
+
+
+ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # of Ixx Ixy Iyy Ixz Iyz Izz
+
+
+def spatial(p: np.ndarray) -> np.ndarray:
+    """The 6 x 6 inertia [[I, [h]], [-[h], m 1]] of the parameters (m, h, I) (10,)."""
+    m, (x, y, z) = p[0], p[1:4]
+    G = np.zeros((6, 6))
+    for value, (i, j) in zip(p[4:], ENTRIES):
+        G[i, j] = G[j, i] = value
+    H = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    G[:3, 3:], G[3:, :3], G[3:, 3:] = H, H.T, m * np.eye(3)
+    return G
+
+
+def share(lo: np.ndarray, hi: np.ndarray) -> float:
+    """The largest e known with G_i(p) >= e G_i(centre) for all bodies i and all p between lo and hi (nbodies, 10).
+
+    Where it is positive, so that 2 T = sum_i V_i . G_i V_i is at least e times that of the centre, so is M(q, p), at
+    every q. 2 |x_i x_j| <= x_i^2 + x_j^2 in coordinates in which G(centre) is the unit matrix, parameter by parameter.
+    """
+    least = np.inf
+    for a, b in zip(lo, hi):
+        centre, radius = 0.5 * (a + b), 0.5 * (b - a) * (1.0 + 1e-12)
+        values, vectors = np.linalg.eigh(spatial(centre))
+        if values[0] <= 1e-12 * values[-1]:
+            return 0.0
+        W = vectors / np.sqrt(values)
+        cover = np.zeros((6, 6))
+        for k in range(10):
+            unit = np.zeros(10)
+            unit[k] = radius[k]
+            cover += np.abs(W.T @ spatial(unit) @ W)
+        least = min(least, 1.0 - float(np.linalg.eigvalsh(cover)[-1]) - 1e-9)
+    return least

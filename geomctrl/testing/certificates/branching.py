@@ -53,14 +53,14 @@ class Outcome:
         return not self.left
 
 
-def prove(task: Task, most: int, seconds: float, progress: Progress = silent) -> Outcome:
+def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = silent) -> Outcome:
     """Until all is decided, or `most` boxes were looked at, or the time is over."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
     work = at_ends(task)
-    sides = np.flatnonzero((width > 0.0) & _felt(task) & (_ends(work)[0][0] < _ends(work)[1][0]))
+    sides = np.flatnonzero((width > 0.0) & _felt(task) & (work.ends[0][0] < work.ends[1][0]))
     volume, gains, tried, remaining = np.full(len(work), 1.0 / len(work)), np.zeros(0), 0, 1.0
-    while len(work) and out.count < most and time.perf_counter() - start < seconds:
+    while len(work) and out.count < max_boxes and time.perf_counter() - start < seconds:
         now, later = slice(max(0, len(work) - CHUNK), None), slice(0, max(0, len(work) - CHUNK))
         boxes, share, work, volume = work[now], volume[now], work[later], volume[later]
         out.count += len(boxes)
@@ -83,7 +83,7 @@ def prove(task: Task, most: int, seconds: float, progress: Progress = silent) ->
     return out
 
 
-MOST_ENDS = 8  # parameters of which the ends are looked at, 2^8 boxes
+MAX_ENDS = 8  # parameters of which the ends are looked at, 2^8 boxes
 
 
 def at_ends(task: Task) -> Boxes:
@@ -96,7 +96,7 @@ def at_ends(task: Task) -> Boxes:
     ]  # fmt: skip
     mass = [k for k in e.monotone if k not in felt and any(degree_in(e.graph, x, {p[k], errors[k]}) for x in e.mass)]
     felt = [*felt, *(k for k in mass if box.p_lo[0, k] < box.p_hi[0, k])]
-    if not felt or len(felt) > MOST_ENDS:
+    if not felt or len(felt) > MAX_ENDS:
         return box
     choices = np.array(list(itertools.product((False, True), repeat=len(felt))))
     lo, hi = (np.repeat(x, len(choices), 0) for x in (box.p_lo, box.p_hi))
@@ -110,12 +110,12 @@ def merits(task: Task, boxes: Boxes) -> np.ndarray:
     """(boxes,): positive where a box is decided."""
     form = task.bounds.form(boxes)
     above = largest(form, boxes, task.ball, task.allowed)
-    found = np.maximum(about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - above)
+    margin = np.maximum(about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - above)
     if task.ball is not None:
-        found = np.where(((boxes.far / task.ball) ** 2).sum(1) < 1.0 - 1e-12, np.inf, found)
+        margin = np.where(((boxes.far / task.ball) ** 2).sum(1) < 1.0 - 1e-12, np.inf, margin)
     if task.above is not None:
-        found = np.maximum(found, -task.level - largest(task.above.form(boxes), boxes, None, -task.level))
-    return found
+        margin = np.maximum(margin, -task.level - largest(task.above.form(boxes), boxes, None, -task.level))
+    return margin
 
 
 def _felt(task: Task) -> np.ndarray:
@@ -129,17 +129,9 @@ def _felt(task: Task) -> np.ndarray:
     return np.concatenate([np.ones(len(e.x), bool), felt])
 
 
-def _ends(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
-    return np.concatenate([boxes.lo, boxes.p_lo], 1), np.concatenate([boxes.hi, boxes.p_hi], 1)
-
-
-def _boxes(lo: np.ndarray, hi: np.ndarray, n: int) -> Boxes:
-    return Boxes(lo[:, :n], hi[:, :n], lo[:, n:], hi[:, n:])
-
-
 def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> np.ndarray:
     """What halving each side does for a box, per share of the side that it still has."""
-    n, (lo, hi) = sample.lo.shape[1], _ends(sample)
+    n, (lo, hi) = sample.lo.shape[1], sample.ends
     lows, highs = [], []
     for i in sides:
         middle = 0.5 * (lo[:, i] + hi[:, i])
@@ -148,7 +140,9 @@ def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> n
             low[:, i], high[:, i] = a, b
             lows.append(low)
             highs.append(high)
-    found = _lack(merits(task, _boxes(np.concatenate(lows), np.concatenate(highs), n))).reshape(len(sides), 2, len(lo))
+    found = _lack(merits(task, Boxes.of(np.concatenate(lows), np.concatenate(highs), n))).reshape(
+        len(sides), 2, len(lo)
+    )
     gain = (_lack(merits(task, sample)) - 0.75 * found.max(1) - 0.25 * found.min(1)).mean(1)
     share = ((hi - lo) / np.where(width > 0.0, width, 1.0)).mean(0)[sides]
     gain = np.maximum(gain, 0.0) / np.maximum(share, 1e-12)
@@ -162,11 +156,7 @@ def _lack(merit: np.ndarray) -> np.ndarray:
 
 def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarray) -> Boxes:
     """Both halves of every box, cut where it promises most."""
-    n, (lo, hi) = boxes.lo.shape[1], _ends(boxes)
-    rows = np.arange(len(lo))
+    lo, hi = boxes.ends
     shares = (hi - lo)[:, sides] / width[sides]
-    at = sides[np.argmax(np.where(shares < THINNEST * shares.max(1, keepdims=True), 0.0, gains * shares), axis=1)]
-    middle = 0.5 * (lo[rows, at] + hi[rows, at])
-    upper, lower = hi.copy(), lo.copy()
-    upper[rows, at], lower[rows, at] = middle, middle
-    return _boxes(np.concatenate([lo, lower]), np.concatenate([upper, hi]), n)
+    thin = shares < THINNEST * shares.max(1, keepdims=True)
+    return boxes.halved(sides[np.argmax(np.where(thin, 0.0, gains * shares), axis=1)])

@@ -16,19 +16,21 @@ from geomctrl.tracing.symbols import Condition, Symbol, is_symbol
 def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLoop:
     """The loop with the side in the place of every branch whose condition is decided all over a box."""
     graph, (q, v, _) = loop.graph, loop.split(loop.y)
-    given: dict[int, Any] = {graph.load(NUMBERS, k).index: (x, x) for k, x in enumerate(loop.numbers.tolist())}
+    intervals: dict[int, Any] = {graph.load(NUMBERS, k).index: (x, x) for k, x in enumerate(loop.numbers.tolist())}
     places = {"q": q.tolist(), "v": v.tolist(), "p": loop.extra["parameters"], "t": [loop.t]}
     for name, (lo, hi) in within.items():
-        given |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
+        intervals |= dict(zip(loads(places[name]), zip(lo, hi, strict=True)))
     parts: list[Any] = [loop.value, loop.rate, loop.field, loop.extra]
     ends: list[Any] = []
     _with_symbols(parts, ends.append)
     branches = [k for k in graph.needed(loads(ends)) if graph.nodes[k][0] == "where"]
-    known = [k for k in branches if all(graph.nodes[x][0] != "load" or x in given for x in graph.needed([k]))]
-    conditions = [Condition(graph, graph.nodes[k][1]) for k in known]
-    low, high = Program(graph, conditions, branches=True).enclosed(given, 1)
+    bounded = [k for k in branches if all(graph.nodes[x][0] != "load" or x in intervals for x in graph.needed([k]))]
+    conditions = [Condition(graph, graph.nodes[k][1]) for k in bounded]
+    low, high = Program(graph, conditions, branches=True).enclosed(intervals, 1)
     holds, fails = low[0] == 1.0, high[0] == 1.0
-    sides = {k: Symbol(graph, graph.nodes[k][2 if yes else 3]) for k, yes, no in zip(known, holds, fails) if yes or no}
+    sides = {
+        k: Symbol(graph, graph.nodes[k][2 if yes else 3]) for k, yes, no in zip(bounded, holds, fails) if yes or no
+    }
     if not sides:
         return loop
     new = dict(zip(loads(ends), _resolved(graph, ends, sides)))

@@ -66,9 +66,9 @@ def payment(
     if ball is None or hold == 0.0:
         return h, np.zeros(len(boxes))
     rest = paid(form, boxes, h, np.zeros(len(boxes)), None).N
-    known = np.abs(rest).max((1, 2)) < 1e200
-    rest = np.where(known[:, None, None], rest, np.eye(len(ball)))
-    return h, np.where(known, np.maximum(hold * scaled_eigenvalues(rest, ball), 0.0), 0.0)
+    finite = np.abs(rest).max((1, 2)) < 1e200
+    rest = np.where(finite[:, None, None], rest, np.eye(len(ball)))
+    return h, np.where(finite, np.maximum(hold * scaled_eigenvalues(rest, ball), 0.0), 0.0)
 
 
 def signs(boxes: Boxes) -> np.ndarray:
@@ -97,9 +97,9 @@ def largest(form: Form, boxes: Boxes, ball: np.ndarray | None = None, enough: fl
     """(boxes,): an upper bound of F on each box outside the ball, from the form and from intervals; sharp only above
     `enough`."""
     best = form.value.copy()
-    known = np.isfinite(form.top) & np.isfinite(form.slack).all(1)
+    finite = np.isfinite(form.top) & np.isfinite(form.slack).all(1)
     for share, hold in payments(form, ball):
-        left = np.flatnonzero(known & (best >= enough))
+        left = np.flatnonzero(finite & (best >= enough))
         if not len(left):
             break
         some, there = form.rows(left), boxes[left]
@@ -116,9 +116,9 @@ def _largest(form: Form, boxes: Boxes) -> np.ndarray:
     c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
     slope = form.g - 2.0 * Nc  # of g . x less the tangent plane of x . N x at c, which lies below it
-    far = boxes.far
+    reach = boxes.far
     linear = np.maximum(slope * boxes.lo, slope * boxes.hi).sum(1) + np.einsum("bi,bi->b", c, Nc)
-    lost = np.where(lift > 0.0, lift * ((far / form.scale) ** 2).sum(1), 0.0) + (form.slack * far).sum(1)
+    lost = np.where(lift > 0.0, lift * ((reach / form.scale) ** 2).sum(1), 0.0) + (form.slack * reach).sum(1)
     above = form.top + linear + lost
-    above = above + 1e-13 * (np.abs(form.top) + lost + ((np.abs(form.g) + 4.0 * np.abs(Nc)) * far).sum(1))
+    above = above + 1e-13 * (np.abs(form.top) + lost + ((np.abs(form.g) + 4.0 * np.abs(Nc)) * reach).sum(1))
     return np.where(convex, above, np.inf)

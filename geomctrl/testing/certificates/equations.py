@@ -38,7 +38,7 @@ from .decided import decided
 
 # further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
 ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
-AT = 1.0  # s: a time; lemmas hold for all of them, and what is proved does not depend on it
+TIME = 1.0  # s: a time; lemmas hold for all of them, and what is proved does not depend on it
 LARGEST_SOLVED = 6  # joints: of M x = b written out
 
 
@@ -101,14 +101,14 @@ class Equations:
     def masses(self) -> Program:
         return Program(self.graph, self.mass)
 
-    def symbol(self, at: int) -> Symbol:
-        return Symbol(self.graph, at)
+    def symbol(self, node: int) -> Symbol:
+        return Symbol(self.graph, node)
 
     def at(self, x: np.ndarray, p: np.ndarray) -> dict[int, Any]:
         """The inputs of the loop as it comes at states x (m, 2n), parameters (m, k)."""
-        given: dict[int, Any] = {**self.numbers, self.loop.t.index: AT}
-        given |= {at: x[:, i] + (self.q_d[i] if i < self.n else 0.0) for i, at in enumerate(self.x)}
-        return given | {at: p[:, k] for k, at in enumerate(self.parameters)}
+        values: dict[int, Any] = {**self.numbers, self.loop.t.index: TIME}
+        values |= {node: x[:, i] + (self.q_d[i] if i < self.n else 0.0) for i, node in enumerate(self.x)}
+        return values | {node: p[:, k] for k, node in enumerate(self.parameters)}
 
     def plus(self, rate: float) -> Any:
         """V' + rate V."""
@@ -130,19 +130,19 @@ def equations(
     as_traced = trace_closed_loop(plant, controller, _further)
     loop = as_traced if within is None else decided(as_traced, within)
     graph, p = loop.graph, [x.index for x in loop.extra["parameters"]]
-    found = _Forms(loop, controller, plant, p)
-    form, lemmas, model, decrease, value, potential = found.best()
+    forms = _Forms(loop, controller, plant, p)
+    form, lemmas, model, decrease, value, potential = forms.best()
     q, v, _ = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist()])
-    moved: dict[int, Any] = {k: 0.0 for k, z in found.fixed.items() if z == 0.0}
+    moved: dict[int, Any] = {k: 0.0 for k, z in forms.fixed.items() if z == 0.0}
     angles: list[int | None] = []
-    for i, at in enumerate(x[: len(x) // 2]):
+    for i, index in enumerate(x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
-        for op in ("sin", "cos") if found.separable else ():  # else what cancels must stay together
-            node = graph.node(op, at)
+        for op in ("sin", "cos") if forms.separable else ():  # else what cancels must stay together
+            node = graph.node(op, index)
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.index if used else None)
-    mass = found.mass
+    mass = forms.mass
     ends = [decrease, value, 0.0 if potential is None else potential, *mass]
     decrease, value, U, *mass = substituted(graph, ends, moved)
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
@@ -151,14 +151,14 @@ def equations(
         raise UntraceableError(
             "controller: its V or V' depends on time: expected a Box with `times` in which it is certified"
         )
-    errors = found.errors
+    errors = forms.errors
     if timed:
         p, errors = [*p, loop.t.index], [*errors, graph.load(ERRORS, len(p)).index]
-        model = np.append(model, AT)
+        model = np.append(model, TIME)
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
-        found.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, as_traced, timed,
+        forms.fixed, value, decrease, None if potential is None else U, mass,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced, timed,
     )  # fmt: skip
 
 
@@ -172,8 +172,8 @@ def apart(plant: Plant) -> Plant:
 def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
     """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
     robot, graph, n = parts.plant.robot, t.graph, len(v)
-    found: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
-    found["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
+    extra: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
+    extra["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
     net = _numbers(parts.plant._net(t, q, v, command.tau, None))
     wrenches = None if parts.plant.f_ext is None else parts.plant.f_ext(t, q, v)
     candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]
@@ -185,14 +185,14 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
         force = _numbers(robot.inverse_dynamics(q, v, _array(a_ref), _array(v_ref), f_ext=wrenches))
         momentum = tangents(graph, pushed, dict(zip(loads(motion), w)))  # M w, by the recursion: bound more tightly
         power = dot(w, [sub(a, b) for a, b in zip(net, force)])
-        found["power"].append((v_ref, power, mul(dot(w, momentum), 0.5)))
+        extra["power"].append((v_ref, power, mul(dot(w, momentum), 0.5)))
     if hasattr(parts.controller, "acceleration") and n <= LARGEST_SOLVED:
         a = parts.controller.acceleration(t, q, v, z)
         rest = [sub(x, y) for x, y in zip(net, _numbers(robot.inverse_dynamics(q, v, a, f_ext=wrenches)))]
         columns = [tangents(graph, pushed, {k: 1.0}) for k in loads(motion)]
         M = [[columns[min(i, j)][max(i, j)] for j in range(n)] for i in range(n)]
-        found["acceleration"] = _numbers(a), rest, M
-    return found
+        extra["acceleration"] = _numbers(a), rest, M
+    return extra
 
 
 class _Forms:
@@ -203,7 +203,7 @@ class _Forms:
             raise UntraceableError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to certify")
         self.loop, self.graph, self.p = loop, loop.graph, p
         self.fixed = {self.graph.load(NUMBERS, k).index: x for k, x in enumerate(loop.numbers.tolist())}
-        self.true = np.array([self.fixed.pop(at) for at in p])
+        self.true = np.array([self.fixed.pop(node) for node in p])
         fixed = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
         self.free = {
             key: x for key, x in fixed.items() if self.graph.load(*key).index not in set(p)
@@ -222,9 +222,9 @@ class _Forms:
 
     def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         for attempt in (self.power, self.acceleration):
-            found = attempt()
-            if found is not None:
-                return found
+            form = attempt()
+            if form is not None:
+                return form
         return "V' along the field, as it comes", [], self.true, self.slope, self.loop.value, None
 
     def same(self, pairs: list[tuple[Any, Any]]) -> bool:
@@ -259,10 +259,10 @@ class _Forms:
         for parts in self.loop.extra["power"]:
             at_rest = dict(zip(v, substituted(self.graph, parts[0], dict.fromkeys(v, 0.0))))
             for new in (massless, at_rest):  # both leave U of V; the first more simply, where no gravity is in it
-                found = self.energy_and_power(*substituted(self.graph, [self.loop.value], new), *parts)
-                if found is not None:
+                form = self.energy_and_power(*substituted(self.graph, [self.loop.value], new), *parts)
+                if form is not None:
                     self.separable = new is massless
-                    return found
+                    return form
         return None
 
     def energy_and_power(self, U: Any, v_ref: list[Any], power: Any, kinetic: Any) -> Any:
@@ -329,8 +329,8 @@ class _Forms:
         n, claims = len(rest), []
         if degree_in(self.graph, self.loop.value, set(self.p)):
             return []
-        for k, at in enumerate(self.p):
-            slopes = tangents(self.graph, [*(x for row in M for x in row), *rest], {at: 1.0})
+        for k, node in enumerate(self.p):
+            slopes = tangents(self.graph, [*(x for row in M for x in row), *rest], {node: 1.0})
             rows = [[*slopes[n * i : n * i + n], slopes[n * n + i]] for i in range(n)]
             pairs = [(x, 0.0) for x in minors(rows)]
             if self.same(pairs):

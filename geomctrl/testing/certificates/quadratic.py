@@ -27,7 +27,7 @@ from geomctrl.tracing.proofs.intervals import EPS
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import Symbol, sub
 
-from .equations import AT, Equations
+from .equations import TIME, Equations
 
 SAFE = 1e-13  # of the largest entry: more than what a computed eigenvalue of a symmetric matrix is off
 
@@ -47,10 +47,27 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.lo)
 
+    @classmethod
+    def of(cls, lo: np.ndarray, hi: np.ndarray, n: int) -> Boxes:
+        """Of all sides, those of the parameters from the n-th on."""
+        return cls(lo[:, :n], hi[:, :n], lo[:, n:], hi[:, n:])
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """(lo, hi) of all sides."""
+        return np.concatenate([self.lo, self.p_lo], 1), np.concatenate([self.hi, self.p_hi], 1)
+
     @property
     def far(self) -> np.ndarray:
         """(boxes, 2n): the largest |x|."""
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
+
+    def halved(self, sides: np.ndarray) -> Boxes:
+        """Both halves of every box, each cut across its one of `sides` (boxes,)."""
+        (lo, hi), rows = self.ends, np.arange(len(self))
+        upper, lower = hi.copy(), lo.copy()
+        upper[rows, sides] = lower[rows, sides] = 0.5 * (lo[rows, sides] + hi[rows, sides])
+        return Boxes.of(np.concatenate([lo, lower]), np.concatenate([upper, hi]), self.lo.shape[1])
 
 
 def joined(a: Boxes, b: Boxes) -> Boxes:
@@ -81,11 +98,11 @@ class Form(NamedTuple):
 
     def lifted(self) -> tuple[Form, np.ndarray]:
         """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
-        known = np.abs(self.N).max((1, 2)) < 1e200
-        N = np.where(known[:, None, None], self.N, np.eye(len(self.scale)))
+        finite = np.abs(self.N).max((1, 2)) < 1e200
+        N = np.where(finite[:, None, None], self.N, np.eye(len(self.scale)))
         lift = np.maximum(-1.01 * scaled_eigenvalues(N, self.scale), 0.0)
         lifted = N + np.eye(len(self.scale)) * (lift[:, None] / self.scale**2)[:, None, :]
-        return self._replace(N=lifted), np.where(known, lift, np.inf)
+        return self._replace(N=lifted), np.where(finite, lift, np.inf)
 
     def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
         """About where x . N x - g . x is least on each box, (boxes, 2n), where that is a point."""
@@ -130,14 +147,14 @@ class Bounds:
     def flat_at_model(self) -> bool:
         """The same where the true parameters are those of the model."""
         e = self.equations
-        known = {key_of(e.graph, k): x for k, x in zip(e.parameters[e.robots], e.model.tolist())}
-        return self.flat or self._is_flat(known | {key_of(e.graph, k): 0.0 for k in e.errors[e.robots]})
+        values = {key_of(e.graph, k): x for k, x in zip(e.parameters[e.robots], e.model.tolist())}
+        return self.flat or self._is_flat(values | {key_of(e.graph, k): 0.0 for k in e.errors[e.robots]})
 
-    def _is_flat(self, known: dict[tuple[int, int], float]) -> bool:
+    def _is_flat(self, values: dict[tuple[int, int], float]) -> bool:
         e, n = self.equations, len(self.equations.x)
-        known = known | {key_of(e.graph, k): x for k, x in e.numbers.items()}
-        known |= {key_of(e.graph, k): (float(e.q_d[i]) if i < e.n else 0.0) for i, k in enumerate(e.x)}
-        return identical(e.graph, [(x, 0.0) for x in self.expressions[: 1 + n]], known)
+        values = values | {key_of(e.graph, k): x for k, x in e.numbers.items()}
+        values |= {key_of(e.graph, k): (float(e.q_d[i]) if i < e.n else 0.0) for i, k in enumerate(e.x)}
+        return identical(e.graph, [(x, 0.0) for x in self.expressions[: 1 + n]], values)
 
     def is_flat(self, boxes: Boxes) -> bool:
         """Whether F and its gradient are known to be zero at x = 0 for the parameters of the boxes."""
@@ -168,8 +185,8 @@ class Bounds:
             smooth &= self.kinks.absent(inputs(self.equations, boxes, lo[m:], hi[m:]), m)
             R = np.where(smooth[:, None, None], R, 1e300)
         g_lo, g_hi = low[:m, 1 : 1 + n], high[:m, 1 : 1 + n]
-        known = np.isfinite(g_lo) & np.isfinite(g_hi)
-        g = 0.5 * np.where(known, g_lo, 0.0) + 0.5 * np.where(known, g_hi, 0.0)
+        finite = np.isfinite(g_lo) & np.isfinite(g_hi)
+        g = 0.5 * np.where(finite, g_lo, 0.0) + 0.5 * np.where(finite, g_hi, 0.0)
         slack = np.maximum(g_hi - g, g - g_lo) * (1.0 + 4.0 * EPS)
         top = high[:m, 0]
         if (top.any() or slack.any()) and self.is_flat(boxes):
@@ -215,19 +232,19 @@ class Kinks:
         for k in graph.needed([graph.operand(F)]):
             op, *rest = graph.nodes[k]
             if op in ("abs", "min", "max") and degree_in(graph, Symbol(graph, k), x):
-                a, *b = (Symbol(graph, at) for at in rest)
+                a, *b = (Symbol(graph, node) for node in rest)
                 self.expressions.append(sub(a, *b) if b else a)
         self.program = Program(graph, self.expressions)
 
-    def absent(self, given: Mapping[int, Any], boxes: int) -> np.ndarray:
+    def absent(self, intervals: Mapping[int, Any], boxes: int) -> np.ndarray:
         """(boxes,): whether none is on a box."""
-        low, high = self.program.enclosed(given, boxes)
+        low, high = self.program.enclosed(intervals, boxes)
         return np.asarray(((low >= 0.0) | (high <= 0.0)).all(1))
 
 
-def key_of(graph: Any, at: int) -> tuple[int, int]:
+def key_of(graph: Any, node: int) -> tuple[int, int]:
     """(array, index) of an input's node."""
-    return graph.nodes[at][1:]
+    return graph.nodes[node][1:]
 
 
 def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -248,23 +265,23 @@ def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
     """Every input's interval: x in [lo, hi], the angles and the parameters in the boxes."""
-    given: dict[int, tuple[Any, Any]] = {k: (x, x) for k, x in e.numbers.items()}
-    given[e.loop.t.index] = AT, AT
-    for i, at in enumerate(e.x):
-        given[at] = moved(e.q_d[i], lo[:, i], hi[:, i]) if i < e.n else (lo[:, i], hi[:, i])
-    for i, at in enumerate(e.angles):
-        if at is not None:
-            given[at] = moved(e.q_d[i], boxes.lo[:, i], boxes.hi[:, i])
+    intervals: dict[int, tuple[Any, Any]] = {k: (x, x) for k, x in e.numbers.items()}
+    intervals[e.loop.t.index] = TIME, TIME
+    for i, node in enumerate(e.x):
+        intervals[node] = moved(e.q_d[i], lo[:, i], hi[:, i]) if i < e.n else (lo[:, i], hi[:, i])
+    for i, node in enumerate(e.angles):
+        if node is not None:
+            intervals[node] = moved(e.q_d[i], boxes.lo[:, i], boxes.hi[:, i])
     errors = moved(-e.model, boxes.p_lo, boxes.p_hi)
-    for k, (at, error) in enumerate(zip(e.parameters, e.errors)):
-        given[at] = boxes.p_lo[:, k], boxes.p_hi[:, k]
-        given[error] = errors[0][:, k], errors[1][:, k]
+    for k, (node, error) in enumerate(zip(e.parameters, e.errors)):
+        intervals[node] = boxes.p_lo[:, k], boxes.p_hi[:, k]
+        intervals[error] = errors[0][:, k], errors[1][:, k]
     if e.inverse:
-        low, high = e.masses.enclosed(given, len(boxes))
+        low, high = e.masses.enclosed(intervals, len(boxes))
         low, high = inverse(low.reshape(-1, e.n, e.n), high.reshape(-1, e.n, e.n))
-        for k, at in enumerate(e.inverse):
-            given[at] = low.reshape(len(boxes), -1)[:, k], high.reshape(len(boxes), -1)[:, k]
-    return given
+        for k, node in enumerate(e.inverse):
+            intervals[node] = low.reshape(len(boxes), -1)[:, k], high.reshape(len(boxes), -1)[:, k]
+    return intervals
 
 
 def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -321,9 +338,9 @@ def settled(graph: Any, ends: list[Any]) -> list[Any]:
     return ends if not new else substituted_chain(graph, ends, new)
 
 
-def _has_factor(graph: Any, at: int, factors: set[int]) -> bool:
-    op, *rest = graph.nodes[at]
-    if at in factors and op != "const":
+def _has_factor(graph: Any, node: int, factors: set[int]) -> bool:
+    op, *rest = graph.nodes[node]
+    if node in factors and op != "const":
         return True
     return op in ("mul", "neg") and any(_has_factor(graph, x, factors) for x in rest)
 
@@ -331,20 +348,20 @@ def _has_factor(graph: Any, at: int, factors: set[int]) -> bool:
 def substituted_chain(graph: Any, ends: list[Any], new: Mapping[int, int]) -> list[Any]:
     """As `substituted`, where what replaces a node holds nodes that are replaced themselves."""
     values: dict[int, Any] = {}
-    at = [graph.operand(x) for x in ends]
-    for k in graph.needed(at):
+    nodes = [graph.operand(x) for x in ends]
+    for k in graph.needed(nodes):
         values[k] = None
     for k in sorted(values):
         values[k] = substituted(graph, [Symbol(graph, new.get(k, k))], {j: values[j] for j in values if j < k})[0]
-    return [values[k] for k in at]
+    return [values[k] for k in nodes]
 
 
 def symmetric(lo: np.ndarray, hi: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """(middle, radius), (boxes, n, n), of the symmetric matrices whose upper triangles are given."""
     rows, columns = np.triu_indices(n)
     middle, radius = np.empty((len(lo), n, n)), np.empty((len(lo), n, n))
-    known = np.isfinite(lo) & np.isfinite(hi)
-    lo, hi = np.where(known, lo, -1e300), np.where(known, hi, 1e300)
+    finite = np.isfinite(lo) & np.isfinite(hi)
+    lo, hi = np.where(finite, lo, -1e300), np.where(finite, hi, 1e300)
     m = 0.5 * lo + 0.5 * hi
     r = np.maximum(hi - m, m - lo) * (1.0 + EPS)
     middle[:, rows, columns] = middle[:, columns, rows] = m

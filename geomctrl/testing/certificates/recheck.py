@@ -27,7 +27,7 @@ from geomctrl.tracing.traces import Trace
 
 from .branching import Task, at_ends
 from .deciding import SHARES, paid, payment, payments, signs
-from .equations import AT
+from .equations import TIME
 from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues, settled
 
 CUTS = 60  # of one box
@@ -44,11 +44,9 @@ def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
     return {
         **_code(task.bounds, box), **above,
         "ball": np.zeros(0) if task.ball is None else task.ball, "allowed": task.allowed, "level": task.level,
-        "starts_lo": np.concatenate([starts.lo, starts.p_lo], 1),
-        "starts_hi": np.concatenate([starts.hi, starts.p_hi], 1),
+        "starts_lo": starts.ends[0], "starts_hi": starts.ends[1],
         "monotone": np.array(task.bounds.equations.monotone, int) + len(task.bounds.equations.x),
-        "domain": np.concatenate([np.stack([box.lo[0], box.hi[0]]), np.stack([box.p_lo[0], box.p_hi[0]])], 1),
-        "lo": np.concatenate([leaves.lo, leaves.p_lo], 1), "hi": np.concatenate([leaves.hi, leaves.p_hi], 1),
+        "domain": np.concatenate(box.ends), "lo": leaves.ends[0], "hi": leaves.ends[1],
     }  # fmt: skip
 
 
@@ -79,9 +77,7 @@ def leaves_of(certificate: Any) -> dict[str, Any]:
     claims = [c for c in certificate.claims if c.outcome is not None]
     out: dict[str, Any] = {"words": np.array([c.words for c in claims])}
     for k, c in enumerate(claims):
-        leaves = reduce(joined, c.outcome.leaves)
-        out |= {f"{k}_lo": np.concatenate([leaves.lo, leaves.p_lo], 1)}
-        out |= {f"{k}_hi": np.concatenate([leaves.hi, leaves.p_hi], 1)}
+        out |= dict(zip((f"{k}_lo", f"{k}_hi"), reduce(joined, c.outcome.leaves).ends))
     return out
 
 
@@ -91,13 +87,12 @@ def recheck(tasks: Mapping[str, Task], lemmas: Sequence[Any], leaves: Mapping[st
     Raises CheckError where something is not shown.
     """
     boxes = cuts = 0
-    for k, (words, task) in enumerate(tasks.items()):
+    for k, (statement, task) in enumerate(tasks.items()):
         n = len(task.box.lo[0])
         lo, hi = (np.asarray(leaves[f"{k}_{end}"], float) for end in ("lo", "hi"))
         if lo.shape != hi.shape or lo.ndim != 2 or lo.shape[1] != n + len(task.box.p_lo[0]) or not len(lo):
-            raise CheckError(f"{words}: expected boxes with {n + len(task.box.p_lo[0])} sides, got {lo.shape}")
-        held = Boxes(lo[:, :n], hi[:, :n], lo[:, n:], hi[:, n:])
-        here, taken = check(arrays(task, held), words, processes)
+            raise CheckError(f"{statement}: expected boxes with {n + len(task.box.p_lo[0])} sides, got {lo.shape}")
+        here, taken = check(arrays(task, Boxes.of(lo, hi, n)), statement, processes)
         boxes, cuts = boxes + here, cuts + taken
     for k, lemma in enumerate(lemmas):
         if not lemma.holds(1000 + k):
@@ -127,11 +122,11 @@ class Inequality:
         x_lo, x_hi = lo[:n], hi[:n]
         there = self._values(lo, hi, x_lo, x_hi)
         value = None if self.first is None else self.first[1]
-        far = there if self.degree <= 3 else self._values(lo, hi, np.minimum(x_lo, 0.0), np.maximum(x_hi, 0.0))
+        outer = there if self.degree <= 3 else self._values(lo, hi, np.minimum(x_lo, 0.0), np.maximum(x_hi, 0.0))
         count = n * (n + 1) // 2
-        H0, H1, gradient = zero[1 + n : 1 + n + count], far[1 + n : 1 + n + count], zero[1 : 1 + n]
-        kinks = far[1 + n + count :][: self.kinks]  # and F, known where no branch is open, no angle at its cut
-        jumps = self.degree > 3 and (far[0] is None or not all(k and (k[0] >= 0 or k[1] <= 0) for k in kinks))
+        H0, H1, gradient = zero[1 + n : 1 + n + count], outer[1 + n : 1 + n + count], zero[1 : 1 + n]
+        kinks = outer[1 + n + count :][: self.kinks]  # and F, known where no branch is open, no angle at its cut
+        jumps = self.degree > 3 and (outer[0] is None or not all(k and (k[0] >= 0 or k[1] <= 0) for k in kinks))
         if jumps or zero[0] is None or None in H0 or None in H1 or None in gradient:
             return value, None, None, None, None
         share = (Fraction(1, 2), Fraction(0)) if self.degree <= 2 else (Fraction(1, 3), Fraction(1, 6))
@@ -148,22 +143,22 @@ class Inequality:
 
     def _values(self, lo: np.ndarray, hi: np.ndarray, x_lo: np.ndarray, x_hi: np.ndarray) -> list[Any]:
         """Enclosures of the outputs, pairs of fractions or None, where x lies in [x_lo, x_hi]."""
-        n, arb, at = self.n, self.arb, self.saved
+        n, arb, saved = self.n, self.arb, self.saved
         half = n // 2
-        q_d, model = [arb(float(x)) for x in at["q_d"]], [arb(float(x)) for x in at["model"]]
+        q_d, model = [arb(float(x)) for x in saved["q_d"]], [arb(float(x)) for x in saved["model"]]
 
         def interval(a: Any, b: Any, by: Any = None) -> Any:
             by = arb(0) if by is None else by
             return self.code.arithmetic.hull(arb(float(a)) + by, arb(float(b)) + by)
 
         box = [interval(x_lo[i], x_hi[i], q_d[i] if i < half else None) for i in range(n)]
-        box += [interval(lo[i], hi[i], q_d[i]) for i in np.asarray(at["with_angle"], int)]
+        box += [interval(lo[i], hi[i], q_d[i]) for i in np.asarray(saved["with_angle"], int)]
         box += [interval(lo[n + k], hi[n + k]) for k in range(len(model))]
         box += [interval(lo[n + k], hi[n + k], -m) for k, m in enumerate(model)]
-        rest = [] if self.timed else [interval(AT, AT)]
+        rest = [] if self.timed else [interval(TIME, TIME)]
         if self.inverses:
-            found = self._enclosures([*box, *([interval(0.0, 0.0)] * self.inverses), *rest])[-self.inverses :]
-            box += self._inverse(found, half)
+            entries = self._enclosures([*box, *([interval(0.0, 0.0)] * self.inverses), *rest])[-self.inverses :]
+            box += self._inverse(entries, half)
         return self._enclosures([*box, *rest])
 
     def _enclosures(self, box: list[Any]) -> list[Any]:
@@ -171,8 +166,8 @@ class Inequality:
         first, out = values[self.code.outputs[0]], []  # F itself may have open branches
         self.first = None if first is None else (_fraction(first[0], -1), _fraction(first[1], 1))
         for k in self.code.outputs:
-            known = values[k] is not None and smooth[k]
-            out.append((_fraction(values[k][0], -1), _fraction(values[k][1], 1)) if known else None)
+            is_known = values[k] is not None and smooth[k]
+            out.append((_fraction(values[k][0], -1), _fraction(values[k][1], 1)) if is_known else None)
         return out
 
     def _inverse(self, entries: list[Any], n: int) -> list[Any]:
@@ -181,11 +176,11 @@ class Inequality:
         if None in entries:
             return [None] * len(entries)
         lo, hi = (np.array([float(x[k]) for x in entries]).reshape(1, n, n) for k in (0, 1))
-        found = inverse(np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf))
-        if not np.isfinite(found[0]).all():
+        bounds = inverse(np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf))
+        if not np.isfinite(bounds[0]).all():
             return [None] * len(entries)
-        C = [[Fraction(float(x)) for x in row] for row in 0.5 * (found[0] + found[1])[0]]
-        margin = 0.5 * (found[1] - found[0]) * (1.0 + 1e-6)
+        C = [[Fraction(float(x)) for x in row] for row in 0.5 * (bounds[0] + bounds[1])[0]]
+        margin = 0.5 * (bounds[1] - bounds[0]) * (1.0 + 1e-6)
         off = [[Fraction(float(x)) for x in row] for row in margin[0]]
         M = [[entries[n * i + j] for j in range(n)] for i in range(n)]
         D = [[_largest_entry(C, M, i, j) for j in range(n)] for i in range(n)]
@@ -218,9 +213,7 @@ def _fraction(x: Any, side: int) -> Fraction:
 # --- a box is decided --------------------------------------------------------------------------------------------
 
 
-def decided(
-    f: tuple[Any, ...], lo: Any, hi: Any, ball: np.ndarray, allowed: float,
-            scale: np.ndarray) -> bool:  # fmt: skip
+def decided(f: tuple[Any, ...], lo: Any, hi: Any, ball: np.ndarray, allowed: float, scale: np.ndarray) -> bool:
     """Whether F < allowed on the box, outside the ball, or for x != 0 where there is none and allowed is zero."""
     value, top, slope, N, R = f
     limit = Fraction(float(allowed))
@@ -288,8 +281,8 @@ def _below(form: Form, boxes: Boxes, P: Any, top: Fraction, g: Any, slack: Any, 
     Pc = [sum(P[i][j] * c[j] for j in range(n)) for i in range(n)]
     plane = [x - 2 * y for x, y in zip(g, Pc)]
     linear = sum(max(s * x, s * y) for s, x, y in zip(plane, a, b)) + sum(x * y for x, y in zip(Pc, c))
-    far = [max(abs(x), abs(y)) for x, y in zip(a, b)]
-    lost = sum(s * x for s, x in zip(slack, far)) + sum(s * x * x for s, x in zip(lifts, far))
+    reach = [max(abs(x), abs(y)) for x, y in zip(a, b)]
+    lost = sum(s * x for s, x in zip(slack, reach)) + sum(s * x * x for s, x in zip(lifts, reach))
     return top + linear + lost < limit and positive_definite(P)
 
 
@@ -346,8 +339,8 @@ class Checker:
     def _holds(self, a: np.ndarray, b: np.ndarray) -> bool:
         n, ball = self.n, self.ball
         if len(ball):
-            far = [Fraction(max(abs(float(x)), abs(float(y)))) for x, y in zip(a[:n], b[:n])]
-            if sum((x / Fraction(float(r))) ** 2 for x, r in zip(far, ball)) <= 1:
+            reach = [Fraction(max(abs(float(x)), abs(float(y)))) for x, y in zip(a[:n], b[:n])]
+            if sum((x / Fraction(float(r))) ** 2 for x, r in zip(reach, ball)) <= 1:
                 return True
         if decided(self.F.form(a, b), a[:n], b[:n], ball, self.allowed, self.scale):
             return True
@@ -355,7 +348,7 @@ class Checker:
         return above is not None and decided(above.form(a, b), a[:n], b[:n], np.zeros(0), -self.level, self.scale)
 
 
-def check(saved: Any, words: str, processes: int = 1) -> tuple[int, int]:
+def check(saved: Any, statement: str, processes: int = 1) -> tuple[int, int]:
     """(boxes, boxes after cuts) of an inequality that holds; raises CheckError where it is not shown."""
     domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
     for a, b in zip(saved["starts_lo"], saved["starts_hi"]):  # the domain, or for all ends of monotone parameters
@@ -363,14 +356,14 @@ def check(saved: Any, words: str, processes: int = 1) -> tuple[int, int]:
         mine = ((lo == a) & (hi == a))[:, fixed].all(1)
         reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
         if reason is not None:
-            raise CheckError(f"{words}: {reason}")
+            raise CheckError(f"{statement}: {reason}")
     if not starts_at_all_ends(domain, saved["starts_lo"], saved["starts_hi"], saved["monotone"]):
-        raise CheckError(f"{words}: the boxes do not start from the domain")
+        raise CheckError(f"{statement}: the boxes do not start from the domain")
     boxes = 0
-    with closing(in_processes(min(processes, len(lo)), Checker, saved, Checker.cuts, len(lo))) as found:
-        for leaf, taken in enumerate(found):
+    with closing(in_processes(min(processes, len(lo)), Checker, saved, Checker.cuts, len(lo))) as counts:
+        for leaf, taken in enumerate(counts):
             if taken is None:
                 a, b = lo[leaf].tolist(), hi[leaf].tolist()
-                raise CheckError(f"{words}: not shown on the box from {a} to {b}")
+                raise CheckError(f"{statement}: not shown on the box from {a} to {b}")
             boxes += taken
     return len(lo), boxes

@@ -1,4 +1,6 @@
-"""The search for a state that refutes a claim: ascent from many starts, before and beside any proof."""
+"""The search for a state that refutes a claim: ascent from many starts, before and beside any proof; and surfaces on
+which a function of the state is identically zero, so that it is not definite.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.tracing.derivatives import pullback
-from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.derivatives import pullback, tangents
+from geomctrl.tracing.proofs.identities import degree_in, identical
+from geomctrl.tracing.proofs.interpreted import Program, valued
+from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.symbols import neg
 
-from .equations import Equations
+from .equations import Equations, solved
 from .quadratic import Boxes
 
 STARTS, STEPS = 64, 40
@@ -102,8 +107,8 @@ def _along_zero(
 
     options = {"ftol": 0.0, "gtol": 1e-14, "maxiter": 60}
     with np.errstate(over="ignore", invalid="ignore"):  # where -F grows faster than |x|^2 the way leads far out
-        found = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options=options)
-    y = found.x * np.linalg.norm(x / half) / max(np.linalg.norm(found.x), 1e-300)
+        minimum = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options=options)
+    y = minimum.x * np.linalg.norm(x / half) / max(np.linalg.norm(minimum.x), 1e-300)
     y = np.clip(y * half, lo, hi)
     return float(find(y[None], p[None])[0][0]), y
 
@@ -114,3 +119,41 @@ def _outside(x: np.ndarray, ball: np.ndarray | None, lo: np.ndarray, hi: np.ndar
         return x
     size = np.sqrt(((x / ball) ** 2).sum(1, keepdims=True))
     return np.clip(np.where(size < 1.0, x / np.maximum(size, 1e-12) * (1.0 + 1e-9), x), lo, hi)
+
+
+HALVINGS = 20
+
+
+def zero_on_surface(e: Equations, F: Any, x: np.ndarray, half: np.ndarray) -> np.ndarray | None:
+    """A state (q - q_d, v), not the equilibrium, in the box of those half widths at which F of the model is zero.
+
+    F is quadratic in v. It is then extremal in v on a surface v = w(q), and that F(q, w(q)) = 0 is an identity, or it
+    is not. None where it is not, or the surface is not met on the way from x to the equilibrium.
+    """
+    v = e.x[e.n :]
+    model = dict(
+        zip([*e.parameters[e.robots], *e.errors[e.robots]], [*e.model[e.robots].tolist(), *[0.0] * len(e.model)])
+    )
+    (F,) = substituted(e.graph, [F], model)
+    if degree_in(e.graph, F, set(v)) != 2:
+        return None
+    gradient = pullback(e.graph, [F], [1.0], v)
+    H = [tangents(e.graph, gradient, {k: 1.0}) for k in v]
+    at_rest = substituted(e.graph, gradient, dict.fromkeys(v, 0.0))
+    w = [neg(y) for y in solved(H, at_rest)]
+    (there,) = substituted(e.graph, [F], dict(zip(v, w)))
+    values = {e.graph.nodes[k][1:]: y for k, y in e.numbers.items()}
+    try:
+        if not identical(e.graph, [(there, 0.0)], values):
+            return None
+    except (ArithmeticError, ValueError):  # no surface: the second derivatives are singular
+        return None
+    for _ in range(HALVINGS):
+        point = e.at(x[None], e.model[None]) | {
+            k: e.q_d[i] + x[i : i + 1] for i, k in enumerate(e.angles) if k is not None
+        }
+        state = np.append(x[: e.n], valued(e.graph, w, point, 1)[0])
+        if np.isfinite(state).all() and (np.abs(state) < half).all():
+            return state if state.any() else None
+        x = 0.5 * x
+    return None

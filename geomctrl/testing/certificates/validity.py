@@ -1,0 +1,300 @@
+"""What has to hold of a traced loop before anything is proved of it: that it is the one that runs in Python, that it
+has a value in all of the box, also what is left out of its equations, as 0 log(x), and that V is continuous.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.control.plant import Plant
+from geomctrl.tracing.proofs.identities import degree_in, identical
+from geomctrl.tracing.proofs.interpreted import Program, valued
+from geomctrl.tracing.proofs.substitution import COMPARED, substituted
+from geomctrl.tracing.symbols import (
+    Condition,
+    Symbol,
+    add,
+    binary,
+    both,
+    compare,
+    div,
+    invert,
+    mul,
+    neg,
+    sub,
+    unary,
+    where,
+)
+from geomctrl.tracing.untraceable import UntraceableError
+
+from .quadratic import Boxes, inputs
+
+STATES, UNDEFINED_STATES = 64, 512  # at which law and plant are compared with Python; are tried for a value
+ALLOWED = 1e-7  # of the largest value, or of 1: what rounding may make of M^-1
+
+
+def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any, seed: int) -> None:
+    """Raise UntraceableError where V, the promised rate, or the accelerations of the loop are other ones in Python.
+
+    At the corner states, the equilibrium and random states of the box, each at a time of its own.
+    """
+    e, rng, lo, hi = equations, np.random.default_rng(seed), box.lo[0], box.hi[0]
+    x = rng.uniform(lo, hi, (STATES, len(lo))) * rng.choice([1.0, 1.0, 0.1, 1e-3], (STATES, 1))
+    x[0], x[1 : 1 + STATES // 4] = 0.0, np.where(rng.random((STATES // 4, len(lo))) < 0.5, lo, hi)
+    t = np.concatenate(([0.0], rng.exponential(3.0, STATES - 1)))
+    q, v = e.q_d + x[:, : e.n], x[:, e.n :]
+    if e.timed:
+        t = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], STATES)
+    p = np.tile(plant.robot.parameters.ravel(), (STATES, 1))
+    values = {**e.at(x, np.column_stack([p, t]) if e.timed else p), e.loop.t.index: t}
+    traced = valued(e.graph, [e.loop.value, e.loop.rate, *e.loop.field[e.n : 2 * e.n]], values, STATES)
+    names = ["V", "the promised rate", *(f"vdot[{i}]" for i in range(e.n))]
+    called = np.array([_called(controller, plant, *state) for state in zip(t, q, v)])
+    size = np.maximum(np.abs(called).max(0, initial=0.0, where=np.isfinite(called)), 1.0)
+    good = (np.abs(traced - called) <= ALLOWED * size) | (np.isnan(traced) & np.isnan(called))
+    if not good.all():
+        k, i = (int(a[0]) for a in np.nonzero(~good))
+        raise UntraceableError(
+            f"the traced loop is not the one that runs: {names[i]} is {traced[k, i]:.9g} traced, {called[k, i]:.9g} in"
+            f" Python at t = {t[k]:.6g}, q = {q[k].tolist()}, v = {v[k].tolist()}"
+        )
+
+
+def _called(controller: Any, plant: Plant, t: float, q: np.ndarray, v: np.ndarray) -> list[float]:
+    """(V, promised rate, vdot), nan where Python raises."""
+    t = float(t)
+    try:
+        with np.errstate(all="ignore"):
+            V, rate = controller.lyapunov(t, q, v, None, plant)
+            vdot = plant.acceleration(t, q, v, controller(t, q, v, None).tau)
+    except Exception:  # whatever a law does there: no number
+        return [np.nan] * (2 + len(v))
+    return [float(V), float(rate), *np.asarray(vdot, float).tolist()]
+
+
+MAX_BOXES = 4_000
+NEAR = 1e-9  # of the box: a state has no value only if its neighbours have none
+
+
+def requirements_of(e: Any) -> Any:
+    """What has to hold for the loop to have a value, True or a condition, but that mass matrices are positive definite:
+    that is so for the robots that the claim is of."""
+    good = e.loop.good
+    return True if good is True else _without_pivots(e.graph, good.index)
+
+
+def _without_pivots(graph: Any, node: int) -> Any:
+    """A condition without those that something is positive, as the pivots of M; not folded anew, which drops more."""
+    op, *rest = graph.nodes[node]
+    if op == "and":
+        return both(*(_without_pivots(graph, x) for x in rest))
+    if op == "not":
+        return invert(_without_pivots(graph, rest[0]))
+    pivot = op == "lt" and graph.nodes[rest[0]][:2] == ("const", 0.0)
+    return True if pivot else Condition(graph, node)
+
+
+def exists(e: Any, box: Boxes) -> bool:
+    """Whether the loop is proved to have a value in all of the box."""
+    condition = requirements_of(e)
+    if isinstance(condition, bool):
+        return condition
+    program, count, boxes = Program(e.graph, [condition], branches=True), 0, box
+    while len(boxes) and count < MAX_BOXES:
+        count += len(boxes)
+        holds = program.enclosed(inputs(e, boxes, boxes.lo, boxes.hi), len(boxes))[0][:, 0] == 1.0
+        boxes = boxes[~holds]
+        boxes = boxes.halved(np.argmax((boxes.hi - boxes.lo) / (box.hi - box.lo), axis=1))
+    return not len(boxes)
+
+
+def undefined_at(e: Any, box: Boxes, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """A state of the box, and parameters, at which the loop has no value, nor beside it; None if none is found."""
+    condition, rng = requirements_of(e), np.random.default_rng(seed)
+    half = box.hi[0]
+    if isinstance(condition, bool):
+        return None if condition else (half, e.model)
+    x = rng.uniform(-half, half, (UNDEFINED_STATES, len(half)))
+    x[: UNDEFINED_STATES // 4] = np.where(rng.random((UNDEFINED_STATES // 4, len(half))) < 0.5, -half, half) * (
+        1.0 - 2.0 * NEAR
+    )
+    p = rng.uniform(box.p_lo[0], box.p_hi[0], (UNDEFINED_STATES, len(box.p_lo[0])))
+    program, missing = Program(e.graph, [condition]), np.ones(UNDEFINED_STATES, bool)
+    for off in (0.0, NEAR, -NEAR):
+        missing &= program.values(e.at(x + off * half, p), UNDEFINED_STATES)[:, 0] == 0.0
+    k = int(np.argmax(missing))
+    return (x[k], p[k]) if missing[k] else None
+
+
+JUMPING = ("where", "floor", "rint", "atan2", "copysign", "fmod", "remainder")
+EVERYWHERE = {  # operations that are defined for all numbers and continuous
+    *("load", "const", "add", "sub", "mul", "neg", "sin", "cos", "abs", "min", "max", "and", "not", *COMPARED),
+    *("exp", "expm1", "exp2", "sinh", "cosh", "tanh", "asinh", "cbrt", "hypot"),
+}
+LINES, CUTS, BISECTIONS = 200, 32, 30  # of the box, where a jump is looked for
+MARGIN = 1e-9  # of the values on both sides of a jump: less is none
+
+Intervals = Mapping[int, tuple[Any, Any]]
+
+
+class Jump(NamedTuple):
+    """A jump of V: the state x (2n,), parameters, and V on this side and on the other."""
+
+    x: np.ndarray
+    p: np.ndarray
+    values: tuple[float, float]
+
+
+def is_continuous(equations: Any, box: Boxes) -> bool:
+    """Whether V is proved to be continuous on the box."""
+    return not _open(equations, box)
+
+
+def is_continuous_everywhere(loop: Any) -> bool:
+    """Whether V of a traced loop is proved to be continuous in all states and times."""
+    graph, numbers = loop.graph, dict(enumerate(loop.numbers.tolist()))
+    moving = {loop.t.index, *(y.index for y in loop.y.tolist())}
+    nodes = graph.needed([graph.operand(loop.value)])
+    intervals: dict[int, tuple[Any, Any]] = {}
+    for k in nodes:
+        if graph.nodes[k][0] == "load":
+            x = numbers.get(graph.nodes[k][2]) if k not in moving else None
+            intervals[k] = (-np.inf, np.inf) if x is None else (x, x)
+    divisors = [graph.nodes[k][2] for k in nodes if graph.nodes[k][0] == "div"]
+    low, high = Program(graph, [Symbol(graph, k) for k in divisors]).enclosed(intervals, 1)
+    if not ((low > 0.0) | (high < 0.0)).all():
+        return False
+    fixed = {k: x for k, (x, _) in intervals.items() if k not in moving}
+    rest = {graph.nodes[k][0] for k in nodes} - EVERYWHERE - {"div", "where"}
+    return not rest and all(_meets(graph, k, fixed) for k in _jumping(graph, loop.value, moving))
+
+
+def jump_of(equations: Any, box: Boxes, seed: int) -> Jump | None:
+    """A state of the box, with the model's parameters, at which V certainly jumps; None where none is found."""
+    e, rng = equations, np.random.default_rng(seed)
+    p = e.model[None].repeat(CUTS + 1, 0)
+    for _ in range(LINES if (nodes := _open(e, box)) else 0):
+        a, b = rng.uniform(box.lo[0], box.hi[0], (2, len(e.x)))
+        if e.timed:
+            p[:, -1] = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], 1 if rng.random() < 0.5 else len(p))
+        x = a + np.linspace(0.0, 1.0, CUTS + 1)[:, None] * (b - a)
+        for k in nodes:
+            switch, side = _switch(e.graph, k)
+            switched = Program(e.graph, [switch]).values(e.at(x, p), len(x))[:, 0]
+            for i in np.flatnonzero(np.diff(switched) != 0.0)[:1]:
+                jump = _confirmed(e, k, switch, side, np.hstack([x, p])[i : i + 2])
+                if jump is not None:
+                    return jump
+    return None
+
+
+def _open(e: Any, box: Boxes) -> list[int]:
+    """The nodes of V that may jump in the box."""
+    graph, intervals = e.graph, inputs(e, box, box.lo, box.hi)
+    moving = {*e.x, e.loop.t.index}
+    return [
+        k for k in _jumping(graph, e.loop.value, moving)
+        if not _settled(graph, k, intervals) and not _meets(graph, k, e.numbers)
+    ]  # fmt: skip
+
+
+def _jumping(graph: Any, F: Any, moving: set[int]) -> Iterator[int]:
+    for k in graph.needed([graph.operand(F)]):
+        op, *rest = graph.nodes[k]
+        if op in JUMPING and degree_in(graph, Symbol(graph, rest[0] if op == "where" else k), moving):
+            yield k
+
+
+def _settled(graph: Any, k: int, intervals: Intervals) -> bool:
+    """Whether the node does not jump on one box."""
+    op, *rest = graph.nodes[k]
+    low, high = Program(graph, [Symbol(graph, rest[0] if op == "where" else k)], branches=True).enclosed(intervals, 1)
+    if op == "where":  # 1 where the condition certainly holds, where it certainly does not
+        return bool(low[0, 0] == 1.0 or high[0, 0] == 1.0)
+    return bool(np.isfinite(low[0, 0]) and np.isfinite(high[0, 0]))
+
+
+def _meets(graph: Any, node: int, numbers: Mapping[int, float]) -> bool:
+    """Whether the two sides of a branch agree where any comparison of its condition changes."""
+    values = {tuple(graph.nodes[k][1:]): x for k, x in numbers.items()}
+    op, condition, *sides = graph.nodes[node]
+    if op != "where":
+        return False
+    for u, v in _comparisons(graph, condition):
+        ways = [[{u: Symbol(graph, v)}], [{v: Symbol(graph, u)}]]
+        for inner, other in ((u, v), (v, u)):
+            if graph.nodes[inner][0] == "abs":
+                y, edge = graph.nodes[inner][1], Symbol(graph, other)
+                ways.append([{y: edge}, {y: neg(edge)}])
+        if not any(all(_agree(graph, sides, new, values) for new in replaced) for replaced in ways):
+            return False
+    return True
+
+
+def _agree(graph: Any, sides: list[int], new: dict[int, Any], values: dict[tuple[int, int], float]) -> bool:
+    a, b = substituted(graph, [Symbol(graph, x) for x in sides], new)
+    return identical(graph, [(a, b)], values)
+
+
+def _comparisons(graph: Any, node: int) -> Iterator[tuple[int, int]]:
+    op, *rest = graph.nodes[node]
+    if op in COMPARED:
+        yield rest[0], rest[1]
+    for x in rest if op in ("and", "or", "not") else ():
+        yield from _comparisons(graph, x)
+
+
+def _switch(graph: Any, k: int) -> tuple[Any, Callable[[float], Any]]:
+    """(a number that changes where the node jumps, that number -> the node, continued across the jump)."""
+    op, *rest = graph.nodes[k]
+    if op == "where":
+        condition, a, b = rest
+        return where(Condition(graph, condition), 1.0, 0.0), lambda s: Symbol(graph, a if s else b)
+    a, *b = (Symbol(graph, x) for x in rest)
+    if op in ("floor", "rint"):
+        return Symbol(graph, k), lambda s: s
+    if op == "atan2":  # from y < 0 to y >= 0 where x < 0
+        sign = where(compare("lt", a, 0.0), -1.0, 1.0)
+        return sign, lambda s: add(binary("atan2", neg(a), neg(b[0])), s * math.pi)
+    if op == "copysign":
+        return where(compare("lt", b[0], 0.0), -1.0, 1.0), lambda s: mul(unary("abs", a), s)
+    whole = unary("rint", div(sub(a, Symbol(graph, k)), b[0]))
+    return whole, lambda s: sub(a, mul(b[0], s))
+
+
+def _confirmed(e: Any, k: int, switch: Any, side: Callable[[float], Any], ends: np.ndarray) -> Jump | None:
+    """Bisect between two states (with their parameters) to the jump, and enclose V on both sides of it."""
+    n, program = len(e.x), Program(e.graph, [switch])
+    low, high = ends
+    first = program.values(e.at(low[None, :n], low[None, n:]), 1)[0, 0]
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        same = program.values(e.at(middle[None, :n], middle[None, n:]), 1)[0, 0] == first
+        low, high = (middle, high) if same else (low, middle)
+    last = program.values(e.at(high[None, :n], high[None, n:]), 1)[0, 0]
+    boxes = np.array([[low, low], [high, high], [np.minimum(low, high), np.maximum(low, high)]])
+    box = Boxes(*(boxes[:, i, s] for s in (slice(0, n), slice(n, None)) for i in (0, 1)))
+    intervals = inputs(e, box, box.lo, box.hi)
+    if e.graph.nodes[k][0] == "atan2" and not _enclosed(e, e.graph.nodes[k][2], intervals)[1][2] < 0.0:
+        return None
+    lo, hi = _enclosed(e, switch, intervals)
+    if not (lo[0] == hi[0] == first and lo[1] == hi[1] == last):
+        return None
+    sides = [_enclosed(e, substituted(e.graph, [e.loop.value], {k: side(s)})[0], intervals) for s in (first, last)]
+    (a, b), (c, d) = ((lo[2], hi[2]) for lo, hi in sides)
+    margin = MARGIN * max(map(abs, (a, b, c, d)))
+    return Jump(low[:n], low[n:], (0.5 * (a + b), 0.5 * (c + d))) if b + margin < c or d + margin < a else None
+
+
+def _enclosed(e: Any, F: Any, intervals: Intervals) -> tuple[np.ndarray, np.ndarray]:
+    lo, hi = Program(e.graph, [Symbol(e.graph, F) if isinstance(F, int) else F], branches=True).enclosed(intervals, 3)
+    return lo[:, 0], hi[:, 0]
+
+
+def vacuous(half: np.ndarray, ball: np.ndarray) -> bool:
+    """Whether a box of those half widths lies in the ellipsoid of those half axes."""
+    return float(((half / ball) ** 2).sum()) <= 1.0
