@@ -13,9 +13,8 @@ from geomctrl.arguments import FLOAT64, checked, instance, number, one_state
 from geomctrl.control.contracts import Command, Reference
 from geomctrl.control.friction import Friction, FrictionModel
 from geomctrl.control.friction.model import friction_of_law
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
-from geomctrl.control.tracking import adaptive_law, sliding_energy
+from geomctrl.control.tracking import adaptive_law, gain_matrix, sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError, NameNotFoundError

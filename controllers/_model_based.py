@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,15 +13,24 @@ from geomctrl.arguments import function, one_state
 from geomctrl.control.contracts import Desired, Reference
 from geomctrl.control.desired import desired_at
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
-from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
+from geomctrl.control.subclass_checks import require_called
+from geomctrl.control.tracking import Sliding, TrackingError, gain_matrix, sliding_variables, tracking_error
 from geomctrl.control.tuning import Design, design
-from geomctrl.controllers._law import Law
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 rule = lru_cache(maxsize=8)(design)  # of a robot: laws for the same one are often made in turn
+
+
+class Law(Described):
+    """A law of this package. A subclass that overrides a public method which the law never calls is refused."""
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if not cls.__module__.startswith(__package__ or ""):
+            require_called(cls, __package__ or "")
 
 
 class ModelBased(Law):

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import one_state
 from geomctrl.control.contracts import Command, Lyapunov, Reference
-from geomctrl.control.gains import gain_matrix
-from geomctrl.control.tracking import joint_forces
+from geomctrl.control.tracking import gain_matrix, joint_forces
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3

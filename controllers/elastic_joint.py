@@ -18,8 +18,8 @@ from geomctrl.arguments import one_state
 from geomctrl.control.contracts import Command, Desired, Lyapunov
 from geomctrl.control.desired import time
 from geomctrl.control.elastic_joints import per_joint, with_rotors
-from geomctrl.control.smooth_references import SmoothReference
-from geomctrl.controllers._law import Law
+from geomctrl.control.references import SmoothReference
+from geomctrl.controllers._model_based import Law
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot

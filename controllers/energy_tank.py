@@ -20,7 +20,7 @@ from geomctrl.controllers._component import (
     state_at_start,
     wrapped_law,
 )
-from geomctrl.controllers._law import Law
+from geomctrl.controllers._model_based import Law
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.arrays import scalar
 

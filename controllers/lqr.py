@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
 from geomctrl.control.contracts import Command, Lyapunov
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.references import hold
+from geomctrl.control.tracking import gain_matrix
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import ConfigurationGroup

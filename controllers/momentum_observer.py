@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, generator, one_state
 from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
+from geomctrl.control.tracking import gain_matrix
 from geomctrl.controllers._component import (
     goal,
     rate_of,
@@ -20,8 +20,7 @@ from geomctrl.controllers._component import (
     state_at_start,
     wrapped_law,
 )
-from geomctrl.controllers._law import Law
-from geomctrl.controllers._model_based import true_robot
+from geomctrl.controllers._model_based import Law, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.terms import operational_space
 from geomctrl.tracing.arrays import scalar

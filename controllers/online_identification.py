@@ -14,8 +14,8 @@ from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import numbers_of_bodies, squared_units
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, wrapped_law
-from geomctrl.controllers._law import Law
-from geomctrl.controllers._nearest_bodies import NearestBodies
+from geomctrl.controllers._model_based import Law
+from geomctrl.controllers._pseudo_inertias import NearestBodies
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.online.square_root import deviations, forgotten, solved, taken_in
 from geomctrl.robot import Robot

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov, Reference
-from geomctrl.control.gains import gain_matrix
+from geomctrl.control.tracking import gain_matrix
 from geomctrl.controllers._task_space import TaskSpace
 from geomctrl.robot import Robot
 from geomctrl.tracing.arrays import scalar

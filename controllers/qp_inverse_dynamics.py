@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice, function, instance, number
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tuning import Tuning
-from geomctrl.controllers._law import Law
-from geomctrl.controllers._model_based import ModelBased
+from geomctrl.controllers._model_based import Law, ModelBased
 from geomctrl.controllers._quadratic_program import QuadraticProgram
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors

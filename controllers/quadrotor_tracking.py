@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import number
-from geomctrl.control.attitude import AttitudeError, attitude_error, thrust_frame
+from geomctrl.control.attitude import AttitudeError, FlatOutputs, attitude_error, heading, require_flying, thrust_frame
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.desired import time
-from geomctrl.control.flat_outputs import FlatOutputs, heading, require_flying
 from geomctrl.control.plant import Plant
-from geomctrl.controllers._law import Law
+from geomctrl.controllers._model_based import Law
 from geomctrl.controllers.attitude_tracking import attitude_loss, cross_limit
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot

@@ -29,7 +29,7 @@ NAMES = {
     "Reference": "control.contracts",
     "Contact": "control.contact",
     "HalfSpace": "control.contact",
-    "Friction": "control.friction.viscous_coulomb",
+    "Friction": "control.friction.coulomb",
     "JointStops": "control.stops",
     "Plant": "control.plant",
     "SimulationOptions": "control.options",

@@ -8,8 +8,7 @@ import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import FlatOutputs
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import Sinusoids
-from geomctrl.control.smooth_references import Harmonic
+from geomctrl.control.references import Harmonic, Sinusoids
 
 ROBOTS = {  # of each law: fixed arms, bodies that turn or fly, robots on a floating base
     "PDGravity": ("panda", "scara", "satellite", "quadruped"),

@@ -50,7 +50,8 @@ def free(n):
 
 def measures(n):
     law = controllers.PDGravity(robot, [0.5, 0.1], kp=50.0, kd=5.0)
-    runs = gc.simulate_many(robot, [law] * 8, q0, v0, 1e-3 * n, 1e-3, every=n, compiled=True)
+    options = gc.SimulationOptions(every=n, compiled=True)
+    runs = gc.simulate_many(robot, [law] * 8, q0, v0, 1e-3 * n, 1e-3, options=options)
     assert [len(run.t) for run in runs] == [2] * 8
 """
 PEAK = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"

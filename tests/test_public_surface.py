@@ -38,7 +38,7 @@ MAXIMUM = {
     "monitors": 22,
     "operational_space": 6,
     "papers": 66,
-    "references": 4,
+    "references": 6,
     "se3": 10,
     "sensors": 10,
     "so3": 12,

@@ -20,7 +20,7 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import constrained
-from geomctrl.constrained import generalized_alpha
+from geomctrl.constrained import integration as generalized_alpha
 from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import IntegrationError
 from geomctrl.lie.groups import SE3, SO3xR3

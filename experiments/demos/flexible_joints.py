@@ -11,7 +11,7 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import ElasticPlant
-from geomctrl.control.smooth_references import Harmonic
+from geomctrl.control.references import Harmonic
 from geomctrl.viewing.drawing import show
 
 arm = models.two_link(gravity=(0, 0, 0))  # on a table

@@ -10,7 +10,7 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control import FlatOutputs
-from geomctrl.control.smooth_references import RestToRest
+from geomctrl.control.references import RestToRest
 from geomctrl.viewing.drawing import show, show_space
 
 body = models.quadrotor()

@@ -17,8 +17,7 @@ import geomctrl as gc
 from geomctrl import actuators, controllers, inertia, models, sensors
 from geomctrl.control import FlatOutputs
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import Sinusoids, hold
-from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.control.references import Harmonic, RestToRest, Sinusoids, hold
 
 ARM, PANDA, UR10, PUMA = models.two_link(), models.panda(), models.ur10(), models.puma560()
 HOMES = {"panda": [0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8], "ur10": [0.0, -1.2, 1.4, -0.2, 1.0, 0.3]}

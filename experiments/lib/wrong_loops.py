@@ -11,8 +11,7 @@ import geomctrl as gc
 from geomctrl import actuators, controllers, models
 from geomctrl.control import FlatOutputs
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import hold
-from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.control.references import Harmonic, RestToRest, hold
 
 from .verdict_loops import ARM, PANDA, PUMA, UR10, Loop, Swinging, Torque, coupled, home, motion, resting, tracking
 

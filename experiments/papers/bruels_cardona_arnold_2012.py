@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.constrained import generalized_alpha
-from geomctrl.constrained.projection import integrate_index1
+from geomctrl.constrained import integration as generalized_alpha
+from geomctrl.constrained.integration import integrate_index1
 from geomctrl.integrators.tableaus import method, methods
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout

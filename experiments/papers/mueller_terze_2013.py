@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geomctrl.constrained.equations import GGL, Baumgarte
+from geomctrl.constrained.integration import integrate_index1
 from geomctrl.constrained.joints import ConstrainedBody
 from geomctrl.constrained.maximal import ConstrainedSystem
-from geomctrl.constrained.projection import integrate_index1
-from geomctrl.constrained.stabilisation import GGL, Baumgarte
 from geomctrl.lie.groups import SE3, SO3xR3
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

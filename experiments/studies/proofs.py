@@ -31,8 +31,7 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import Sinusoids, hold
-from geomctrl.control.smooth_references import Harmonic
+from geomctrl.control.references import Harmonic, Sinusoids, hold
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.script import run_script

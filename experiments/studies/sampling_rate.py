@@ -21,8 +21,7 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import Sinusoids
-from geomctrl.control.smooth_references import Harmonic
+from geomctrl.control.references import Harmonic, Sinusoids
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.script import Out, run_script

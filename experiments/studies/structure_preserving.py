@@ -20,7 +20,7 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import constrained, models
-from geomctrl.constrained import generalized_alpha
+from geomctrl.constrained import integration as generalized_alpha
 from geomctrl.errors import IntegrationError
 from geomctrl.lie.groups import SE3
 from geomctrl.motion.rollout import rollout

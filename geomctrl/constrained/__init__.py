@@ -4,12 +4,11 @@
 of index 3 by generalized-alpha.
 """
 
-from .generalized_alpha import integrate_index3
+from .equations import GGL, Baumgarte
+from .integration import integrate_index1, integrate_index3
 from .joints import ConstrainedBody, Constraint
 from .loops import ClosedLoops
 from .maximal import ConstrainedSystem
-from .projection import integrate_index1
-from .stabilisation import GGL, Baumgarte
 
 __all__ = [
     "GGL",

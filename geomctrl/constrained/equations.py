@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from geomctrl.kernels.constraints import AXES, D_A, D_B, LENGTH, R_B
 
 from .joints import LOWER_PAIRS, Constraint, checked_names
 from .rows import set_up_rows
-from .stabilisation import GGL, Baumgarte
 
 CONSISTENT = 1e-8  # residual [m, or of unit vectors; m/s, 1/s] that a state may have
 CONVERGED = 1e-13  # residual at which a projection stops improving positions, times the system's size
@@ -288,3 +288,35 @@ class Index1System(ABC):
         if np.abs(left).max(initial=0.0) > CONSISTENT * speed:
             raise ArgumentError(f"velocities: the components held fixed contradict {self._worst(left)} [m/s or 1/s]")
         return y
+
+
+@dataclass(frozen=True)
+class Baumgarte:
+    """gddot + 2 damping gdot + stiffness^2 g = 0 in place of gddot = 0; both [1/s], damping = stiffness is critical."""
+
+    damping: float
+    stiffness: float
+
+    def __post_init__(self):
+        _check_rates(self, "damping", "stiffness")
+
+
+@dataclass(frozen=True)
+class GGL:
+    """Stabilisation in the manner of Gear, Gupta and Leimkuhler 1985: a second multiplier in the kinematic equation.
+
+    q^-1 qdot = V - M^-1 J^T mu with J (q^-1 qdot) = -rate g, and J Vdot = -Jdot V - rate J V. With rate = 0 [1/s] the
+    position constraint is the invariant of the ODE itself; with rate > 0 both levels are also attracted.
+    """
+
+    rate: float = 0.0
+
+    def __post_init__(self):
+        _check_rates(self, "rate")
+
+
+def _check_rates(stabilisation, *keys):
+    for key in keys:
+        label = f"{type(stabilisation).__name__}: {key}"
+        rate = number(label, getattr(stabilisation, key), "a number >= 0 [1/s]", lambda x: x >= 0.0)
+        object.__setattr__(stabilisation, key, rate)

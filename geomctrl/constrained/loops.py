@@ -26,10 +26,9 @@ from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.robot import Robot
 
-from .equations import Index1System
-from .holonomic import evaluate_user
+from .equations import GGL, Baumgarte, Index1System
 from .joints import WORLD, Constraint, bodies_of, checked_items
-from .stabilisation import GGL, Baumgarte
+from .rows import evaluate_user
 
 REDUNDANT = 1e-7  # singular values, relative to the largest, below which a combination of rows is redundant
 

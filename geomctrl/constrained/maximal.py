@@ -30,8 +30,7 @@ from geomctrl.lie import se3
 from geomctrl.lie.groups import SE3, Product, Rn, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
 
-from .equations import Index1System
-from .holonomic import evaluate_user, matrices
+from .equations import GGL, Baumgarte, Index1System
 from .joints import (
     ConstrainedBody,
     Constraint,
@@ -41,7 +40,7 @@ from .joints import (
     checked_parameters,
     checked_pose,
 )
-from .stabilisation import GGL, Baumgarte
+from .rows import evaluate_user, matrices
 
 REDUNDANT = 1e-10  # sin^2 of the angle between a row and the span of the others, below which it is left out
 

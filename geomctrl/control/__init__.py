@@ -1,16 +1,16 @@
 """The closed loop: contracts of plant, controller and reference, tracking errors, plants, monitors, the loop, runs."""
 
+from .attitude import FlatOutputs
 from .contracts import Command, Controller, Desired, Lyapunov, Reference
 from .desired import desired_at
 from .elastic_joints import ElasticPlant
-from .flat_outputs import FlatOutputs
-from .gains import gain_matrix
 from .tracking import (
     AdaptiveLaw,
     Sliding,
     TrackingError,
     adaptive_law,
     error_gradient,
+    gain_matrix,
     sliding_energy,
     sliding_variables,
     tracking_error,

@@ -27,7 +27,7 @@ from geomctrl.integrators.tableaus import Tableau
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.mechanism.states import one_configuration
-from geomctrl.motion.arguments import duration
+from geomctrl.motion.trajectory import duration
 from geomctrl.robot import Robot
 
 from .contracts import Command, started, wants_measurements

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError
-from geomctrl.motion.arguments import step_count
+from geomctrl.motion.trajectory import step_count
 from geomctrl.robot import Robot
 from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.symbols import UntraceableError

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import count, instance
 from geomctrl.errors import ArgumentError
-from geomctrl.motion.arguments import step_count
+from geomctrl.motion.trajectory import step_count
 from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 

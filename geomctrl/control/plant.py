@@ -22,7 +22,7 @@ from .actuators.chain import Chain, chain_of
 from .changes import checked_changes
 from .desired import time
 from .friction.combined import friction_of, state_size
-from .friction.viscous_coulomb import kernel_coefficients
+from .friction.coulomb import kernel_coefficients
 from .sensing import checked_sensors
 from .sensors.sensor import Sensor
 from .stops import JointStops, joint_springs

@@ -16,8 +16,7 @@ from geomctrl.arguments import count, exactly, number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.step_sizes import GROW, LEAST_BEFORE, NEARLY, SHRINK, ULPS
 
-from .events import Watch
-from .solution import DenseOutput, Solution
+from .solution import DenseOutput, Solution, Watch
 from .step_control import StepControl
 
 OFF_GROUP = 1e-6  # residual of y0 above which it is not taken for a group element

@@ -1,13 +1,14 @@
-"""What an integration returns, and its solution between the steps."""
+"""What an integration returns: samples, its solution between the steps, and zeros of functions of t and y."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import checked
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import checked, flag, number
+from geomctrl.errors import ArgumentError, IntegrationError
 
 
 class Crossings(NamedTuple):
@@ -81,3 +82,95 @@ class DenseOutput:
             return np.array([self(time) for time in times]).reshape(-1, *self._group.shape)
         start, h, y, C = self._pieces[np.searchsorted(self._starts, times, side="right") - 1]
         return evaluate(self._group, y, C, (float(times) - start) / h)
+
+
+@dataclass(frozen=True)
+class Event:
+    """A scalar g(t, y) whose sign changes are located. direction: +1 rising only, -1 falling only, 0 both.
+
+    Any callable with attributes `terminal` and `direction` serves as well (as in scipy).
+    """
+
+    function: Callable
+    terminal: bool = False
+    direction: int = 0
+    name: str = "event"
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise ArgumentError(f"function: expected a function g(t, y), got {self.function!r:.80}")
+        flag("terminal", self.terminal)
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"name: expected a name, got {self.name!r:.80}")
+        _direction_of(self, repr(self.name))
+
+    def __call__(self, t, y):
+        return self.function(t, y)
+
+
+def _direction_of(event, name):
+    return number(f"event {name}: direction", getattr(event, "direction", 0), "+1, -1 or 0")
+
+
+class Watch:
+    """Looks for the events' sign changes, from step to step."""
+
+    def __init__(self, events, stepper):
+        if not callable(events) and not isinstance(events, Iterable):
+            raise ArgumentError(f"events: expected functions g(t, y), got {events!r:.80}")
+        self.events, self.stepper = (events,) if callable(events) else tuple(events), stepper
+        for event in self.events:
+            if not callable(event):
+                raise ArgumentError(f"events: expected functions g(t, y), got {event!r:.80}")
+        self.directions = [_direction_of(event, self._name(k)) for k, event in enumerate(self.events)]
+        self.values = None
+        self.hits = [[] for _ in self.events]
+
+    def _name(self, k):
+        return repr(getattr(self.events[k], "name", None) or getattr(self.events[k], "__name__", f"number {k}"))
+
+    def _value(self, k, t, y):
+        value = np.asarray(self.events[k](t, y.copy()))
+        if value.shape not in ((), (1,)) or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
+            raise IntegrationError(f"event {self._name(k)} must return one finite number, got {value} at t = {t:.9g}")
+        return float(value.reshape(()))
+
+    def look(self, taken):
+        """Record the crossings within the step; (t, y, name) of the first terminal one, else None."""
+        if not self.events:
+            return None
+        indices = range(len(self.events))
+        before = self.values or [self._value(k, taken.t, taken.y) for k in indices]
+        self.values = [self._value(k, taken.t_next, taken.y_next) for k in indices]
+        crossed = [k for k in range(len(before)) if self._crosses(k, before[k], self.values[k])]
+        if not crossed:
+            return None
+        C = self.stepper.interpolant(taken)
+        for theta, k in sorted((self._locate(k, taken, C, before[k]), k) for k in crossed):
+            t = taken.t_next if theta == 1.0 else taken.t + theta * taken.h
+            y = taken.y_next if theta == 1.0 else evaluate(self.stepper.group, taken.y, C, theta)
+            self.hits[k].append((t, y))
+            if getattr(self.events[k], "terminal", False):
+                return t, y, self._name(k)
+        return None
+
+    def _crosses(self, k, before, after):
+        direction = self.directions[k]
+        return (before < 0.0 <= after and direction >= 0) or (before > 0.0 >= after and direction <= 0)
+
+    def _locate(self, k, taken, C, before):
+        """Bisection to the last bit of t; the end past the crossing."""
+        low, high = 0.0, 1.0
+        while (high - low) * taken.h > math.ulp(max(abs(taken.t), abs(taken.t_next), 1e-300)):
+            theta = 0.5 * (low + high)
+            if theta in (low, high):
+                break
+            value = self._value(k, taken.t + theta * taken.h, evaluate(self.stepper.group, taken.y, C, theta))
+            low, high = (theta, high) if value * before > 0.0 else (low, theta)
+        return high
+
+    def crossings(self, group) -> list[Crossings]:
+        return [
+            Crossings(np.array([t for t, _ in hits]), np.array([y for _, y in hits]).reshape(-1, *group.shape))
+            for hits in self.hits
+        ]

@@ -19,8 +19,7 @@ from geomctrl.kernels import runge_kutta
 from geomctrl.kernels.runge_kutta import STAGE
 from geomctrl.robot import Robot
 
-from .arguments import fixed_step
-from .trajectory import Method, Trajectory, march_compiled, step_compiled
+from .trajectory import Method, Trajectory, fixed_step, march_compiled, step_compiled
 
 IDENTITY = np.eye(6)
 

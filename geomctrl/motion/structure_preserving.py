@@ -47,11 +47,18 @@ from geomctrl.kernels import energy_momentum as energy_momentum_kernels
 from geomctrl.kernels import momentum_form as momentum_form_kernels
 from geomctrl.robot import Robot
 
-from .arguments import fixed_step, start_of, step_arguments
-from .midpoint import Midpoint
-from .momenta import MomentumForm
 from .rollout import plan_of
-from .trajectory import Method, Trajectory, march_compiled, march_sampled, step_compiled
+from .steppers import Midpoint, MomentumForm
+from .trajectory import (
+    Method,
+    Trajectory,
+    fixed_step,
+    march_compiled,
+    march_sampled,
+    start_of,
+    step_arguments,
+    step_compiled,
+)
 
 __all__ = [
     "energy_momentum",

@@ -5,11 +5,11 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import inertia, models, so3
+from geomctrl.constrained.equations import GGL, Baumgarte
+from geomctrl.constrained.integration import integrate_index1
 from geomctrl.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.constrained.loops import ClosedLoops
 from geomctrl.constrained.maximal import ConstrainedSystem
-from geomctrl.constrained.projection import integrate_index1
-from geomctrl.constrained.stabilisation import GGL, Baumgarte
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 
 Y = np.array([0.0, 1.0, 0.0])

@@ -9,10 +9,10 @@ from papers import mueller_terze_2013 as paper
 
 import geomctrl as gc
 from geomctrl import inertia, se3, so3
+from geomctrl.constrained.equations import GGL, Baumgarte
+from geomctrl.constrained.integration import integrate_index1
 from geomctrl.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.constrained.maximal import ConstrainedSystem
-from geomctrl.constrained.projection import integrate_index1
-from geomctrl.constrained.stabilisation import GGL, Baumgarte
 from geomctrl.lie.groups import SE3, SO3xR3
 
 GROUPS = {"SE3": SE3(), "SO3xR3": SO3xR3()}

@@ -6,10 +6,10 @@ from lib import mueller_terze as cases
 from mechanisms import four_bar
 
 from geomctrl import groups, inertia, se3, so3
+from geomctrl.constrained.equations import GGL, Baumgarte
+from geomctrl.constrained.integration import integrate_index1
 from geomctrl.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.constrained.maximal import ConstrainedSystem
-from geomctrl.constrained.projection import integrate_index1
-from geomctrl.constrained.stabilisation import GGL, Baumgarte
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, IntegrationError, ModelError, NameNotFoundError
 from geomctrl.lie.groups import SE3, SO3, SO3xR3
 

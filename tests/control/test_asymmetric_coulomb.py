@@ -6,7 +6,7 @@ from friction_checks import check_model
 
 import geomctrl as gc
 from geomctrl import ArgumentError, Body, Joint, Robot
-from geomctrl.control.friction.asymmetric_coulomb import AsymmetricCoulomb
+from geomctrl.control.friction.coulomb import AsymmetricCoulomb
 from geomctrl.mechanism import inertia
 
 

@@ -11,8 +11,7 @@ from scipy.optimize import nnls
 import geomctrl as gc
 from geomctrl import controllers, models, so3
 from geomctrl.control.elastic_joints import with_rotors
-from geomctrl.control.references import Quintic, Sinusoids, Spline
-from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.control.references import Harmonic, Quintic, RestToRest, Sinusoids, Spline
 from geomctrl.tracing.symbols import UntraceableError
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

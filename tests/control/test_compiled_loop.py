@@ -17,8 +17,7 @@ from geomctrl.control.compiled import choice, trace
 from geomctrl.control.compiled.machine import Machine
 from geomctrl.control.elastic_joints import ElasticPlant, with_rotors
 from geomctrl.control.monitors import Monitor, default_monitors
-from geomctrl.control.references import Quintic, Sinusoids, Spline
-from geomctrl.control.smooth_references import Harmonic
+from geomctrl.control.references import Harmonic, Quintic, Sinusoids, Spline
 from geomctrl.integrators.step_control import StepControl
 from geomctrl.tracing.symbols import UntraceableError
 

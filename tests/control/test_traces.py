@@ -11,9 +11,8 @@ import geomctrl as gc
 from geomctrl import controllers, derivatives, models, operational_space
 from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.monitors import default_monitors
-from geomctrl.control.references import Quintic, Sinusoids, Spline
+from geomctrl.control.references import Harmonic, Quintic, RestToRest, Sinusoids, Spline
 from geomctrl.control.sample import Sample, State
-from geomctrl.control.smooth_references import Harmonic, RestToRest
 from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.papers import articulated_bodies, curvature

@@ -8,7 +8,7 @@ import geomctrl as gc
 from geomctrl import controllers, models, references, so3, testing
 from geomctrl.control import FlatOutputs
 from geomctrl.control.attitude import attitude_error, thrust_frame
-from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.control.references import Harmonic, RestToRest
 from geomctrl.errors import ArgumentError
 
 SATELLITE, WHEELED, BODY = models.satellite(), without_limits(models.satellite(wheels=True)), models.quadrotor()

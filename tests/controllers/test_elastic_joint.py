@@ -8,7 +8,7 @@ from oracles import assert_close
 import geomctrl as gc
 from geomctrl import integrators, models, testing
 from geomctrl.control.elastic_joints import ElasticPlant, with_rotors
-from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.control.references import Harmonic, RestToRest
 from geomctrl.controllers import ElasticJoint
 from geomctrl.errors import ArgumentError
 

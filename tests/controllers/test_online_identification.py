@@ -8,7 +8,7 @@ from simulation_options import grouped
 import geomctrl as gc
 from geomctrl import controllers, inertia, models
 from geomctrl.control.references import Sinusoids
-from geomctrl.controllers._nearest_bodies import NearestBodies, least_eigenvalue
+from geomctrl.controllers._pseudo_inertias import NearestBodies, least_eigenvalue
 from geomctrl.errors import ArgumentError
 
 ARM = models.two_link()

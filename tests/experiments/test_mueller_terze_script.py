@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from papers import mueller_terze_2013 as paper
 
-from geomctrl.constrained.projection import integrate_index1
+from geomctrl.constrained.integration import integrate_index1
 from geomctrl.integrators.tableaus import method
 
 ROWS = [(name, group) for name in paper.CASES for group in paper.GROUPS]

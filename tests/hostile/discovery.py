@@ -11,7 +11,6 @@ import geomctrl
 from geomctrl.mechanism.mechanism import JointCoupling
 
 BESIDES = {  # public, and no modules of the table
-    "control.smooth_references": "control.smooth_references",
     "viewing": "viewing.plots",
     "viewing.sweeps": "viewing.sweeps",
     "identification.excitation": "identification.excitation",

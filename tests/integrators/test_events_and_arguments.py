@@ -8,9 +8,9 @@ from fields import BODIES, END, oscillator, reference, turning
 
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, NameNotFoundError
 from geomctrl.integrators.driver import integrate, steps
-from geomctrl.integrators.events import Event
 from geomctrl.integrators.explicit import step
 from geomctrl.integrators.march import March, Step, collect, step_count
+from geomctrl.integrators.solution import Event
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method
 from geomctrl.lie.groups import SE3, SO3, Product, Rn

@@ -12,8 +12,8 @@ from fields import BODIES, END, flying, oscillator, reference, turning
 
 from geomctrl.errors import IntegrationError
 from geomctrl.integrators.driver import integrate, steps
-from geomctrl.integrators.events import Event
 from geomctrl.integrators.explicit import rk_step, step
+from geomctrl.integrators.solution import Event
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method, methods
 from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3

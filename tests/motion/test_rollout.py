@@ -10,7 +10,7 @@ import geomctrl as gc
 from geomctrl import models, testing
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 from geomctrl.integrators.driver import integrate
-from geomctrl.integrators.events import Event
+from geomctrl.integrators.solution import Event
 from geomctrl.integrators.tableaus import Tableau, method, methods
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group

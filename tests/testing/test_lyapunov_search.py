@@ -7,8 +7,7 @@ import scipy.linalg
 import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import Sinusoids
-from geomctrl.control.smooth_references import Harmonic
+from geomctrl.control.references import Harmonic, Sinusoids
 from geomctrl.errors import ArgumentError
 from geomctrl.testing import evidence
 from geomctrl.testing.lyapunov_zeros import Zeros

@@ -8,6 +8,7 @@ import numpy as np
 
 from geomctrl.control.subclass_checks import require_arguments, require_together
 from geomctrl.described import Described
+from geomctrl.errors import ArgumentError
 
 SIGNATURES = {
     "inputs": "outputs",
@@ -79,3 +80,11 @@ class Actuator(Described):
     def storage_power(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> float:
         """What flows into that store [W]; rule 5."""
         return 0.0
+
+
+def require_sizes(outputs: int, **numbers: np.ndarray) -> int:
+    """`outputs`, unless one of the numbers, each () or (n,), is not of so many; then raises ArgumentError."""
+    for name, x in numbers.items():
+        if x.shape not in ((), (outputs,)):
+            raise ArgumentError(f"{name}: expected a number or ({outputs},) numbers, got shape {x.shape}")
+    return outputs

@@ -12,8 +12,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
-from .actuator import Actuator
-from .sizes import require_sizes
+from .actuator import Actuator, require_sizes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

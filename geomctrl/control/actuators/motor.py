@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import per_coordinate
 from geomctrl.tracing.arrays import scalar
 
-from .actuator import Actuator
-from .sizes import require_sizes
+from .actuator import Actuator, require_sizes
 
 NOT_ZERO = "a number that is not zero"
 

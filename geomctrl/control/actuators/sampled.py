@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number, per_coordinate
 
-from .actuator import Actuator
-from .sizes import require_sizes
+from .actuator import Actuator, require_sizes
 
 
 class Sampled(Actuator):

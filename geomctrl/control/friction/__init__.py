@@ -1,13 +1,11 @@
 """Friction of joints: the contract `FrictionModel` and its models, one a file."""
 
-from .asymmetric_coulomb import AsymmetricCoulomb
+from .bristles import Dahl, LuGre
 from .combined import CombinedFriction
-from .dahl import Dahl
+from .coulomb import AsymmetricCoulomb, Friction
 from .load_dependent import LoadDependent
-from .lugre import LuGre
 from .model import FrictionModel
 from .stribeck import Stribeck
-from .viscous_coulomb import Friction
 
 __all__ = [
     "AsymmetricCoulomb",

@@ -12,8 +12,8 @@ from geomctrl.arguments import checked, listed
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
+from .coulomb import Friction
 from .model import FrictionModel
-from .viscous_coulomb import Friction
 
 
 class CombinedFriction(FrictionModel):

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number, per_coordinate
-
-from .model import FrictionModel, diagonal
+from .model import FrictionModel, check_coefficients, diagonal, stacked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,10 +32,7 @@ class LoadDependent(FrictionModel):
     smoothing: float = 0.01
 
     def __post_init__(self):
-        x = per_coordinate("coefficient", self.coefficient, "a coefficient >= 0", lambda x: x >= 0.0)
-        object.__setattr__(self, "coefficient", x)
-        smoothing = number("smoothing", self.smoothing, "a positive speed", lambda x: x > 0.0)
-        object.__setattr__(self, "smoothing", smoothing)
+        check_coefficients(self, "coefficient")
 
     def torque(self, v, load: Any = None, x=None):
         return np.asarray(self.coefficient) * np.abs(load) * np.tanh(v / self.smoothing)
@@ -46,5 +41,4 @@ class LoadDependent(FrictionModel):
         return diagonal(np.abs(load) * np.tanh(v / self.smoothing))
 
     def parameters(self, nv):
-        self.check(nv)
-        return np.array(np.broadcast_to(self.coefficient, nv))
+        return stacked(self, nv, "coefficient")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count
+from geomctrl.arguments import count, number, per_coordinate
 from geomctrl.control.subclass_checks import overrides, require_arguments, require_together
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
@@ -107,6 +107,22 @@ class FrictionModel(Described):
     def is_linear(self) -> bool:
         """Whether its torque is columns @ parameters."""
         return overrides(type(self), FrictionModel, "columns")
+
+
+def check_coefficients(model: Any, *names: str) -> None:
+    """Raise ArgumentError unless these attributes of a frozen model are >= 0, a number or (nv,), and its `smoothing`
+    is positive; set them as floats."""
+    for name in names:
+        x = per_coordinate(name, getattr(model, name), "a friction coefficient >= 0", lambda x: x >= 0.0)
+        object.__setattr__(model, name, x)
+    smoothing = number("smoothing", model.smoothing, "a positive speed", lambda x: x > 0.0)
+    object.__setattr__(model, "smoothing", smoothing)
+
+
+def stacked(model: FrictionModel, nv: int, *names: str) -> np.ndarray:
+    """These attributes of a model, (nv,) each, one behind the other."""
+    model.check(nv)
+    return np.concatenate([np.broadcast_to(getattr(model, name), nv) for name in names])
 
 
 def diagonal(x: Any) -> np.ndarray:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number, per_coordinate
+from geomctrl.arguments import per_coordinate
 from geomctrl.errors import ArgumentError
 
-from .model import FrictionModel, diagonal
+from .model import FrictionModel, check_coefficients, diagonal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,8 +44,7 @@ class Stribeck(FrictionModel):
     def __post_init__(self):
         for name, x in stribeck_arguments(self.coulomb, self.static, self.speed, self.viscous).items():
             object.__setattr__(self, name, x)
-        smoothing = number("smoothing", self.smoothing, "a positive speed", lambda x: x > 0.0)
-        object.__setattr__(self, "smoothing", smoothing)
+        check_coefficients(self)
 
     def torque(self, v, load=None, x=None):
         return stribeck_curve(self, v) * np.tanh(v / self.smoothing) + np.asarray(self.viscous) * v

@@ -21,7 +21,7 @@ from geomctrl.control.progress import counted
 from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
-from geomctrl.motion.arguments import step_count
+from geomctrl.motion.trajectory import step_count
 
 from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions

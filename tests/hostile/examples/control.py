@@ -11,7 +11,7 @@ import geomctrl as gc
 from geomctrl import controllers, measures, monitors, sensors
 from geomctrl.control import ElasticPlant
 from geomctrl.control.actuators import Saturation
-from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.control.references import Harmonic, RestToRest
 
 FRICTION = gc.Friction([0.5, 0.25], 0.25, 0.125)
 
@@ -175,7 +175,7 @@ EXAMPLES = {
         {"t": number(0.75)}, gc.references.Spline(ROBOT, [0.0, 0.5, 2.0], np.stack((Q, V, A)))
     ),
     "references.hold": Example({"robot": ROBOT, "q": Q}),
-    "control.smooth_references.Harmonic": Example(
+    "references.Harmonic": Example(
         {
             "q0": gain(Q, "negative shape"),
             "amplitude": gain(V, "negative"),
@@ -183,9 +183,9 @@ EXAMPLES = {
             "phase": gain(Q, "negative"),
         }
     ),
-    "control.smooth_references.Harmonic.__call__": Example({"t": number(0.75)}, SMOOTH),
-    "control.smooth_references.RestToRest": Example({"q0": Q, "q1": V, "duration": number(2.0, positive=True)}),
-    "control.smooth_references.RestToRest.__call__": Example({"t": number(0.75)}, RestToRest(Q, V, 2.0)),
+    "references.Harmonic.__call__": Example({"t": number(0.75)}, SMOOTH),
+    "references.RestToRest": Example({"q0": Q, "q1": V, "duration": number(2.0, positive=True)}),
+    "references.RestToRest.__call__": Example({"t": number(0.75)}, RestToRest(Q, V, 2.0)),
     "measures.TrackingRMS": Example({"after": number(0.5, negative=False), "joints": True}),
     "measures.SettlingTime": Example({"tolerance": number(0.5, positive=True)}),
     "measures.PeakTorque": Example({"joints": True}),

@@ -9,7 +9,7 @@ from hostile.values import Argument, Fresh, gain, number
 
 import geomctrl as gc
 from geomctrl import controllers
-from geomctrl.control.smooth_references import Harmonic
+from geomctrl.control.references import Harmonic
 from geomctrl.control.tuning import Design, Tuning
 
 FRICTION = gc.Friction(0.5, 0.25, 0.125)

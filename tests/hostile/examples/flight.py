@@ -9,7 +9,7 @@ from hostile.values import Argument, Fresh, gain, number
 
 from geomctrl import controllers, models, references
 from geomctrl.control import FlatOutputs
-from geomctrl.control.smooth_references import RestToRest
+from geomctrl.control.references import RestToRest
 
 UP, CART = np.zeros(2), models.cart_pole()
 SATELLITE, BODY = models.satellite(), models.quadrotor()

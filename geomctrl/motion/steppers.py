@@ -1,4 +1,5 @@
-"""Implicit midpoint methods under a torque that is a function: the torque and the step are solved for together."""
+"""Steppers under a torque that is a function: implicit midpoint methods, which solve for torque and step together, and
+explicit ones on the spatial momentum."""
 
 from __future__ import annotations
 
@@ -9,14 +10,17 @@ import numpy as np
 
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl.integrators.explicit import Explicit
 from geomctrl.integrators.march import Step
+from geomctrl.integrators.tableaus import Tableau
+from geomctrl.kernels import momentum_form
 from geomctrl.kernels.broyden import ITERATIONS, PATIENCE
-from geomctrl.kernels.marches import DONE, NOT_CONVERGED
+from geomctrl.kernels.marches import DONE, NOT_CONVERGED, SINGULAR
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.robot import Robot
 
-from .trajectory import Method, failure, step_in_place
+from .trajectory import REASONS, Method, failure, step_in_place
 
 
 class Midpoint:
@@ -102,3 +106,36 @@ def torque_at(torque, t, q, v) -> np.ndarray:
     if tau.shape != v.shape:
         raise ArgumentError(f"tau(t, q, v): expected shape {v.shape}, got {tau.shape}, at t = {t:.9g}")
     return tau.copy()  # the function may reuse its buffer
+
+
+class MomentumForm(Explicit):
+    """A `march.Stepper` of y = (q, spatial momentum Pi, the joints' momenta)."""
+
+    def __init__(self, robot: Robot, torque: Callable, tableau: Tableau):
+        super().__init__(self.rates, tableau, Product(configuration_group(robot), Rn(robot.nv)))
+        self.robot, self.torque = robot, torque
+
+    def momenta(self, q, v) -> np.ndarray:
+        """y of (q, v)."""
+        return np.concatenate((q, self.robot.momentum(q, v), (self.robot.mass_matrix(q) @ v)[6:]))
+
+    def state_of(self, y) -> tuple[np.ndarray, np.ndarray]:
+        """(q, v) of y."""
+        q, v, nothing = y[: self.robot.nq].copy(), np.empty(self.robot.nv), np.zeros(self.robot.nv)
+        if not self._rates(q, y, nothing, v, np.empty(self.robot.nv)):
+            raise IntegrationError(f"momentum form: {REASONS[SINGULAR]}")
+        return q, v
+
+    def rates(self, t, y) -> np.ndarray:
+        """The field."""
+        q, v = self.state_of(y)
+        rate = np.empty(self.robot.nv)
+        try:
+            tau = torque_at(self.torque, t, q, v)
+        except ArgumentError as error:
+            raise IntegrationError(str(error)) from None
+        self._rates(q, y, tau, v, rate)
+        return np.concatenate((v, rate))
+
+    def _rates(self, q, y, tau, v, rate) -> bool:
+        return momentum_form.momentum_rates(self.robot._model, q, y[self.robot.nq :].copy(), tau, v, rate)

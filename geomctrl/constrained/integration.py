@@ -36,19 +36,23 @@ it gives our digits. On the double pendulum it is no more accurate.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, number
-from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl import integrators
+from geomctrl.arguments import choice, flag, instance, number
+from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
+from geomctrl.integrators.explicit import Explicit
 from geomctrl.integrators.march import March, Step, collect
 from geomctrl.integrators.solution import Solution
+from geomctrl.integrators.tableaus import Tableau
+from geomctrl.kernels import maximal as kernels
 
-from .equations import CONSISTENT
+from .equations import CONSISTENT, Index1System
 from .maximal import ConstrainedSystem
-from .velocities import OfGroups, Spatial
 
 ITERATIONS = 60
 NOISE = 1e-13  # of a pose, relative to the system's size: where corrections that grow again are taken for round-off
@@ -164,3 +168,84 @@ def _step(system, velocities, point, t, h, c):
         Vdot = system._corrected(t, y, Vdot, weight)
         rate = velocities.rates(y, Vdot)
     return None, ITERATIONS
+
+
+def integrate_index1(
+    system: Index1System,
+    y0: ArrayLike,
+    t_span: tuple[float, float],
+    h: float,
+    method: Any = "MK4",
+    *,
+    project: bool = False,
+    every: int = 1,
+    **options: Any,
+) -> integrators.Solution:
+    """`integrators.integrate` of the system's field, its options included.
+
+    project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
+    further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
+    """
+    instance("system", system, Index1System, "a ConstrainedSystem or ClosedLoops")
+    if not flag("project", project):
+        return integrators.integrate(system.field, y0, t_span, h, method, system.group, every=every, **options)
+    tableau = integrators.method(method)
+    if tableau.b_hat is not None or options:
+        raise ArgumentError(
+            f"project: needs a fixed-step method and no further options, got {tableau.name}, {sorted(options)}"
+        )
+    return collect(March(_Projected(system, tableau), y0, t_span, h), every=every)
+
+
+class _Projected(Explicit):
+    """A `march.Stepper`: steps of an explicit method, each followed by a projection onto the constraints."""
+
+    def __init__(self, system: Index1System, tableau: Tableau):
+        super().__init__(system.field, tableau, system.group)
+        self.system = system
+
+    def step(self, t, y, h, t_next, memory=None) -> Step:
+        taken = super().step(t, y, h, t_next)
+        try:
+            return replace(taken, y_next=self.system._projected(taken.y_next))
+        except GeomctrlError as error:
+            raise IntegrationError(f"{error}, at t = {t_next:.9g}") from None
+
+
+# --- the velocities that generalized-alpha steps with (Mueller 2018 (88), (89)) ---------------------------------------
+
+
+class OfGroups:
+    """What the state holds: body-fixed twists on SE(3), (omega, pdot) on SO(3) x R^3."""
+
+    def __init__(self, system: ConstrainedSystem):
+        self.system, self.half = system, system.group.dim // 2
+
+    def at(self, y: np.ndarray) -> np.ndarray:
+        """The velocities (6 n,) of a state."""
+        return y[-self.half :]
+
+    def rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
+        """Their rates (6 n,) where those of the body-fixed twists are Vdot (n + 1, 6)."""
+        return self.system._velocity_rates(y, Vdot)
+
+    def moved(self, y: np.ndarray, x: np.ndarray, dv: np.ndarray) -> np.ndarray:
+        """The state moved by x, its velocities changed by dv."""
+        return self.system.group.advance(y, np.concatenate((x, dv)))
+
+
+class Spatial(OfGroups):
+    """Spatial twists Ad_C V of bodies on SE(3); their rates are Ad_C Vdot, since ad_V V = 0."""
+
+    def at(self, y):
+        return self.rates(y, y[-self.half :].reshape(-1, 6))
+
+    def rates(self, y, Vdot):
+        out = np.empty(self.half)
+        kernels.spatial_twists(self.system._layout, y, Vdot, out)
+        return out
+
+    def moved(self, y, x, dv):
+        out = np.empty(y.shape)
+        kernels.advance_spatially(self.system._layout, y, x, dv, out)
+        return out

@@ -1,0 +1,79 @@
+"""Viscous and Coulomb friction, the same in both directions or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .model import FrictionModel, check_coefficients, diagonal, stacked
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Friction(FrictionModel):
+    """Joint friction: viscous v + coulomb tanh(v / smoothing), (nv,) each or a number [N m s/rad, N m, rad/s].
+
+    The smooth Coulomb law keeps the closed loop an ordinary differential equation; `smoothing` is the speed at which
+    76 % of the Coulomb torque acts.
+    """
+
+    viscous: ArrayLike = 0.0
+    coulomb: ArrayLike = 0.0
+    smoothing: float = 0.01
+
+    def __post_init__(self):
+        check_coefficients(self, "viscous", "coulomb")
+
+    def torque(self, v, load=None, x=None):
+        return np.asarray(self.viscous) * v + np.asarray(self.coulomb) * np.tanh(v / self.smoothing)
+
+    def columns(self, v, load=None):
+        return np.concatenate((diagonal(v), diagonal(np.tanh(v / self.smoothing))), axis=-1)
+
+    def parameters(self, nv):
+        return stacked(self, nv, "viscous", "coulomb")
+
+
+def kernel_coefficients(friction: FrictionModel | None, nv: int) -> np.ndarray | None:
+    """(viscous, coulomb, smoothing) (3, nv) for `kernels.plant`, zero friction for None; None for other models."""
+    plain = Friction() if friction is None else friction
+    if type(plain) is not Friction:
+        return None
+    return np.append(plain.parameters(nv), np.full(nv, float(plain.smoothing))).reshape(3, nv)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AsymmetricCoulomb(FrictionModel):
+    """Joint friction `forward` at positive and -`backward` at negative velocities, with a smooth change between them.
+
+    Parameters
+    ----------
+    forward, backward : float or (nv,)
+        Friction torques of motion in either direction, >= 0 [N m, N].
+    smoothing : float
+        Speed over which friction changes its sign [rad/s, m/s].
+
+    Notes
+    -----
+    With s = tanh(v / smoothing) the torque is forward (s + s^2) / 2 + backward (s - s^2) / 2. It is linear in both
+    torques, opposes the velocity everywhere, and is `Friction`'s Coulomb torque where they are equal.
+    """
+
+    forward: ArrayLike
+    backward: ArrayLike
+    smoothing: float = 0.01
+
+    def __post_init__(self):
+        check_coefficients(self, "forward", "backward")
+
+    def torque(self, v, load=None, x=None):
+        s = np.tanh(v / self.smoothing)
+        return 0.5 * s * (np.asarray(self.forward) * (1.0 + s) + np.asarray(self.backward) * (1.0 - s))
+
+    def columns(self, v, load=None):
+        s = np.tanh(v / self.smoothing)
+        return np.concatenate((diagonal(0.5 * (s + s * s)), diagonal(0.5 * (s - s * s))), axis=-1)
+
+    def parameters(self, nv):
+        return stacked(self, nv, "forward", "backward")
