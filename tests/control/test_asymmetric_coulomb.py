@@ -38,7 +38,7 @@ def test_it_opposes_every_velocity():
 
 @pytest.mark.parametrize("name", ["forward", "backward"])
 def test_negative_torques_are_refused(name):
-    with pytest.raises(ArgumentError, match=f"{name}: expected a friction torque >= 0"):
+    with pytest.raises(ArgumentError, match=f"{name}: expected a friction coefficient >= 0"):
         AsymmetricCoulomb(**({"forward": 0.1, "backward": 0.1} | {name: -0.1}))
 
 

@@ -244,7 +244,7 @@ def test_output_error_finds_the_parameters_of_lugre():
         (lambda: Stribeck(0.5, [0.6, 0.7], [0.1, 0.2, 0.3]).check(2), r"friction: speed: .*\(2,\).*\(3,\)"),
         (lambda: LuGre(0.0, 0.5, 0.9, 0.1), "stiffness: expected a positive stiffness"),
         (lambda: Dahl(1.0, -1.0), "coulomb: expected a friction torque > 0"),
-        (lambda: LoadDependent(-0.1), "coefficient: expected a coefficient >= 0"),
+        (lambda: LoadDependent(-0.1), "coefficient: expected a friction coefficient >= 0"),
         (lambda: gc.Plant(ARM, [gc.Friction(), "model"]), "friction: expected a geomctrl.Friction or another"),
         (lambda: gc.Plant(ARM, []), "friction: expected a geomctrl.Friction or another"),
         (lambda: Dahl(1.0, 1.0).parameters(2), "Dahl is not linear in its parameters"),
