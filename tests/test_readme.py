@@ -26,7 +26,11 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert space["found"].proved
 
 
-PACKAGES = ("controllers", "geomctrl/control", *(f"geomctrl/control/{x}" for x in ("compiled", "friction", "sweeping")))
+PACKAGES = (
+    "controllers",
+    *(f"geomctrl/{x}" for x in ("constrained", "control", "integrators", "interop", "motion")),
+    *(f"geomctrl/control/{x}" for x in ("compiled", "friction", "sweeping")),
+)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -199,12 +199,14 @@ class Index1System(ABC):
         """y, where it satisfies the constraints. Raises ArgumentError, with the constraint's name and residual."""
         rows = self._evaluate(y)
         speed = max(1.0, np.abs(rows.V).max())
-        for values, what, unit, size in (
+        for values, quantity, unit, size in (
             (rows.g, "positions", "m", self.length),
             (rows.gdot, "velocities", "m/s", speed),
         ):
             if np.abs(values).max(initial=0.0) > CONSISTENT * size:
-                raise ArgumentError(f"{what} violate {self._worst(values)} [{unit} or 1]; `consistent` projects them")
+                raise ArgumentError(
+                    f"{quantity} violate {self._worst(values)} [{unit} or 1]; `consistent` projects them"
+                )
         self._check_branch(rows)
         return y
 

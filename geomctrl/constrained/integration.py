@@ -130,8 +130,8 @@ class _GeneralizedAlpha:
             raise IntegrationError(f"{error}, at t = {t_next:.9g}") from error
         self.nfev += count
         if ended is None:
-            words = f"no convergence in {count} iterations of the step of h = {h:.6g} at t = {t:.9g}: halve h"
-            raise IntegrationError(words + (", or take rho < 1" if self.rho == 1.0 else ""))
+            message = f"no convergence in {count} iterations of the step of h = {h:.6g} at t = {t:.9g}: halve h"
+            raise IntegrationError(message + (", or take rho < 1" if self.rho == 1.0 else ""))
         return Step(t, y, h, t_next, ended.y, memory=ended)
 
 

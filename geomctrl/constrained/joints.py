@@ -79,9 +79,9 @@ class Constraint:
     def __post_init__(self):
         if not isinstance(self.name, str):
             raise ArgumentError(f"constraint {self.name!r:.40}: name: expected a string")
-        label, known = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
-        if not isinstance(self.kind, str) or self.kind not in known:
-            raise ModelError(f"{label}: kind: expected one of {', '.join(known)}, got {self.kind!r:.80}")
+        label, kinds = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
+        if not isinstance(self.kind, str) or self.kind not in kinds:
+            raise ModelError(f"{label}: kind: expected one of {', '.join(kinds)}, got {self.kind!r:.80}")
         if self.kind != "holonomic" and len(bodies_of(self)) != 2:
             raise ModelError(f"{label}: bodies: expected two, got {self.bodies!r}")
         if not bodies_of(self):
@@ -168,9 +168,9 @@ class Constraint:
 
 def _pair(name, a, b):
     """The names of two bodies."""
-    for key, given in (("a", a), ("b", b)):
-        if not isinstance(given, str):
-            raise ArgumentError(f"constraint {name!r:.40}: {key}: expected the name of a body, got {given!r:.80}")
+    for key, body in (("a", a), ("b", b)):
+        if not isinstance(body, str):
+            raise ArgumentError(f"constraint {name!r:.40}: {key}: expected the name of a body, got {body!r:.80}")
     return a, b
 
 
@@ -190,14 +190,14 @@ def bodies_of(c):
     return c.bodies
 
 
-def checked_names(what, items, kind):
+def checked_names(noun, items, kind):
     names = []
     for i, item in enumerate(items):
         if not isinstance(item, kind):
-            of = "bodies" if what == "body" else "constraints"
-            raise ArgumentError(f"{of}: {what} {i}: expected a {kind.__name__}, got {item!r:.80}")
-        if item.name in names or (what == "body" and item.name == WORLD):
-            raise ModelError(f"{what} {item.name!r}: the name is taken")
+            of = "bodies" if noun == "body" else "constraints"
+            raise ArgumentError(f"{of}: {noun} {i}: expected a {kind.__name__}, got {item!r:.80}")
+        if item.name in names or (noun == "body" and item.name == WORLD):
+            raise ModelError(f"{noun} {item.name!r}: the name is taken")
         names.append(item.name)
     return tuple(names)
 
@@ -232,16 +232,16 @@ def checked_pose(label, pose):
     return T
 
 
-def point(label, given):
-    p = checked(label, given, (3,))
+def point(label, value):
+    p = checked(label, value, (3,))
     if p.shape != (3,):
         raise ArgumentError(f"{label}: expected shape (3,), got {p.shape}")
     return p
 
 
-def direction(label, given):
+def direction(label, value):
     """A unit vector."""
-    a = point(label, given)
+    a = point(label, value)
     if (norm := np.linalg.norm(a)) < 1e-12:
         raise ModelError(f"{label}: expected a direction, got the zero vector")
     return a / norm

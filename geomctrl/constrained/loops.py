@@ -126,8 +126,8 @@ class ClosedLoops(Index1System):
         J = np.zeros((m, self._table.bodies.shape[1], 6))
         g, gdot, bias = np.empty((3, m))
         kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
-        for c, at, numbers in self._table.users:
-            evaluate_user(self.constraints[c], at, numbers, frames, V, J, g, gdot, bias)
+        for c, rows, numbers in self._table.users:
+            evaluate_user(self.constraints[c], rows, numbers, frames, V, J, g, gdot, bias)
         bias += np.einsum("rwi,rwi->r", J, drift[self._table.bodies])
         J_v = np.einsum("rwi,rwij->rj", J, J_b[self._table.bodies])
         return _Loops(frames, V, J, g, gdot, bias, q, v, J_b, J_v)

@@ -251,8 +251,8 @@ class ConstrainedSystem(Index1System):
         g, gdot, bias = np.empty((3, m))
         kernels.unpack(_contiguous(y), self._layout, frames, V)
         row_kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
-        for c, at, numbers in self._table.users:
-            evaluate_user(self.constraints[c], at, numbers, frames, V, J, g, gdot, bias)
+        for c, rows, numbers in self._table.users:
+            evaluate_user(self.constraints[c], rows, numbers, frames, V, J, g, gdot, bias)
         return _Rows(frames, V, J, g, gdot, bias, *([np.empty(0)] * 3))
 
     def _factorised(self, y) -> _Rows:
@@ -321,10 +321,10 @@ class ConstrainedSystem(Index1System):
 
     def _sparse_jacobian(self, values):
         m = len(values)
-        at = np.broadcast_to(np.arange(m)[:, None, None], values.shape)
+        rows = np.broadcast_to(np.arange(m)[:, None, None], values.shape)
         columns = 6 * self._row_bodies[:, :, None] + np.arange(6)
         shape = (m, 6 * (len(self.bodies) + 1))
-        wide = csr_array(coo_array((values.ravel(), (at.ravel(), columns.ravel())), shape=shape))
+        wide = csr_array(coo_array((values.ravel(), (rows.ravel(), columns.ravel())), shape=shape))
         return wide[:, : 6 * len(self.bodies)]
 
     def _dense_jacobian(self, rows):
@@ -333,10 +333,10 @@ class ConstrainedSystem(Index1System):
     def _pack(self, T, V):
         """The state of poses (n, 4, 4) and body-fixed twists (n, 6)."""
         y = np.empty(self.group.shape)
-        for (at, on_se3), pose in zip(self._layout, T):
-            y[at : at + 12] = pose[:3].ravel()
+        for (first, on_se3), pose in zip(self._layout, T):
+            y[first : first + 12] = pose[:3].ravel()
             if on_se3:
-                y[at + 12 : at + 16] = 0.0, 0.0, 0.0, 1.0
+                y[first + 12 : first + 16] = 0.0, 0.0, 0.0, 1.0
         u = y[-6 * len(T) :].reshape(-1, 6)
         u[:] = V
         mixed = self._layout[:, 1] == 0

@@ -38,8 +38,8 @@ def set_up_rows(names: Sequence[str], reference: np.ndarray, constraints: Sequen
     for c in constraints:
         for name in c.bodies:
             if name not in number:
-                known = ", ".join(map(repr, names[:12]))
-                raise NameNotFoundError(f"constraint {c.name!r}: no body named {name!r}; known: {known}, 'world'")
+                listed = ", ".join(map(repr, names[:12]))
+                raise NameNotFoundError(f"constraint {c.name!r}: no body named {name!r}; known: {listed}, 'world'")
     attached = [tuple(number[name] for name in c.bodies) for c in constraints]
     width = max([2, *map(len, attached)])
     index, data, bodies, owner, users = [], [], [], [], []
@@ -111,8 +111,8 @@ def _elimination_order(attached, n):
     count = len(attached)
     if not count:
         return []
-    at = [(c, b) for c, bodies in enumerate(attached) for b in bodies if b < n]
-    rows, columns = np.array(at or [(0, 0)]).T
+    pairs = [(c, b) for c, bodies in enumerate(attached) for b in bodies if b < n]
+    rows, columns = np.array(pairs or [(0, 0)]).T
     touches = csr_array((np.ones(len(rows)), (rows, columns)), shape=(count, n))
     return reverse_cuthill_mckee(csr_array(touches @ touches.T), symmetric_mode=True).tolist()
 
@@ -124,7 +124,7 @@ def _skyline(bodies, n):
         for slot, body in enumerate(numbers):
             if body < n:
                 users[body].append((row, slot))
-    pairs = [(i, si, j, sj) for at in users for i, si in at for j, sj in at if j <= i]
+    pairs = [(i, si, j, sj) for blocks in users for i, si in blocks for j, sj in blocks if j <= i]
     first = np.arange(len(bodies))
     for i, _, j, _ in pairs:
         first[i] = min(first[i], j)
@@ -181,15 +181,15 @@ def check_user(c, reference, numbers):
     return len(g)
 
 
-def evaluate_user(c, at, numbers, frames, V, J, g, gdot, bias):
+def evaluate_user(c, rows, numbers, frames, V, J, g, gdot, bias):
     """The rows `at` of a holonomic constraint c on the bodies `numbers`, into J, g, gdot and bias."""
-    label, k, r = f"constraint {c.name!r}", len(numbers), at.stop - at.start
+    label, k, r = f"constraint {c.name!r}", len(numbers), rows.stop - rows.start
     T, X = matrices(frames[numbers]), V[numbers]
-    g[at] = user_array(label, "function", c.functions.function(T.copy()), (r,))
-    J[at, :k] = user_array(label, "jacobian", c.functions.jacobian(T.copy()), (r, k, 6))
-    gdot[at] = np.einsum("rki,ki->r", J[at, :k], X)
+    g[rows] = user_array(label, "function", c.functions.function(T.copy()), (r,))
+    J[rows, :k] = user_array(label, "jacobian", c.functions.jacobian(T.copy()), (r, k, 6))
+    gdot[rows] = np.einsum("rki,ki->r", J[rows, :k], X)
     if c.functions.bias is not None:
-        bias[at] = user_array(label, "bias", c.functions.bias(T.copy(), X.copy()), (r,))
+        bias[rows] = user_array(label, "bias", c.functions.bias(T.copy(), X.copy()), (r,))
     elif (speed := np.abs(X).max()) > 0.0:
         h = 1e-3 / speed  # fourth order: the error is of the order of 1e-12 V^2 and rounding of 1e-13 V^2
         J1, J_1, J2, J_2 = (
@@ -197,23 +197,25 @@ def evaluate_user(c, at, numbers, frames, V, J, g, gdot, bias):
             for s in (1.0, -1.0, 2.0, -2.0)
         )
         Jdot = (8.0 * (J1 - J_1) - (J2 - J_2)) / (12.0 * h)
-        bias[at] = np.einsum("rki,ki->r", Jdot, X)
+        bias[rows] = np.einsum("rki,ki->r", Jdot, X)
     else:
-        bias[at] = 0.0
+        bias[rows] = 0.0
 
 
-def _numbers(label, what, value):
+def _numbers(label, argument, value):
     try:
         return np.array(value, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{label}: {what}: expected numbers, got {value!r:.80}") from None
+        raise ArgumentError(f"{label}: {argument}: expected numbers, got {value!r:.80}") from None
 
 
-def user_array(label, what, value, shape):
+def user_array(label, argument, value, shape):
     """value as a new array of that shape: a user's function may reuse its buffer."""
-    a = _numbers(label, what, value)
+    a = _numbers(label, argument, value)
     if a.shape != shape or not np.isfinite(a).all():
-        raise ArgumentError(f"{label}: {what}: expected finite numbers of shape {shape}, got {a.shape} {value!r:.60}")
+        raise ArgumentError(
+            f"{label}: {argument}: expected finite numbers of shape {shape}, got {a.shape} {value!r:.60}"
+        )
     return a
 
 

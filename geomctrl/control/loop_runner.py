@@ -185,9 +185,9 @@ class LoopRunner:
         accused = record.add(sample, loop.split(loop.y), command, k % self.every == 0 or k == self.n_steps)
         record.steps = k
         if self.strict and accused is not None:
-            found = finding(accused[0], Replay(record.run("", success=False), loop, self.dt))
-            if found.verdict == VIOLATED:
-                raise _broken(*accused, t, found)
+            confirmed = finding(accused[0], Replay(record.run("", success=False), loop, self.dt))
+            if confirmed.verdict == VIOLATED:
+                raise _broken(*accused, t, confirmed)
         loop.renew(k)
         self.next = STEP
 
@@ -223,8 +223,8 @@ class LoopRunner:
 
     def machine_chosen(self, choice: bool | str) -> Machine | None:
         self.compiled_for, steps = self.loop.now, self.n_steps * self.pieces
-        found = machine_for(self.loop, self.record, choice, self.strict, steps, self.times)
-        machine, self.comparison, self.known = found or (None, None, None)
+        chosen = machine_for(self.loop, self.record, choice, self.strict, steps, self.times)
+        machine, self.comparison, self.known = chosen or (None, None, None)
         return machine
 
     @property
@@ -299,10 +299,10 @@ class LoopRunner:
         return k
 
 
-def _broken(monitor: Monitor, value: float, t: float, found: Finding) -> SimulationError:
+def _broken(monitor: Monitor, value: float, t: float, finding: Finding) -> SimulationError:
     return SimulationError(
         f"strict: monitor {monitor.name!r} at t = {t:.6g} s: {monitor.what} is {value:.3e}, limit {monitor.limit:.0e}:"
-        f" {found.reason}"
+        f" {finding.reason}"
     )
 
 

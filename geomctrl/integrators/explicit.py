@@ -20,7 +20,7 @@ from . import tableaus
 from .march import Step, element
 from .tableaus import Tableau
 
-FEW = 64  # numbers that Python looks at faster than numpy
+SMALL_SIZE = 64  # numbers that Python looks at faster than numpy
 
 # --- one step --------------------------------------------------------------------------------------------------
 
@@ -79,8 +79,8 @@ def unchecked_rk_step(field, t, y, h, tableau, group, k1=None):
 
 
 def _finite(x):
-    few = x.size < FEW
-    return (few and math.isfinite(sum(x.tolist() if x.ndim == 1 else x.ravel().tolist()))) or np.isfinite(x).all()
+    is_small = x.size < SMALL_SIZE
+    return (is_small and math.isfinite(sum(x.tolist() if x.ndim == 1 else x.ravel().tolist()))) or np.isfinite(x).all()
 
 
 def is_vector_space(group):
@@ -122,8 +122,8 @@ def _slope(field, t, y, dim, stage, n):
     if k.shape != (dim,):
         raise IntegrationError(f"field must return shape ({dim},), got {k.shape}, {where}")
     if not np.isfinite(k).all():
-        at = int(np.argmin(np.isfinite(k)))
-        raise IntegrationError(f"field must return finite numbers, got {k[at]} at index {at} of {dim}, {where}")
+        index = int(np.argmin(np.isfinite(k)))
+        raise IntegrationError(f"field must return finite numbers, got {k[index]} at index {index} of {dim}, {where}")
     return k
 
 

@@ -27,8 +27,8 @@ def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.nd
     _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
-    for joint, qs, vs, at, rates in _pinocchio_joints(robot, model):
-        x[:, at] = _their_coordinates(joint, q[:, qs], at.stop - at.start, scalar_first=False)
+    for joint, qs, vs, theirs, rates in _pinocchio_joints(robot, model):
+        x[:, theirs] = _their_coordinates(joint, q[:, qs], theirs.stop - theirs.start, scalar_first=False)
         u[:, rates] = v[:, vs] @ _linear_first(joint).T
     return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
 
@@ -41,8 +41,8 @@ def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.
     _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, x, u = _their_state(model, q=q, v=v)
     ours, rates_of = np.empty((len(x), robot.nq)), np.empty((len(x), robot.nv))
-    for joint, qs, vs, at, rates in _pinocchio_joints(robot, model):
-        ours[:, qs] = _our_coordinates(joint, x[:, at], scalar_first=False)
+    for joint, qs, vs, theirs, rates in _pinocchio_joints(robot, model):
+        ours[:, qs] = _our_coordinates(joint, x[:, theirs], scalar_first=False)
         rates_of[:, vs] = u[:, rates] @ np.linalg.inv(_linear_first(joint)).T
     return ours.reshape(*lead, robot.nq), rates_of.reshape(*lead, robot.nv)
 
@@ -64,8 +64,8 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
 def put_mujoco(joints: list[Matched], q: np.ndarray, v: np.ndarray, x: np.ndarray, u: np.ndarray) -> None:
     """Their coordinates x and velocities u of ours, (states, n) each; forces go over as velocities do, since the maps
     of velocities are orthogonal."""
-    for joint, qs, vs, at, rates in joints:
-        x[:, at] = _their_coordinates(joint, q[:, qs], at.stop - at.start, scalar_first=True)
+    for joint, qs, vs, theirs, rates in joints:
+        x[:, theirs] = _their_coordinates(joint, q[:, qs], theirs.stop - theirs.start, scalar_first=True)
         moved = v[:, vs] @ _linear_first(joint).T
         if joint.kind == "free":
             moved[:, :3] = np.einsum("bij,bj->bi", _rotations(q[:, qs]), moved[:, :3])
@@ -88,8 +88,8 @@ def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)
     ours, joints = np.empty((len(x), robot.nq)), mujoco_joints(robot, model)
-    for joint, qs, _, at, _ in joints:
-        ours[:, qs] = _our_coordinates(joint, x[:, at], scalar_first=True)
+    for joint, qs, _, theirs, _ in joints:
+        ours[:, qs] = _our_coordinates(joint, x[:, theirs], scalar_first=True)
     return ours.reshape(*lead, robot.nq), velocities_from_mujoco(joints, ours, u).reshape(*lead, robot.nv)
 
 
@@ -135,14 +135,14 @@ def _pinocchio_joints(robot, model):
 def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
     """Each joint of the robot in both; raises as `to_mujoco` does."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
-    names, found = joint_names(model), []
+    names, matched = joint_names(model), []
     _check_same_joints(robot, names)
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
         j = names.index(str(joint.name))
-        at, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
-        _check_same_kind(joint, at.stop - at.start, dofs.stop - dofs.start, continuous=False)
-        found.append(Matched(joint, qs, vs, at, dofs))
-    return found
+        coordinates, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
+        _check_same_kind(joint, coordinates.stop - coordinates.start, dofs.stop - dofs.start, continuous=False)
+        matched.append(Matched(joint, qs, vs, coordinates, dofs))
+    return matched
 
 
 def _check_same_joints(robot, names):

@@ -33,8 +33,8 @@ def signal_names(robot: Robot) -> dict[str, list[str]]:
 def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = None) -> np.ndarray:
     """x = (log(q0^-1 q), v) (..., 2 nv) of q (..., nq), v (..., nv); q0 (nq,), default neutral."""
     lead, (q, v) = as_batch(robot, q=q, v=v)
-    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
-    x = np.concatenate((difference(robot, np.tile(at, (len(q), 1)), q), v), axis=-1)
+    base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
+    x = np.concatenate((difference(robot, np.tile(base, (len(q), 1)), q), v), axis=-1)
     return x.reshape(*lead, 2 * robot.nv)
 
 
@@ -43,8 +43,8 @@ def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple
     require_robot("robot", robot)
     x = checked("x", x, (2 * robot.nv,))
     e, v = x[..., : robot.nv], x[..., robot.nv :]
-    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
-    return integrate(robot, np.broadcast_to(at, (*e.shape[:-1], robot.nq)), e), v.copy()
+    base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
+    return integrate(robot, np.broadcast_to(base, (*e.shape[:-1], robot.nq)), e), v.copy()
 
 
 def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: str | None = None):
@@ -87,13 +87,13 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     if plant.actuators:
         names["inputs"] = [f"u_{k}" for k in range(plant.inputs)]
     robot, n = plant.robot, plant.robot.nv
-    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
+    base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     group = None if robot.nq == n else ConfigurationGroup(robot)
 
     def update(t, x, u, params):
         x = np.ascontiguousarray(x, dtype=float)
         e, v = x[:n], x[n:]
-        q = at + e if group is None else group.advance(at, e)
+        q = base + e if group is None else group.advance(base, e)
         e_rate = v if group is None else group.dexp_inv_mul(-e, v)
         return np.concatenate((e_rate, plant.at(t).acceleration(t, q, v, np.ascontiguousarray(u, dtype=float))))
 

@@ -67,8 +67,8 @@ def explicit(tableau: Tableau, robot: Robot) -> Method:
 @lru_cache(maxsize=64)
 def _numbers(tableau: Tableau, h: float, identity: bool) -> np.ndarray:
     s = len(tableau.c)
-    most = max(len(rows) for _, rows in tableau.stages)
-    table = np.zeros((s + 1, STAGE + s * (1 + most)))
+    max_rows = max(len(rows) for _, rows in tableau.stages)
+    table = np.zeros((s + 1, STAGE + s * (1 + max_rows)))
     for i, (base, rows) in enumerate(tableau.stages):
         table[i, :STAGE] = base, len(rows), 0
         table[base, 2] = base > 0
@@ -76,7 +76,7 @@ def _numbers(tableau: Tableau, h: float, identity: bool) -> np.ndarray:
         for r, row in enumerate(rows):
             start = STAGE + s * (1 + r)
             table[i, start : start + len(row)] = h * row
-    return np.concatenate(([s, most, float(tableau.family == "MK"), identity], table.ravel()))
+    return np.concatenate(([s, max_rows, float(tableau.family == "MK"), identity], table.ravel()))
 
 
 def plan_of(tableau: Tableau, h: float, robot: Robot) -> np.ndarray:

@@ -105,8 +105,8 @@ def step_in_place(method: Method, robot: Robot, torque, h, q, v) -> int:
 
 
 def failure(name: str, result: int, h: float, t: float | None = None) -> str:
-    at = "" if t is None else f" at t = {t:.9g} s"
-    return f"{name}: the step of dt = {h:g}{at} can not be made: {REASONS[result]}"
+    when = "" if t is None else f" at t = {t:.9g} s"
+    return f"{name}: the step of dt = {h:g}{when} can not be made: {REASONS[result]}"
 
 
 # --- torques that are functions: steps in Python ---------------------------------------------------------------------
