@@ -209,13 +209,11 @@ def _numbers(label, argument, value):
         raise ArgumentError(f"{label}: {argument}: expected numbers, got {value!r:.80}") from None
 
 
-def user_array(label, argument, value, shape):
+def user_array(label, name, value, shape):
     """value as a new array of that shape: a user's function may reuse its buffer."""
-    a = _numbers(label, argument, value)
+    a = _numbers(label, name, value)
     if a.shape != shape or not np.isfinite(a).all():
-        raise ArgumentError(
-            f"{label}: {argument}: expected finite numbers of shape {shape}, got {a.shape} {value!r:.60}"
-        )
+        raise ArgumentError(f"{label}: {name}: expected finite numbers of shape {shape}, got {a.shape} {value!r:.60}")
     return a
 
 
