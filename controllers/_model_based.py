@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import function, one_state
-from geomctrl.control.contracts import Desired, Reference
-from geomctrl.control.desired import desired_at
+from geomctrl.control.contracts import Desired, Reference, desired_at
 from geomctrl.control.friction.model import FrictionModel, friction_of_law
 from geomctrl.control.plant import Plant
 from geomctrl.control.subclass_checks import require_called

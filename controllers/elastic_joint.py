@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import one_state
-from geomctrl.control.contracts import Command, Desired, Lyapunov
-from geomctrl.control.desired import time
+from geomctrl.control.contracts import Command, Desired, Lyapunov, time
 from geomctrl.control.elastic_joints import per_joint, with_rotors
 from geomctrl.control.references import SmoothReference
 from geomctrl.controllers._model_based import Law

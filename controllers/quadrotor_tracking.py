@@ -8,8 +8,7 @@ import numpy as np
 
 from geomctrl.arguments import number
 from geomctrl.control.attitude import AttitudeError, FlatOutputs, attitude_error, heading, require_flying, thrust_frame
-from geomctrl.control.contracts import Command, Lyapunov
-from geomctrl.control.desired import time
+from geomctrl.control.contracts import Command, Lyapunov, time
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._model_based import Law
 from geomctrl.controllers.attitude_tracking import attitude_loss, cross_limit

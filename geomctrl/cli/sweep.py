@@ -85,7 +85,7 @@ def sweep(
 
 def _client(address: str) -> Any:
     """The dask cluster at an address. Raises ArgumentError where there is none."""
-    from geomctrl.control.sweeping.optional import needed_for
+    from geomctrl.control.sweeping.job import needed_for
 
     with needed_for("--scheduler"):
         from distributed import Client

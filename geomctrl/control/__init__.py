@@ -1,8 +1,7 @@
 """The closed loop: contracts of plant, controller and reference, tracking errors, plants, monitors, the loop, runs."""
 
 from .attitude import FlatOutputs
-from .contracts import Command, Controller, Desired, Lyapunov, Reference
-from .desired import desired_at
+from .contracts import Command, Controller, Desired, Lyapunov, Reference, desired_at
 from .elastic_joints import ElasticPlant
 from .tracking import (
     AdaptiveLaw,

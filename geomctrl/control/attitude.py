@@ -17,8 +17,7 @@ from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.tracing.arrays import scalar
 
-from .contracts import Desired
-from .desired import time
+from .contracts import Desired, time
 from .references import SmoothReference
 
 

@@ -25,8 +25,7 @@ from .closed_loop import Loop
 from .compiled.choice import Known, machine_for
 from .compiled.comparison import Comparison, spread_rows
 from .compiled.machine import SAMPLE, STEP, Machine
-from .contracts import Controller
-from .desired import evaluated_once
+from .contracts import Controller, evaluated_once
 from .monitors import VIOLATED, Finding, Monitor, Replay
 from .monitors.replay import confirm, finding
 from .options import SimulationOptions

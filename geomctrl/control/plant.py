@@ -20,7 +20,7 @@ from geomctrl.tracing.arrays import scalar
 from .actuators.actuator import Actuator
 from .actuators.chain import Chain, chain_of
 from .changes import checked_changes
-from .desired import time
+from .contracts import time
 from .friction.combined import friction_of, state_size
 from .friction.coulomb import kernel_coefficients
 from .sensing import checked_sensors

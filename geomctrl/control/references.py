@@ -30,8 +30,7 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 from geomctrl.tracing.arrays import has_symbols
 
-from .contracts import Desired
-from .desired import time
+from .contracts import Desired, time
 
 __all__ = [
     "Harmonic",

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .contracts import Command, Desired
-from .desired import desired_at
+from .contracts import Command, Desired, desired_at
 from .plant import Plant
 
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError, SimulationError
 
-from .sensors.noise import normals
-from .sensors.sensor import Sensor, Truth
+from .sensors.sensor import Sensor, Truth, normals
 
 
 class Made(Sensor):

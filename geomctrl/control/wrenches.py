@@ -18,7 +18,7 @@ from geomctrl.robot import Robot
 from geomctrl.terms.kinematics import Representation, representation_number
 from geomctrl.terms.wrenches import on_a_body
 
-from .desired import time
+from .contracts import time
 
 NEVER = sys.float_info.max  # s: a time that never comes, and a number like any other in compiled code
 SWITCH_TOLERANCE = 1e-12  # s before a switch that count as at it

@@ -12,7 +12,7 @@ from simulation_options import grouped
 
 import geomctrl as gc
 from geomctrl import controllers, models, references
-from geomctrl.control import watching
+from geomctrl.control import loop
 from geomctrl.viewing import live, scene
 
 pytest.importorskip("viser")
@@ -199,6 +199,6 @@ def test_chunks_follow_the_pictures():
     with gc.LiveView(3.0, port=0) as view:
         assert view._steps(1e-3) == 100
         assert view._steps(1.0) == 1
-    assert watching._markdown("a_b {alert(1)} <b> **") == r"a_b \{alert\(1\)\} \<b\> \*\*"
-    assert watching._verdict(1.0, 1.0) == "held so far"
-    assert watching._verdict(np.nan, 1.0) == "**beyond its limit**"
+    assert loop._markdown("a_b {alert(1)} <b> **") == r"a_b \{alert\(1\)\} \<b\> \*\*"
+    assert loop._verdict(1.0, 1.0) == "held so far"
+    assert loop._verdict(np.nan, 1.0) == "**beyond its limit**"

@@ -12,7 +12,7 @@ from geomctrl import controllers, models
 from geomctrl.control import sensing
 from geomctrl.control.compiled.machine import Machine
 from geomctrl.control.sensors import IMU, Encoder, JointTorque, Sensor, Truth
-from geomctrl.control.sensors.noise import normals, round_keys
+from geomctrl.control.sensors.sensor import normals, round_keys
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body

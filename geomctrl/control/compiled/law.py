@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import number, one_state, read_only
 from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
-from geomctrl.control.contracts import Command, Controller, started, wants_measurements
-from geomctrl.control.desired import time
+from geomctrl.control.contracts import Command, Controller, started, time, wants_measurements
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends import entries

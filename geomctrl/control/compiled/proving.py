@@ -22,8 +22,7 @@ import numpy as np
 
 from geomctrl.compiler.code import enabled
 from geomctrl.control.closed_loop import Loop
-from geomctrl.control.contracts import Command
-from geomctrl.control.desired import evaluated_each_time
+from geomctrl.control.contracts import Command, evaluated_each_time
 from geomctrl.control.plant import Plant
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array

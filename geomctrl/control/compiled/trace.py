@@ -16,13 +16,11 @@ import numpy as np
 
 from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
 from geomctrl.control.closed_loop import MAX_STEPS
-from geomctrl.control.contracts import Command
-from geomctrl.control.desired import evaluated_each_time
+from geomctrl.control.contracts import Command, evaluated_each_time
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample, State
 from geomctrl.control.sensing import made_by
-from geomctrl.control.sensors.noise import normals
-from geomctrl.control.sensors.sensor import Truth
+from geomctrl.control.sensors.sensor import Truth, normals
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation

@@ -3,9 +3,8 @@
 from .bristles import Dahl, LuGre
 from .combined import CombinedFriction
 from .coulomb import AsymmetricCoulomb, Friction
-from .load_dependent import LoadDependent
 from .model import FrictionModel
-from .stribeck import Stribeck
+from .stribeck import LoadDependent, Stribeck
 
 __all__ = [
     "AsymmetricCoulomb",

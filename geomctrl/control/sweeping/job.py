@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,6 @@ from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError, GeomctrlError
 
 from .fingerprint import versions
-from .optional import needed_for
 from .space import Point, points
 
 Columns = dict[str, np.ndarray]  # one row a run
@@ -122,3 +122,13 @@ def _numbers(name: str, number: int, value: Any) -> np.ndarray:
 
 def _words(named: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in named.items())
+
+
+@contextmanager
+def needed_for(feature: str) -> Iterator[None]:
+    """An import in this context that fails says which extra to install."""
+    try:
+        yield
+    except ImportError as error:
+        missing = error.name or "a package"
+        raise ArgumentError(f"{feature} needs the optional package {missing}: pip install 'geomctrl[sweep]'") from error

@@ -27,8 +27,7 @@ from .executors import SweepExecution, computed
 from .fingerprint import fingerprint, versions
 from .job import Job, case_of
 from .space import Point, Space, checked_space
-from .store import DIGEST, FORMAT, Memory, Record, differences, opened, read
-from .table import ENDS, table
+from .store import DIGEST, ENDS, FORMAT, Memory, Record, differences, opened, read, table
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
 MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs in a block; blocks in a sweep that is neither small nor large

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count
-from geomctrl.control.contracts import Desired
-from geomctrl.control.desired import time
+from geomctrl.control.contracts import Desired, time
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, instance
-from geomctrl.control.contracts import Desired
-from geomctrl.control.desired import time
+from geomctrl.control.contracts import Desired, time
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
 
