@@ -21,6 +21,7 @@ import numpy as np
 
 from geomctrl.constrained import integration as generalized_alpha
 from geomctrl.constrained.integration import integrate_index1
+from geomctrl.integrators import Adaptive
 from geomctrl.integrators.tableaus import method, methods
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout
@@ -58,13 +59,13 @@ def best_of(times: int, function) -> tuple:
 
 def maximal(label: str, name: str, n: int | None, rtol: float | None = None) -> Row:
     system, y0 = top(GROUPS[label])
-    options = {} if rtol is None else {"rtol": rtol, "atol": rtol}
+    method = name if rtol is None else Adaptive(name, rtol, rtol)
     h = None if n is None else T_END / n
     if name in ALPHA:
         form = ALPHA[name]
         run = partial(generalized_alpha.integrate_index3, system, y0, (0.0, T_END), h, every=10**9, representation=form)
     else:
-        run = partial(integrate_index1, system, y0, (0.0, T_END), h, name, every=10**9, **options)
+        run = partial(integrate_index1, system, y0, (0.0, T_END), h, method, every=10**9)
     seconds, solution = best_of(3, run)
     y = solution.y[-1]
     return Row(

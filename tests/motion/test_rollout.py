@@ -11,6 +11,7 @@ from geomctrl import models, testing
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 from geomctrl.integrators.driver import integrate
 from geomctrl.integrators.solution import Event
+from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method, methods
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
@@ -161,9 +162,8 @@ def test_dense_output_and_events_on_a_robot(name):
         return np.concatenate((y[12:], robot.forward_dynamics(y[:12], y[12:], np.zeros(6))))
 
     passing = Event(lambda t, y: height(y[:12]) + d, terminal=True, name="passing")
-    options = {"rtol": 1e-10, "atol": 1e-10} if name == "MK54" else {}
-    y0 = np.concatenate((q, v))
-    path = integrate(field, y0, (0.0, 1.0), 0.01, name, group, events=passing, dense=True, **options)
+    chosen = Adaptive(name, 1e-10, 1e-10) if name == "MK54" else name
+    path = integrate(field, np.concatenate((q, v)), (0.0, 1.0), 0.01, chosen, group, events=passing, dense=True)
     assert path.reason.startswith("terminal event 'passing'")
     assert path.t[-1] == pytest.approx(math.sqrt(2.0 * d / 9.81), abs=1e-8)
     times = np.linspace(0.0, path.t[-1], 23)
