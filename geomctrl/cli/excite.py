@@ -223,7 +223,7 @@ def excite(
     urdf: UrdfOptions = UrdfOptions(),
 ) -> int | None:
     from geomctrl.identification.errors import ExcitationError
-    from geomctrl.identification.excitation.limits import limits_of
+    from geomctrl.identification.excitation.problem import limits_of
 
     console = stdout_console()
     nominal = urdf.load(robot)

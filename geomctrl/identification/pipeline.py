@@ -20,14 +20,13 @@ from .assessment import estimated_delay
 from .assessment.similarity import compare
 from .errors import ExcitationError
 from .estimators import Estimate, Estimator, fit, named
-from .estimators.automatic import with_chosen_prior
+from .estimators.choosing import with_chosen_prior
+from .estimators.cutoffs import LogFilter, chosen_cutoffs, with_bias_of_noise
 from .estimators.least_squares import linear
-from .estimators.log_filter import LogFilter, chosen_cutoffs
-from .estimators.motion_noise import with_bias_of_noise
-from .estimators.smoothing import with_best_curves, with_best_rotors, with_smoothing
+from .estimators.model_choice import with_best_curves, with_best_rotors, with_smoothing
 from .findings import Finding
 from .logs import Dataset
-from .logs.robot_log import read_log, require_units
+from .logs.dataset import read_log, require_units
 from .model.friction_curves import fit_curves
 from .model.regressor_model import RegressorModel
 from .report import Result

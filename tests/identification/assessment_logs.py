@@ -7,7 +7,7 @@ import numpy as np
 
 from geomctrl.identification import Filtering, Reading, Result, Validation, fit, identify
 from geomctrl.identification.assessment import Evidence
-from geomctrl.identification.estimators.log_filter import LogFilter
+from geomctrl.identification.estimators.cutoffs import LogFilter
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))  # `lib` where this is not run by pytest
 from lib.mistakes import coupled, scaled, simulated, swapped

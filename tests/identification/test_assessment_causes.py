@@ -11,11 +11,11 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, Validation, identify
 from geomctrl.identification.assessment.causes import found_causes
 from geomctrl.identification.assessment.evidence import fit_rows
-from geomctrl.identification.assessment.fit import SPEEDS, shape_of, steps
+from geomctrl.identification.assessment.fit_checks import SPEEDS, shape_of, steps
 from geomctrl.identification.assessment.rows import rows_of
-from geomctrl.identification.assessment.survival import Survival, held_out, survival
+from geomctrl.identification.assessment.search import Survival, held_out, survival
 from geomctrl.identification.assessment.trials import found_trials, tried
-from geomctrl.identification.estimators.log_filter import LogFilter
+from geomctrl.identification.estimators.cutoffs import LogFilter
 
 NAME, OPTIONS = "ur10", {"seed": 7, "rate": 200.0, "noise": 0.02, "seconds": 15.0}
 

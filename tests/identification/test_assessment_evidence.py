@@ -10,12 +10,11 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, RegressorModel, Result, fit, identify
 from geomctrl.identification.assessment import Evidence
-from geomctrl.identification.assessment.couplings import explained
 from geomctrl.identification.assessment.evidence import FreeFit, Products, fit_rows, free_fit, independent_rows
-from geomctrl.identification.assessment.excited import foretold
-from geomctrl.identification.assessment.fit import unseen
+from geomctrl.identification.assessment.fit_checks import unseen
+from geomctrl.identification.assessment.log_checks import foretold
 from geomctrl.identification.assessment.scales import FAR, GRID, LIKELY, Profile, profiles
-from geomctrl.identification.assessment.trials import _apart, found_trials, tried, undecided
+from geomctrl.identification.assessment.trials import _apart, explained, found_trials, tried, undecided
 
 ARM = RegressorModel(models.two_link(), smoothing=0.02)
 ROWS = 400

@@ -7,10 +7,8 @@ from lib import logs
 
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
-from geomctrl.identification.estimators.block_validation import Prediction
-from geomctrl.identification.estimators.cutoffs import TooShort, _bound, choose_cutoffs
-from geomctrl.identification.estimators.log_filter import LogFilter
-from geomctrl.identification.estimators.smoothing import with_smoothing
+from geomctrl.identification.estimators.cutoffs import LogFilter, TooShort, _bound, choose_cutoffs
+from geomctrl.identification.estimators.model_choice import Prediction, with_smoothing
 from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.logs.signals import motion_bandwidth
 

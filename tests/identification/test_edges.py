@@ -6,7 +6,7 @@ import pytest
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, Validation, identify
-from geomctrl.identification.estimators.log_filter import SETTLING, LogFilter
+from geomctrl.identification.estimators.cutoffs import SETTLING, LogFilter
 
 RATE = 200.0
 

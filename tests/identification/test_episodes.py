@@ -11,7 +11,7 @@ from geomctrl.cli.options import as_ranges
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Reading
 from geomctrl.identification.errors import DataError
-from geomctrl.identification.logs.robot_log import read_log
+from geomctrl.identification.logs.dataset import read_log
 
 RATE, N = 50.0, 120
 

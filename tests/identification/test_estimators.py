@@ -24,7 +24,7 @@ from geomctrl.identification import (
 )
 from geomctrl.identification.estimators.barrier import Bounds, Interior, Quadratic
 from geomctrl.identification.estimators.conditioning import natural_scale
-from geomctrl.identification.estimators.solving import solving
+from geomctrl.identification.estimators.semidefinite import _run
 
 RATE = 100.0
 
@@ -452,23 +452,32 @@ class PanicException(BaseException):  # as PyO3 names what solvers written in Ru
     pass
 
 
+class Throwing:
+    """A program whose solver ends with an exception."""
+
+    status = "user_limit"
+
+    def __init__(self, thrown: BaseException | type[BaseException]):
+        self.thrown = thrown
+
+    def solve(self, solver: str, **options: object) -> None:
+        raise self.thrown
+
+
 @pytest.mark.parametrize("thrown", [PanicException("Eigval"), ArithmeticError("Eigval"), MemoryError("Eigval")])
 def test_whatever_a_solver_throws_is_an_error_of_ours(thrown):
-    with (
-        pytest.raises(
-            SolverError, match=rf"^X failed \(status user_limit\): {type(thrown).__name__}: Eigval; try Y$"
-        ) as e,
-        solving("X", "Y", lambda: "user_limit"),
-    ):
-        raise thrown
+    with pytest.raises(
+        SolverError, match=rf"^X failed \(status user_limit\): {type(thrown).__name__}: Eigval; try weights='noise' or"
+    ) as e:
+        _run(Throwing(thrown), "X", {})
     assert e.value.status == "user_limit"
     assert e.value.__cause__ is thrown
 
 
 @pytest.mark.parametrize("thrown", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_the_end_of_a_process_is_not_the_solvers(thrown):
-    with pytest.raises(thrown), solving("X", "Y"):
-        raise thrown
+    with pytest.raises(thrown):
+        _run(Throwing(thrown), "X", {})
 
 
 def test_numbers_that_solvers_choke_on(light):

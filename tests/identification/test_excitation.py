@@ -12,7 +12,7 @@ from geomctrl.identification import Dataset, ExcitationError, RegressorModel, fi
 from geomctrl.identification.excitation import Surroundings, optimize
 from geomctrl.identification.excitation.clearance import clearances_of
 from geomctrl.identification.excitation.problem import FELT, SHIFTS, WEIGHTS, Problem, limits_of
-from geomctrl.identification.excitation.starts import postures, random_motion
+from geomctrl.identification.excitation.search import postures, random_motion
 
 
 def problem(robot, kind, objective, scaling="length", surroundings=None, **model):

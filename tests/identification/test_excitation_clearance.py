@@ -7,10 +7,10 @@ from urdf_arms import ARM
 
 from geomctrl import models
 from geomctrl.identification import RegressorModel
-from geomctrl.identification.excitation import Surroundings, Trajectory, guarantee, link_capsules, optimize
+from geomctrl.identification.excitation import Surroundings, Trajectory, excite, link_capsules, optimize
 from geomctrl.identification.excitation.clearance import BOXES, FLOOR, SELF, clearances_of, sweeps
-from geomctrl.identification.excitation.guarantee import keeps_clear, margins, nearest
-from geomctrl.identification.excitation.limits import limits_of
+from geomctrl.identification.excitation.excite import keeps_clear, margins, nearest
+from geomctrl.identification.excitation.problem import limits_of
 
 BOX = (0.35, -0.6, 0.0, 0.7, 0.6, 0.5)
 QUICK = {"terms": 4, "iterations": 24, "samples": 50, "compare": 8, "objective": "log_det"}
@@ -166,7 +166,7 @@ def test_what_happens_between_samples_is_seen(samples, monkeypatch):
     there = clear.values(motion.at(np.linspace(0.0, 4.0, 20_001))[0]).min()
     at_samples = clear.values(motion.at(np.linspace(0.0, 4.0, samples))[0]).min()
     assert 0.005 < there < at_samples - 2e-4
-    monkeypatch.setattr(guarantee, "FINE", samples)
+    monkeypatch.setattr(excite, "FINE", samples)
     for less, holds in ((1e-4, True), (-1e-4, False)):
         again, _ = around(robot, clearance=there - less)
         assert keeps_clear(again, limits, motion) is holds

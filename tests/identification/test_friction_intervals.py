@@ -5,7 +5,7 @@ import pytest
 from studies import friction_intervals
 
 from geomctrl.identification import Reading, Validation, identify, pipeline
-from geomctrl.identification.estimators.motion_noise import white_noise
+from geomctrl.identification.estimators.cutoffs import white_noise
 
 LOGS = (0, 6, 7, 9, 12, 15)  # two links each
 

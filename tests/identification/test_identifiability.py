@@ -6,8 +6,7 @@ from lib import logs
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.identification import Curve, Dataset, RegressorModel, Result, fit
-from geomctrl.identification.report.identifiability import alone, exchanges, undecided
-from geomctrl.identification.report.parameter_rows import BY_PRIOR, OPEN, bodies
+from geomctrl.identification.report.identifiability import BY_PRIOR, OPEN, alone, bodies, exchanges, undecided
 from geomctrl.terms.base_parameters import reduce_columns
 
 RAD = np.pi / 180

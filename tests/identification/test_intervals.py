@@ -10,9 +10,8 @@ from scipy.signal import lfilter
 
 from geomctrl import models
 from geomctrl.identification import Dataset, RegressorModel, fit, fit_curves
-from geomctrl.identification.estimators import leave_out, reweighted
-from geomctrl.identification.estimators.folds import folds_of
-from geomctrl.identification.estimators.leave_out import moderated
+from geomctrl.identification.estimators import folds, least_squares
+from geomctrl.identification.estimators.folds import folds_of, moderated
 
 
 def apart(model, data, method="ols", white=False):
@@ -62,7 +61,7 @@ def test_noise_that_is_loud_where_it_matters_widens_intervals(method, options, m
     """Formulas with the residuals' autocorrelation alone miss that."""
     made = [coloured(seed, 6.0, 0.5, 0.97) for seed in range(16)]
     assert 0.8 <= rms_z(method, made, **options) <= 1.3
-    monkeypatch.setattr(leave_out, "jackknife", lambda whole, rests, e: (np.ones(len(e.solve(whole)[0])), np.inf))
+    monkeypatch.setattr(folds, "jackknife", lambda whole, rests, e: (np.ones(len(e.solve(whole)[0])), np.inf))
     assert rms_z(method, made, **options) > 1.35
 
 
@@ -76,16 +75,16 @@ def test_pseudo_observations_give_what_robust_regression_gives(loss, monkeypatch
     def scatter(model, data, estimator, added, weights):
         factors = folds_of(model, data, 10, guard=0.0, added=added, weights=weights)
         seen.update(weights=weights, factors=factors, estimator=estimator)
-        return leave_out.scatter(model, data, estimator, added=added, weights=weights)
+        return folds.scatter(model, data, estimator, added=added, weights=weights)
 
-    monkeypatch.setattr(reweighted, "scatter", scatter)
+    monkeypatch.setattr(least_squares, "scatter", scatter)
     e = fit(model, data, "irls", loss=loss, iterations=100)
     np.testing.assert_allclose(seen["estimator"].solve(seen["factors"].whole)[0], e.values, rtol=1e-4, atol=1e-5)
     spikes = np.arange(len(data)) % 50 == 7
     spiked, others = (np.median(seen["weights"][rows], axis=0) for rows in (spikes, ~spikes))
     assert (spiked < 0.2 * others).all()
     weighted = model.compress(data, weights=seen["weights"])
-    plain = reweighted.covariance_of(model, weighted, seen["estimator"].weights, seen["estimator"].variance)
+    plain = least_squares.covariance_of(model, weighted, seen["estimator"].weights, seen["estimator"].variance)
     assert (e.std >= np.sqrt(np.diag(plain)) * (1.0 - 1e-9)).all()
 
 

@@ -21,7 +21,7 @@ from geomctrl.identification import (
     fit,
     identify_load,
 )
-from geomctrl.identification.loads import body, stacked
+from geomctrl.identification.loads import report, torque_rows
 from geomctrl.models import load_extra, load_model, save_model
 
 PANDA, LOAD, FRAME = models.panda(), Load(), "panda_link8"
@@ -44,7 +44,7 @@ def logs(tmp_path_factory):
 
 def z_scores(report, true=TRUE):
     half = 0.5 * np.diff(report.intervals["parameters"]).ravel()
-    return (report.body.least_squares - true) / (half / body.Z95)
+    return (report.body.least_squares - true) / (half / report.Z95)
 
 
 # --- from joint torques --------------------------------------------------------------------------------------------
@@ -286,10 +286,10 @@ def test_the_nearest_body_is_the_minimum_that_a_cone_solver_finds(noise):
     rng = np.random.default_rng(1)
     W = rng.normal(size=(40, 10)) / noise
     b = W @ TRUE + rng.normal(size=40)
-    found = body.estimated(W, b)
-    prior = body._ball(found.least_squares[0], body._centre(W, b, found.scale))
+    found = report.estimated(W, b)
+    prior = report._ball(found.least_squares[0], report._centre(W, b, found.scale))
     y = cp.Variable(10)
-    P = cp.reshape(body.BASIS.reshape(10, 16).T @ y, (4, 4), order="C")
+    P = cp.reshape(report.BASIS.reshape(10, 16).T @ y, (4, 4), order="C")
     L = np.linalg.inv(np.linalg.cholesky(inertia.pseudo(prior)))  # log det P = log det L P L^T + a constant
     white = L @ P @ L.T
     cost = 0.5 * cp.sum_squares(W @ y - b) + cp.trace(white) - cp.log_det(white)
@@ -301,10 +301,10 @@ def test_the_nearest_body_is_the_minimum_that_a_cone_solver_finds(noise):
 def test_a_body_that_the_log_determines_is_not_moved_by_the_prior():
     rng = np.random.default_rng(2)
     W = rng.normal(size=(40, 10)) / 1e-4
-    found = body.estimated(W, W @ TRUE + rng.normal(size=40))
+    found = report.estimated(W, W @ TRUE + rng.normal(size=40))
     moved = (found.parameters - found.least_squares) / np.sqrt(np.diag(found.covariance))
     assert np.abs(moved).max() < 0.05
-    light = body.estimated(W / 1e4, (W @ TRUE) / 1e4 + 2.0 * rng.normal(size=40))
+    light = report.estimated(W / 1e4, (W @ TRUE) / 1e4 + 2.0 * rng.normal(size=40))
     assert not inertia.is_physical(light.least_squares)
     assert inertia.is_physical(light.parameters, strict=True)
 
@@ -313,12 +313,12 @@ def test_intervals_of_centre_and_inertia_are_those_of_samples():
     rng = np.random.default_rng(4)
     W = rng.normal(size=(60, 10)) / 2e-3
     far = inertia.from_com(LOAD.mass, np.array([0.3, -0.2, 0.7]), LOAD.inertia)  # where moving axes counts
-    found = body.estimated(W, W @ far)
+    found = report.estimated(W, W @ far)
     samples = rng.multivariate_normal(found.least_squares, found.covariance, 20_000)
     box = found.quantities()
     for name, values in (("centre", inertia.com(samples)), ("inertia", inertia.com_tensor(samples))):
         half = 0.5 * np.diff(box[name])[..., 0]
-        np.testing.assert_allclose(body.Z95 * values.std(0), half, rtol=0.04)
+        np.testing.assert_allclose(report.Z95 * values.std(0), half, rtol=0.04)
 
 
 def test_nuisances_are_eliminated_even_where_they_are_not_determined():
@@ -335,7 +335,7 @@ def test_nuisances_are_eliminated_even_where_they_are_not_determined():
             for s in (slice(0, 70), slice(70, 200)):
                 yield A[s], b[s], np.ones((len(b[s]), 1), bool)
 
-    solved = stacked.solved(stacked.factored([Log()], 5))
+    solved = torque_rows.solved(torque_rows.factored([Log()], 5))
     np.testing.assert_allclose(solved.x, x, atol=5e-4)
     whole = np.linalg.lstsq(np.hstack((N, W)), b[:, 0], rcond=None)[0]
     np.testing.assert_allclose(solved.x, whole[5:], rtol=1e-9)

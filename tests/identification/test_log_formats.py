@@ -10,8 +10,8 @@ from identification.bags import JOINTS, RATE, START, motion, states, write_bag
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, Reading, identify
+from geomctrl.identification.logs.dataset import read_log
 from geomctrl.identification.logs.reading import FORMATS, formats
-from geomctrl.identification.logs.robot_log import read_log
 
 ARM = models.two_link()
 MOTION = motion()
@@ -421,4 +421,4 @@ def test_signatures_and_suffixes_are_each_one_formats():
         for at, sign in x.signatures:
             head = bytes(at) + sign
             assert formats.told(Path("x"), head) is x
-            assert len(head) <= formats.HEAD
+            assert len(head) <= formats.HEAD_BYTES

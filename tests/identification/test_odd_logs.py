@@ -30,8 +30,8 @@ from geomctrl.identification import (
 from geomctrl.identification.assessment import trials
 from geomctrl.identification.assessment.rows import Rows
 from geomctrl.identification.excitation import search
-from geomctrl.identification.excitation.limits import limits_of
-from geomctrl.identification.logs.robot_log import read_log
+from geomctrl.identification.excitation.problem import limits_of
+from geomctrl.identification.logs.dataset import read_log
 from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.models.io.writing import save_or_why, save_urdf
 

@@ -24,9 +24,7 @@ from geomctrl.identification import (
     didim,
     fit,
 )
-from geomctrl.identification.output_error.dynamics import Dynamics
-from geomctrl.identification.output_error.sensitivities import Layout, sensitivities
-from geomctrl.identification.output_error.simulation import schedule, simulated
+from geomctrl.identification.output_error.simulation import Dynamics, Layout, schedule, sensitivities, simulated
 
 TRUTH = true_parameters()
 BASE = MODEL.base.projection @ TRUTH

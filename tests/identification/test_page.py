@@ -10,8 +10,8 @@ from jinja2 import UndefinedError
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.identification import Dataset, Filtering, Finding, RegressorModel, Result, fit, identify
-from geomctrl.identification.report.page import STATUS
 from geomctrl.identification.report.rendering import exact, rendered
+from geomctrl.identification.report.report import STATUS
 
 NASTY = ('<script>alert("q")</script>', "a&b <i>c</i> $x_1$")
 VOID = {"meta", "br", "col", "img"}

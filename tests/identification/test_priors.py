@@ -10,7 +10,7 @@ from lib import logs
 from geomctrl import inertia, models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, choose_prior, fit, identify
-from geomctrl.identification.estimators import ESTIMATORS, geometric
+from geomctrl.identification.estimators import ESTIMATORS, prior_problem
 from geomctrl.identification.estimators.conditioning import natural_scale
 from geomctrl.identification.estimators.folds import folds_of
 from geomctrl.identification.estimators.prior_problem import FoldProblem, Prior, at_the_edge
@@ -109,22 +109,22 @@ def test_a_capsule_has_the_moments_of_its_points():
     points = np.outer(along[inside], axis) + across[:, inside].T @ u[1:]
     homogeneous = np.column_stack((points, np.ones(len(points))))
     P = homogeneous.T @ homogeneous * (4.0 * radius**2 * (length + 2.0 * radius) / 400_000)
-    np.testing.assert_allclose(inertia.pseudo(geometric._capsule(end, radius)), P, rtol=0.02, atol=2e-6)
+    np.testing.assert_allclose(inertia.pseudo(prior_problem._capsule(end, radius)), P, rtol=0.02, atol=2e-6)
 
 
 def test_bodies_that_are_none_or_copies_are_no_prior():
     panda = models.panda()
-    assert geometric.usable(panda.parameters).all()
-    assert not geometric.usable(without_bodies(panda, "one").parameters).any()
+    assert prior_problem.usable(panda.parameters).all()
+    assert not prior_problem.usable(without_bodies(panda, "one").parameters).any()
     massless = np.array(panda.parameters)
     massless[3] = 0.0
-    np.testing.assert_array_equal(geometric.usable(massless), np.arange(7) != 3)
+    np.testing.assert_array_equal(prior_problem.usable(massless), np.arange(7) != 3)
 
 
 def test_the_log_sets_the_mass_of_geometric_bodies():
     robot = models.ur10()
     depth = 0.7 ** np.arange(6)
-    true = 4.0 * depth[:, None] * geometric.shapes(robot)
+    true = 4.0 * depth[:, None] * prior_problem.shapes(robot)
     _, _, data = simulated(robot.with_parameters(true), noise=1e-4)
     blank = RegressorModel(without_bodies(robot, "zero"), smoothing=0.05)
     choice = choose_prior(blank, data, entropic="auto")

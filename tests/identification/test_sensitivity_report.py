@@ -11,8 +11,8 @@ from servo_logs import ARM, COULOMB, KD, KP, MODEL, MOTION, PID, SMOOTHING, VISC
 import geomctrl as gc
 from geomctrl.control.contracts import Desired
 from geomctrl.identification import Dataset, RegressorModel, ServoLoop, cloe
+from geomctrl.identification.output_error.cloe import units
 from geomctrl.identification.output_error.experiment import experiment
-from geomctrl.identification.output_error.sensitivity_report import units
 from geomctrl.identification.output_error.unknowns import Unknowns
 
 PERIOD, SPEED = 4e-3, 0.8

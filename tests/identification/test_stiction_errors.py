@@ -5,7 +5,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.identification import Curve, Dataset, RegressorModel, Result, fit
-from geomctrl.identification.report.stiction_errors import first_line, moving_and_resting
+from geomctrl.identification.report.numbers import first_line, moving_and_resting
 
 FRICTION = np.array([0.8, 0.5])  # N m: Coulomb's
 

@@ -3,7 +3,7 @@
     assessment = report.assessment  # .status "trust", "doubts" or "distrust"; .findings; .text()
 
 `search` tests explanations of what is wrong with the log against each other: signs, swaps, couplings, scales, a delay,
-a tilted base, a drift. One that is fatal also holds in other views of the log (`survival`).
+a tilted base, a drift. One that is fatal also holds in other views of the log.
 
 One file a family of other checks; `CHECKS` has them all. A check is a function of `Evidence` that returns doubts; those
 that look at rows (`ON_ROWS`, `ON_ALL_ROWS`) see them with the mistakes undone that the search has found, so that one
@@ -16,20 +16,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from geomctrl.identification.findings import Finding
+from geomctrl.identification.findings import Assessment, Finding
 
-from .assessment import Assessment
-from .bodies import bodies
 from .causes import estimated_delay
-from .couplings import couplings
-from .driving import driving
 from .evidence import Evidence
-from .excited import excited, vague
-from .fit import converged, explained, lacking, prior, unseen
-from .recorded import recorded
+from .fit_checks import bodies, converged, explained, lacking, prior, unseen
+from .log_checks import excited, recorded, vague
 from .scales import against_masses
-from .search import undone
-from .survival import confirmed
+from .search import confirmed, undone
+from .trials import couplings, driving
 
 __all__ = [
     "CHECKS",

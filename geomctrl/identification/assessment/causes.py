@@ -18,14 +18,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from geomctrl.identification.estimators.log_filter import LogFilter, chosen_cutoffs
+from geomctrl.identification.estimators.cutoffs import LogFilter, chosen_cutoffs
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering
 
 from .evidence import Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
-from .recorded import late_velocities
+from .log_checks import late_velocities
 from .rows import Rows, cutoff_of, rows_of
 
 CHANCE = 0.01  # that one of the causes is so much likelier by chance

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
+from geomctrl.identification.estimators.conditioning import autocorrelation, correlation_factor
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
-from geomctrl.identification.logs.plausibility import coarseness
+from geomctrl.identification.logs.dataset import coarseness
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 

@@ -2,25 +2,121 @@
 
 All explanations compete: signs, swaps and couplings (`trials`), scales (`scales`), a delay, a tilted base and a drift
 (`causes`). Their log likelihoods are of the same rows. The likeliest that also holds in other views of the log
-(`survival`) is said, with how far the next one is.
+is said, with how far the next one is.
+
+Whether an explanation of a log holds in other views of it: other splits, other cut-offs, each half of the log.
+
+In every view the model is fitted with the mistake and without, to all blocks but one, and predicts that one. An
+explanation survives if it predicts unseen rows better in every view, and on average by more than the spread over them.
+A model that lacks something lets some trial fit a little better almost always; such a gain hangs on details.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
 
 from geomctrl.identification.findings import Finding
+from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .causes import found_causes
-from .evidence import Evidence, FreeFit, Mistake, fit_rows
+from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows
 from .rows import Rows
 from .scales import found_scales, profiles, untold
-from .survival import Survival, survival
-from .trials import ALIKE, found_trials, tried, undecided
+from .trials import DISTINCT_EVIDENCE, found_trials, tried, undecided
 
-ROUNDS = 4  # mistakes that are looked for one after the other
-LOOKED_AT = 4  # explanations a round, the likeliest first, that are looked at in other views of the log
+MIN_MEAN_GAIN = 0.1  # least mean gain: sum over joints of the log ratio of relative errors
+POOR = 1e-3  # relative singular value below which a direction is left at zero: half a log excites little
+MIN_BLOCK_ROWS = 8  # rows of a block
+
+
+class Survival(NamedTuple):
+    """gains: one a view, sums over joints of log (relative error with the mistake / without)."""
+
+    gains: np.ndarray
+
+    @property
+    def certain(self) -> bool:
+        return self.clear and bool(self.gains.min() > 0.0)
+
+    @property
+    def clear(self) -> bool:
+        """By more than the spread over views, and better in all but one."""
+        return self.likely and bool(self.gains.mean() > max(MIN_MEAN_GAIN, float(self.gains.std())))
+
+    @property
+    def likely(self) -> bool:
+        """Better on average, and in all views but one."""
+        return bool((self.gains > 0.0).sum() >= len(self.gains) - 1 and self.gains.mean() > 0.0)
+
+
+def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, found: Mistake) -> Survival:
+    """Of a mistake, after those that `changes` undo; fit: of the rows with them undone."""
+    gains = []
+    for rows, blocks in evidence.views:
+        for change in changes:
+            rows = change(rows)
+        before = held_out(evidence.model, rows, fit.weights, blocks)
+        size = rows if found.takes_off else None
+        after = held_out(evidence.model, found.change(rows), found.fit.weights, blocks, size)
+        gains.append(float(before.sum() - after.sum()))
+    return Survival(np.array(gains))
+
+
+def held_out(
+    model: RegressorModel,
+    rows: Rows,
+    weights: np.ndarray,
+    blocks: int,
+    of: Rows | None = None,
+) -> np.ndarray:
+    """(nv,): log relative errors of contiguous blocks, each predicted from the others, in terms of the torques of the
+    same rows or of others; 0 for joints without torques.
+    """
+    A = np.concatenate([rows.regressor(model), rows.torques(model)[..., None]], -1)
+    blocks = max(2, min(blocks, len(rows.t) // MIN_BLOCK_ROWS))
+    parts = np.array_split(np.arange(len(rows.t)), blocks)
+    products = [Products.of(A[part], rows.used[part]) for part in parts]
+    whole = Products(sum(p.products for p in products), sum(p.counts for p in products))  # type: ignore[arg-type]
+    squares = sum(p.residuals(whole.without(p).solve(weights, POOR)) ** 2 for p in products)
+    norms = whole.norms if of is None else np.linalg.norm(np.where(of.used, of.torques(model), 0.0), axis=0)
+    live = (norms > 0.0) & (weights > 0.0)
+    return np.where(live, 0.5 * np.log(np.where(live, squares / np.where(live, norms, 1.0) ** 2, 1.0)), 0.0)
+
+
+def confirmed(
+    evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], findings: list[Finding], check
+) -> list[Finding]:
+    """Of fatal doubts that a check of single rows (evidence, rows, fit) has found, those that it finds in most other
+    views of the log; fatal are those that it finds in all. What a doubt names are the words between quotes.
+    """
+    if not any(finding.fatal for finding in findings):
+        return findings
+    named, views = [], [rows for k, (rows, _) in enumerate(evidence.views) if k]
+    for rows in views:
+        for change in changes:
+            rows = change(rows)
+        named.append([_names(d) for d in check(evidence, rows, fit_rows(evidence.model, rows))])
+    out = []
+    for finding in findings:
+        share = np.mean([_names(finding) in found for found in named])
+        if not finding.fatal or share > 0.5:
+            out.append(replace(finding, fatal=finding.fatal and bool(share == 1.0)))
+    return out
+
+
+def _names(finding: Finding) -> frozenset[str]:
+    return frozenset(finding.seen.split("'")[1::2])
+
+
+# --- one mistake after the other -------------------------------------------------------------------------------------
+
+
+MAX_MISTAKES = 4  # mistakes that are looked for one after the other
+MAX_CANDIDATES = 4  # explanations a round, the likeliest first, that are looked at in other views of the log
 
 
 @dataclass(frozen=True)
@@ -45,7 +141,7 @@ def undone(evidence: Evidence) -> Undone:
         causes, told = found_causes(evidence, rows, fit)
         found = [*found_trials(evidence, rows, fit, attempts), *found_scales(evidence, rows, scales), *causes]
         found.sort(key=lambda x: -x.evidence)
-        best = None if len(findings) == ROUNDS else _surviving(evidence, changes, fit, found)
+        best = None if len(findings) == MAX_MISTAKES else _surviving(evidence, changes, fit, found)
         if best is None:
             break
         findings.append(best.finding)
@@ -59,7 +155,7 @@ def _surviving(evidence: Evidence, changes: list, fit: FreeFit, found: list[Mist
     """The likeliest explanation that holds in other views of the log. Only one that holds in all can be fatal, and only
     where no likelier one failed to hold: the model lacks something then that none of them is.
     """
-    for best in found[:LOOKED_AT]:
+    for best in found[:MAX_CANDIDATES]:
         seen = survival(evidence, changes, fit, best)
         columns = not best.finding.fatal and best.finding.kind != "delay"  # of unknown size: flexible enough to mislead
         if not (seen.clear if columns else seen.likely):
@@ -76,6 +172,6 @@ def _compared(best: Mistake, others: list[Mistake], seen: Survival) -> str:
     if not others:
         return "; no other explanation comes near"
     gap = best.evidence - others[0].evidence
-    if gap < ALIKE:
+    if gap < DISTINCT_EVIDENCE:
         return f"; nearly as well if {others[0].what}"
     return f"; the next explanation, that {others[0].what}, is less likely by a factor of 1e{gap / 2.302585:.0f}"

@@ -5,6 +5,17 @@ same rows without prior or constraints. A log that is right is explained worse b
 nothing the log shows depends on it. A trial counts if it is much likelier than the log as it is, for as many trials as
 there are, and takes away a part of the residual that matters: what the model lacks may make a trial a little better
 that is wrong.
+
+Friction that drives, inertia that is negative: what a sign leaves that least squares can make up for.
+
+A joint that moves little but itself is explained as well with all its torques turned around, by negative parameters.
+So the power that friction takes, mean of v tau_friction, and the joint's own inertia, mean of M_kk, must be positive.
+
+Couplings that the model does not declare: what a joint leaves unexplained goes with another joint's motion.
+
+To each joint's rows the motion and torque of another are added, v_j, friction's step at v_j, a_j and tau_j, and the
+squared error that they would take away is computed exactly, with all parameters fitted again: what of the new columns
+is orthogonal to the regressor, against the residual.
 """
 
 from __future__ import annotations
@@ -17,20 +28,70 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl.identification.findings import Finding
+from geomctrl.identification.model.columns import coulomb
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .driving import driving
-from .evidence import LEAST, Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
-from .rows import Rows
+from .evidence import LEAST, POOR, Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
+from .rows import ROWS, Rows
 
-CHANCE = 0.01  # that one of all trials is so much likelier by chance: a bound by Markov's inequality
-SURE = 8.0  # log likelihood beyond that
-MATTERS = 0.1  # least sum of log residuals
-ALIKE = 3.0  # log likelihood by which trials are told apart: 20 to 1
-NEAR = 8  # joints up to which any two are swapped; beyond, neighbours only
-UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
-NAMED = 6  # of what a log does not tell
-MOST = 3  # trials that are looked at in other views of the log
+DISSIPATIVE = ("viscous", "coulomb", "curve")
+NEGATIVE_SIGMA = 5.0  # standard deviations, correlated residuals counted
+MIN_FRICTION_SHARE = 0.05  # of a joint's torques: friction less than that is not looked at
+
+
+def driving(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
+    """Joints whose friction drives them, or whose inertia is negative, in least squares without constraints."""
+    advice = "Look at the drive's or the model's axis; turn the sign of that column of the log"
+    return [
+        Finding(
+            "sign", f"the torque of {evidence.names[k]!r}, or its position, has the other sign: {signs}", advice, True
+        )
+        for k, signs in negative(evidence.model, rows, fit).items()
+    ]
+
+
+def negative(model: RegressorModel, rows: Rows, fit: FreeFit) -> dict[int, str]:
+    """What of joints is negative and can not be, in words."""
+    columns = model.base.columns
+    Y = model.regressor(rows.q, rows.v, rows.a)[..., columns]
+    rubs = np.isin(np.array(model.kinds)[columns], DISSIPATIVE)
+    still = np.zeros_like(rows.v)
+    weight = model.regressor(rows.q, still, still)[..., columns]
+    torques, out = rows.torques(model), {}
+    for k in np.flatnonzero(rows.used.any(axis=0)).tolist():
+        e = still.copy()
+        e[:, k] = 1.0
+        own = (model.regressor(rows.q, still, e)[:, k, columns] - weight[:, k]).mean(axis=0)
+        power = (rows.v[:, [k]] * Y[:, k] * rubs).mean(axis=0)
+        z_inertia, z_power = (_deviations(row, fit.values, fit.covariance) for row in (own, power))
+        size = np.sqrt(np.mean((Y[:, k] * rubs @ fit.values) ** 2) / max(np.mean(torques[:, k] ** 2), 1e-300))
+        signs = []
+        if z_power < -NEGATIVE_SIGMA and size > MIN_FRICTION_SHARE:
+            signs.append(f"its friction drives it, by {-power @ fit.values:.3g} W on average")
+        if z_inertia < -NEGATIVE_SIGMA and size * z_power <= 0.0:
+            signs.append(f"its own inertia comes out as {own @ fit.values:.3g} kg m^2")
+        if signs:
+            out[k] = ", and ".join(signs)
+    return out
+
+
+def _deviations(row: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> float:
+    """A linear function of the parameters in terms of its standard deviation; 0 where the log does not tell."""
+    variance = float(row @ covariance @ row)
+    return float(row @ values) / np.sqrt(variance) if variance > 0.0 else 0.0
+
+
+# --- signs, swaps, motors that turn two joints, degrees --------------------------------------------------------------
+
+
+TRIAL_CHANCE = 0.01  # that one of all trials is so much likelier by chance: a bound by Markov's inequality
+FATAL_EVIDENCE = 8.0  # log likelihood beyond that
+MIN_GAIN = 0.1  # least sum of log residuals
+DISTINCT_EVIDENCE = 3.0  # log likelihood by which trials are told apart: 20 to 1
+MAX_SWAPPED_JOINTS = 8  # joints up to which any two are swapped; beyond, neighbours only
+MIN_UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
+MAX_NAMED = 6  # of what a log does not tell
+MAX_TRIALS = 3  # trials that are looked at in other views of the log
 TURN = np.rad2deg(1.0)
 
 
@@ -72,7 +133,7 @@ def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...
             continue
         after = fit_rows_like(model, trial.applied(rows), fit, trial.order)
         gain = after.evidence_over(fit, trial.order)
-        if trial.kind == "coupling" and gain > -enough(NEAR**2):
+        if trial.kind == "coupling" and gain > -enough(MAX_SWAPPED_JOINTS**2):
             gain += _apart(model, trial.applied(rows), after, trial.joints) - _apart(model, rows, fit, trial.joints)
         elif gain > 0.0:  # its own residuals may hang together less than those of a log with a mistake
             own = fit_rows(model, trial.applied(rows))
@@ -83,25 +144,25 @@ def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...
 
 def enough(trials: int) -> float:
     """Log likelihood that one of so many trials has by CHANCE only."""
-    return float(np.log(max(trials, 1) / CHANCE))
+    return float(np.log(max(trials, 1) / TRIAL_CHANCE))
 
 
 def found_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> list[Mistake]:
     """The trials that are much likelier than the log as it is, the likeliest first."""
     least = enough(len(all_))
-    found = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MATTERS]
+    found = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MIN_GAIN]
     found.sort(key=lambda x: -x.evidence)
-    alike = [x for x in found[:NAMED] if x.evidence > found[0].evidence - ALIKE]
+    alike = [x for x in found[:MAX_NAMED] if x.evidence > found[0].evidence - DISTINCT_EVIDENCE]
     if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
         alike.sort(key=lambda x: len(driving(evidence, x.trial.applied(rows), x.fit)))
-    return [_mistake(evidence, rows, fit, x, least) for x in [*alike, *found[len(alike) :]][:MOST]]
+    return [_mistake(evidence, rows, fit, x, least) for x in [*alike, *found[len(alike) :]][:MAX_TRIALS]]
 
 
 def _mistake(evidence: Evidence, rows: Rows, fit: FreeFit, x: Tried, least: float) -> Mistake:
     right = x.trial.applied(rows)
     after = fit_rows(evidence.model, right)
-    sure = max(x.evidence, after.evidence_over(fit, x.trial.order, own=True)) > least + SURE
-    finding = _doubt(x.trial, fit, after, evidence.names, sure)
+    sure = max(x.evidence, after.evidence_over(fit, x.trial.order, own=True)) > least + FATAL_EVIDENCE
+    finding = _finding(x.trial, fit, after, evidence.names, sure)
     return Mistake(x.evidence, finding, x.trial.what, right, after, x.trial.applied)
 
 
@@ -115,8 +176,8 @@ def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
     ]
     if not open_:
         return []
-    more = f", and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
-    return [f"not told from this log is whether {', or '.join(open_[:NAMED])}{more}"]
+    more = f", and {len(open_) - MAX_NAMED} more" if len(open_) > MAX_NAMED else ""
+    return [f"not told from this log is whether {', or '.join(open_[:MAX_NAMED])}{more}"]
 
 
 def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, ...]) -> float:
@@ -143,7 +204,7 @@ def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ..
             yield Trial("sign", f"the position of {names[k]!r} has the other sign", (k,), S, None)
             yield Trial("sign", f"position and torque of {names[k]!r} have the other sign", (k,), S, S)
     for i, j in combinations(range(n), 2):
-        if n > NEAR and j - i > 1:
+        if n > MAX_SWAPPED_JOINTS and j - i > 1:
             continue
         P = one.copy()
         P[[i, j]] = P[[j, i]]
@@ -152,7 +213,7 @@ def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ..
         if movable:
             yield Trial("swap", f"the positions of {pair} are in each other's place", (i, j), P, None)
             yield Trial("swap", f"{pair} are in each other's place", (i, j), P, P)
-    if movable and (fit.relative > UNEXPLAINED).any():
+    if movable and (fit.relative > MIN_UNEXPLAINED).any():
         yield from _coupled(n, names)
         yield from _degrees(rows, names, model.robot.is_rotational)
 
@@ -194,8 +255,116 @@ ADVICE = {
 }
 
 
-def _doubt(best: Trial, before: FreeFit, after: FreeFit, names, sure: bool) -> Finding:
+def _finding(best: Trial, before: FreeFit, after: FreeFit, names, sure: bool) -> Finding:
     worst = int(np.argmax(before.residuals / np.maximum(after.residuals, 1e-300)))
     share = f"of the torques of {names[worst]!r} {100 * before.relative[worst]:.3g} % are left unexplained"
     seen = f"the log is explained better if {best.what}: {share}, and {100 * after.relative[worst]:.3g} % then"
     return Finding(best.kind, seen, ADVICE[best.kind], sure)
+
+
+# --- couplings that the model does not declare -----------------------------------------------------------------------
+
+
+PAIR_CHANCE = 1e-3  # that any pair of joints seems as coupled by chance
+COUPLING_COLUMNS = 4  # of another joint's motion
+FATAL_COUPLING_SHARE, MIN_COUPLING_SHARE = 0.2, 0.1  # of a joint's torques that it takes away
+MIN_DISTINCT_EIGENVALUE = 1e-3  # of the new columns, of unit length, below which the regressor holds them
+
+
+def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
+    """The couplings that take away the most, one a pair of joints."""
+    if not fit.weights.any():
+        return []
+    found = _taken(rows.regressor(evidence.model), _motion(evidence, rows.v, rows.a), rows.torques(evidence.model),
+                   rows.used, fit)  # fmt: skip
+    if found and rows is evidence.rows:  # again as the estimator sees them; mistakes undone it knows nothing of
+        found = _taken(*_low_passed(evidence), evidence.free)
+    return [_coupling_finding(evidence, i, j, torque, share) for i, j, torque, share in found]
+
+
+def _coupling_finding(evidence: Evidence, i: int, j: int, torque: float, share: float) -> Finding:
+    a, b = (evidence.names[k] for k in (i, j))
+    seen = (
+        f"{100 * torque:.3g} % of the torques of {a!r}, {100 * min(share, 1.0):.0f} % of what is left of them squared,"
+        f" go with velocity, acceleration or torque of {b!r}"
+    )
+    advice = (
+        f"Are {a!r} and {b!r} coupled? Give their motors' matrix as --gears, and --transmission where friction acts;"
+        " else look for what else links them: cables, a spring, the order of columns"
+    )
+    return Finding("coupling", seen, advice, torque >= FATAL_COUPLING_SHARE)
+
+
+def _motion(evidence: Evidence, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """(n, nv, 3): per joint its velocity, friction's step there, and its acceleration."""
+    return np.stack((v, coulomb(v, evidence.model.smoothing), a), -1)
+
+
+def _low_passed(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(Y of the base parameters, motion, torques, used) at some rows of the training data, all filtered alike."""
+    model, data = evidence.model, evidence.training
+    total, parts = len(model.rows(data)), []
+    kept, done = max(1, total // ROWS), 0
+
+    def columns(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+        return [model.regressor(q, v, a)[..., model.base.columns], _motion(evidence, v, a)]
+
+    for (Y, motion), tau, mask, _ in model.stream(data, columns):
+        some = slice(-done % kept, None, kept)
+        parts.append((Y[some], motion[some], tau[some], mask[some]))
+        done += len(tau)
+    Y, motion, tau, mask = (np.concatenate(part) for part in zip(*parts))
+    return Y, motion, tau, mask
+
+
+def _taken(Y, motion, torques, used, fit: FreeFit) -> list[tuple[int, int, float, float]]:
+    """(joint, other joint, part of its torques, share of its squared residual) that matter, the largest first."""
+    share = explained(Y, motion, torques, used * fit.weights)
+    torque = fit.relative[:, None] * np.sqrt(np.minimum(share, 1.0))
+    sure = _probability(share, fit.freedom[:, None]) * len(share) * (len(share) - 1) < PAIR_CHANCE
+    found, seen = [], set()
+    for i, j in zip(*np.unravel_index(np.argsort(-torque, axis=None), torque.shape)):
+        pair = frozenset((int(i), int(j)))
+        if torque[i, j] >= MIN_COUPLING_SHARE and sure[i, j] and not pair & seen:
+            seen |= pair
+            found.append((int(i), int(j), float(torque[i, j]), float(share[i, j])))
+    return found
+
+
+def _probability(share: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+    """That so much or more of a squared residual is taken away by chance: F test of COLUMNS new ones."""
+    from scipy.stats import f
+
+    left = np.maximum(freedom - COUPLING_COLUMNS, 1.0)
+    return f.sf(share / COUPLING_COLUMNS * left / np.maximum(1.0 - share, 1e-12), COUPLING_COLUMNS, left)
+
+
+def explained(Y: np.ndarray, motion: np.ndarray, torques: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """(nv, nv): the share of joint i's squared residual that columns of joint j's motion in its rows would take.
+
+    Y (n, nv, nb), motion (n, nv, 3), torques (n, nv), weights w (n, nv), 0 where a torque is not used.
+    """
+    n = torques.shape[1]
+    A = (Y * w[..., None]).transpose(1, 0, 2)
+    Q = _orthonormal(A.reshape(-1, A.shape[-1]))
+    b = (torques * w).T.ravel()
+    r = (b - Q @ (Q.T @ b)).reshape(n, -1)
+    Q, out = Q.reshape(n, -1, Q.shape[1]), np.zeros((n, n))
+    for i in range(n):
+        left = float(r[i] @ r[i])
+        for j in range(n):
+            if i == j or left == 0.0:
+                continue
+            Z = np.concatenate((motion[:, j], torques[:, [j]]), -1) * w[:, [i]]
+            Z = Z / np.maximum(np.linalg.norm(Z, axis=0), 1e-300)
+            P = Q[i].T @ Z
+            values, V = np.linalg.eigh(Z.T @ Z - P.T @ P)  # of the columns' part orthogonal to the regressor
+            inverse = np.where(values > MIN_DISTINCT_EIGENVALUE, 1.0 / np.maximum(values, MIN_DISTINCT_EIGENVALUE), 0.0)
+            out[i, j] = np.sum((V.T @ (Z.T @ r[i])) ** 2 * inverse) / left
+    return out
+
+
+def _orthonormal(A: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(A, axis=0)
+    U, s, _ = np.linalg.svd(A / np.where(length > 0.0, length, 1.0), full_matrices=False)
+    return U[:, s > POOR * s[0]]

@@ -1,6 +1,5 @@
 """Drives: what torque a motor's current makes."""
 
-from .gains import drive_gains
-from .report import DriveGains
+from .gains import DriveGains, drive_gains
 
 __all__ = ["DriveGains", "drive_gains"]

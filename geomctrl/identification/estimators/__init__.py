@@ -21,12 +21,9 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .choosing import PriorChoice, chosen, is_auto
 from .conditioning import check, compressed, regressor_condition
-from .estimate import Estimate
-from .estimator import Estimator
+from .estimate import Estimate, Estimator
 from .folds import FOLDS
-from .least_squares import OLS, WLS, ols, wls
-from .reweighted import IRLS, irls
-from .ridge_regression import RIDGE, ridge
+from .least_squares import IRLS, OLS, RIDGE, WLS, irls, ols, ridge, wls
 from .semidefinite import CONSISTENT, consistent
 
 ESTIMATORS = {e.name: e for e in (OLS, WLS, IRLS, RIDGE, CONSISTENT)}
@@ -89,7 +86,7 @@ def choose_prior(
 
     options: as `fit` takes them; "auto" may be the weight of the prior ("regularization", of ridge "strength"),
     "entropic" and "weights". With none of them, all that the method has are. Bodies of the prior that can not exist or
-    are placeholders are replaced by `geometric` ones.
+    are placeholders are replaced by geometric ones (`prior_problem`).
     folds: how many, with as many used samples each. guard [s] between them: default one period of the low-pass.
     period [s] of a motion that repeats: default looked for; folds are then stretches of its phase.
     Raises ArgumentError, DataError, SolverError.

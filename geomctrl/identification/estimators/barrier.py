@@ -1,6 +1,6 @@
 """The physically consistent least squares by an interior point method of our own: one log, many weights of the prior.
 
-Minimises, in natural units (`physical.Scaled`),
+Minimises, in natural units (`semidefinite.Scaled`),
 
     |A y - b|^2 + regularization |y - y0|^2 + entropic sum_i D(P_i || P0_i) / n
     - mu (sum_i log det (P_i - margin 1) + sum_j log s_j),    s = d - C y > 0,

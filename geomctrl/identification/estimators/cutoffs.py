@@ -22,12 +22,20 @@ ends and holes, where filters settle.
 Torques and regressor are low-passed where the Wiener filter's gain is one half: the spectrum of what the model predicts
 is above that of what it leaves, the coherent band of motion and torque. Above it torques hold noise, ripple and
 vibration, and tell parameters nothing.
+
+By how much noise of encoders biases base parameters, found by adding as much again.
+
+Noise of positions enters the regressor: friction changes its sign at wrong times, and accelerations, noise included,
+make inertias smaller. Residuals do not show such a bias. Noise of the same size, added to positions (or to measured
+velocities) before the filters, moves the estimate about as far again (simulation and extrapolation; Cook and Stefanski
+1994). It is added and subtracted, so that what is linear in it, and scatter, cancels. Intervals are widened by the
+shift: the covariance gains its square.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -39,8 +47,13 @@ from geomctrl.identification.logs import Dataset, filters, signals
 from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.model.compressed import Compressed, Factors
 from geomctrl.identification.model.regressor_model import RegressorModel
+from geomctrl.identification.settings import Filtering
+from geomctrl.robot import Robot
 
-from .block_validation import Prediction, predicted
+from . import Estimate
+from .conditioning import regressor_condition
+from .least_squares import base_values
+from .model_choice import Prediction, predicted
 
 LOWEST, HIGHEST = 0.5, 100.0  # Hz: what robot arms do lies between
 PER_OCTAVE = 2.0  # cut-offs tried
@@ -236,3 +249,144 @@ def _coherent(model: RegressorModel, log: Dataset, x: np.ndarray, cutoff: float,
             break
         chosen = high
     return float(min(chosen, cutoff))
+
+
+# --- the filter of a log ---------------------------------------------------------------------------------------------
+
+
+SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what it makes of an end to below noise
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """Cut-offs [Hz] of positions and torques, rows of which one is kept, whether measured velocities are used."""
+
+    settings: Filtering
+    cutoff: float
+    torque_cutoff: float
+    decimate: int
+    measured_velocities: bool = True
+
+    @classmethod
+    def of(cls, settings: Filtering, data: Dataset, chosen: Cutoffs | None = None) -> LogFilter:
+        """For a log; chosen: the cut-offs where none are given, default the motion's bandwidth."""
+        if settings.cutoff is not None or chosen is None:
+            cutoff = torque_cutoff = settings.cutoff if settings.cutoff is not None else signals.motion_bandwidth(data)
+            velocities = True
+        else:
+            cutoff, torque_cutoff, velocities = chosen.cutoff, chosen.torque_cutoff, chosen.measured_velocities
+        torque_cutoff = torque_cutoff if settings.torque_cutoff is None else settings.torque_cutoff
+        filters.require_cutoff(cutoff, data.rate)
+        filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
+        decimate = settings.decimate
+        if decimate is None:
+            decimate = max(1, int(data.rate / (4.0 * torque_cutoff)))
+            decimate -= decimate % min(decimate, signals.thinning(data.rate, cutoff, torque_cutoff))
+        return cls(settings, cutoff, torque_cutoff, decimate, velocities)
+
+    def without_saturation(self, data: Dataset, robot: Robot) -> Dataset:
+        effort = np.where(robot.limits.effort > 0.0, robot.limits.effort, np.inf)  # URDF files say 0 for "not known"
+        if not (self.settings.saturation and np.isfinite(effort).any()):
+            return data
+        return data.without_saturation(effort, widen=0.5 / self.torque_cutoff)
+
+    def without_outliers(self, data: Dataset) -> Dataset:
+        return data if self.settings.outliers is None else data.without_outliers(self.settings.outliers)
+
+    def without_standstill(self, data: Dataset) -> Dataset:
+        if self.settings.standstill is None:
+            return data.without_rest()
+        return data if self.settings.standstill == 0.0 else data.without_standstill(self.settings.standstill)
+
+    def filtered(self, data: Dataset) -> Dataset:
+        """Low-passed and thinned, rows masked where the filters have not settled."""
+        if not self.measured_velocities and data.v is not None:
+            data = derive(data, v=None, history=(*data.history, "measured velocities are not used"))
+        out = data.filtered(
+            self.cutoff, torque_cutoff=self.torque_cutoff, alike=self.settings.alike, decimate=self.decimate
+        )
+        return out.without_edges(SETTLING / min(self.cutoff, self.torque_cutoff))
+
+
+def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) -> tuple[Cutoffs | None, list[Finding]]:
+    """(cut-offs chosen from the torques of a log that are trusted; what is doubtful about them).
+
+    None where a cut-off is given, and where the log is too short. Raises DataError, ArgumentError.
+    """
+    if settings.cutoff is not None:
+        return None, []
+    first = LogFilter.of(settings, data)
+    try:
+        chosen = choose_cutoffs(model, first.without_outliers(first.without_saturation(data, model.robot)))
+    except TooShort as error:
+        return None, [Finding("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)")]
+    return chosen, chosen.findings()
+
+
+# --- noise of the motion ---------------------------------------------------------------------------------------------
+
+
+PAIRS = 1  # of noise added and subtracted
+WORTH_SAYING = 0.5  # standard deviations of a base parameter
+
+
+def white_noise(x: np.ndarray, rate: float, above: float) -> np.ndarray | None:
+    """Standard deviation (n,) of white noise in columns of x (N, n), by their power above a frequency [Hz]; None where
+    the sampling rate leaves none. The median of the power does not count what is louder in a few places.
+    """
+    f = np.fft.rfftfreq(len(x), 1.0 / rate)
+    high = (f > above) & (f < 0.5 * rate)
+    if high.sum() < 10:
+        return None
+    window = np.hanning(len(x))
+    ends = np.linspace(x[0], x[-1], len(x))
+    power = np.abs(np.fft.rfft((x - ends) * window[:, None], axis=0)[high]) ** 2
+    return np.sqrt(np.median(power, axis=0) / np.log(2.0) / np.square(window).sum())
+
+
+def with_bias_of_noise(
+    estimate: Estimate, part: Dataset, training: Dataset, filter_: LogFilter
+) -> tuple[Estimate, str | None]:
+    """(the estimate with a covariance that holds the bias of noise in the motion, in words where that is worth saying).
+
+    part: what trains, as it was before `filter_` made `training` of it.
+    """
+    field = "v" if part.v is not None and filter_.measured_velocities else "q"
+    x = np.asarray(getattr(part, field))
+    shift = None if estimate.covariance is None else _shift(estimate, part, training, filter_, field, x)
+    if shift is None or estimate.std is None:
+        return estimate, None
+    assert estimate.covariance is not None
+    share = np.abs(shift) / np.maximum(estimate.std, 1e-300)
+    out = replace(estimate, covariance=estimate.covariance + np.outer(shift, shift))
+    if not share.max() > WORTH_SAYING:
+        return out, None
+    signal = "velocities" if field == "v" else "positions"
+    return out, (
+        f"noise of {signal} moves base parameters by up to {share.max():.2g} standard deviations, by which intervals"
+        " are wider; a lower cut-off (identify: --cutoff) takes it away"
+    )
+
+
+def _shift(
+    estimate: Estimate, part: Dataset, training: Dataset, filter_: LogFilter, field: str, x: np.ndarray
+) -> np.ndarray | None:
+    s = part.longest_stretch()
+    std = white_noise(x[s], part.rate, 2.0 * filter_.cutoff)
+    if std is None or not std.any() or x.shape[1] != part.nv:
+        return None
+    model, weights, rng = estimate.model, estimate.weights, np.random.default_rng(0)
+    if regressor_condition(model, estimate.training, weights)[1]:  # least squares have no answer, a prior has
+        return None
+    own = base_values(model, estimate.training, weights)
+    shifts = []
+    for _ in range(PAIRS):
+        added = std * rng.normal(size=x.shape)
+        for sign in (1.0, -1.0):
+            noisy = filter_.filtered(derive(part, **{field: x + sign * added}))
+            try:
+                c = model.compress(derive(noisy, mask=training.used))
+            except DataError:
+                return None
+            shifts.append(base_values(model, c, weights) - own)
+    return np.mean(shifts, axis=0)

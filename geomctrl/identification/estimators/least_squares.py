@@ -1,4 +1,4 @@
-"""Least squares, joints alike or weighted by their noise, and what other estimators take from it."""
+"""Least squares: joints alike or weighted by their noise, near a prior (ridge), robust to outliers (irls)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count
+from geomctrl.arguments import checked, choice, count, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed, per_joint
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .conditioning import check, compressed, require_excitation
-from .estimate import Estimate
-from .estimator import Estimator
-from .leave_out import scatter
-from .residuals import autocorrelation_factor
+from .conditioning import (
+    autocorrelation_factor,
+    check,
+    compressed,
+    natural_scale,
+    regressor_condition,
+    require_excitation,
+)
+from .estimate import Estimate, Estimator
+from .folds import scatter
 
 
 def ols(model: RegressorModel, data: Dataset | Compressed) -> Estimate:
@@ -75,7 +81,7 @@ def base_values(model, c, weights) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """`leave_out.Linear` of least squares; variance per joint (nv,)."""
+    """`folds.Linear` of least squares; variance per joint (nv,)."""
 
     model: RegressorModel
     weights: np.ndarray
@@ -137,3 +143,146 @@ def prior_of(model, prior) -> np.ndarray:
             f" {np.shape(prior)}"
         )
     return x
+
+
+# --- ridge regression ------------------------------------------------------------------------------------------------
+
+
+def ridge(
+    model: RegressorModel,
+    data: Dataset | Compressed,
+    prior: ArrayLike | None = None,
+    strength: float = 1e-3,
+    weights: ArrayLike | None = None,
+) -> Estimate:
+    """Minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters.
+
+    prior (size,): default the model's own parameters. S: the natural units of each parameter, see `natural_scale`.
+    The covariance is of noise and of a prior that is itself off by S in every parameter, whatever the strength: with
+    H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
+    and Kennard 1970) for parameters N(prior, S^2); the first part as `folds.scatter` corrects it. A posterior's H^-1 would
+    take the strength for knowledge.
+    """
+    strength = number("strength", strength, "a positive number", lambda x: x > 0.0)
+    c, x0 = compressed(model, data), prior_of(model, prior)
+    w = weights_of(model, c, weights)
+    size = np.linalg.norm(w * c.norms)
+    scale = natural_scale(model, *c.system(w))
+    x, rows = _solution(c, w, x0, scale, strength)
+    out = finish(model, c, x, w, "ridge", condition=regressor_condition(model, c, w)[0], notes={"strength": strength})
+    correlation = autocorrelation_factor(model, x, data) if isinstance(data, Dataset) else None
+    variance = out.noise**2 * (1.0 if correlation is None else correlation)
+    V, _ = c.system(w**2 * np.sqrt(variance))  # its square is A^T V A
+    R: Any = np.linalg.qr(rows, mode="r")
+    noise, bias = (
+        model.base.projection @ (scale[:, None] * np.linalg.solve(R, np.linalg.solve(R.T, side)))
+        for side in ((V * scale / size**2).T, strength * np.eye(model.size))
+    )
+    covariance, dof = noise @ noise.T, np.inf
+    if isinstance(data, Dataset):
+        factor, dof = scatter(model, data, _Ridge(model, w, x0, scale, strength, variance), prior=True)
+        covariance = covariance * np.outer(factor, factor)
+    return replace(out, covariance=covariance + bias @ bias.T, dof=dof, correlation=correlation)
+
+
+def _solution(c, w, x0, scale, strength) -> tuple[np.ndarray, np.ndarray]:
+    """(x (size,), the rows whose least squares it is) in units of S: the unknown is (x - prior) / S."""
+    A, b = c.system(w)
+    size = np.linalg.norm(w * c.norms)
+    A, b = A * scale / size, (b - A @ x0) / size
+    rows = np.vstack((A, np.sqrt(strength) * np.eye(len(x0))))
+    return x0 + scale * np.linalg.lstsq(rows, np.concatenate((b, np.zeros(len(x0)))), rcond=None)[0], rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Ridge:
+    """`folds.Linear` of it."""
+
+    model: RegressorModel
+    weights: np.ndarray
+    prior: np.ndarray
+    scale: np.ndarray
+    strength: float
+    variance: np.ndarray
+
+    def solve(self, c: Compressed) -> tuple[np.ndarray, np.ndarray]:
+        x, rows = _solution(c, self.weights, self.prior, self.scale, self.strength)
+        R: Any = np.linalg.qr(rows, mode="r")
+        root = self.scale[:, None] * np.linalg.inv(R)
+        base = self.model.base.projection
+        return base @ x, base @ (root @ root.T) / np.linalg.norm(self.weights * c.norms) ** 2
+
+    def noise(self, c: Compressed) -> np.ndarray:
+        return c.system(self.weights**2 * np.sqrt(self.variance))[0]
+
+
+RIDGE = Estimator(
+    "ridge",
+    ridge,
+    "least squares, drawn towards the model's parameters",
+    needs_samples=True,
+    prior_weight="strength",
+    uncertainty="std and intervals are of noise, and of a prior off by its natural units in every parameter",
+)
+
+
+# --- robust to outliers ----------------------------------------------------------------------------------------------
+
+
+CONVERGED = 1e-6
+TAIL = 0.01  # the least derivative of psi: rows beyond the threshold keep their pull, and next to no weight
+
+
+def irls(
+    model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 50
+) -> Estimate:
+    """Iteratively reweighted least squares: joints by their noise, samples by how far off they are.
+
+    loss: "huber" (threshold 1.345 robust standard deviations) or "bisquare" (4.685, forgets far outliers altogether).
+    Converged, as `notes` say: the last of so many iterations changed base parameters by less than 1e-6 of their norm.
+    """
+    check(model, data)
+    if not isinstance(data, Dataset):
+        raise ArgumentError("data: irls reads the samples again and again: expected a Dataset")
+    choice("loss", loss, ("huber", "bisquare"))
+    threshold = None if threshold is None else number("threshold", threshold, "a number > 0", lambda x: x > 0.0)
+    iterations = count("iterations", iterations, 1)
+    c = threshold if threshold is not None else {"huber": 1.345, "bisquare": 4.685}[loss]
+    first = model.compress(data)
+    require_excitation(model, first)
+    x = solve(model, first, np.ones(model.robot.nv), "ols").x
+    iteration, step = 0, np.inf
+    for iteration in range(iterations):  # noqa: B007
+        _, tau, predicted, mask = model.predict(x, data)
+        residual = tau - predicted
+        spread = np.array([1.4826 * np.median(np.abs(r[m])) if m.any() else 1.0 for r, m in zip(residual.T, mask.T)])
+        u = np.abs(residual) / np.maximum(c * spread, 1e-300)
+        root = np.sqrt(1.0 / np.maximum(u, 1.0)) if loss == "huber" else np.clip(1.0 - u**2, 0.0, None)
+        weighted = model.compress(data, weights=root / np.maximum(spread, 1e-300))
+        estimate = solve(model, weighted, np.ones(model.robot.nv), "irls")
+        step = np.linalg.norm(model.base.projection @ (estimate.x - x)) / np.linalg.norm(model.base.projection @ x)
+        x = estimate.x
+        if step < CONVERGED:
+            break
+    w = 1.0 / np.maximum(spread, 1e-300)
+    notes = {"loss": loss, "threshold": c, "iterations": iteration + 1, "converged": bool(step < CONVERGED)}
+    out = finish(model, first, x, w, "irls", notes=notes)
+    # Huber 1981, chapter 7: the covariance of an M-estimator is H^-1 (sum psi^2 y y^T) H^-1, H = sum psi' y y^T, row by
+    # row: where noise is loud psi' is 0, and a mean over rows would count these as information. Least squares of
+    # pseudo-observations Y x + psi / psi', weighted by psi', have the same x and H (section 7.8)
+    psi = root**2 * residual / np.maximum(spread, 1e-300)
+    exact: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
+    slope = np.maximum(exact, TAIL)
+    correlation = autocorrelation_factor(model, x, data)
+    size = [np.mean(p[m] ** 2) / np.mean(s[m]) if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
+    variance, alike, rows = np.array(size) * correlation, np.ones(len(w)), w * np.sqrt(slope)
+    covariance = covariance_of(model, model.compress(data, weights=rows), alike, variance)
+    added = spread * psi / slope - residual
+    factor, dof = scatter(model, data, Normal(model, alike, variance), added=added, weights=rows)
+    condition = regressor_condition(model, first, w)[0]
+    return replace(
+        out, covariance=covariance * np.outer(factor, factor), dof=dof, correlation=correlation, condition=condition
+    )
+
+
+IRLS = Estimator("irls", irls, "least squares, robust to outliers", needs_samples=True)

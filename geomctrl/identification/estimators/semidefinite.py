@@ -7,6 +7,7 @@ not depend on the number of samples.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,20 +15,85 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, instance, number
+from geomctrl.arguments import checked, flag, instance, number
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.errors import SolverError
+from geomctrl.identification.errors import DataError, SolverError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 
-from .conditioning import compressed, regressor_condition
-from .estimate import Estimate
-from .estimator import Estimator
-from .least_squares import finish
-from .physical import LARGEST, Penalties, Scaled, in_natural_units
-from .solving import solving
+from .conditioning import compressed, natural_scale, regressor_condition
+from .estimate import Estimate, Estimator
+from .least_squares import finish, prior_of, weights_of
+
+LARGEST = 1e15  # in natural units, where the log's |b|^2 is 1: beside more, the log is lost in rounding
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """|A y - b|^2 + regularization |y - y0|^2 + entropic sum_i D(P_i || P0_i) / nbodies, P_i >= margin 1 in units
+    natural to the robot; friction_signs: friction, rotor inertias and stiffnesses not negative.
+    """
+
+    regularization: float
+    entropic: float
+    margin: float
+    friction_signs: bool
+
+    def __post_init__(self):
+        flag("friction_signs", self.friction_signs)
+        for name in ("regularization", "entropic", "margin"):
+            x = number(name, getattr(self, name), "a number >= 0", lambda x: x >= 0.0)
+            if x > LARGEST:
+                raise ArgumentError(f"{name}: expected at most {LARGEST:g}, beside which the log counts, got {x!r}")
+            object.__setattr__(self, name, x)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A log A y = b with x = scale y, so that every entry of y is of order one and |b| is 1; `prior`: x0."""
+
+    model: RegressorModel
+    weights: np.ndarray
+    prior: np.ndarray
+    scale: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+
+    @property
+    def mass(self) -> float:
+        return self.scale[0]
+
+    @property
+    def length(self) -> float:
+        return self.scale[1] / self.scale[0]
+
+    def prior_bodies(self) -> np.ndarray:
+        """The bodies' parameters (nbodies, 10) in x0. Raises SolverError unless they are strictly physical."""
+        bodies = self.prior[: self.model.inertial].reshape(-1, 10)
+        good = inertia.is_physical(bodies, strict=True)
+        if not good.all():
+            raise SolverError(
+                f"prior: an entropic distance needs strictly physical bodies;"
+                f" {self.model.robot.body_names[int(np.argmin(good))]!r} is not"
+            )
+        return bodies
+
+
+def in_natural_units(
+    model: RegressorModel, c: Compressed, weights: ArrayLike | str | None, prior: ArrayLike | None
+) -> Scaled:
+    w, x0 = weights_of(model, c, weights), prior_of(model, prior)
+    with np.errstate(all="ignore"):  # said in words
+        A, b = c.system(w)
+        scale, size = natural_scale(model, A, b), np.linalg.norm(b)
+        A, b = A * scale / size, b / size
+    if not (0.0 < size < np.inf and np.isfinite(A).all()):
+        raise DataError(
+            f"weighted torques: expected a norm above 0 and finite, got {size:g}: see `weights` and the log"
+        )
+    return Scaled(model, w, x0, scale, A, b)
 
 
 def consistent(
@@ -164,11 +230,26 @@ def _objective(cp, problem, penalties, y, pseudo):
 
 
 def _run(program, solver: str, options: dict[str, Any]) -> str:
+    """The status that the program ends with; whatever the solver throws is raised as SolverError.
+
+    Overflows on its way are silent, as its status tells how it ended. A panic of a solver written in Rust is no
+    Exception; Ctrl-C and the other ends of a process are not the solver's, and pass.
+    """
     if solver == "CLARABEL":
         options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
-    remedy = "weights='noise' or more regularization"
-    with solving(solver, remedy, lambda: program.status):  # cvxpy's warning "inaccurate" comes back as a status
-        program.solve(solver=solver, **options)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # cvxpy's warning "inaccurate" comes back as a status
+            program.solve(solver=solver, **options)
+    except BaseException as error:
+        if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+            raise
+        status = program.status or "failed"
+        raise SolverError(
+            f"{solver} failed (status {status}): {type(error).__name__}: {error}; try weights='noise' or more"
+            " regularization",
+            status=status,
+        ) from error
     return program.status
 
 

@@ -7,11 +7,10 @@ save_trajectory(excitation.trajectory, "excitation.csv", robot.dof_names)
 
 from geomctrl.mechanism.capsules import Capsule, capsule, link_capsules
 
+from .clearance import Surroundings, load_surroundings
 from .excite import Excitation
-from .files import save_trajectory
 from .search import optimize
-from .surroundings import Surroundings, load_surroundings
-from .trajectory import Trajectory
+from .trajectory import Trajectory, save_trajectory
 
 __all__ = [
     "Capsule",

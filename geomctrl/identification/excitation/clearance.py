@@ -1,4 +1,6 @@
-"""How far a robot's capsules are off the floor, boxes and each other, with gradients by the configuration.
+"""What a motion is to stay clear of: a floor, boxes, the robot itself; and how far it is off all of it.
+
+How far a robot's capsules are off the floor, boxes and each other, with gradients by the configuration.
 
 With the nearest points x_a, x_b of two capsules on bodies a and b and n the direction from x_b to x_a, the distance's
 rate is n . (velocity of x_a - velocity of x_b), as moving a nearest point along its capsule does not change the
@@ -7,21 +9,111 @@ distance to first order. The velocity of a point x of a body is v + w x for its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from geomctrl.arguments import exactly, flag, instance, listed, number, path_of
+from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.files import read_toml
 from geomctrl.mechanism import distances
-from geomctrl.mechanism.capsules import Capsule
+from geomctrl.mechanism.capsules import Capsule, capsule, check_capsule, link_capsules
 from geomctrl.robot import Robot
 
-from .surroundings import Surroundings
+KEYS = ("floor", "clearance", "self_collision", "radius", "keep_out", "capsule")
 
-TRIED = 300  # random postures
-STILL = 1e-9  # m: a distance that changes less is fixed
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """A floor z >= `floor` [m] in the world's axes (None: none), boxes to keep out of, and the robot itself.
+
+    keep_out: boxes (x0, y0, z0, x1, y1, z1) between two corners [m], along the world's axes. clearance: how far the
+    robot stays off all of it [m]. The robot is its `capsules` (`link_capsules` of `radius` unless given,
+    `models.collision_capsules` of a URDF): see `geomctrl.mechanism.capsules`. Links on the same joint are not checked
+    against each other, nor those that are too near in every posture, nor what no motion changes. Raises ArgumentError.
+    """
+
+    floor: float | None = 0.0
+    keep_out: Sequence[ArrayLike] = ()
+    self_collision: bool = True
+    clearance: float = 0.02
+    capsules: Sequence[Capsule] | None = None
+    radius: float | None = None
+
+    def __post_init__(self):
+        put = object.__setattr__
+        if self.floor is not None:
+            put(self, "floor", number("floor", self.floor))
+        put(self, "keep_out", tuple(_box(x) for x in listed("keep_out", self.keep_out)))
+        flag("self_collision", self.self_collision)
+        put(self, "clearance", number("clearance", self.clearance, "a length >= 0", lambda x: x >= 0.0))
+        if self.radius is not None:
+            put(self, "radius", number("radius", self.radius, "a length > 0", lambda x: x > 0.0))
+        if self.capsules is not None:
+            capsules = tuple(listed("capsules", self.capsules))
+            if not capsules or not all(isinstance(c, Capsule) for c in capsules):
+                raise ArgumentError(f"capsules: expected Capsules, one at least, got {self.capsules!r:.80}")
+            put(self, "capsules", capsules)
+
+    def of(self, robot: Robot) -> tuple[Capsule, ...]:
+        """The robot's capsules. Raises ArgumentError for ones that are not on its bodies."""
+        instance("robot", robot, Robot, "a geomctrl.Robot")
+        if self.capsules is None:
+            return link_capsules(robot, self.radius)
+        return tuple(check_capsule("capsules", c, robot) for c in self.capsules)
+
+
+def _box(x: Any) -> np.ndarray:
+    box = exactly("keep_out", x, (6,))
+    if (box[:3] >= box[3:]).any():
+        raise ArgumentError(f"keep_out: expected x0 < x1, y0 < y1, z0 < z1, got {box.tolist()}")
+    return box
+
+
+def load_surroundings(path: str | Path, robot: Robot) -> Surroundings:
+    """Surroundings from a TOML file, lengths in metres; what it leaves out has its default.
+
+    floor = -0.01 (false: none), clearance, radius, self_collision; keep_out = [[x0, y0, z0, x1, y1, z1], ...]; and to
+    replace a link's capsules, or add one to a frame, tables [[capsule]] with frame = "a body or frame", start and
+    end = [x, y, z] in it, radius. Raises ArgumentError, NameNotFoundError.
+    """
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    path = path_of("path", path)
+    table = read_toml(path)
+    try:
+        for key in table:
+            if key not in KEYS:
+                raise ArgumentError(f"{key}: no such key; known: {', '.join(KEYS)}")
+        options = {key: table[key] for key in KEYS[1:5] if key in table}
+        if "floor" in table:
+            options["floor"] = None if table["floor"] is False else table["floor"]
+        given = [_capsule(x, robot) for x in listed("capsule", table.get("capsule", []))]
+        if given:
+            replaced = {c.body for c in given}
+            rest = (c for c in link_capsules(robot, options.get("radius")) if c.body not in replaced)
+            options["capsules"] = (*rest, *given)
+        return Surroundings(**options)
+    except GeomctrlError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _capsule(table: Any, robot: Robot) -> Capsule:
+    keys = ("frame", "start", "end", "radius")
+    if not isinstance(table, dict) or set(table) != set(keys):
+        raise ArgumentError(f"capsule: expected the keys {', '.join(keys)}, got {table!r:.80}")
+    return capsule(robot, table["frame"], table["start"], table["end"], table["radius"])
+
+
+# --- distances -------------------------------------------------------------------------------------------------------
+
+
+RANDOM_POSTURES = 300  # random postures
+MIN_CHANGE = 1e-9  # m: a distance that changes less is fixed
 FLOOR, BOXES, SELF = "floor", "keep-out boxes", "itself"
 
 
@@ -168,10 +260,10 @@ def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, u
         pairs = [(i, j) for i, j in combinations(range(count), 2) if not _joined(robot, capsules[i], capsules[j])]
     rows = Rows(np.array(over, int), np.array(boxes, int).reshape(-1, 2), np.array(pairs, int).reshape(-1, 2))
     every = Clearances(robot, capsules, surroundings, rows, ())
-    q = np.random.default_rng(0).uniform(lower, upper, size=(TRIED, robot.nv))
+    q = np.random.default_rng(0).uniform(lower, upper, size=(RANDOM_POSTURES, robot.nv))
     d = every.values(q)
     least, greatest = d.min(axis=0, initial=np.inf), d.max(axis=0, initial=-np.inf)
-    still = greatest - least < STILL
+    still = greatest - least < MIN_CHANGE
     near = greatest < surroundings.clearance
     skip = still | (near & (np.array(every.kinds) == SELF))
     names = [name for name, left_out in zip(every.names, skip & near) if left_out]

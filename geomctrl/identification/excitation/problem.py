@@ -8,24 +8,200 @@ The gradient is exact, and takes no derivative of the regressor's formulas: a re
 cosines of q_k up to the second harmonic, so that dY/dq_k is a fixed combination of Y at four shifted angles ("parameter
 shift rule": Wierichs, Izaac, Wang, Lin 2022, eq. 9); a prismatic one enters as a polynomial of degree two, like every
 velocity, for which the central difference is exact; and accelerations enter linearly.
+
+How well a motion tells base parameters apart: criteria of the base regressor, with their gradients.
+
+Rows are divided by the standard deviation of their joint's torque noise. With W the rows of one period,
+
+    condition   half the logarithm of the condition number of W^T W
+    log_det     minus the mean logarithm of the eigenvalues of the information W^T W, a row's average
+
+scaling="length": columns of unit length, for the condition number; the determinant's optimum needs none.
+scaling="prior": columns times the parameters' typical magnitudes, D W^T W D; the determinant is then that of what is
+known after a log and what was before, D W^T W D + 1: parameters that are small anyway are not fought for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, count, number
+from geomctrl.arguments import checked, choice, count, number
 from geomctrl.errors import ArgumentError
+from geomctrl.identification.estimators.conditioning import inertial_scale
 from geomctrl.identification.model.regressor_model import RegressorModel
+from geomctrl.robot import Robot
 
 from .clearance import Clearances
-from .criterion import Criterion, measures, typical
-from .limits import Limits, limits_of, noise_of
 from .trajectory import Trajectory, basis_functions
+
+RAMP_SECONDS = 0.25  # s, in which the default acceleration reaches the greatest velocity
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Of positions, velocities, accelerations, efforts and jerks (nv,), all but the first two in both directions;
+    efforts and jerks may be infinite."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    effort: np.ndarray
+    jerk: np.ndarray
+
+
+def limits_of(
+    robot: Robot,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    velocity: ArrayLike | None = None,
+    acceleration: ArrayLike | None = None,
+    effort: ArrayLike | None = None,
+    jerk: ArrayLike | None = None,
+    torque_margin: float = 0.0,
+) -> Limits:
+    """The limits given, the robot's where not; see `optimize`. Raises ArgumentError."""
+    if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
+        raise ArgumentError("model: exact gradients are for revolute and prismatic joints")
+    n, own = robot.nv, robot.limits
+    reach = np.where([j.kind == "revolute" for j in robot.coupling.independent_joints], np.pi, 1.0)
+    lower = _limit("lower", lower, np.where(np.isfinite(own.lower), own.lower, -reach), n)
+    upper = _limit("upper", upper, np.where(np.isfinite(own.upper), own.upper, reach), n)
+    velocity = _limit("velocity", velocity, own.velocity, n)
+    if not np.isfinite(velocity).all():
+        name = robot.dof_names[int(np.argmin(np.isfinite(velocity)))]
+        raise ArgumentError(f"velocity: joint {name!r} has no limit in the model: give one")
+    acceleration = _limit("acceleration", acceleration, velocity / RAMP_SECONDS, n)
+    share = 1.0 - number("torque_margin", torque_margin, "a part from 0 to below 1", lambda x: 0.0 <= x < 1.0)
+    effort = share * _limit("effort", effort, own.effort, n)
+    jerk = _limit("jerk", jerk, np.full(n, np.inf), n)
+    if not np.isfinite(upper - lower).all():
+        raise ArgumentError("lower, upper: expected finite positions")
+    if 0 < np.isfinite(jerk).sum() < n:
+        raise ArgumentError(f"jerk: expected a limit for every joint or none, got {jerk.tolist()}")
+    for name, x in (("velocity", velocity), ("acceleration", acceleration), ("effort", effort), ("jerk", jerk)):
+        if x.min() <= 0.0:
+            joint = robot.dof_names[int(np.argmin(x))]
+            raise ArgumentError(f"{name}: joint {joint!r}: expected a limit > 0, got {x.min():g}: give one")
+    if (lower >= upper).any():
+        k = int(np.argmax(lower >= upper))
+        raise ArgumentError(
+            f"lower, upper: joint {robot.dof_names[k]!r}: expected lower < upper, got {lower[k]:g} and {upper[k]:g}"
+        )
+    return Limits(lower, upper, velocity, acceleration, effort, jerk)
+
+
+def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
+    """Standard deviations of torque samples (nv,) [N m, N]: those given, else 1 % of the effort limits, else 1.
+
+    Raises ArgumentError.
+    """
+    own = robot.limits.effort
+    out = _limit("noise", noise, np.where(np.isfinite(own) & (own > 0.0), 0.01 * own, 1.0), robot.nv)
+    if not (np.isfinite(out) & (out > 0.0)).all():
+        raise ArgumentError(f"noise: expected positive numbers, got {noise!r:.80}")
+    return out
+
+
+def _limit(name: str, given: Any, default: np.ndarray, n: int) -> np.ndarray:
+    x = default if given is None else checked(name, given, (), finite=False)
+    if x.shape not in ((), (n,)) or np.isnan(x).any():
+        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got {given!r:.80}")
+    return np.broadcast_to(x, (n,)).astype(float)
+
+
+# --- criteria --------------------------------------------------------------------------------------------------------
+
+
+FRICTION_SHARE = 0.05  # of the effort limit: a typical friction torque
+
+Graded = tuple[float, np.ndarray]
+
+
+def typical(model: RegressorModel, effort: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+    """(base parameters,) typical magnitudes: of masses and lengths of the robot, friction of 5 % of the efforts, rotors
+    that need them to reach the greatest velocity in a second."""
+    scale = np.ones(model.size)
+    scale[: model.inertial] = np.tile(inertial_scale(model.robot), model.robot.nbodies)
+    torque = FRICTION_SHARE * np.where(np.isfinite(effort), effort, 20.0)
+    at_joints = np.abs(model.transmission)
+    torque, speed = at_joints @ torque, at_joints @ velocity
+    for kind, size in (("viscous", torque / speed), ("coulomb", torque), ("offset", torque), ("rotor", torque / speed)):
+        scale[model.indices(kind)] = size[model.acts[kind]]
+    return np.linalg.norm(model.base.projection * scale, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """objective, scaling: see the module. noise (nv,), scale (base parameters,); rows: of a log for one of W."""
+
+    objective: str
+    scaling: str
+    noise: np.ndarray
+    scale: np.ndarray
+    rows: float = 1.0
+
+    def whitened(self, W: np.ndarray) -> np.ndarray:
+        """(N nv, nb) from W (N, nv, nb)."""
+        return (W / self.noise[:, None]).reshape(-1, W.shape[-1])
+
+    def __call__(self, W: np.ndarray) -> Graded:
+        """(cost, its derivative (N, nv, nb) by W (N, nv, nb)); infinite where parameters are not told apart."""
+        scale = self.scale if self.scaling == "prior" else np.ones(W.shape[-1])
+        function = _log_det if self.objective == "log_det" else _condition
+        f, G = function(self.whitened(W) * scale, self.scaling == "prior", self.rows)
+        return f, (G * scale).reshape(W.shape) / self.noise[:, None]
+
+
+def _log_det(W: np.ndarray, prior: bool, rows: float) -> Graded:
+    nb = W.shape[1]
+    count = 1.0 if prior else len(W)
+    stacked = np.vstack((W * np.sqrt(rows), np.eye(nb))) if prior else W
+    R = np.linalg.qr(stacked, mode="r")
+    diagonal = np.abs(np.diag(R))
+    if diagonal.min() <= 1e-12 * diagonal.max():
+        return np.inf, W
+    f = -2.0 * np.log(diagonal / np.sqrt(count)).sum() / nb
+    inverse = np.linalg.inv(R)
+    return f, -(2.0 / nb) * (rows if prior else 1.0) * (W @ inverse) @ inverse.T
+
+
+def _condition(W: np.ndarray, prior: bool, rows: float) -> Graded:
+    length = np.linalg.norm(W, axis=0)
+    if length.min() <= 1e-12 * length.max():
+        return np.inf, W
+    U = W if prior else W / length
+    _, s, V = np.linalg.svd(np.linalg.qr(U, mode="r"))  # of U^T U's eigenvalues, half the digits would be lost
+    if s[-1] <= 1e-10 * s[0]:
+        return np.inf, W
+    G = np.outer(U @ V[0], V[0]) / s[0] ** 2 - np.outer(U @ V[-1], V[-1]) / s[-1] ** 2
+    return np.log(s[0] / s[-1]), G if prior else (G - U * np.sum(U * G, axis=0)) / length
+
+
+def measures(W: np.ndarray) -> tuple[float, float]:
+    """(condition number with columns of unit length, mean log of the information's eigenvalues, a row's average) of
+    whitened rows."""
+    s = np.linalg.svd(W / np.maximum(np.linalg.norm(W, axis=0), 1e-300), compute_uv=False)
+    diagonal = np.abs(np.diag(np.linalg.qr(W, mode="r")))
+    with np.errstate(divide="ignore"):
+        return float(s[0] / max(s[-1], 1e-300)), float(2.0 * np.log(diagonal / np.sqrt(len(W))).mean())
+
+
+def deviations(W: np.ndarray, rows: float) -> np.ndarray:
+    """Standard deviations (nb,) of least squares on `rows` rows of a log for every whitened one of W: the roots of the
+    diagonal of (W^T W)^-1."""
+    length = np.linalg.norm(W, axis=0)
+    inverse = np.linalg.inv(np.linalg.qr(W / length, mode="r"))
+    return np.linalg.norm(inverse, axis=1) / length / np.sqrt(rows)
+
+
+# --- cost and gradient -----------------------------------------------------------------------------------------------
+
 
 __all__ = ["SHIFTS", "WEIGHTS", "Cost", "Problem", "limits_of"]
 
@@ -117,7 +293,7 @@ class Problem:
         return self.criterion.whitened(W), self.rate * self.duration / samples
 
     def measured(self, trajectory: Trajectory) -> tuple[float, float]:
-        """(condition, mean log det), see `criterion.measures`."""
+        """(condition, mean log det), see `measures`."""
         return measures(self.whitened(trajectory, len(self.t))[0])
 
     def cost(self, z: np.ndarray, barrier: float) -> Cost:

@@ -1,15 +1,22 @@
-"""Motions that are linear in their coefficients: finite Fourier series and quintic splines."""
+"""Motions that are linear in their coefficients, and files that drive robots: CSV, ROS messages, C arrays."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count
+from geomctrl.arguments import checked, count, instance, listed, number, path_of
 from geomctrl.control.contracts import Desired, time
+from geomctrl.errors import ArgumentError
+from geomctrl.files import write_text
+from geomctrl.tracing.backends.c_files import comment, prefix
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +84,110 @@ def _splines(duration: float, nk: int) -> Any:
     inner = np.linspace(0.0, duration, nk - 4)[1:-1]
     knots = np.concatenate((np.zeros(6), inner, np.full(6, duration)))
     return BSpline(knots, np.eye(nk), 5)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+Sampled = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+NANO = 1_000_000_000
+
+
+def save_trajectory(
+    trajectory: Trajectory,
+    path: str | Path,
+    names: Sequence[str],
+    *,
+    rate: float = 100.0,
+    repeats: int = 1,
+    name: str = "excitation",
+) -> Path:
+    """Write the motion, sampled at `rate` [Hz], both ends included, in the format that the file's suffix says:
+
+    .csv: columns t, then q, v, a of every joint (q1, q2, ..., v1, ..., a1, ...), a header line; .yaml, .yml, .json: ROS
+    2's trajectory_msgs/JointTrajectory; .h: C arrays NAME_q, NAME_v, NAME_a [samples][joints], C99 and C++. SI units,
+    numbers exact. names: the joints', in order. repeats: how often it is run through without a pause. name: of the
+    arrays. Raises ArgumentError.
+    """
+    instance("trajectory", trajectory, Trajectory, "a Trajectory")
+    path = path_of("path", path)
+    writers: dict[str, Callable[..., str]] = {
+        ".csv": _csv, ".yaml": _ros_yaml, ".yml": _ros_yaml, ".json": _ros_json, ".h": _c_header,
+    }  # fmt: skip
+    if path.suffix.lower() not in writers:
+        raise ArgumentError(f"path: expected a file that ends in {', '.join(writers)}, got {str(path)!r}")
+    names = [instance("names", n, str, "names of joints") for n in listed("names", names)]
+    if len(names) != trajectory.coefficients.shape[1]:
+        raise ArgumentError(f"names: expected {trajectory.coefficients.shape[1]}, one a joint, got {len(names)}")
+    name = prefix("name", name)
+    rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)
+    sampled = samples(trajectory, rate, count("repeats", repeats, 1))
+    return write_text(path, writers[path.suffix.lower()](sampled, names, name))
+
+
+def samples(trajectory: Trajectory, rate: float, repeats: int = 1) -> Sampled:
+    """t (N,), q, v, a (N, nv), evenly at `rate` [Hz] or what is nearest to it and divides the duration."""
+    steps = max(1, round(trajectory.duration * rate))
+    k = np.arange(repeats * steps + 1)
+    inside = (k % steps) * (trajectory.duration / steps)
+    inside[-1] = trajectory.duration
+    return (k * (trajectory.duration / steps), *trajectory.at(inside))
+
+
+def _csv(sampled: Sampled, names: Sequence[str], _name: str) -> str:
+    heads = ["t", *(f"{x}{i + 1}" for x in "qva" for i in range(len(names)))]
+    rows = np.column_stack(sampled).tolist()
+    return "\n".join([",".join(heads), *(",".join(map(repr, row)) for row in rows), ""])
+
+
+def _points(sampled: Sampled) -> list[dict]:
+    points = []
+    for t, q, v, a in zip(*(x.tolist() for x in sampled)):
+        sec, nanosec = divmod(round(t * NANO), NANO)
+        points.append({
+            "positions": q, "velocities": v, "accelerations": a, "effort": [],
+            "time_from_start": {"sec": sec, "nanosec": nanosec},
+        })  # fmt: skip
+    return points
+
+
+HEADER = {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""}
+
+
+def _ros_json(sampled: Sampled, names: Sequence[str], _name: str) -> str:
+    points = ",\n  ".join(json.dumps(p) for p in _points(sampled))
+    head = f'"header": {json.dumps(HEADER)},\n "joint_names": {json.dumps(list(names))}'
+    return f'{{{head},\n "points": [\n  {points}\n ]}}\n'
+
+
+def _ros_yaml(sampled: Sampled, names: Sequence[str], _name: str) -> str:
+    """Block style down to the points, JSON's flow style within, which YAML includes."""
+    lines = [f"header: {json.dumps(HEADER)}", f"joint_names: {json.dumps(list(names))}", "points:"]
+    for point in _points(sampled):
+        (first, value), *rest = ((key, _flow(value)) for key, value in point.items())
+        lines += [f"- {first}: {value}", *(f"  {key}: {value}" for key, value in rest)]
+    return "\n".join([*lines, ""])
+
+
+def _flow(value: object) -> str:
+    """JSON, but for small numbers: YAML 1.1 takes 1e-05 for a word and 1.0e-05 for a number."""
+    return re.sub(r"(?<![\d.\w])(-?\d+)e", r"\1.0e", json.dumps(value))
+
+
+def _c_header(sampled: Sampled, names: Sequence[str], name: str) -> str:
+    t, *states = sampled
+    guard, upper = f"{name.upper()}_H", name.upper()
+    lines = [
+        f"/* {upper}_SAMPLES states of {comment(', '.join(names))}, {upper}_PERIOD seconds apart:",
+        " * positions q [rad, m], velocities v and accelerations a, at rest at both ends. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        f"#define {upper}_SAMPLES {len(t)}",
+        f"#define {upper}_JOINTS {len(names)}",
+        f"#define {upper}_PERIOD {float(t[1] - t[0])!r}",
+    ]
+    for letter, x in zip("qva", states):
+        rows = ("    {" + ", ".join(map(repr, row)) + "}," for row in x.tolist())
+        lines += ["", f"static const double {name}_{letter}[{len(t)}][{len(names)}] = {{", *rows, "};"]
+    return "\n".join([*lines, "", "#endif", ""])

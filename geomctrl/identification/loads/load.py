@@ -15,23 +15,20 @@ from geomctrl.arguments import choice, flag, instance
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.estimators.log_filter import LogFilter, chosen_cutoffs
+from geomctrl.identification.estimators.cutoffs import LogFilter, chosen_cutoffs
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
-from geomctrl.identification.logs.robot_log import read_log, require_units
+from geomctrl.identification.logs.dataset import read_log, require_units
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering, Reading
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.robot import Robot
 
-from . import findings as findings
-from . import wrenches
-from .body import Body, estimated
-from .joint_torques import OWN, Columns, TorqueLog
-from .known_bodies import known
-from .report import LoadReport
-from .stacked import Solved, factored, solved
+from . import report as findings
+from . import wrist
+from .report import Body, LoadReport, estimated
+from .torque_rows import OWN, Columns, Solved, TorqueLog, factored, known, solved
 from .wrist import WrenchLog, fit_wrench
 
 FRICTION = ("own", "same", "load")
@@ -110,7 +107,7 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
 
     s, columns = _with_share(fit, columns, friction)
     body = _seen(s, with_.label)
-    found = (*findings.of_body(body), *findings.of_two_logs(s), *cut)
+    found = (*findings.body_findings(body), *findings.two_log_findings(s), *cut)
     way = f"from {with_.label!r} and, without it, {without.label!r}"
     notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
     notes |= _shares(columns, s)
@@ -126,7 +123,7 @@ def _from_one(robot, log, at: Frame, identified, model, friction, reading: Readi
     s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
     body = _seen(s, data.label)
     torques = np.sqrt(np.mean(np.square(data.tau), 0))
-    found = (*findings.of_body(body), *findings.of_model(s, torques, robot_known.source), *cut)
+    found = (*findings.body_findings(body), *findings.model_findings(s, torques, robot_known.source), *cut)
     notes = {"robot": robot_known.source, "friction of the loaded robot": friction,
              "time [s]": round(data.t[-1] - data.t[0], 3)}  # fmt: skip
     extra = dict(identified) if isinstance(identified, Mapping) else {}
@@ -140,7 +137,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
         raise ArgumentError(f"frame: {at.name!r} does not move with the sensor {sensor!r}: they are on different links")
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
-    motion, W = wrenches.read(log, robot, reading, wrench, sensor)
+    motion, W = wrist.read_wrenches(log, robot, reading, wrench, sensor)
     filter_ = LogFilter.of(filtering, motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
     source = WrenchLog(robot, data, W, sensor, at.name, robot.gravity)
@@ -156,7 +153,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
         g = ", ".join(f"{x:.5g}" for x in fitted.source.gravity)
         notes["gravity in the base [m/s^2]"] = f"{g}: {fitted.tilt:.3g} degrees from the robot's"
     way = f"from {data.label!r}, wrenches of the sensor at {sensor!r}"
-    return _report(robot, at, body, fitted.solved, way, data.history, notes, tuple(findings.of_body(body)))
+    return _report(robot, at, body, fitted.solved, way, data.history, notes, tuple(findings.body_findings(body)))
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------

@@ -13,17 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked, instance, listed
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, ExcitationError
-from geomctrl.identification.logs import Dataset, filters
+from geomctrl.identification.logs import Dataset, filters, reading
+from geomctrl.identification.logs.dataset import joints_of, read_log
+from geomctrl.identification.logs.reading import FileOptions, Reading
+from geomctrl.identification.logs.reading.recording import real
+from geomctrl.identification.logs.samples import derive
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
-from .stacked import Chunk, Solved, factored, solved
+from .torque_rows import Chunk, Solved, factored, solved
 
-AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 SPATIAL = inertia.spatial(np.eye(10))  # J = sum_k pi_k SPATIAL_k
 ORDER = [3, 4, 5, 0, 1, 2]  # (moments, forces), as wrenches are here, to (forces, moments), as sensors have them
 
@@ -46,7 +54,7 @@ class WrenchLog:
     around: np.ndarray | None = None
     forces_only: bool = False
 
-    channels: Sequence[str] = AXES
+    channels: Sequence[str] = CHANNELS
 
     @property
     def label(self) -> str:
@@ -172,3 +180,214 @@ def _apart(W: np.ndarray, k: int) -> float:
     others = np.delete(W, k, 1)
     others = others[:, np.linalg.norm(others, axis=0) > 0.0]
     return float(np.linalg.norm(W[:, k] - others @ np.linalg.lstsq(others, W[:, k], rcond=None)[0]))
+
+
+# --- reading logs of wrenches ----------------------------------------------------------------------------------------
+
+
+AXES = "xyz"
+# words for forces and moments, which an axis' letter follows: fx, force_x, force.x, /wrist/wrench/force/x
+WORDS = (("f", "t"), ("f", "m"), ("force", "torque"), ("F", "T"), ("F", "M"), ("Force", "Torque"))
+NUMBERED = ("f", "ft", "wrench")  # f1 ... f6, or an array (N, 6)
+SEPARATORS = ("", "_", ".", "/")
+MAX_OUTSIDE_SHARE = 0.05  # of the motion, before the first and after the last wrench
+MAX_HOLE_PERIODS = 3.0  # periods without a wrench
+
+
+def read_wrenches(
+    source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any, sensor: str
+) -> tuple[Dataset, Dataset]:
+    """(the motion, as `read_log` gives logs, with torques that hold the robot up in place of measured ones; the
+    wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
+
+    wrench: the columns' names in the order fx, fy, fz, tx, ty, tz, the name of an array or of a topic, None for the
+    usual names; beside a Dataset the numbers (N, 6). sensor: the frame that they are in. Raises DataError,
+    ArgumentError.
+    """
+    if isinstance(source, Dataset):
+        W = checked("wrench", [] if wrench is None else wrench, ())
+        if W.shape != (len(source), 6):
+            raise ArgumentError(f"wrench: expected shape ({len(source)}, 6), as the log has samples, got {W.shape}")
+        t = source.t
+        data = derive(source, tau=_holding(source, robot), mask=np.ones((len(source), robot.nv), bool))
+    else:
+        moving, *sensors = reading.with_wrenches(Path(source), options.topic)
+        recording = _sensor(sensors, wrench) if sensors else moving
+        _require_frame(recording, robot, sensor)
+        alone = wrench if not sensors or _several(wrench) else None
+        columns = wrench_columns(recording, alone)
+        data = _motion(moving, robot, options, Path(source).stem)
+        t, W = _times_and_wrenches(recording, columns, options)
+        data = _where_felt(t, data)
+    data = read_log(data, robot, options)
+    return data, _at_times(t, W, data)
+
+
+def _several(wrench: Any) -> bool:
+    """Whether columns are named, not a topic."""
+    return wrench is not None and not isinstance(wrench, str) and len(listed("wrench", wrench)) > 1
+
+
+def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Recording:
+    """The topic of wrenches, of a bag's, that is asked for. Raises DataError."""
+    topics = {next(name for name in x.arrays if name.endswith("/wrench/force/x"))[:-15]: x for x in sensors}
+    there, label = ", ".join(topics), sensors[0].label
+    if _several(wrench):
+        found = [x for x in sensors if set(wrench) <= set(x.arrays)]
+        if not found:
+            raise DataError(f"{label}: wrench: expected the name of a topic, {there}, or columns of one of them")
+        return found[0]
+    if wrench is None:
+        if len(topics) > 1:
+            raise DataError(
+                f"{label}: wrench: expected one topic of wrenches, got {len(topics)}: {there}; name one (identify-load:"
+                f" --wrench {next(iter(topics))})"
+            )
+        return sensors[0]
+    name = instance("wrench", wrench if isinstance(wrench, str) else listed("wrench", wrench)[0], str, "a topic")
+    found = [x for topic, x in topics.items() if topic.strip("/") == name.strip("/")]
+    if not found:
+        raise DataError(f"{label}: wrench: no topic {name!r} of wrenches; there are {there}")
+    return found[0]
+
+
+def _require_frame(recording: reading.Recording, robot: Robot, sensor: str) -> None:
+    """Raise DataError where the log says that its wrenches are in another frame of the robot than the sensor's."""
+    try:
+        at = robot.frame(recording.frame) if recording.frame else None
+    except NameNotFoundError:
+        return  # the driver's own name of it
+    there = robot.frame(sensor)
+    if at is not None and (at.body != there.body or not np.allclose(at.placement, there.placement, atol=1e-6)):
+        raise DataError(
+            f"{recording.label}: sensor: the log's wrenches are in frame {recording.frame!r}, got {sensor!r}, which is"
+            " elsewhere on the robot"
+        )
+
+
+def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
+    """The names of an array (N, 6), or of the columns of forces and moments. Raises DataError."""
+    names = list(recording.arrays)
+    if wrench is not None:
+        given = [wrench] if isinstance(wrench, str) else listed("wrench", wrench)
+        for name in given:
+            instance("wrench", name, str, "names of columns")
+        if len(given) == 1:
+            given = _stemmed(given[0], names)
+        elif len(given) != 6:
+            raise ArgumentError(f"wrench: expected six columns, fx, fy, fz, tx, ty, tz, or one array, got {len(given)}")
+        if missing := [name for name in given if name not in names]:
+            raise DataError(f"{recording.label}: wrench: no column {missing[0]!r}; {recording.there_are()}")
+        return given
+    found = [x for x in _usual(names) if all(name in names for name in x)]
+    if len(found) > 1:
+        raise DataError(
+            f"{recording.label}: wrench: {found[0][0]!r} or {found[1][0]!r}? name its six columns, or what they begin"
+            " with"
+        )
+    if not found:
+        raise DataError(
+            f"{recording.label}: wrench: expected forces and moments of the wrist's sensor, columns fx, fy, fz, tx, ty,"
+            f" tz or f1 to f6, or their names (identify-load: --wrench NAME,NAME,...); {recording.there_are()}"
+        )
+    return found[0]
+
+
+def _stemmed(stem: str, names: Sequence[str]) -> list[str]:
+    """The array of that name, or the columns that begin so: /ft of /ft/wrench/force/x, f of f1 to f6."""
+    if stem in names:
+        return [stem]
+    ways = [x for x in _usual(names) if x[0].startswith(stem) and all(name in names for name in x)]
+    return ways[0] if len(ways) == 1 else [f"{stem}{k}" for k in range(1, 7)]
+
+
+def _usual(names: Sequence[str]) -> list[list[str]]:
+    """All ways to call six columns, where the first of them is there."""
+    ways = []
+    for f, m in WORDS:
+        for dash in SEPARATORS:
+            for first in (x for x in names if x.endswith(f"{f}{dash}x")):
+                before = first[: len(first) - len(f"{f}{dash}x")]
+                if not before or not before[-1].isalnum():
+                    ways.append([f"{before}{word}{dash}{axis}" for word in (f, m) for axis in AXES])
+    ways += [[f"{word}{k}" for k in range(1, 7)] for word in NUMBERED]
+    return ways + [[word] for word in NUMBERED]
+
+
+def _motion(recording: reading.Recording, robot: Robot, options: Reading, label: str) -> Dataset:
+    """The log without its wrench and torques."""
+    joints = joints_of(robot, options)
+    n = len(next(iter(recording.arrays.values()), ()))
+    silent = replace(recording, arrays={**recording.arrays, "no torques": np.zeros((n, _actuators(robot, options)))})
+    keys = {k: x for k, x in (options.keys or {}).items() if k not in ("tau", "i")} | {"tau": "no torques"}
+    rows = options.drop_bad_rows or _has_holes(recording)
+    found, names = reading.fields(
+        silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows)
+    )
+    data = Dataset(**found, label=label, names=names)
+    data.check(robot, units=False)
+    return derive(data, tau=_holding(data, robot))
+
+
+def _holding(data: Dataset, robot: Robot) -> np.ndarray:
+    """What stands for torques where units are judged."""
+    data.check(robot, units=False)
+    return robot.gravity_force(data.q)
+
+
+def _actuators(robot: Robot, options: Reading) -> int:
+    return robot.nv if options.mapping is None else len(options.mapping.matrix)
+
+
+def _has_holes(recording: reading.Recording) -> bool:
+    """Whether a table has rows of several topics."""
+    arrays = (np.asarray(x) for x in recording.arrays.values())
+    return any(x.dtype.kind == "f" and np.isnan(x).any() for x in arrays)
+
+
+def _times_and_wrenches(recording: reading.Recording, columns: list[str], options: Reading):
+    """(t, W (N, 6)) of the rows that have a wrench."""
+    label = recording.label
+    parts = [real(label, "wrench", recording.arrays[name]) for name in columns]
+    W = np.stack(parts, -1) if len(parts) == 6 else parts[0].T if parts[0].shape[:1] == (6,) else parts[0]
+    if W.ndim != 2 or W.shape[1] != 6:
+        raise DataError(f"{label}: wrench: expected six columns, got shape {W.shape}")
+    keys = {k: x for k, x in (options.keys or {}).items() if k == "t"}
+    units = {k: x for k, x in (options.units or {}).items() if k == "t"}
+    times = {name: x for name, x in recording.arrays.items() if name not in columns}
+    alone = reading.Recording(label, {**times, "no angles": W, "no torques": W}, "array")
+    keys |= {"q": "no angles", "tau": "no torques"}
+    kept = bool(np.isnan(W).any()) or options.drop_bad_rows
+    found, _ = reading.fields(alone, FileOptions(keys, units, rate=options.rate, drop_bad_rows=kept))
+    return found["t"], found["tau"]
+
+
+def _where_felt(t: np.ndarray, data: Dataset) -> Dataset:
+    """The motion without what it did while there were no wrenches. Raises DataError where that is much of it."""
+    if len(t) < 2 or not (np.diff(t) > 0.0).all():
+        raise DataError(f"{data.label}: wrench: expected increasing time stamps of wrenches, got some that go back")
+    inside = (data.t >= t[0]) & (data.t <= t[-1])
+    if (~inside).mean() > MAX_OUTSIDE_SHARE:
+        raise DataError(
+            f"{data.label}: wrench: expected wrenches over the whole motion, got them from {t[0]:.6g} to"
+            f" {t[-1]:.6g} s, the motion from {data.t[0]:.6g} to {data.t[-1]:.6g} s"
+        )
+    steps = np.diff(t)
+    before = np.clip(np.searchsorted(t, data.t, "right") - 1, 0, len(t) - 2)
+    hole = (steps[before] > MAX_HOLE_PERIODS * np.median(steps)) & (data.t != t[before]) & (data.t != t[before + 1])
+    kept = inside & ~hole
+    if kept.all():
+        return data
+    note = f"{int((~kept).sum())} samples left out: no wrenches there"
+    return derive(data.select(kept), history=(*data.history, note))
+
+
+def _at_times(t: np.ndarray, W: np.ndarray, data: Dataset) -> Dataset:
+    """W at the motion's times: linear between its own, where these are others."""
+    if len(t) == len(data) and np.array_equal(t, data.t):
+        return Dataset(data.t, W, W, gaps=data.gaps, label=data.label)
+    if not np.isfinite(W).all():
+        raise DataError(f"{data.label}: wrench: expected finite numbers")
+    values = np.stack([np.interp(data.t, t, w) for w in W.T], -1)
+    return Dataset(data.t, values, values, gaps=data.gaps, label=data.label,
+                   history=("wrenches interpolated to the motion's times",))  # fmt: skip

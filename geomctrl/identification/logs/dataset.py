@@ -7,18 +7,143 @@ there from motor coordinates. Nothing is filtered, resampled or dropped unless a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import choice, instance, path_of
+from geomctrl.arguments import choice, flag, instance, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
+from geomctrl.identification.errors import DataError
+from geomctrl.robot import Robot
 
-from . import edges, masks, parts, plausibility, reading, repeats, signals
-from .samples import Samples
+from . import parts, reading, signals
+from .reading import ANGULAR, DEGREE, LINEAR, RPM, FileOptions, Reading, recorded
+from .samples import Samples, derive
+
+LAG_SECONDS = 0.1  # s: robots hardly turn around within, and move by more than an encoder's step
+STEP_TOLERANCE = 0.01  # of a step: how near to its multiples torques in steps are
+
+
+def check(data: Samples, robot: Robot, units: bool = True) -> None:
+    """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why not)."""
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    flag("units", units)
+    if data.nv != robot.nv or data.q.shape[1] != robot.nq:
+        raise DataError(
+            f"{data.label}: expected {robot.nv} joints (nq = {robot.nq}) as robot {robot.name!r} has, got tau of "
+            f"{data.nv} and q of {data.q.shape[1]}; a JointMapping or `keys` can select and couple columns"
+        )
+    if units:
+        findings = suspicious_units(data, robot)
+        if findings:
+            raise DataError(
+                f"{data.label}: wrong units suspected: {'; '.join(findings)}. Say what they are by"
+                " units={'q': 'deg', ...} (identify: --unit q=deg), or that they are right by check_units=False"
+                " (--no-check-units)"
+            )
+
+
+def suspicious_units(data: Samples, robot: Robot | None = None) -> list[str]:
+    """Reasons to believe that an array is not in SI units, in words; empty if there are none."""
+    findings = []
+    one_dof = data.q.shape[1] == data.nv
+    s = data.stretches()[0]
+    t = data.t[s]
+    if len(t) > 10 and one_dof and data.v is not None:
+        findings += _velocity_scale(data, s)
+    if len(t) > 10 and np.median(np.diff(t)) > 0.9:
+        findings.append(f"the sampling interval is {np.median(np.diff(t)):.4g} s (t in milliseconds or nanoseconds?)")
+    if robot is not None and one_dof:
+        findings += _beyond_limits(data, robot) + _torque_scale(data, robot)
+    return findings
+
+
+def _velocity_scale(data, s):
+    """Compare measured velocities with the positions of a stretch: the displacements over LAG seconds, which encoders'
+    noise hardly changes, as it does rates.
+    """
+    t, v = data.t[s], data.v[s]
+    gone = np.concatenate((np.zeros((1, data.nv)), np.cumsum(0.5 * np.diff(t)[:, None] * (v[1:] + v[:-1]), axis=0)))
+    lag = min(max(1, round(LAG_SECONDS / float(np.median(np.diff(t))))), len(t) // 2)
+    whole = t[lag:] - t[:-lag] < 1.5 * lag * np.median(np.diff(t))  # not over holes
+    displacement, integrated = (x[lag:][whole] - x[:-lag][whole] for x in (data.q[s], gone))
+    power = np.sum(integrated * integrated, 0)
+    moving = power > 1e-6 * power.max() if power.max() > 0.0 else np.zeros(data.nv, bool)
+    if not moving.any():
+        return []
+    displacement, integrated = displacement[:, moving], integrated[:, moving]
+    ratio = np.sum(displacement * integrated, 0) / power[moving]
+    fit = np.sqrt(np.sum((displacement - ratio * integrated) ** 2, 0) / np.sum(displacement**2, 0).clip(1e-300))
+    off = ((np.abs(np.log(np.abs(ratio).clip(1e-12))) > np.log(1.5)) | (ratio < 0.0)) & (fit < 0.5)
+    if not off.any():
+        return []
+    k = int(np.argmax(off))
+    joint = data.names[int(np.flatnonzero(moving)[k])]
+    causes = {57.29578: "q in degrees or v not", 1 / 57.29578: "v in degrees a second", RPM: "v in rpm",
+             1e-3: "t in ms", 1e-9: "t in ns", 1e-6: "t in us", -1.0: "v with the other sign"}  # fmt: skip
+    hint = next((word for value, word in causes.items() if np.isclose(ratio[k], value, rtol=0.05)), "a gear ratio?")
+    return [f"dq/dt is {ratio[k]:.4g} times v of {joint} ({hint})"]
+
+
+def _beyond_limits(data, robot):
+    turning, largest = robot.is_rotational, np.abs(data.q).max(0)
+    limit = np.maximum(np.abs(robot.limits.lower), np.abs(robot.limits.upper))
+    limit = np.where(np.isfinite(limit) | ~turning, limit, 4.0 * np.pi)
+    reach = limit + np.where(turning, 1.0, 0.1 * limit)
+    bad = largest > np.where(turning, np.maximum(3.0 * reach, 15.0), 3.0 * reach)
+    if not bad.any():
+        return []
+    k = int(np.argmax(bad))
+    unit, other, factor = ("rad", "degrees", DEGREE) if turning[k] else ("m", "millimetres", 1e-3)
+    fits = f"in {other} it would fit" if largest[k] * factor <= reach[k] else "a motor-side angle?"
+    return [f"q of {data.names[k]} reaches {largest[k]:.4g} {unit} where {limit[k]:.4g} is the limit; {fits}"]
+
+
+def _torque_scale(data, robot):
+    """Compare with what the robot model needs to hold itself up, where it has masses and torques are not filtered
+    out.
+    """
+    if not robot.parameters[:, 0].any() or len(data) < 10:
+        return []
+    some = np.linspace(0, len(data) - 1, min(len(data), 400)).astype(int)
+    gravity = np.sqrt(np.mean(robot.gravity_force(data.q[some]) ** 2))
+    measured = np.sqrt(np.mean(data.tau[some] ** 2))
+    if gravity < 1e-9:
+        return []
+    if measured < 0.02 * gravity:
+        hint = "motor-side torques, currents or kN m?"
+    elif measured > 200.0 * gravity:
+        hint = "N mm, or a load the model lacks?"
+    else:
+        return []
+    return [f"torques are {measured:.3g} N m rms where gravity alone takes {gravity:.3g} ({hint})"]
+
+
+def torque_steps(data: Samples) -> np.ndarray:
+    """(nv,): the step in which each joint's torques were recorded, 0 where there is none."""
+    out = np.zeros(data.nv)
+    for k, tau in enumerate(np.asarray(data.tau).T):
+        levels = np.unique(tau)
+        if 1 < len(levels) < 0.2 * len(tau):
+            between = np.diff(levels)
+            step = float(between[between > 1e-6 * np.ptp(levels)].min())
+            multiples = (levels - levels[0]) / step
+            out[k] = step if (np.abs(multiples - np.round(multiples)) < STEP_TOLERANCE).mean() > 0.95 else 0.0
+    return out
+
+
+def coarseness(data: Samples) -> np.ndarray:
+    """(nv,): the root mean square error of torques in steps, relative to how much each joint's torques vary."""
+    return torque_steps(data) / np.sqrt(12.0) / np.maximum(np.asarray(data.tau).std(axis=0), 1e-300)
+
+
+# --- the dataset -----------------------------------------------------------------------------------------------------
+
 
 Keys = Mapping[str, str | Sequence[str]]
 
@@ -76,7 +201,7 @@ class Dataset(Samples):
         file_options = reading.FileOptions(keys, **options)
         if form is not None:
             choice("form", form, reading.FORMATS)
-        _check_words(label, names)
+        _check_names(label, names)
         return cls.of_recording(
             reading.recorded(path, file_options.topic, form), file_options, label or path.stem, names
         )
@@ -106,7 +231,7 @@ class Dataset(Samples):
         """A log from arrays by name; see `read`."""
         instance("label", label, str, "words")
         file_options = reading.FileOptions(keys, **options)
-        _check_words(label, names)
+        _check_names(label, names)
         if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
             raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")
         return cls.of_recording(reading.Recording(label, arrays, "array"), file_options, label, names)
@@ -129,19 +254,19 @@ class Dataset(Samples):
 
     # --- plausibility ------------------------------------------------------------------------------------------
 
-    check = plausibility.check
+    check = check
 
     # --- parts -------------------------------------------------------------------------------------------------
 
     select = parts.select
     between = parts.between
     cut_at_holes = parts.cut_at_holes
-    with_bridges = edges.with_bridges
+    with_bridges = parts.with_bridges
     split_time = parts.split_time
     split_phase = parts.split_phase
-    period = repeats.period
-    require_period = repeats.require_period
-    require_repeating = repeats.require_repeating
+    period = parts.period
+    require_period = parts.require_period
+    require_repeating = parts.require_repeating
 
     # --- signals -----------------------------------------------------------------------------------------------
 
@@ -152,16 +277,79 @@ class Dataset(Samples):
 
     # --- masks -------------------------------------------------------------------------------------------------
 
-    without_saturation = masks.without_saturation
-    without_outliers = masks.without_outliers
-    without_standstill = masks.without_standstill
-    at_rest = masks.at_rest
-    without_rest = masks.without_rest
-    without_edges = edges.without_edges
+    without_saturation = signals.without_saturation
+    without_outliers = signals.without_outliers
+    without_standstill = signals.without_standstill
+    at_rest = signals.at_rest
+    without_rest = signals.without_rest
+    without_edges = parts.without_edges
 
 
-def _check_words(label: Any, names: Any) -> None:
+def _check_names(label: Any, names: Any) -> None:
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
         raise ArgumentError(f"names: expected one a joint, got {names!r:.60}")
     if label is not None:
         instance("label", label, str, "words")
+
+
+# --- logs of a robot -------------------------------------------------------------------------------------------------
+
+
+MIN_SAMPLES = 32
+MIN_MOTION = 0.01  # rad, m: more than noise of encoders
+
+
+def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading) -> Dataset:
+    """The log, fit for the robot, cut at its holes, resampled if asked. Raises DataError, ArgumentError."""
+    data = instance("source, path", source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
+    if reading.joints is not None and len(reading.joints) != robot.nv:
+        raise ArgumentError(
+            f"joints: expected {robot.nv} names, one a joint of {robot.name!r}, got {len(reading.joints)}"
+        )
+    if not isinstance(data, Dataset):
+        path, options = Path(data), replace(reading, joints=joints_of(robot, reading))
+        data = Dataset.of_recording(recorded(path, options.topic), options, path.stem)
+    data.check(robot, units=reading.check_units)
+    if len(data) < MIN_SAMPLES:
+        raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {MIN_SAMPLES}")
+    data = _without_empty_velocities(data).with_bridges().cut_at_holes()
+    if reading.resample is None and not data.is_even and data.q.shape[1] == data.nv:
+        steps = np.concatenate([np.diff(data.t[s]) for s in data.stretches()])
+        note = f"time stamps were not even, {steps.min():.3g} to {steps.max():.3g} s apart"
+        noted = derive(data, history=(*data.history, note))
+        return noted.resampled(float(f"{data.rate:.6g}"))
+    return data if reading.resample is None else data.resampled(reading.resample)
+
+
+def joints_of(robot: Robot, options: FileOptions) -> Sequence[str] | None:
+    """What the log calls the robot's joints: as the options say, else as the robot does."""
+    return options.joints if options.joints is not None or robot.nq != robot.nv else robot.dof_names
+
+
+def require_units(robot: Robot, reading: Reading) -> None:
+    """Raises ArgumentError for degrees of a joint that slides, or millimetres of one that turns."""
+    if not reading.check_units or reading.mapping is not None or reading.units is None:
+        return
+    slides = [not column[:3].any() for joint in robot.coupling.independent_joints for column in joint.S.T]
+    for field, unit_or_units in reading.units.items():
+        each = [unit_or_units] * robot.nv if isinstance(unit_or_units, str) else list(unit_or_units)
+        for unit, sliding, name in zip(each, slides, robot.dof_names):
+            if unit in (ANGULAR if sliding else LINEAR):
+                raise ArgumentError(
+                    f"units: {field}: {unit!r} for joint {name!r}, which {'slides' if sliding else 'turns'}; give"
+                    f" one unit a joint: {field}={','.join('mm' if s else 'deg' for s in slides)}, say"
+                )
+
+
+def _without_empty_velocities(data: Dataset) -> Dataset:
+    """Without velocities where those of a joint that moves are zero all the time, as where drivers do not fill them in:
+    fits would take them for a joint that stands.
+    """
+    if data.v is None or data.q.shape[1] != data.nv:
+        return data
+    empty = ~data.v.any(axis=0) & (np.ptp(data.q, axis=0) > MIN_MOTION)
+    if not empty.any():
+        return data
+    which = ", ".join(repr(name) for name, x in zip(data.names, empty) if x)
+    note = f"measured velocities left out: those of {which} are 0 in every row, although it moves"
+    return derive(data, v=None, history=(*data.history, note))

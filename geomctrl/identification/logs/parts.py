@@ -1,4 +1,11 @@
-"""Parts of a log: by time, by phase of a motion that repeats, between the holes of a recording."""
+"""Parts of a log: by time, by phase of a motion that repeats, between the holes of a recording.
+
+Motions that repeat: after which time, across the holes of a log; whether a period that is given is one.
+
+All of it comes from one function of the lag L, the mean square of q(t + L) - q(t) over the times at which both were
+recorded. With the samples on a grid and m(t) = 1 where there is one, 0 in holes, it is three correlations,
+sum m(t) m(t + L) (q(t)^2 + q(t + L)^2 - 2 q(t) q(t + L)), which FFTs compute for all lags at once.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +16,223 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
 from . import reading
-from .repeats import period, require_period
+from .filters import JITTER
 from .samples import Log, Samples, derive
 
-SHORTEST = 16  # samples of a stretch: fewer can not be filtered
+GRID_SAMPLES = 1 << 14  # times at which positions are compared first
+MIN_OVERLAP_SHARE = 0.1  # of the log's length: what a lag is judged by
+MAX_TOLERANCES = 2.5  # tolerances by which a period that is given may be off
+
+
+def period(data: Samples, tolerance: float = 0.02) -> float | None:
+    """Shortest time [s] after which all positions repeat, to `tolerance` of their range; None if they do not.
+
+    Found across holes. As much as a tenth of the log's length must have been recorded again, moving.
+    """
+    tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
+    scale = float(np.ptp(data.q, axis=0).max())
+    if len(data) < 20 or scale == 0.0 or data.t[-1] - data.t[0] <= 0.0:
+        return None
+    n = round((data.t[-1] - data.t[0]) * data.rate) + 1
+    step = max(1, -(-n // GRID_SAMPLES))
+    q, m = _on_grid(data, step)
+    apart, moving = _apart(q, m)
+    if len(apart) < 8:
+        return None
+    left = np.flatnonzero(apart > 10.0 * tolerance * scale)  # neighbouring samples are alike without any repetition
+    slack = float(np.abs(np.diff(q, axis=0))[m[1:] & m[:-1]].max(initial=0.0)) if step > 1 else 0.0
+    near = (apart < tolerance * scale + slack) & (moving > 0.1 * scale)
+    near[: left[0] if len(left) else len(near)] = False
+    for first, last in _runs(near):
+        best = first + int(np.argmin(apart[first:last]))
+        k = _refined(data, best, step)
+        error = _difference(data, k)
+        if error is not None and error < tolerance * scale:
+            return k / data.rate
+    return None
+
+
+def require_repeating(data: Samples, seconds: float, tolerance: float = 0.02) -> None:
+    """Raises ArgumentError, saying what was found, unless the positions repeat after `seconds` and not before."""
+    seconds = number("period", seconds, "seconds > 0", lambda x: x > 0.0)
+    detected = period(data, tolerance)
+    explanation = f"they repeat every {detected:.5g} s" if detected is not None else "no period was found"
+    scale = float(np.ptp(data.q, axis=0).max())
+    k = round(seconds * data.rate)
+    error = min((e for j in (k - 1, k, k + 1) if (e := _difference(data, j)) is not None), default=None)
+    if error is None:
+        raise ArgumentError(f"period: {data.label}: nothing was recorded {seconds:.5g} s apart; {explanation}")
+    if error > MAX_TOLERANCES * tolerance * scale:
+        raise ArgumentError(
+            f"period: {data.label}: positions {seconds:.5g} s apart differ by {100.0 * error / scale:.2g} % of their"
+            f" range (root mean square); {explanation}"
+        )
+    if detected is not None and seconds > 1.5 * detected:
+        raise ArgumentError(
+            f"period: {data.label}: the motion repeats every {detected:.5g} s already: of {seconds:.5g} s, the end"
+            " would be tested on motion that the start trains on"
+        )
+
+
+def require_period(data: Samples, seconds: float | None = None) -> float:
+    """The period given [s], else the one found. Raises DataError, ArgumentError."""
+    seconds = None if seconds is None else number("given period", seconds, "seconds > 0", lambda x: x > 0.0)
+    result = period(data) if seconds is None else seconds
+    if result is None:
+        raise DataError(f"{data.label}: period: none found in the log; give it in seconds")
+    return result
+
+
+def _on_grid(data: Samples, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every step-th of the evenly spaced times that the log was sampled at: q (n, nq), and where there is one (n,)."""
+    ticks = np.round((data.t - data.t[0]) * data.rate).astype(int)
+    kept = ticks % step == 0
+    n = int(ticks[-1]) // step + 1
+    q, m = np.zeros((n, data.q.shape[1])), np.zeros(n, bool)
+    q[ticks[kept] // step], m[ticks[kept] // step] = data.q[kept], True
+    return q, m
+
+
+def _apart(q: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For lags 0, 1, ...: the root mean square of the differences of the joint that differs most, and the standard
+    deviation of the joint that moves most where both times were recorded.
+    """
+    n = len(m)
+    size = 2 * n
+    q = np.where(m[:, None], q - q[m].mean(axis=0), 0.0)
+
+    def correlate(x, y):
+        X, Y = np.fft.rfft(x, size, axis=0), np.fft.rfft(y, size, axis=0)
+        return np.fft.irfft(X.conj() * Y, size, axis=0)[:n]
+
+    here = m.astype(float)[:, None]
+    both = np.maximum(np.round(correlate(here, here)), 0.0)
+    lags = int(np.flatnonzero(both[:, 0] >= MIN_OVERLAP_SHARE * m.sum())[-1]) + 1
+    both = np.maximum(both[:lags], 1.0)
+    squares = correlate(here, q**2)[:lags] + correlate(q**2, here)[:lags] - 2.0 * correlate(q, q)[:lags]
+    mean = correlate(here, q)[:lags] / both
+    variance = correlate(here, q**2)[:lags] / both - mean**2
+    enough = (both >= MIN_OVERLAP_SHARE * m.sum())[:, 0]
+    apart = np.where(enough, np.sqrt(np.maximum(squares / both, 0.0)).max(axis=1), np.inf)
+    return apart, np.sqrt(np.maximum(variance, 0.0)).max(axis=1)
+
+
+def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(int)))
+    return list(zip(edges[0::2].tolist(), edges[1::2].tolist()))
+
+
+def _refined(data: Samples, lag: int, step: int) -> int:
+    """The lag in samples, of those near `lag` steps, at which positions differ least."""
+    near = range(max(1, (lag - 1) * step), (lag + 1) * step + 1)
+    errors = {k: e for k in near if (e := _difference(data, k)) is not None}
+    return min(errors, key=lambda k: errors[k]) if errors else lag * step
+
+
+def _difference(data: Samples, k: int) -> float | None:
+    """Root mean square of q(t + k samples) - q(t), of the joint with the greatest; None if never both recorded."""
+    ticks = np.round((data.t - data.t[0]) * data.rate).astype(int)
+    there = np.minimum(np.searchsorted(ticks, ticks + k), len(ticks) - 1)
+    both = ticks[there] == ticks + k
+    if k < 1 or both.sum() < max(10, MIN_OVERLAP_SHARE * len(ticks)):
+        return None
+    return float(np.sqrt(np.mean((data.q[there[both]] - data.q[both]) ** 2, axis=0)).max())
+
+
+# --- ends and holes --------------------------------------------------------------------------------------------------
+
+
+MIN_KEPT_SHARE = 0.25  # of the samples: masks that leave less would leave a log of short stretches nothing
+MAX_MISSING_SHARE = 0.02  # of the samples may be missing: where more are, something is wrong with the recording
+
+
+def without_edges(data: Log, seconds: float) -> Log:
+    """Torque samples within `seconds` of both ends of every stretch masked: there, a low-pass that settles in that time
+    has continued the signal by guesses. Where that would leave less than a quarter of the samples, a quarter of each
+    stretch at both ends.
+    """
+    seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
+    margin, mask = int(np.ceil(seconds * data.rate - 1e-6)), np.ones(len(data), bool)
+    inside = sum(max(0, s.stop - s.start - 2 * margin) for s in data.stretches())
+    is_sparse = inside < MIN_KEPT_SHARE * len(data)
+    for s in data.stretches():
+        reach = min(margin, (s.stop - s.start) // 4) if is_sparse else margin
+        if reach:
+            mask[s.start : s.start + reach] = False
+            mask[max(s.start, s.stop - reach) : s.stop] = False
+    masked_rows = (
+        f"rows within {seconds:.3g} s of ends, holes and splits"
+        if not is_sparse
+        else "a quarter of every stretch at ends"
+    )
+    note = f"{masked_rows} masked, where filters have not settled: {int((~mask).sum())} of {len(data)} samples"
+    return derive(data, mask=data.used & mask[:, None], history=(*data.history, note))
+
+
+def with_bridges(data: Log, longest: float = 0.03, max_samples: int = 20) -> Log:
+    """Holes of up to `longest` seconds and `max_samples` samples bridged by cubic interpolation through the four
+    samples around them; what is interpolated is masked, and as much beside it.
+
+    Longer holes, and those of a duration that is no multiple of the sampling interval, stay what they are. Nothing is
+    bridged where more than a fiftieth of the samples is missing, nor where joints' configurations are poses.
+    """
+    longest = number("longest", longest, "seconds >= 0", lambda x: x >= 0.0)
+    max_samples = count("max_samples", max_samples)
+    steps, dt = np.diff(data.t), 1.0 / data.rate
+    missing = np.round(steps / dt).astype(int) - 1 if len(steps) else np.zeros(0, int)
+    even = np.abs(steps / np.maximum(missing + 1, 1) - dt) <= JITTER * dt
+    short = (missing > 0) & (missing <= max_samples) & (missing * dt <= longest * (1.0 + 1e-9)) & even
+    edges = {g - 1 for g in data.gaps}
+    before = np.array([k for k in np.flatnonzero(short) if k not in edges and 1 <= k < len(data) - 2], dtype=int)
+    if not len(before) or data.q.shape[1] != data.nv or missing[before].sum() > MAX_MISSING_SHARE * len(data):
+        return data
+    return _bridged(data, before, missing[before])
+
+
+def _bridged(data: Log, before: np.ndarray, missing: np.ndarray) -> Log:
+    """`missing` samples put after each of the samples `before`."""
+    offset = np.zeros(len(data), int)
+    offset[before + 1] = missing
+    place = np.arange(len(data)) + np.cumsum(offset)  # of the samples there are
+    n = len(data) + int(missing.sum())
+    arrays = {name: getattr(data, name) for name in ("t", "q", "v", "a", "tau")}
+    out = {}
+    for name, x in arrays.items():
+        if x is not None:
+            out[name] = np.empty((n, *x.shape[1:]))
+            out[name][place] = x
+    mask = np.ones((n, data.nv), bool)
+    mask[place] = data.used
+    for k, m in zip(before.tolist(), missing.tolist()):
+        new = place[k] + 1 + np.arange(m)
+        t = data.t[k] + (data.t[k + 1] - data.t[k]) * (1.0 + np.arange(m)) / (m + 1.0)
+        weights = _lagrange(data.t[k - 1 : k + 3], t)
+        for name, x in arrays.items():
+            if x is not None:
+                out[name][new] = t if name == "t" else weights @ x[k - 1 : k + 3]
+        mask[max(0, new[0] - m) : new[-1] + 1 + m] = False
+    gaps = tuple(int(place[g]) for g in data.gaps)
+    note = f"{len(before)} hole{'s' if len(before) > 1 else ''} of up to {int(missing.max())} samples bridged"
+    note += "; those samples masked"
+    if not np.all(np.diff(out["t"]) > 0.0):
+        raise DataError(f"{data.label}: t: time stamps around holes are out of order")
+    return derive(data, **out, mask=mask, gaps=gaps, history=(*data.history, note))
+
+
+def _lagrange(nodes: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Weights (len(t), 4) of the values at four nodes, for their cubic at t."""
+    out = np.ones((len(t), len(nodes)))
+    for i, a in enumerate(nodes):
+        for j, b in enumerate(nodes):
+            if i != j:
+                out[:, i] *= (t - b) / (a - b)
+    return out
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+MIN_STRETCH = 16  # samples of a stretch: fewer can not be filtered
 
 
 def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
@@ -127,5 +347,5 @@ def _without_crumbs(data: Samples, keep: np.ndarray) -> np.ndarray:
         edges = np.flatnonzero(np.diff(keep[s].astype(int), prepend=0, append=0))
         ends = [(a, b) for a, b in zip(edges[::2], edges[1::2]) if a == 0 or b == s.stop - s.start]
         for a, b in ends:
-            keep[s.start + a : s.start + b] = not b - a < min(SHORTEST, s.stop - s.start)
+            keep[s.start + a : s.start + b] = not b - a < min(MIN_STRETCH, s.stop - s.start)
     return keep

@@ -3,24 +3,189 @@ steps with exact derivatives (Gautier, Janot and Vandanjon 2013 section II; Land
 
 Torques and positions of all joints are channels of unknown noise; the most likely parameters minimise
 sum_c N_c log rms(error_c), which weights 1 / rms(error_c), renewed at every step, do.
+
+The search of closed-loop output error: Gauss and Newton's steps along what the log tells.
+
+Unknowns are counted in natural units (`units`), derivatives in the noise's: a singular value s is then a direction
+with a standard deviation of 1 / s units, and one of more than OPEN units is not told. Steps leave it alone; the others
+are damped as Levenberg and Marquardt's are where they do not help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from geomctrl.arguments import choice, count, flag, listed, number
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.identification.estimators.least_squares import finish
+from geomctrl.terms.base_parameters import combinations
 
 from .experiment import experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
-from .search import Search
-from .sensitivity_report import close, untold
-from .unknowns import Unknowns
+from .unknowns import State, Unknowns, rms
+
+CLOSE = 0.98  # correlation from which two parameters are hardly told apart
+SHARE = 0.1  # of the largest of its kind: the natural unit of what is small or zero
+LEAST = 1.0  # N m, kg m^2, ...: the same where all of a kind are zero
+NAMED = 0.02  # share of a direction from which a parameter is named
+
+
+def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
+    """(size,): a natural unit of each unknown, by which "not at all" is judged: its value, here or at first, SHARE of
+    the largest of its kind at least; a sample's time for the delay; 1 for where parts begin."""
+    model, n, first = unknown.made.model, unknown.n, np.maximum(np.abs(unknown.first()), np.abs(theta))
+    inertial = [f"inertial {0 if k % 10 == 0 else 1 if k % 10 < 4 else 2}" for k in range(model.inertial)]
+    own = [*inertial, *model.kinds[model.inertial :]]
+    kinds = [own[k] for k in model.base.columns] + [g for g in unknown.gains for _ in range(n)]
+    out = np.ones(unknown.size)
+    for kind in set(kinds):
+        at = np.array([k for k, x in enumerate(kinds) if x == kind])
+        out[at] = np.maximum(first[at], SHARE * first[at].max()) if first[at].any() else LEAST
+    if unknown.delay:
+        out[unknown.shared - 1] = unknown.made.loop.period
+    return out
+
+
+def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str, ...]:
+    """The directions lost (k, size), in units `scale`: as few parameters each as there are, in words."""
+    from scipy.linalg import qr  # slow to import
+
+    shared = unknown.shared
+    lost = lost[:, :shared]
+    _, s, Vt = np.linalg.svd(lost, full_matrices=False)
+    lost = Vt[s > NAMED]  # without those of where parts begin
+    if not len(lost):
+        return ()
+    names = [name if " " not in name else f"({name})" for name in unknown.names[:shared]]
+    pivoted: Any = qr(lost, mode="r", pivoting=True)
+    leads = pivoted[1][: len(lost)]
+    words = []
+    for lead, v in sorted(zip(leads, np.linalg.solve(lost[:, leads], lost)), key=lambda x: x[0]):
+        used = np.abs(v) > NAMED
+        direction = np.where(used, v * scale[:shared], 0.0) / scale[lead]
+        text = combinations(direction[None], [int(lead)], names)[0]
+        together = ", changed so together" if used.sum() > 1 else ""
+        words.append(f"{text}{together}: nothing measured depends on it")
+    return tuple(words)
+
+
+def close(names: Sequence[str], covariance: np.ndarray) -> tuple[str, ...]:
+    """Pairs that are hardly told apart, with their correlation."""
+    d = np.sqrt(np.diag(covariance).clip(0.0))
+    with np.errstate(all="ignore"):
+        r = covariance / np.outer(d, d)
+    pairs = np.argwhere(np.triu(np.abs(np.nan_to_num(r)), 1) > CLOSE)
+    return tuple(f"{names[i]} and {names[j]}: correlation {r[i, j]:.4f}" for i, j in pairs)
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+FLOOR = 1e-9  # noise, of what was measured, below which it is rounding
+OPEN = 1.0  # natural units
+TRIES = 12
+LIKELY = 3.0  # of the log-likelihood: parameters that are as good
+
+
+class Linear(NamedTuple):
+    """The weighted derivatives, unknowns in units `scale`: told directions U s Vt, `lost` ones (k, size), the error."""
+
+    U: np.ndarray
+    s: np.ndarray
+    Vt: np.ndarray
+    lost: np.ndarray
+    scale: np.ndarray
+    error: np.ndarray
+
+
+class Search:
+    """From `unknown.first()` on."""
+
+    def __init__(self, unknown: Unknowns):
+        self.unknown, self.damping = unknown, 1e-2
+        self.counts, n = unknown.used(), unknown.n
+        sizes = [np.full(n, max(x.max(), 1e-12)) for x in (unknown.sizes()[:n], unknown.sizes()[n:]) if len(x)]
+        self.floor = FLOOR * np.concatenate(sizes)  # torques', then positions': a joint may stand still
+        self.first = unknown.first()
+        self.state = unknown.at(self.first)
+        self.cost = self._cost(self.state)
+        self._known: tuple[State, Linear] | None = None
+
+    def noise(self, state: State) -> np.ndarray:
+        """A channel each (channels,), rounding at least."""
+        return np.maximum(rms(state.errors, self.counts), self.floor)
+
+    def _cost(self, state: State) -> float:
+        return float(self.counts @ np.log(self.noise(state)))
+
+    def linear(self) -> Linear:
+        """At the state at hand."""
+        if self._known is not None and self._known[0] is self.state:
+            return self._known[1]
+        weights = 1.0 / self.noise(self.state)
+        stack = np.vstack([w * R for w, R in zip(weights, self.unknown.factors(self.state))])
+        scale = units(self.unknown, self.state.theta)
+        U, s, Vt = np.linalg.svd(stack[:, :-1] * scale, full_matrices=False)
+        told = s > max(1.0 / OPEN, 1e-14 * s[0])
+        found = Linear(U[:, told], s[told], Vt[told], Vt[~told], scale, stack[:, -1])
+        self._known = self.state, found
+        return found
+
+    def step(self) -> Iteration:
+        """One step, where one helps."""
+        at = self.linear()
+        along, size = at.U.T @ at.error, np.linalg.norm(at.error)
+        tau = [part.tau * part.mask for part in self.unknown.made.parts]
+        wrong = np.linalg.norm(np.concatenate([e[:, : self.unknown.n] for e in self.state.errors]))
+        begun = float(wrong / np.linalg.norm(np.concatenate(tau)))
+        for _ in range(TRIES):
+            part = at.s / (at.s**2 + self.damping)
+            theta = self.state.theta + at.scale * (at.Vt.T @ (part * along))
+            change, used = float(np.linalg.norm(at.s * part * along) / size), self.damping
+            if self._moved(theta, 1e-9 * self.counts.sum()):
+                self.damping = max(1e-2 * self.damping, 1e-6)
+                return Iteration(begun, change, used)
+            self.damping = max(100.0 * self.damping, 1.0)
+        return Iteration(begun, 0.0, self.damping)  # no step is better: this is the best there is, to rounding
+
+    def settle(self, tolerance: float) -> None:
+        """What is not told goes back to its first values, from where steps on the way took it; and the rest after it,
+        if the result is as likely."""
+        found = self.state, self.cost
+        at = self.linear()
+        lost, scale = at.lost, at.scale
+        away = lost @ ((self.state.theta - self.first) / scale)
+        shared = np.arange(len(self.first)) < self.unknown.shared
+        if not np.linalg.norm(lost[:, shared].T @ away) > 1e-9:
+            return
+        if self._moved(self.state.theta - np.where(shared, scale * (lost.T @ away), 0.0), np.inf):
+            for _ in range(TRIES):
+                if self.step().change <= tolerance:
+                    break
+        if self.cost > found[1] + LIKELY:
+            self.state, self.cost = found
+
+    def _moved(self, theta: np.ndarray, worse: float) -> bool:
+        """Whether theta can be simulated, and costs no more than that more."""
+        if self.unknown.delay:
+            at = self.unknown.shared - 1
+            theta[at] = max(theta[at], 0.0)
+        try:
+            state = self.unknown.at(theta)
+        except (GeomctrlError, np.linalg.LinAlgError):
+            return False
+        cost = self._cost(state)
+        if not cost <= self.cost + worse:
+            return False
+        self.state, self.cost = state, cost
+        return True
+
+
+# --- the fit ---------------------------------------------------------------------------------------------------------
+
 
 LOST = 0.1  # share of a direction that is not told from which a parameter is not
 COSINES = 0.4

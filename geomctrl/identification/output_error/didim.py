@@ -19,10 +19,9 @@ from geomctrl.errors import ArgumentError, ModelError, SimulationError
 from geomctrl.identification.estimators import ESTIMATORS, fit
 from geomctrl.identification.logs import filters
 
-from .dynamics import Dynamics
 from .experiment import REMEDY, Experiment, experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
-from .simulation import Schedule, schedule, steps_for
+from .simulation import Dynamics, Schedule, schedule, steps_for
 
 NOTHING = 1e-9  # change of the torques, of all, below which rounding is all there is
 

@@ -16,9 +16,8 @@ from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 
-from .dynamics import Dynamics, require_forwards
 from .loop import Running, loops_of
-from .simulation import Schedule, Trajectory, simulated
+from .simulation import Dynamics, Schedule, Trajectory, require_forwards, simulated
 
 JITTER = 0.1  # periods that a time stamp may be off a sample of the loop
 BEGINNING = 12  # samples at least, and SPAN seconds, that tell where a log without velocities begins

@@ -10,11 +10,72 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, function, instance, listed, number
-from geomctrl.control.contracts import Desired
-from geomctrl.errors import ArgumentError
+from geomctrl.control.compiled.law_slopes import law_slopes
+from geomctrl.control.contracts import Command, Controller, Desired, started, time, wants_measurements
+from geomctrl.errors import ArgumentError, SimulationError
+from geomctrl.identification.logs import Dataset
 from geomctrl.robot import Robot
 
-from .references import along
+
+class SampledReference:
+    """The cubic spline through q (N, nv) at times t (N,) [s]: between samples, and exactly q at them.
+
+    v, a (N, nv): where they were recorded too, else the spline's derivatives. Half a sample before the first and after
+    the last one the motion stays where it is. For joints with one degree of freedom.
+    """
+
+    def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
+        from scipy.interpolate import CubicSpline  # slow to import
+
+        times, points = checked("t", t, ()), checked("q", q, ())
+        if times.ndim != 1 or len(times) < 2 or (np.diff(times) <= 0.0).any():
+            raise ArgumentError(f"t: expected at least two increasing times, got shape {times.shape}")
+        if points.ndim != 2 or len(points) != len(times):
+            raise ArgumentError(f"q: expected shape ({len(times)}, nv), got {points.shape}")
+        self.first, self.last = float(times[0]), float(times[-1])
+        self.slack = 0.5 * float(np.median(np.diff(times)))  # the loop's samples are not the log's to rounding
+        spline: Any = CubicSpline(times, points)
+        self._curves = [spline, spline.derivative(1), spline.derivative(2)]
+        for k, (name, x) in enumerate((("v", v), ("a", a)), start=1):
+            if x is not None:
+                given = checked(name, x, ())
+                if given.shape != points.shape:
+                    raise ArgumentError(f"{name}: expected shape {points.shape} as of q, got {given.shape}")
+                self._curves[k] = CubicSpline(times, given)
+
+    @classmethod
+    def of(cls, data: Dataset) -> SampledReference:
+        """The motion in a log whose q (and v, a, where it has them) are the desired ones:
+        `Dataset.read(path, keys={"q": "q_desired", ...})`."""
+        instance("data", data, Dataset, "a Dataset")
+        return cls(data.t, data.q, data.v, data.a)
+
+    def at(self, t: np.ndarray) -> Desired:
+        """At times (N,): q, v, a (N, nv) each."""
+        t = checked("t", t, ())
+        if not t.size:
+            raise ArgumentError("t: expected times, got none")
+        inside = np.clip(t, self.first, self.last)
+        q, v, a = (np.asarray(curve(inside)) for curve in self._curves)
+        moving = ((t >= self.first - self.slack) & (t <= self.last + self.slack))[..., None]
+        return Desired(q, v * moving, a * moving)
+
+    def __call__(self, t: float) -> Desired:
+        return self.at(np.asarray(time(t)))
+
+
+def along(reference: Any, t: np.ndarray, n: int) -> Desired:
+    """A reference at times (N,): q, v, a (N, n) each. Raises ArgumentError where it is of other joints."""
+    if isinstance(reference, SampledReference):
+        found = reference.at(t)
+    else:
+        rows = [reference(float(x)) for x in t]
+        found = Desired(*(np.array(column, float) for column in zip(*rows)))
+    for x in found:
+        if np.shape(x) != (len(t), n):
+            raise ArgumentError(f"reference: expected q, v, a of {n} joints, got shape {np.shape(x)[1:]}")
+    return found
+
 
 GAINS = ("kp", "kd", "ki")
 
@@ -219,3 +280,81 @@ def _per_joint(name: str, x: np.ndarray, n: int) -> np.ndarray:
     if x.shape not in ((), (n,)):
         raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got shape {x.shape}")
     return np.broadcast_to(x, (n,)).copy()
+
+
+@dataclass(frozen=True, eq=False)
+class ControllerLoop:
+    """A `Controller` that is sampled every `period` seconds, its commands acting `delay` seconds later.
+
+    It is told the simulated q and v, and its state is a vector or None. Its own numbers are known: what is estimated is
+    the robot and the delay. Fits by sensitivities ask for derivatives of the law, which needs one that can be compiled
+    (`gc.compile`). torque: logs hold what was "commanded" or "applied".
+    """
+
+    controller: Controller
+    period: float
+    delay: float = 0.0
+    torque: str = "commanded"
+
+    def __post_init__(self):
+        if not isinstance(self.controller, Controller) or isinstance(self.controller, type):
+            raise ArgumentError(f"controller: expected a geomctrl.Controller, got {self.controller!r:.60}")
+        if getattr(self.controller, "group", None) is not None:
+            raise ArgumentError("controller: expected one whose state is a vector or None, got one on a group")
+        if wants_measurements(self.controller):
+            raise ArgumentError("controller: expected one of q and v, got one that wants measurements")
+        check_times(self)
+
+    @property
+    def gains(self) -> dict[str, np.ndarray]:
+        """None."""
+        return {}
+
+    def changed(self, **changes: Any) -> ControllerLoop:
+        """The same loop but for these fields."""
+        return replace(self, **changes)
+
+    def desired(self, t: np.ndarray, n: int) -> Desired | None:
+        """The controller's reference at times (N,), where it has one."""
+        reference = getattr(self.controller, "reference", None)
+        return None if reference is None else along(reference, t, n)
+
+    def running(self, robot: Robot, t: np.ndarray) -> Running:
+        """The loop at samples t (N,), for fits."""
+        return _Law(self, robot, t)
+
+
+class _Law:
+    def __init__(self, loop: ControllerLoop, robot: Robot, t: np.ndarray):
+        self.loop, self.robot, self.t = loop, robot, t
+        self.law, self.n = loop.controller, robot.nv
+        z0 = started(self.law, robot)
+        self.stateless = z0 is None
+        self.states = 0 if z0 is None else np.size(z0)
+        if z0 is not None and np.ndim(z0) != 1:
+            raise ArgumentError(f"controller: expected a state that is a vector, got shape {np.shape(z0)}")
+        self._slopes: Any = None
+
+    def start(self, q0, v0):
+        z0 = started(self.law, self.robot, q0, v0)
+        return np.zeros(0) if z0 is None else np.asarray(z0, float), np.zeros((self.states, 2 * self.n))
+
+    def command(self, k, q, v, z):
+        given = self.law(float(self.t[k]), q, v, None if self.stateless else z)
+        if not isinstance(given, Command) or np.shape(given.tau) != (self.n,):
+            raise SimulationError(f"controller: expected a Command of {self.n} torques, got {given!r:.80}")
+        after = z if given.z_next is None else given.z_next
+        return given.tau, after if given.z_rate is None else after + self.loop.period * given.z_rate
+
+    def slopes(self, first, q, v, z, gains):
+        if self._slopes is None:
+            self._slopes = law_slopes(self.law, self.robot)
+        N, n, m = len(q), self.n, self.states
+        command, state = np.zeros((N, n, 2 * n + m)), np.zeros((N, m, 2 * n + m))
+        for k in range(N):
+            found = self._slopes(float(self.t[first + k]), q[k], v[k], None if self.stateless else z[k])
+            command[k] = found["tau"]
+            if m:
+                state[k] = found.get("z_next", np.eye(m, 2 * n + m, 2 * n))
+                state[k] += self.loop.period * found.get("z_rate", 0.0)
+        return LoopSlopes(command, state, np.zeros((N, n, 0)), np.zeros((N, m, 0)))

@@ -3,18 +3,134 @@
 Commands are held: the command of sample k acts from t_k + delay to t_{k+1} + delay. With delay = lag period + part,
 0 <= part < period, a sample's interval has two pieces: `part` seconds under the command of sample k - lag - 1, then the
 rest under that of k - lag. So the motion depends smoothly on any delay, not on multiples of the period only.
+
+A `RegressorModel` run forwards: M(q) a + h(q, v) + F(q, v) = u, its derivatives by state, torque and parameters.
+
+M holds the rotors, T^T diag(Ir) T through the transmission T, and the armature that is known; F is what friction,
+offsets, curves and springs take. With tau = Y(q, v, a) x the derivatives of a by the parameters are -M^-1 Y: no other
+derivative of the equations of motion is needed than those of the inverse dynamics.
+
+Exact derivatives of a simulated loop: the chain rule through its Runge-Kutta steps, as they were taken.
+
+The variational equations are linear in what moves, so the derivatives of a sample's interval by its state, its two
+commands, the parameters and the delay are made for many samples at once, in arrays; what remains one after the other is
+a product of small matrices a sample.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.errors import GeomctrlError, SimulationError
+from geomctrl.arguments import exactly
+from geomctrl.errors import ArgumentError, GeomctrlError, SimulationError
+from geomctrl.identification.model.columns import coulomb
+from geomctrl.identification.model.regressor_model import RegressorModel
+from geomctrl.mechanism.states import require_vectors
 
-from .dynamics import Dynamics
 from .loop import Running
+
+
+class Slopes(NamedTuple):
+    """Derivatives of accelerations (N, nv): by q, by v, by torques (N, nv, nv) each, by base parameters (N, nv, nb)."""
+
+    by_q: np.ndarray
+    by_v: np.ndarray
+    by_torque: np.ndarray
+    by_parameters: np.ndarray
+
+
+def require_forwards(model: RegressorModel) -> None:
+    """Raise ArgumentError for a model that can not be simulated."""
+    require_vectors("model", model.robot, "only joints with one degree of freedom are simulated")
+    if model.columns:
+        raise ArgumentError(
+            f"model: column {model.columns[0].name!r}: columns of one's own have no derivatives: expected none"
+        )
+    if model.smoothing == 0.0 and (len(model.acts["coulomb"]) or any(c.shape == "stribeck" for c in model.curves)):
+        raise ArgumentError("model: smoothing: expected a speed > 0, as friction that jumps can not be integrated")
+
+
+class Dynamics:
+    """The model with the parameters x (size,)."""
+
+    def __init__(self, model: RegressorModel, x: np.ndarray):
+        require_forwards(model)
+        self.model, self.x = model, exactly("x", x, (model.size,))
+        T = self.transmission = model.transmission
+        value = {kind: np.zeros(len(T)) for kind in model.acts}
+        for kind, at in model.acts.items():
+            value[kind][at] = self.x[model.indices(kind)]
+        self.viscous, self.coulomb, self.offset = value["viscous"], value["coulomb"], value["offset"]
+        self.amplitudes = self.x[model.indices("curve")]
+        self.stiffness, self.preload = np.zeros((2, model.robot.nv))
+        self.stiffness[model.springs] = self.x[model.indices("stiffness")]
+        self.preload[model.springs] = self.x[model.indices("preload")]
+        self.extra = np.diag(model.known_armature) + (T.T * value["rotor"]) @ T
+        own = np.diag(self.extra)
+        inertial = self.x[: model.inertial]
+        self.in_robot = bool((own >= 0.0).all()) and not (self.extra - np.diag(own)).any()
+        robot = model.robot.with_armature(own) if self.in_robot else model.robot
+        self.robot = robot.with_parameters(inertial, physical=False)
+        # bodies alone: their mass matrix need not be positive where that with rotors is, which nobody looks at here
+        self.bare = replace(self.robot, joints=tuple(replace(j, armature=0.0) for j in self.robot.joints))
+        self.geared = not np.array_equal(T, np.eye(model.robot.nv))
+
+    def taken(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """F (..., nv): what friction, offsets, curves and springs take of the torques."""
+        smoothing, s = self.model.smoothing, v @ self.transmission.T if self.geared else v
+        f = self.viscous * s + self.offset
+        if len(self.model.acts["coulomb"]):
+            f = f + self.coulomb * coulomb(s, smoothing)
+        for curve, amplitude in zip(self.model.curves, self.amplitudes):
+            f[..., curve.actuator] += amplitude * curve.torque(s[..., curve.actuator], smoothing)
+        f = f @ self.transmission if self.geared else f
+        return f + self.stiffness * q + self.preload if self.model.springs else f
+
+    def damping(self, v: np.ndarray) -> np.ndarray:
+        """dF/dv (..., nv, nv)."""
+        smoothing, s = self.model.smoothing, v @ self.transmission.T
+        slope = np.broadcast_to(self.viscous, s.shape).copy()
+        if len(self.model.acts["coulomb"]):
+            slope += self.coulomb * (1.0 - np.tanh(s / smoothing) ** 2) / smoothing
+        for curve, amplitude in zip(self.model.curves, self.amplitudes):
+            at = s[..., curve.actuator]
+            if curve.shape == "sigmoid":
+                own = (1.0 - np.tanh(at / curve.speed) ** 2) / curve.speed
+            else:
+                step, bell = np.tanh(at / smoothing), np.exp(-((at / curve.speed) ** 2))
+                own = bell * ((1.0 - step**2) / smoothing - 2.0 * step * at / curve.speed**2)
+            slope[..., curve.actuator] += amplitude * own
+        return self.transmission.T @ (slope[..., None] * self.transmission)
+
+    def acceleration(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """a (..., nv) under the torques u."""
+        net = u - self.taken(q, v)
+        if self.in_robot:
+            return self.robot.forward_dynamics(q, v, net)
+        bias = self.bare.inverse_dynamics(q, v, np.zeros_like(v))
+        M = self.bare.mass_matrix(q) + self.extra
+        return np.linalg.solve(M, (net - bias)[..., None])[..., 0]
+
+    def slopes(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Slopes:
+        """At N states with the accelerations there."""
+        rigid = self.bare.inverse_dynamics_derivatives(q, v, a)
+        inverse = np.linalg.inv(rigid.da + self.extra)
+        Y = self.model.regressor(q, v, a)[..., self.model.base.columns]
+        by_q = -inverse @ (rigid.dq + np.diag(self.stiffness))
+        return Slopes(by_q, -inverse @ (rigid.dv + self.damping(v)), inverse, -inverse @ Y)
+
+    def fastest(self, q: np.ndarray) -> float:
+        """The rate [1/s] at which friction alone can brake a joint at the states q (N, nv): integrators step on it."""
+        steepest = self.damping(np.zeros_like(q))
+        return float(np.abs(np.linalg.eigvals(np.linalg.solve(self.bare.mass_matrix(q) + self.extra, steepest))).max())
+
+
+# --- the simulation --------------------------------------------------------------------------------------------------
+
 
 FAR = 1e6  # rad, rad/s: no robot is there
 MOST = 200  # steps a sample
@@ -132,3 +248,123 @@ def step(dynamics: Dynamics, q: np.ndarray, v: np.ndarray, u: np.ndarray, h: flo
     v4 = v + h * a3
     a4 = dynamics.acceleration(q + h * v3, v4, u)
     return q + h / 6.0 * (v + 2.0 * (v2 + v3) + v4), v + h / 6.0 * (a + 2.0 * (a2 + a3) + a4)
+
+
+# --- derivatives of the simulation -----------------------------------------------------------------------------------
+
+
+CHUNK = 256  # samples: their derivatives stay in cache
+
+
+class Layout(NamedTuple):
+    """The columns of derivatives: base parameters, gains, the delay (0 or 1), q0 and v0, the loop's first state."""
+
+    base: int
+    gains: int
+    delay: int
+    first: int
+    state: int
+
+    @property
+    def size(self) -> int:
+        return sum(self)
+
+    def columns(self, name: str) -> slice:
+        at = self._fields.index(name)
+        return slice(sum(self[:at]), sum(self[: at + 1]))
+
+
+class Observed(NamedTuple):
+    """Derivatives (N, nv, columns) of positions and of shown torques, from sample number `first` on."""
+
+    first: int
+    position: np.ndarray
+    torque: np.ndarray
+
+
+def sensitivities(
+    dynamics: Dynamics, loop: Running, plan: Schedule, run: Trajectory, gains: Sequence[str], layout: Layout
+) -> Iterator[Observed]:
+    """The derivatives of a run that `simulated` made, a chunk of samples at a time.
+
+    torque: "commanded" ones are those of the sample itself, shown = 0; what was at work is `plan.shown` samples old.
+    """
+    n, m, P = run.q.shape[1], run.z.shape[1], layout.size
+    S, Z = np.zeros((2 * n, P)), np.zeros((m, P))
+    S[:, layout.columns("first")] = np.eye(2 * n)
+    Z[:, layout.columns("first")] = loop.start(run.q[0], run.v[0])[1]
+    Z[:, layout.columns("state")] = np.eye(m, layout.state)
+    oldest = max(piece.lag for piece in plan.pieces)
+    past = [np.zeros((n, P))] * (oldest + 1)  # derivatives of commands, the latest first
+    for first in range(0, len(run.q), CHUNK):
+        at = slice(first, min(first + CHUNK, len(run.q)))
+        law = loop.slopes(first, run.q[at], run.v[at], run.z[at], gains)
+        pieces = interval_slopes(dynamics, plan, run, at)
+        out = Observed(first, *np.empty((2, at.stop - first, n, P)))
+        for k in range(at.stop - first):
+            both = np.concatenate((S, Z))
+            U = law.command[k] @ both
+            U[:, layout.columns("gains")] += law.command_by_gains[k]
+            Z = law.state[k] @ both
+            Z[:, layout.columns("gains")] += law.state_by_gains[k]
+            past = [U, *past[:oldest]]
+            out.position[k], out.torque[k] = S[:n], U
+            for piece, D in zip(plan.pieces, pieces):
+                S = D[k, :, : 2 * n] @ S + D[k, :, 2 * n : 3 * n] @ past[piece.lag]
+                S[:, layout.columns("base")] += D[k, :, 3 * n : -1]
+                if layout.delay:
+                    S[:, layout.columns("delay")] += D[k, :, -1:]
+        yield out
+
+
+def interval_slopes(dynamics: Dynamics, plan: Schedule, run: Trajectory, at: slice) -> list[np.ndarray]:
+    """Per piece (N, 2 nv, 3 nv + nb + 1): of its end by (q, v) at its start, its command, base parameters, the delay,
+    for the samples `at`."""
+    out, j = [], 0
+    for piece in plan.pieces:
+        u, whole = run.command(piece.lag)[at], None
+        for _ in range(piece.steps):
+            q, v = run.starts[j][:, at]
+            D = step_slopes(dynamics, q, v, u, piece)
+            n = q.shape[1]
+            if whole is None:
+                whole = D
+            else:
+                whole = D[..., : 2 * n] @ whole
+                whole[..., 2 * n :] += D[..., 2 * n :]
+            j += 1
+        assert whole is not None
+        out.append(whole)
+    return out
+
+
+def step_slopes(dynamics: Dynamics, q: np.ndarray, v: np.ndarray, u: np.ndarray, piece: Piece) -> np.ndarray:
+    """(N, 2 nv, 3 nv + nb + 1) of N Runge-Kutta steps, `step`, differentiated line by line."""
+    (N, n), h, half = q.shape, piece.h, 0.5 * piece.h
+    size = 3 * n + dynamics.model.base.size + 1
+    dq, dv = np.zeros((2, N, n, size))
+    dq[:, range(n), range(n)] = dv[:, range(n), range(n, 2 * n)] = 1.0
+
+    def by_delay(x: np.ndarray, share: float, dx: np.ndarray) -> np.ndarray:
+        """dx, with what the length of the step does: d (share h x) / d delay = share slope x."""
+        dx[..., -1] += share * piece.slope * x
+        return dx
+
+    def accelerated(q, v, dq, dv):
+        a = dynamics.acceleration(q, v, u)
+        by = dynamics.slopes(q, v, a)
+        da = by.by_q @ dq + by.by_v @ dv
+        da[..., 2 * n : 3 * n] += by.by_torque
+        da[..., 3 * n : -1] += by.by_parameters
+        return a, da
+
+    a, da = accelerated(q, v, dq, dv)
+    v2, dv2 = v + half * a, by_delay(a, 0.5, dv + half * da)
+    a2, da2 = accelerated(q + half * v, v2, by_delay(v, 0.5, dq + half * dv), dv2)
+    v3, dv3 = v + half * a2, by_delay(a2, 0.5, dv + half * da2)
+    a3, da3 = accelerated(q + half * v2, v3, by_delay(v2, 0.5, dq + half * dv2), dv3)
+    v4, dv4 = v + h * a3, by_delay(a3, 1.0, dv + h * da3)
+    a4, da4 = accelerated(q + h * v3, v4, by_delay(v3, 1.0, dq + h * dv3), dv4)
+    q_end = by_delay(v + 2.0 * (v2 + v3) + v4, 1.0 / 6.0, dq + h / 6.0 * (dv + 2.0 * (dv2 + dv3) + dv4))
+    v_end = by_delay(a + 2.0 * (a2 + a3) + a4, 1.0 / 6.0, dv + h / 6.0 * (da + 2.0 * (da2 + da3) + da4))
+    return np.concatenate((q_end, v_end), 1)

@@ -13,8 +13,7 @@ from geomctrl.identification.model.compressed import triangle
 
 from .didim import prepared
 from .experiment import Experiment, Part
-from .sensitivities import Layout, sensitivities
-from .simulation import Schedule, Trajectory
+from .simulation import Layout, Schedule, Trajectory, sensitivities
 
 
 class State(NamedTuple):

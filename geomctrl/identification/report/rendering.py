@@ -128,3 +128,96 @@ def plain(x: Any) -> Any:
 
 def save_json(path: Path, tables: Mapping[str, Any]) -> Path:
     return write_text(path, json.dumps(plain(tables), indent=1, allow_nan=False) + "\n")
+
+
+# --- what the words in reports mean ----------------------------------------------------------------------------------
+
+
+LABELS = {  # of notes
+    "cutoffs": "why these cut-offs",
+    "smoothing": "Coulomb friction changes its sign over",
+    "unseen": "how unseen the test is",
+    "cutoff": "cut-off of positions [Hz]",
+    "torque_cutoff": "cut-off of torques [Hz]",
+    "seconds": "time in the solver [s]",
+    "regularization": "weight of the prior",
+    "entropic": "weight of the log-det distance",
+    "margin": "least pseudo-inertia, in the robot's units",
+    "prior": "prior",
+    "prior bodies": "bodies of the prior",
+    "weights": "weights of joints",
+    "status": "how the optimiser ended",
+}
+
+DEFINITIONS = {  # of every identification's report
+    "RMS": "sqrt(mean over samples of (tau - tau_hat)^2), per joint and over all joints [N m]",
+    "relative error": "|tau - tau_hat| / |tau|, 2-norms over samples, per joint, and over all joints and samples"
+    " together",
+    "lag 1, not white": "autocorrelation of a joint's training residuals one row apart; share of those at lags 1 to 50"
+    " that leave the 95 % band of white noise: 5 % if residuals are white",
+    "tau": "the torque as the estimator sees it: low-passed and thinned as the header says, and less what motors take"
+    " whose armature is known",
+    "condition": "ratio of the greatest to the least singular value of the base regressor, columns of unit length;"
+    " below 100 is good excitation",
+    "correl(ation)": "1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise",
+    "std, 95 %": "from how parameters scatter when a tenth of the log after the other is left out (delete-a-block"
+    " jackknife, moderated over parameters; Student's t), for ols, wls, irls and ridge",
+    "moving, at rest": "apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction"
+    ' there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error" at the top is'
+    " of moving rows; published figures are often of all rows, which are said beside it",
+    "within friction, left": "of resting rows: the share that static friction explains, anything up to Coulomb's"
+    " friction and curves; the relative error that it can not make up for",
+    "noise floor": "RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above"
+    " twice its cut-off (friction's steps count as noise there; a sensor that filters hides it)",
+    "m1 c1x, Ixy1": "mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body"
+    " listed",
+    "sliding joints": "N for N m, N s/m for N m s/rad, kg for kg m^2",
+}
+
+GLOSSARY = DEFINITIONS | {  # of the page's sections
+    "unseen": "rows that no fit was made to: they say how well torques are predicted in the future, where the motion is"
+    " of the same kind; training rows only say how well the past was matched",
+    "residual": "measured less predicted torque",
+    "rows": "samples of the log after the low-pass and thinning",
+    "base parameter": "a combination of inertial parameters and friction that torques depend on. Single parameters of"
+    " a body can often not be found at all: another choice of them, with the same combinations, gives the same torques",
+    "95 % interval": "where the true value lies with a probability of 95 %, by how far estimates scatter that leave out"
+    " a tenth of the log each: correlation of residuals, and what the model lacks, count as far as they differ between"
+    " tenths; what is wrong alike all the time does not",
+    "std %": "standard deviation, of the least squares value's magnitude: above 51 % the interval holds zero",
+    "size": "the greater of a base parameter's magnitude and three standard deviations",
+    "model given": "the value in the robot's file or tables, from which the identification started",
+    "physically consistent": "a rigid body with positive mass everywhere can have these parameters: positive definite"
+    " pseudo-inertia (mass, first and second moments in one 4 x 4 matrix)",
+    "principal moments": "moments of inertia about the centre of mass along the three axes in which it has no products",
+    "prior": "what decides where the log does not: the model given",
+    "log-det distance, entropic": "a distance between bodies, as between Gaussian distributions of mass: it keeps them"
+    " far from point masses and rods",
+    "cut-off": "the frequency at which the zero-phase low-pass leaves half the amplitude",
+    "what the log leaves open": "a change of base parameters that would show as less than one standard deviation of the"
+    " noise, although it brings torques as large as all that were measured on a joint",
+    "Coulomb friction": "a constant torque against the motion [N m]",
+    "viscous friction": "a torque against the motion per velocity [N m s/rad]",
+    "sigmoid friction": "tanh(velocity / a speed): friction that levels off",
+    "Stribeck friction": "what friction at rest exceeds that of motion by, gone above a speed",
+    "rotor inertia": "of the motor and gears, seen at the joint [kg m^2]",
+    "torque offset": "a constant torque, of sensors or of currents [N m]",
+}
+
+GAIN_DEFINITIONS = {
+    "gain": "torque at the joint per current of its motor [N m/A; N/A for joints that slide], gears included",
+    "95 % low, high": "from the noise of the currents and its correlation in time; errors of the model are not in it",
+    "known": "RMS of the torque of what is known, the load or CAD's bodies, at the joint [N m], and of its weight",
+    "RMS": "sqrt(mean of residual^2) of the currents [A], relative: beside that of the currents",
+}
+
+LOAD_DEFINITIONS = {
+    "load": "the rigid body that moves with the frame, as the log has it beyond the robot without it",
+    "value": "the physically consistent estimate: a body that can exist, its pseudo-inertia positive definite",
+    "95 % low, high": "of unconstrained least squares, from the residuals' noise and its correlation in time; errors of"
+    " the robot's model are not in it. Open (-inf, inf): the motion says nothing of it",
+    "inertia": "about the centre of mass, in the frame's axes; parameters: first moments h = m c and inertia about the"
+    " frame's origin",
+    "RMS": "sqrt(mean over samples of residual^2), low-passed and thinned as the header says: with the load as found,"
+    " and with none but all else fitted anew",
+}

@@ -1,27 +1,174 @@
-"""The report of an identification, and its files."""
+"""The report of an identification: its pictures, its page, and its files."""
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from geomctrl.arguments import flag, path_of
 from geomctrl.files import write_text
+from geomctrl.identification.estimators import named
+from geomctrl.identification.estimators.conditioning import autocorrelation
 from geomctrl.models.io.model_file import save_model
 from geomctrl.models.io.writing import gravity_elsewhere, save_mjcf, save_or_why, save_urdf
 from geomctrl.robot import Robot
+from geomctrl.terms.base_parameters import SYMBOLS
 
+from . import identifiability as findings
 from . import tables
-from .definitions import DEFINITIONS, LABELS
-from .numbers import ReportNumbers
-from .page import page, summary
-from .pictures import Pictures
-from .rendering import rendered, save_json
-from .stiction_errors import first_line
+from .numbers import ReportNumbers, first_line
+from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, rendered, save_json, shortened
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """What there is to draw: `fits.Joint`s, `fits.Torques` of training and, if any, unseen data, autocorrelations of
+    the training residuals, and (`fits.Intervals`, the model's own values, (method, values) or None), if any.
+    """
+
+    joints: list[Any]
+    parts: list[Any]
+    autocorrelations: list[np.ndarray]
+    parameters: tuple[Any, np.ndarray, tuple[str, np.ndarray] | None] | None
+
+    @classmethod
+    def of(cls, report: ReportNumbers) -> Pictures:
+        from geomctrl.viewing import fits
+
+        e, reference = report.estimate, report.reference
+        speeds = {"N m": "rad/s", "N": "m/s"}
+        joints = [fits.Joint(name, unit, speeds[unit]) for name, unit in zip(e.model.robot.dof_names, report.units)]
+        logs = {"training": report.training} | ({"unseen": report.test} if report.test is not None else {})
+        parts = []
+        for (title, data), errors in zip(logs.items(), report.errors.values()):
+            heading = f"{title}: relative error {100 * errors['relative_error']:.2f} %"
+            t, tau, predicted, used = e.model.predict(e.x, data)
+            assert data.v is not None
+            parts.append(fits.Torques(heading, t, tau, predicted, used, data.v[e.model.rows(data)]))
+        residuals = [parts[0].residual(k) for k in range(len(joints))]
+        rho = [autocorrelation(r) if len(r) else r for r in residuals]
+        box = None if reference is None else reference.intervals()
+        if reference is None or reference.std is None or box is None:
+            return cls(joints, parts, rho, None)
+        owners = dict(zip(e.model.names, e.model.owners))
+        names = [f"{name}  ({owners[name]})" if name in owners else name for name in e.model.base_names]
+        crosses = (e.method, e.values) if reference is not e else None
+        half = 0.5 * (box[:, 1] - box[:, 0])
+        intervals = fits.Intervals(names, reference.method, reference.values, reference.std, half)
+        return cls(joints, parts, rho, (intervals, e.base.projection @ e.model.prior, crosses))
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""
+        from geomctrl.viewing import identification as view
+
+        written = [
+            view.torques(self.joints, self.parts, folder / "torques.png"),
+            view.residuals(self.joints, self.parts, self.autocorrelations, folder / "residuals.png"),
+        ]
+        if self.parameters is not None:
+            written.append(view.parameters(*self.parameters, folder / "parameters.png"))
+        return written
+
+    def joint_by_joint(self) -> list[list[tuple[str, str]]]:
+        """Per joint, (what a picture shows, SVG) of each; see `viewing.identification.joint_pictures`."""
+        from geomctrl.viewing import identification as view
+
+        return [
+            view.joint_pictures(joint, k, self.parts, rho)
+            for k, (joint, rho) in enumerate(zip(self.joints, self.autocorrelations))
+        ]
+
+    def of_parameters(self) -> str | None:
+        """SVG of base parameters with their intervals; None without standard deviations."""
+        from geomctrl.viewing import identification as view
+
+        return None if self.parameters is None else view.parameter_picture(*self.parameters)
+
+
+# --- the page: one HTML file without network, light and dark, on a phone and on paper --------------------------------
+
+
+MAX_NAME = 64  # letters of a base parameter's name, above which the page folds it
+STATUS = {
+    "trust": "Trust: nothing that was checked speaks against this result",
+    "doubts": "Doubts: look at these before you use the result",
+    "distrust": "Do not trust this result",
+}
+SECTIONS = {
+    "errors": "Errors", "joints": "Joint by joint", "parameters": "Base parameters", "excitation": "Told apart",
+    "bodies": "Bodies", "friction": "Friction", "settings": "Settings and source",
+}  # fmt: skip
+
+
+def page(report: ReportNumbers, pictures: Pictures | None) -> str:
+    """The whole page; pictures=None: without pictures."""
+    e = report.estimate
+    return rendered(
+        "page.html",
+        **_heading(report),
+        css=(TEMPLATES / "page.css").read_text(encoding="utf-8"),
+        script=(TEMPLATES / "page.js").read_text(encoding="utf-8"),
+        sections=SECTIONS, labels=LABELS, glossary=GLOSSARY, split_by_prior=_split_by_prior(report), max_name=MAX_NAME,
+        shortened=shortened, tables=tables, estimator=named(e.method),
+        joint_pictures=None if pictures is None else pictures.joint_by_joint(),
+        parameter_picture=None if pictures is None else pictures.of_parameters(),
+        unfelt=_unfelt(report),
+        hold_zero=[row["name"] for row in report.parameter_table() if row.get("low", 1) <= 0 <= row.get("high", 0)],
+        masses=[sum(pair[k].mass for pair in findings.bodies(e)) for k in (0, 1)],
+        version=_version(report),
+    )  # fmt: skip
+
+
+def summary(report: ReportNumbers) -> str:
+    """A few lines for notebooks: verdict, errors by joint."""
+    return rendered("summary.html", **_heading(report), errors=tables.errors(report))
+
+
+def _heading(report: ReportNumbers) -> dict[str, Any]:
+    kinds = dict.fromkeys(finding.kind for finding in report.assessment.ignored)
+    but = f", but for what was ignored ({', '.join(kinds)})" if kinds else ""
+    return {
+        "report": report, "e": report.estimate, "model": report.estimate.model,
+        "log": (report.training if report.raw is None else report.raw).label,
+        "status": STATUS[report.assessment.status] + but,
+    }  # fmt: skip
+
+
+def _unfelt(report: ReportNumbers) -> list[str]:
+    """Names of the parameters that no torque depends on."""
+    model, base = report.estimate.model, report.estimate.base
+    symbols = [s.format(i + 1) for i in range(model.robot.nbodies) for s in SYMBOLS]
+    symbols += model.names[model.inertial :]
+    return [name for name, column in zip(symbols, base.projection.T) if not column.any()]
+
+
+def _split_by_prior(report: ReportNumbers) -> list[tuple[findings.NonInertialParameter, list[str]]]:
+    """Parameters that torques depend on as a part of sums only, and the names of these base parameters."""
+    model, projection = report.estimate.model, report.estimate.base.projection
+    return [
+        (row, [name for name, c in zip(model.base_names, projection[:, model.names.index(row.name)]) if c])
+        for row in report.beside
+        if row.remark == findings.BY_PRIOR
+    ]
+
+
+def _version(report: ReportNumbers) -> str:
+    if report.provenance is not None:
+        return dict(report.provenance.versions)["geomctrl"]
+    try:
+        return metadata.version("geomctrl")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+# --- the report ------------------------------------------------------------------------------------------------------
 
 
 class Result(ReportNumbers):

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from . import parameter_rows as findings
-from .definitions import GLOSSARY
+from . import identifiability as findings
 from .numbers import ReportNumbers
-from .rendering import Column, Table
+from .rendering import GLOSSARY, Column, Table
 
 MIN_MOMENT_RATIO = 1e-3  # of the least principal moment to the next: a body below it is as thin as a rod
 IDENTIFIABILITY = {"": "yes", findings.BY_PRIOR: "by the prior only", findings.OPEN: "not by this log"}

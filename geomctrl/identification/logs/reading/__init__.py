@@ -7,11 +7,8 @@ them.
 
 from .fields import fields
 from .formats import FORMATS, recorded, with_wrenches
-from .mapping import JointMapping
-from .numbers import booleans, real
-from .options import FileOptions, Reading, option
-from .recording import Recording
-from .units import ANGULAR, DEGREE, LINEAR, RPM
+from .options import ANGULAR, DEGREE, LINEAR, RPM, FileOptions, JointMapping, Reading, option
+from .recording import Recording, booleans, real
 
 __all__ = [
     "ANGULAR",

@@ -1,15 +1,243 @@
-"""Formats of logs: a row each, told by a file's first bytes, else by its suffix."""
+"""Formats of logs: a row each, told by a file's first bytes, else by its suffix; the readers of all but ROS bags."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import json
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from geomctrl.identification.errors import DataError
 
-from . import archive, matlab, parquet, ros, text
-from .recording import Recording
+from . import ros
+from .recording import Recording, library, lined_up
+
+
+def read_npz(path: Path, topic: str | None = None) -> Recording:
+    """Every array of an archive. Raises DataError."""
+    label = f"log {str(path)!r}"
+    try:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise DataError(f"{label}: one array without a name: expected an npz archive, or CSV")
+            with archive:
+                return Recording(label, {key: archive[key] for key in archive.files}, "array")
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{label}: not a readable npz archive: {error}; tables end in .csv, .txt or .tsv") from None
+
+
+# --- tables of text --------------------------------------------------------------------------------------------------
+
+
+MAX_COMMENTS = 1000  # lines before a table's header
+
+
+def read_text(path: Path, topic: str | None = None) -> Recording:
+    """The columns; empty cells are nan. Lines with # before the header are comments. Without a header columns are
+    called "1", "2", ... Raises DataError."""
+    label = f"log {str(path)!r}"
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            lines = [line.rstrip("\n") for line in islice(file, MAX_COMMENTS)]
+    except ValueError as error:
+        raise DataError(f"{label}: not a text file: {error}") from None
+    top = 0
+    while top + 1 < len(lines) and lines[top].startswith("#") and not _is_numeric(lines[top + 1]):
+        top += 1
+    first = lines[top] if lines else ""
+    named = not _is_numeric(first)
+    delimiter = next((d for d in ",;\t" if d in first), None)
+    header = next(csv.reader([first], delimiter=delimiter), []) if delimiter else first.split()
+    header = [h.strip().lstrip("#").strip() for h in header] if named else [str(k + 1) for k in range(len(header))]
+    twice = [h for h in header if header.count(h) > 1]
+    if twice:
+        raise DataError(f"{label}: two columns are called {twice[0]!r}")
+    skip = top + named
+    table = _text_numbers(label, path, skip, delimiter, lines[skip] if skip < len(lines) else "")
+    if table.size == 0:
+        raise DataError(f"{label}: a header and no samples")
+    if table.shape[1] != len(header):
+        raise DataError(f"{label}: {len(header)} names in the header, {table.shape[1]} columns below")
+    notes = () if named else ("no header: columns are called by their numbers, from 1",)
+    return Recording(label, dict(zip(header, table.T)), notes=notes)
+
+
+def _text_numbers(label: str, path: Path, skip: int, delimiter: str | None, below: str) -> np.ndarray:
+    """The table (N, columns) after so many lines, of which the first is `below`."""
+    options: dict[str, Any] = {
+        "delimiter": delimiter, "ndmin": 2, "quotechar": '"', "skiprows": skip, "encoding": "utf-8-sig",
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "input contained no data", said by who asked
+        try:
+            try:
+                return np.loadtxt(path, **options)
+            except ValueError:  # again, four times as slowly, with empty cells for nan
+                return np.loadtxt(path, converters=lambda s: float(s.strip() or "nan"), **options)
+        except ValueError as error:
+            comma = " (decimal commas? write points)" if delimiter != "," and "," in below else ""
+            raise DataError(f"{label}: below the header: {error}{comma}") from None
+
+
+def _is_numeric(line: str) -> bool:
+    """Whether a line of a table begins with a number."""
+    cells = line.replace(",", " ").replace(";", " ").split()
+    try:
+        return bool(cells) and np.isfinite(float(cells[0].strip('"')))
+    except ValueError:
+        return False
+
+
+# --- MATLAB's .mat: to v7 by scipy, v7.3 by h5py, as other HDF5 files ------------------------------------------------
+
+
+V73 = b"MATLAB 7.3"
+
+
+def read_matlab(path: Path, topic: str | None = None) -> Recording:
+    """Numeric variables; a struct's fields by "struct.field". Raises DataError, ArgumentError without h5py."""
+    with path.open("rb") as file:
+        if file.read(len(V73)) == V73:
+            return read_hdf5(path)
+    with library(path, "MATLAB file"):
+        from scipy.io import loadmat
+
+        variables = {k: x for k, x in loadmat(path, simplify_cells=True).items() if not k.startswith("__")}
+    arrays = dict(_flat("", variables))
+    return _recording(path, arrays, [k for k in variables if k not in arrays and not isinstance(variables[k], dict)])
+
+
+def read_hdf5(path: Path, topic: str | None = None) -> Recording:
+    """Numeric data sets of an HDF5 file, MATLAB's v7.3 or any other, by "group.name"."""
+    arrays, others = {}, []
+    with library(path, "HDF5 file (MATLAB v7.3 is one)"):
+        import h5py
+
+        def visit(name: str, node: Any) -> None:
+            if not isinstance(node, h5py.Dataset) or name.startswith("#") or "MATLAB_empty" in node.attrs:
+                return
+            if node.dtype.kind in "iuf":
+                x = node[()]
+                arrays[name.replace("/", ".")] = np.squeeze(x.T if "MATLAB_class" in node.attrs else x)
+            else:
+                others.append(name)
+
+        with h5py.File(path, "r") as file:
+            file.visititems(visit)
+    return _recording(path, arrays, others)
+
+
+def _recording(path: Path, arrays: dict[str, np.ndarray], others: list[str]) -> Recording:
+    if not arrays:
+        objects = f"; {', '.join(others[:8])} are tables, timeseries or text" if others else ""
+        raise DataError(
+            f"log {str(path)!r}: no numeric arrays{objects}: expected arrays t, q, tau (in MATLAB: save their numbers,"
+            " tau = table2array(T(:, 2:7)), or T.Data)"
+        )
+    return Recording(f"log {str(path)!r}", arrays, "array", transposed=True)
+
+
+def _flat(prefix: str, variables: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    for key, x in variables.items():
+        if isinstance(x, dict):
+            yield from _flat(f"{prefix}{key}.", x)
+        elif isinstance(x, (int, float)) or (isinstance(x, np.ndarray) and x.dtype.kind in "iuf" and x.size):
+            yield prefix + key, np.asarray(x)
+
+
+# --- parquet files, and folders of LeRobot datasets ------------------------------------------------------------------
+
+
+LEROBOT_INFO = "meta/info.json"  # of a LeRobot dataset, whose parquet files are in data/
+
+
+def read_parquet(path: Path, topic: str | None = None) -> Recording:
+    """Columns of numbers, nulls as nan; lists of one length as arrays; times as seconds since the first."""
+    label = f"log {str(path)!r}"
+    return Recording(label, lined_up(label, _columns(path)))
+
+
+def read_lerobot(path: Path, topic: str | None = None) -> Recording:
+    """The same of all parquet files of a LeRobot dataset, one after the other; and FEATURE.NAME, a column each, of
+    features whose entries have names.
+    """
+    label, files = f"log {str(path)!r}", sorted((path / "data").rglob("*.parquet"))
+    if not files:
+        raise DataError(f"{label}: a LeRobot dataset ({LEROBOT_INFO}) without parquet files in data/")
+    with library(path / LEROBOT_INFO, "LeRobot dataset"):
+        features = dict(json.loads((path / LEROBOT_INFO).read_text(encoding="utf-8")).get("features", {}))
+    parts = [_columns(file) for file in files]
+    for file, part in zip(files, parts):
+        shapes = [{name: x.shape[1:] for name, x in p.items()} for p in (parts[0], part)]
+        if shapes[0] != shapes[1]:
+            raise DataError(
+                f"{label}: {file.name}: expected the columns of {files[0].name}, {', '.join(parts[0])}, got"
+                f" {', '.join(part)}, or of other sizes"
+            )
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for name, feature in features.items():
+        entries = _names(feature)
+        if name in arrays and arrays[name].ndim == 2 and arrays[name].shape[1] == len(entries):
+            arrays |= {f"{name}.{entry}": x for entry, x in zip(entries, arrays[name].T)}
+    return Recording(label, lined_up(label, arrays))
+
+
+def _names(feature: Any) -> list[str]:
+    """Of a feature's entries: a list, or a dict of such; [] where there are none."""
+    names = feature.get("names") if isinstance(feature, dict) else None
+    if isinstance(names, dict):
+        names = next(iter(names.values()), None)
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
+
+
+def _columns(path: Path) -> dict[str, np.ndarray]:
+    with library(path, "parquet file"):
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(path)
+        wanted = [field.name for field in file.schema_arrow if not _is_bytes(pyarrow, field.type)]
+        table = file.read(columns=wanted).flatten()
+        columns = {name: _numbers(pyarrow, column) for name, column in zip(table.column_names, table.columns)}
+    return {name: x for name, x in columns.items() if x is not None}
+
+
+def _is_bytes(pyarrow: Any, kind: Any) -> bool:
+    """Whether a column holds bytes, images say, which are not to be loaded."""
+    is_ = pyarrow.types
+    if is_.is_struct(kind):
+        return any(_is_bytes(pyarrow, kind.field(k).type) for k in range(kind.num_fields))
+    return is_.is_binary(kind) or is_.is_large_binary(kind)
+
+
+def _numbers(pyarrow: Any, column: Any) -> np.ndarray | None:
+    kind = column.type
+    is_ = pyarrow.types
+    if is_.is_timestamp(kind) or is_.is_duration(kind):
+        ticks = column.cast(pyarrow.int64()).to_numpy()
+        per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+        if column.null_count or not len(ticks):
+            return np.full(len(ticks), np.nan)
+        return (ticks - ticks[0]) / per_second
+    if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind):
+        return column.cast(pyarrow.float64()).to_numpy()
+    if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
+        rows = column.to_pylist()
+        if rows and all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+            return np.array([[np.nan if x is None else x for x in row] for row in rows], dtype=float)
+    return None
+
+
+# --- the formats -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -27,17 +255,17 @@ class Format:
         return any(head[offset : offset + len(sign)] == sign for offset, sign in self.signatures)
 
 
-HEAD = 520  # bytes, which hold every signature
+HEAD_BYTES = 520  # bytes, which hold every signature
 HDF5 = b"\x89HDF\r\n\x1a\n"
 FORMATS = {
     f.name: f
     for f in (
-        Format("npz", (".npz", ".npy"), ((0, b"PK\x03\x04"), (0, b"PK\x05\x06"), (0, b"\x93NUMPY")), archive.read),
-        Format("csv", (".csv", ".txt", ".tsv"), (), text.read),
-        Format("matlab", (".mat",), ((0, b"MATLAB 5.0"), (0, b"MATLAB 7.3")), matlab.read),
-        Format("hdf5", (".h5", ".hdf5"), ((0, HDF5), (512, HDF5)), matlab.read_hdf5),
-        Format("parquet", (".parquet", ".pq"), ((0, b"PAR1"),), parquet.read),
-        Format("lerobot", (), (), parquet.read_lerobot),
+        Format("npz", (".npz", ".npy"), ((0, b"PK\x03\x04"), (0, b"PK\x05\x06"), (0, b"\x93NUMPY")), read_npz),
+        Format("csv", (".csv", ".txt", ".tsv"), (), read_text),
+        Format("matlab", (".mat",), ((0, b"MATLAB 5.0"), (0, b"MATLAB 7.3")), read_matlab),
+        Format("hdf5", (".h5", ".hdf5"), ((0, HDF5), (512, HDF5)), read_hdf5),
+        Format("parquet", (".parquet", ".pq"), ((0, b"PAR1"),), read_parquet),
+        Format("lerobot", (), (), read_lerobot),
         Format(
             "ros2", (".db3", ".mcap"), ((0, b"SQLite format 3\0"), (0, b"\x89MCAP0\r\n")), ros.read, ros.read_wrenches
         ),
@@ -64,18 +292,18 @@ def with_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
 
 def _format(path: Path, form: str | None = None) -> Format:
     if path.is_dir():
-        if (path / parquet.INFO).is_file():
+        if (path / LEROBOT_INFO).is_file():
             return FORMATS["lerobot"]
         if not (path / "metadata.yaml").is_file():
             raise DataError(
-                f"path: log {str(path)!r}: a folder without metadata.yaml or {parquet.INFO}: expected a ROS 2 bag's, a"
+                f"path: log {str(path)!r}: a folder without metadata.yaml or {LEROBOT_INFO}: expected a ROS 2 bag's, a"
                 " LeRobot dataset's, or a file"
             )
         return FORMATS["ros2"]
     if not path.is_file():
         raise DataError(f"path: log {str(path)!r}: no such file")
     with path.open("rb") as file:
-        head = file.read(HEAD)
+        head = file.read(HEAD_BYTES)
     if not head:
         raise DataError(f"log {str(path)!r}: an empty file (0 bytes)")
     return FORMATS[form] if form is not None else told(path, head)

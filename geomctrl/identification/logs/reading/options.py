@@ -1,4 +1,4 @@
-"""How the numbers of a log are to be understood, as options with their help texts."""
+"""How the numbers of a log are to be understood: units, from motors to joints, and options with their help texts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,81 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from geomctrl.arguments import checked, count, flag, instance, listed, number
 from geomctrl.errors import ArgumentError
 
-from .mapping import JointMapping
-from .units import FIELDS
+from .recording import real
+
+DEGREE, RPM = np.pi / 180.0, 2.0 * np.pi / 60.0
+UNITS = {
+    "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "q": {"rad": 1.0, "deg": DEGREE, "rev": 2.0 * np.pi, "m": 1.0, "mm": 1e-3},
+    "v": {"rad/s": 1.0, "deg/s": DEGREE, "rpm": RPM, "m/s": 1.0, "mm/s": 1e-3},
+    "a": {"rad/s^2": 1.0, "deg/s^2": DEGREE, "m/s^2": 1.0, "mm/s^2": 1e-3},
+    "tau": {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "N mm": 1e-3, "kN m": 1e3, "kN": 1e3},
+    "i": {"A": 1.0, "mA": 1e-3},
+}
+FIELDS = tuple(UNITS)
+ANGULAR, LINEAR = ("deg", "rev", "deg/s", "rpm", "deg/s^2"), ("mm", "mm/s", "mm/s^2")  # not SI, and telling
+
+
+def factor(field: str, unit: str | Sequence[str], shape: tuple[int, ...]) -> float | np.ndarray:
+    """To SI, for values of this shape; one number a joint for a list of units."""
+    if not isinstance(unit, str) and len(unit) != (shape[-1] if len(shape) == 2 else 1):
+        raise ArgumentError(f"units: {field}: expected one unit, or one a column of shape {shape}, got {list(unit)}")
+    for u in [unit] if isinstance(unit, str) else unit:
+        if u not in UNITS[field]:
+            raise ArgumentError(f"units: {field}: expected one of {', '.join(UNITS[field])}, got {u!r}")
+    if isinstance(unit, str):
+        return UNITS[field][unit]
+    return np.array([UNITS[field][u] for u in unit])
+
+
+@dataclass(frozen=True, eq=False)
+class JointMapping:
+    """Motor to joint coordinates: q = matrix^-1 q_motor + offset, v = matrix^-1 v_motor, tau = matrix^T tau_motor.
+
+    `matrix` (nv, nv) holds motor turns per joint turn: gear ratios on its diagonal, couplings beside it; one number a
+    joint stands for a diagonal one. The torque map is the one that conserves power. `offset` (nv,) [rad, m] is added to
+    joint positions, where the model's zero differs from the log's.
+    """
+
+    matrix: Any
+    offset: Any = 0.0
+    torque_at_motor: bool = True  # False: tau is already at the joints
+    position_at_motor: bool = True  # False: q, v and a are already at the joints, but for the offset
+
+    def __post_init__(self):
+        flag("torque_at_motor", self.torque_at_motor)
+        flag("position_at_motor", self.position_at_motor)
+        N = real("joint mapping", "matrix", self.matrix)
+        N = np.diag(N) if N.ndim == 1 else N
+        if N.ndim != 2 or N.shape[0] != N.shape[1] or not N.size or not np.isfinite(N).all():
+            raise ArgumentError(f"matrix: expected (nv,) ratios or a finite (nv, nv) matrix, got shape {N.shape}")
+        if np.linalg.cond(N) > 1e10:
+            raise ArgumentError("matrix: expected an invertible matrix: some motors do not determine the joints")
+        offset = real("joint mapping", "offset", self.offset)
+        if offset.shape not in ((), (len(N),)) or not np.isfinite(offset).all():
+            raise ArgumentError(f"offset: expected a number or ({len(N)},) finite numbers, got {self.offset!r}")
+        object.__setattr__(self, "matrix", N)
+        object.__setattr__(self, "offset", np.broadcast_to(offset, len(N)).copy())
+
+    def position(self, q: np.ndarray) -> np.ndarray:
+        return self._at_joints("q", q) + self.offset
+
+    def rate(self, v: np.ndarray) -> np.ndarray:
+        """Velocities or accelerations."""
+        return self._at_joints("v", v)
+
+    def torque(self, tau: np.ndarray) -> np.ndarray:
+        tau = checked("tau", tau, (len(self.matrix),))
+        return tau @ self.matrix if self.torque_at_motor else tau
+
+    def _at_joints(self, name: str, x: np.ndarray) -> np.ndarray:
+        x = checked(name, x, (len(self.matrix),))
+        return np.linalg.solve(self.matrix, x.T).T if self.position_at_motor else x
 
 
 def option(default: Any, text: str) -> Any:

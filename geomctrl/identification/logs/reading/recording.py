@@ -1,4 +1,4 @@
-"""What a log file holds, whatever its format, and how its readers refuse one."""
+"""What a log file holds, whatever its format; how readers refuse one, and choose one topic of several."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
-SHOWN = 40  # names in a message
+MAX_SHOWN = 40  # names in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +36,8 @@ class Recording:
     def there_are(self) -> str:
         """The names, in words."""
         names = list(self.arrays) if self.kind == "column" else sorted(self.arrays)
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        return f"there are {', '.join(names[:SHOWN])}{more}" if names else "there are none"
+        more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+        return f"there are {', '.join(names[:MAX_SHOWN])}{more}" if names else "there are none"
 
 
 @contextmanager
@@ -63,3 +64,47 @@ def lined_up(label: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.nd
     if not any(len(x) for x in arrays.values()):
         raise DataError(f"{label}: no samples")
     return arrays
+
+
+def real(label: str, name: str, value: Any) -> np.ndarray:
+    """A copy as floats. Raises DataError for what is no array of real numbers."""
+    try:
+        return np.array(checked(name, value, (), finite=False))
+    except ArgumentError:
+        raise DataError(f"{label}: {name}: expected real numbers, got {value!r:.60}") from None
+
+
+def booleans(name: str, value: Any) -> np.ndarray:
+    """As an array of truth values. Raises ArgumentError."""
+    try:
+        x = np.asarray(value)
+    except ValueError:
+        x = np.empty(0)
+    if x.dtype != bool or np.ma.is_masked(value):
+        raise ArgumentError(f"{name}: expected booleans, got {value!r:.60}")
+    return x
+
+
+USUAL_TOPIC = "joint_states"
+
+
+def chosen(label: str, topics: Mapping[str, str], wanted: str | None) -> str:
+    """The one of joint states that is wanted; without a wish the only one, or the one called /joint_states.
+
+    topics: by name, what is said of each. Raises DataError.
+    """
+    listing = ", ".join(f"{name or 'without a name'} ({remark})" if remark else name for name, remark in topics.items())
+    if wanted is not None:
+        matching = [name for name in topics if name.strip("/") == wanted.strip("/")]
+        if not matching:
+            raise DataError(f"{label}: topic: no joint states on {wanted!r}; there are {listing}")
+        return matching[0]
+    if len(topics) == 1:
+        return next(iter(topics))
+    usual = [name for name in topics if name.strip("/") == USUAL_TOPIC]
+    if len(usual) == 1:
+        return usual[0]
+    raise DataError(
+        f"{label}: topic: expected one of joint states, got {len(topics)}: {listing}; choose by topic=..."
+        f" (identify: --topic {next(iter(topics))})"
+    )

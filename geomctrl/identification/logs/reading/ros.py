@@ -10,8 +10,7 @@ import numpy as np
 
 from geomctrl.identification.errors import DataError
 
-from .recording import Recording, library
-from .topics import chosen
+from .recording import Recording, chosen, library
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"

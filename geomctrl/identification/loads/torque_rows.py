@@ -5,23 +5,40 @@
 The nuisances y (friction, offsets, the robot's own parameters) are eliminated by orthogonal projection, whether the
 logs determine them or not; what is left of W and b says all that the logs know of x. Of each channel a triangular
 factor is kept, so that memory does not grow with the logs; s_lc come from the residuals, in turn (Gautier 1997).
+
+What joint torques say of a load: as sources of rows for `stacked`.
+
+A load moves with the body that carries it, so that its columns are that body's, seen from the load's frame,
+
+    tau = Y(q, v, a) x + Y_body(q, v, a) T pi_load + friction of the loaded robot
+
+Two logs: x are unknown (base parameters), and the same in both (Khalil, Gautier, Lemoine 2007). One log: x are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
+from geomctrl.arguments import instance
+from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
-from geomctrl.identification.estimators.conditioning import POOR
-from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
+from geomctrl.identification.estimators import Estimate
+from geomctrl.identification.estimators.conditioning import POOR, autocorrelation, correlation_factor
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.model.columns import Curve, coulomb
 from geomctrl.identification.model.compressed import triangle
+from geomctrl.identification.model.regressor_model import RegressorModel
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Frame
+from geomctrl.robot import Robot
 
 ITERATIONS = 6  # of the weights: the noise changes by less than a percent then
-TOO_FEW = 1.5  # rows per unknown, in any of the logs: less says next to nothing of its own noise
+MIN_ROWS_PER_UNKNOWN = 1.5  # rows per unknown, in any of the logs: less says next to nothing of its own noise
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -105,7 +122,7 @@ def factored(sources: Sequence[Source], nuisances: int) -> Factored:
         counts.append(used)
     out = Factored(sources, factors, np.concatenate(counts), nuisances)
     for source, rows in zip(sources, counts):
-        if rows.sum() < TOO_FEW * out.unknowns:
+        if rows.sum() < MIN_ROWS_PER_UNKNOWN * out.unknowns:
             raise DataError(
                 f"{source.label}: too short: {rows.sum()} rows of all channels for {out.unknowns} unknowns; expected"
                 " about 10 s of motion of all joints"
@@ -190,3 +207,151 @@ def _correlation(data: Factored, x: np.ndarray) -> np.ndarray:
         parts = [np.where(mask, b - A @ x, 0.0) for A, b, mask in source.rows()]
         out += [correlation_factor(autocorrelation(r)) for r in np.concatenate(parts).T]
     return np.array(out)
+
+
+# --- joint torques as rows -------------------------------------------------------------------------------------------
+
+
+OWN = ("viscous", "coulomb", "offset", "curve")  # what may differ with the load on
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The unknowns in their order: base parameters `at` (none: all of x is `known`), with `share` a torque per unit of
+    transmitted torque of each joint, friction of the loaded robot's own (`own`), the load's ten.
+
+    transmitted: rigid-body parameters (all bodies', the load's) that say what the joints transmit, for `share`.
+    """
+
+    model: RegressorModel
+    frame: Frame
+    at: np.ndarray
+    own: np.ndarray
+    known: np.ndarray | None = None
+    transmitted: tuple[np.ndarray, np.ndarray] | None = None
+    handover: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "handover", inertia.transform(self.frame.placement, np.eye(10)).T)
+
+    @property
+    def nuisances(self) -> int:
+        share = self.model.robot.nv if self.transmitted is not None else 0
+        return len(self.at) + share + len(self.own)
+
+    def rows(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, loaded: bool) -> list[np.ndarray]:
+        """[columns (n, nv, nuisances + 10), known torques (n, nv)]."""
+        Y = self.model.regressor(q, v, a)
+        own, load = Y[..., self.own], self.load(Y)
+        if not loaded:
+            own, load = np.zeros_like(own), np.zeros_like(load)
+        parts = [Y[..., self.at], own, load]
+        if self.transmitted is not None:
+            x, pi = self.transmitted
+            torque = Y[..., : len(x)] @ x + load @ pi
+            share = np.abs(torque) * coulomb(v, self.model.smoothing)
+            parts.insert(1, share[..., None] * np.eye(v.shape[1]))
+        known = np.zeros(v.shape) if self.known is None else Y @ self.known
+        return [np.concatenate(parts, -1), known]
+
+    def load(self, Y: np.ndarray) -> np.ndarray:
+        """(n, nv, 10): torques per unit of the load's parameters in its frame."""
+        first = 10 * self.frame.body
+        return Y[..., first : first + 10] @ self.handover
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueLog:
+    """A log of joint torques as a `Source`, filtered as `data` says; loaded: the load is on."""
+
+    data: Dataset
+    columns: Columns
+    loaded: bool
+
+    @property
+    def label(self) -> str:
+        return self.data.label
+
+    @property
+    def channels(self) -> Sequence[str]:
+        return self.columns.model.robot.dof_names
+
+    def rows(self) -> Iterator[Chunk]:
+        columns = self.columns
+
+        def values(q, v, a):
+            return columns.rows(q, v, a, self.loaded)
+
+        for (A, known), tau, mask, _ in columns.model.stream(self.data, values):
+            yield A, tau - known, mask
+
+
+# --- robots whose parameters are known -------------------------------------------------------------------------------
+
+
+SYMBOLS = {"fv": "viscous", "fc": "coulomb", "fo": "offset", "Ir": "rotor", "ks": "springs"}
+FRICTION = ("viscous", "coulomb", "offset")
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Parameters x (size,) of a model, and in words where they are from."""
+
+    model: RegressorModel
+    x: np.ndarray
+    source: str
+
+
+def known(robot: Robot, identified: Estimate | Mapping[str, Any] | None, model: RegressorModel | None = None) -> Known:
+    """identified: an Estimate of this robot; what `load_extra` reads of its robot.json; None: the robot's own inertias,
+    damping, friction and armatures, in `model`. Its model has viscous and Coulomb friction and offsets, at least of 0.
+    Raises ArgumentError.
+    """
+    found = _known(robot, identified, model)
+    model = found.model.with_options(**{kind: True for kind in FRICTION if not len(found.model.acts[kind])})
+    x = np.zeros(model.size)
+    x[[model.names.index(name) for name in found.model.names]] = found.x
+    return Known(model, x, found.source)
+
+
+def _known(robot: Robot, identified: Any, model: RegressorModel | None) -> Known:
+    if identified is None:
+        model = RegressorModel(robot) if model is None else model
+        return Known(model, model.prior, "as its model says")
+    if model is not None:
+        raise ArgumentError("model: the one of `identified` is used; give one of the two")
+    if isinstance(identified, Estimate):
+        if identified.model.robot.joint_names != robot.joint_names:
+            raise ArgumentError(f"identified: expected an estimate of {robot.name!r}, got {identified!r:.80}")
+        return Known(identified.model, identified.x, f"identified by {identified.method!r}")
+    extra = instance("identified", identified, Mapping, "an Estimate, what load_extra reads of a robot.json, or None")
+    return _of_extra(robot, extra)
+
+
+def _of_extra(robot: Robot, extra: Mapping[str, Any]) -> Known:
+    values = extra.get("identified")
+    if not isinstance(values, Mapping):
+        raise ArgumentError(
+            "identified: expected what geomctrl identify keeps in robot.json, with friction under 'identified', got"
+            f" {', '.join(map(repr, extra)) or 'nothing'}"
+        )
+    acts: dict[str, Any] = {kind: [] for kind in SYMBOLS.values()}
+    for name in values:
+        match = re.fullmatch(r"(fv|fc|fo|Ir|ks)(\d+)", name)
+        if match:
+            acts[SYMBOLS[match[1]]].append(int(match[2]) - 1)
+    curves = [Curve(**c) for c in extra.get("curves", ())]
+    transmission = extra.get("transmission")
+    if transmission is not None and np.array_equal(transmission, np.eye(robot.nv)):
+        transmission = None  # actuators are then called after joints
+    model = RegressorModel(
+        robot, **acts, curves=curves, transmission=transmission, smoothing=extra.get("smoothing", 0.01)
+    )
+    own = [name for name in values if name not in model.names[model.inertial :]]
+    if own:
+        raise ArgumentError(
+            f"identified: {own[0]!r} is a column of one's own, whose torque robot.json does not hold: give the estimate"
+        )
+    x = model.prior
+    x[model.inertial :] = [values[name] for name in model.names[model.inertial :]]
+    return Known(model, x, f"identified by {extra.get('method')!r} from {extra.get('log')!r}")

@@ -1,0 +1,283 @@
+"""Checks of the fit: how well it explains the log and unseen motion, what its prior costs, whether bodies can be so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geomctrl.identification.estimators.prior_problem import at_the_edge
+from geomctrl.identification.findings import Finding
+from geomctrl.mechanism import inertia
+from geomctrl.robot import Robot
+
+from .evidence import Evidence, FreeFit
+from .rows import Rows
+
+FATAL_ERROR, MAX_ERROR = 0.3, 0.15  # relative error over all joints
+MAX_JOINT_ERROR = 0.6  # relative error of a joint
+MAX_UNSEEN_RATIO, FATAL_UNSEEN_RATIO = 2.0, 4.0  # unseen error in terms of the training error
+MIN_UNSEEN_ERROR, FATAL_UNSEEN_ERROR = 0.03, 0.2  # unseen errors below are no matter, above are a failure
+MAX_CORRELATION_ROWS = 4.0  # rows over which low-passed noise does not
+SPEEDS = np.array([-0.3, -0.1, -0.03, 0.0, 0.03, 0.1, 0.3])  # of the fastest: edges of what residuals may go with
+POSITIONS = np.linspace(-0.75, 0.75, 7)  # of the reach about its middle
+PARTS, RIDGE = 4, 1e-4  # of the log, each predicted from the others; beside the mean square of a column
+MIN_SHAPE_SHARE = 0.2  # share of a residual's power that is worth saying
+MAX_PRIOR_RATIO, MIN_PRIOR_COST = 3.0, 0.1  # error in terms of least squares', its least excess
+
+
+def explained(evidence: Evidence) -> list[Finding]:
+    """Training errors that no sensor has."""
+    training = evidence.errors["training"]
+    total, relative = training["relative_error"], training["relative"]
+    worst = int(np.nanargmax(relative)) if np.isfinite(relative).any() else 0
+    advice = (
+        "What the model lacks: friction curves (--friction ...,sigmoid), rotor inertias (--rotor yes), springs, a load;"
+        " wrong geometry or columns; or a cut-off that does not fit the motion (--cutoff)"
+    )
+    if total > MAX_ERROR:
+        seen = (
+            f"{100 * total:.3g} % of the torques are left unexplained over all joints, most at"
+            f" {evidence.names[worst]!r}: {100 * relative[worst]:.3g} %"
+        )
+        return [Finding("unexplained", seen, advice, bool(total > FATAL_ERROR))]
+    bad = [k for k in range(len(relative)) if relative[k] > MAX_JOINT_ERROR and k not in _costly(evidence)]
+    if not bad:
+        return []
+    which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} %" for k in bad)
+    return [Finding("unexplained", f"of single joints' torques much is left unexplained: {which}", advice)]
+
+
+def unseen(evidence: Evidence) -> list[Finding]:
+    """Unseen errors far above training errors."""
+    if "test" not in evidence.errors:
+        return []
+    seen, test = (_of_motion(evidence.errors[part]) for part in ("training", "test"))
+    if not np.isfinite(test) or test < max(MIN_UNSEEN_ERROR, MAX_UNSEEN_RATIO * seen):
+        return []
+    words = f"unseen motion is predicted to {100 * test:.3g} %, the training data to {100 * seen:.3g} %"
+    advice = (
+        "Log a longer and richer motion, or one more like what the robot is to do; keep fewer parameters, or weigh the"
+        " prior more (--prior-weight); is the test motion near standstill, or another load?"
+    )
+    return [Finding("unseen", words, advice, bool(test > FATAL_UNSEEN_ERROR and test > FATAL_UNSEEN_RATIO * seen))]
+
+
+def _of_motion(errors: dict) -> float:
+    """The relative error where joints move, if they do: at rest friction is what holds them, and no model knows it."""
+    moving = errors.get("moving_error", np.nan)
+    return moving if np.isfinite(moving) else errors["relative_error"]
+
+
+def converged(evidence: Evidence) -> list[Finding]:
+    """Optimisers that did not end well."""
+    e = evidence.estimate
+    if e.converged:
+        return []
+    keys = ("status", "evaluations", "iterations", "objective", "optimality")
+    numbers = ", ".join(
+        f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
+    )
+    advice = "Weigh the prior more (--prior-weight), joints by their noise (--noise-weights), or take another method"
+    return [Finding("convergence", f"the optimiser of {e.method} did not converge ({numbers})", advice)]
+
+
+def _costly(evidence: Evidence) -> list[int]:
+    """Joints that prior and constraints explain much worse than least squares do."""
+    relative, free = evidence.errors["training"]["relative"], evidence.free.relative
+    return [k for k in range(len(free)) if relative[k] > max(MAX_PRIOR_RATIO * free[k], free[k] + MIN_PRIOR_COST)]
+
+
+def prior(evidence: Evidence) -> list[Finding]:
+    """Joints whose torques prior or constraints leave unexplained, and least squares do not."""
+    costly = _costly(evidence)
+    if not costly:
+        return []
+    relative, free = evidence.errors["training"]["relative"], evidence.free.relative
+    which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} % and {100 * free[k]:.3g} %" for k in costly)
+    seen = f"{evidence.estimate.method} leaves more torque unexplained than least squares without prior: {which}"
+    advice = (
+        "Where torques are small beside other joints', weigh joints by their noise (--noise-weights); else weigh the"
+        " prior less (--prior-weight), or loosen bounds (--mass-max); signs that only negative masses or friction"
+        " explain look like this too"
+    )
+    return [Finding("prior", seen, advice)]
+
+
+def lacking(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
+    """A note on joints whose residuals are no noise: what they go with. Intervals are wider for it."""
+    bad = [k for k, count in enumerate(evidence.correlation) if count > MAX_CORRELATION_ROWS]
+    if not bad:
+        return []
+    left = rows.torques(evidence.model) - rows.regressor(evidence.model) @ fit.values
+    moves, said = rows.motion, []
+    for k in bad:
+        signals = {}
+        if moves is not None and moves.q.shape[1] == moves.v.shape[1]:
+            q = moves.q[:, k]
+            signals = {"speed": (moves.v[:, k], SPEEDS), "position": (q - 0.5 * (q.min() + q.max()), POSITIONS)}
+        share = {name: shape_of(rows, steps(*x), left[:, k], rows.used[:, k]) for name, x in signals.items()}
+        best = max(share, key=lambda name: share[name], default="")
+        goes = (
+            f" ({100 * share[best]:.0f} % of their power goes with its {best})"
+            if share.get(best, 0) > MIN_SHAPE_SHARE
+            else ""
+        )
+        said.append(f"{evidence.names[k]!r}{goes}")
+    return [
+        f"residuals of {', '.join(said)} are no noise, they hang together over {MAX_CORRELATION_ROWS:g} rows and more:"
+        " the model lacks something there; what goes with speed is friction of another shape, what goes with position"
+        " gears, springs or geometry. Intervals are as much wider as parameters scatter over parts of the log"
+    ]
+
+
+def steps(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """(n, bins): ones where a signal (n,) is between two edges, given in terms of its greatest size."""
+    place = np.digitize(x / max(float(np.abs(x).max()), 1e-300), edges)
+    return (place[:, None] == np.arange(len(edges) + 1)).astype(float)
+
+
+def shape_of(rows: Rows, columns: np.ndarray, residual: np.ndarray, used: np.ndarray) -> float:
+    """Share of a residual's power that columns (samples of the motion, m) explain, low-passed as torques are: of
+    stretches of time, each predicted from the others."""
+    assert rows.motion is not None
+    _, (A,) = rows.motion.at(rows.t - rows.lag, rows.motion.passed(columns))
+    A, residual = A[used], residual[used]
+    left, parts = 0.0, np.arange(len(A)) * PARTS // max(len(A), 1)
+    for part in range(PARTS):
+        held = parts == part
+        P = A[~held].T @ A[~held]
+        sizes = np.linalg.solve(
+            P + RIDGE * max(float(np.trace(P)), 1e-300) * np.eye(len(P)), A[~held].T @ residual[~held]
+        )
+        left += float(((residual[held] - A[held] @ sizes) ** 2).sum())
+    return 1.0 - left / max(float((residual**2).sum()), 1e-300)
+
+
+# --- bodies ----------------------------------------------------------------------------------------------------------
+
+
+MIN_AXIS_RATIO = 1e-3  # ratio of the least to the next axis of a body's moments below which nobody builds it
+MAX_MASS_RATIO = 1.5  # mass in terms of all the model's masses together
+MIN_MASS_RATIO = 1e-3  # of the mean mass: nothing to be said about where the centre of mass of such a body is
+JOINT_BOX_MARGIN = 0.5  # of a link's extent, or of the mean link's, by which its box is wider than its joints
+GEOMETRY_MARGIN = 0.1  # of the longest side of a link's geometry, by which its box is wider than that
+
+
+def bodies(evidence: Evidence) -> list[Finding]:
+    """What of the estimate's bodies no engineer would believe."""
+    e, robot = evidence.estimate, evidence.model.robot
+    pi = e.x[: e.model.inertial].reshape(-1, 10)
+    impossible = {name: why for name, why in e.verdicts.items() if why is not None}
+    flat, thin, heavy, outside = [], [], [], []
+    total = robot.parameters[:, 0].sum()
+    for name, body, before, by_joints in zip(robot.body_names, pi, robot.parameters, joint_boxes(robot)):
+        box = _wider(evidence.boxes[name]) if name in evidence.boxes else by_joints
+        if name in impossible:
+            continue
+        before_is_a_body = inertia.is_physical(before, strict=True)
+        axes, was = _second_moments(body), _second_moments(before) if before_is_a_body else np.ones(3)
+        if axes[0] < MIN_AXIS_RATIO * axes[1] and was[0] > MIN_AXIS_RATIO * was[1]:
+            flat.append(f"{name!r} (second moments {_in_words(axes)} kg m^2)")
+        elif _at_the_edge(body) and not (before_is_a_body and _at_the_edge(before)):
+            moments = np.linalg.eigvalsh(inertia.com_tensor(body))
+            thin.append(f"{name!r} (principal moments {_in_words(moments)} kg m^2, of {body[0]:.3g} kg)")
+        if total > 0.0 and body[0] > MAX_MASS_RATIO * total:
+            heavy.append(f"{name!r} {body[0]:.4g} kg")
+        c = inertia.com(body)
+        if body[0] > MIN_MASS_RATIO * pi[:, 0].mean() and _outside(c, box) and not _outside_before(before, box):
+            what = "its geometry" if name in evidence.boxes else "a box about its joints half as wide again"
+            outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m, outside {what}")
+    return [
+        *_impossible(evidence, impossible),
+        *_edge(flat, "thinner than a sheet"),
+        *_edge(thin, "thin as a rod or small as a point"),
+        *_masses(heavy, total),
+        *_centres(outside),
+    ]
+
+
+def _at_the_edge(body: np.ndarray) -> bool:
+    return bool(at_the_edge(body[None], MIN_AXIS_RATIO)[0])
+
+
+def _in_words(x: np.ndarray) -> str:
+    return ", ".join(f"{y:.2g}" for y in x)
+
+
+def _second_moments(body: np.ndarray) -> np.ndarray:
+    """Eigenvalues (3,) of int r r^T dm about the centre of mass [kg m^2], the least first."""
+    I = inertia.com_tensor(body)
+    return np.linalg.eigvalsh(0.5 * np.trace(I) * np.eye(3) - I)
+
+
+def joint_boxes(robot: Robot) -> list[np.ndarray]:
+    """Per body (2, 3) lower and upper corner in its frame [m]: a box about its own joint and those on it, wider by half
+    of its longest side or of the mean link's, whichever is more."""
+    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
+    typical = float(steps[steps > 1e-6].mean()) if (steps > 1e-6).any() else 0.1
+    boxes = []
+    for i, joint in enumerate(robot.joints):
+        on_it = [robot.placements[j, :3, 3] for j, parent in enumerate(robot.parents) if parent == i]
+        on_it += [frame.placement[:3, 3] for frame in robot.frames if frame.body == i]
+        before = -robot.placements[i, :3, :3].T @ robot.placements[i, :3, 3]  # the joint before, where it hangs on
+        points = np.array([np.zeros(3), before, *on_it])
+        low, high = points.min(0), points.max(0)
+        if joint.dof == 1 and not joint.S[:3].any():  # slides
+            reach = float(np.nan_to_num(max(abs(joint.lower), abs(joint.upper)), posinf=typical))
+            low, high = low - reach, high + reach
+        wider = JOINT_BOX_MARGIN * max(float((high - low).max()), typical)
+        boxes.append(np.array([low - wider, high + wider]))
+    return boxes
+
+
+def _wider(box: np.ndarray) -> np.ndarray:
+    """A box of geometry, with room for what the geometry leaves out: screws, cables, its own tolerance."""
+    room = GEOMETRY_MARGIN * float((box[1] - box[0]).max())
+    return np.array([box[0] - room, box[1] + room])
+
+
+def _outside(c: np.ndarray, box: np.ndarray) -> bool:
+    return bool((c < box[0]).any() or (c > box[1]).any())
+
+
+def _outside_before(before: np.ndarray, box: np.ndarray) -> bool:
+    """Whether the model's own body was outside already: its box is none then."""
+    return before[0] > 0.0 and _outside(inertia.com(before), box)
+
+
+def _impossible(evidence: Evidence, impossible: dict[str, str]) -> list[Finding]:
+    if not impossible:
+        return []
+    name, why = next(iter(impossible.items()))
+    more = f", and {len(impossible) - 1} more" if len(impossible) > 1 else ""
+    seen = f"no body can have the parameters of {name!r} ({why}){more}; the exported robot has them"
+    advice = "Only base parameters and torques mean something here; for a robot to simulate take --method consistent"
+    return [Finding("bodies", seen, advice)]
+
+
+def _edge(found: list[str], how: str) -> list[Finding]:
+    if not found:
+        return []
+    seen = f"hardly a body, {how}: {', '.join(found)}"
+    advice = (
+        "Weigh the prior more (--prior-weight), or its shape (--entropic 1e-4, say); M is nearly singular otherwise"
+    )
+    return [Finding("bodies", seen, advice)]
+
+
+def _masses(heavy: list[str], total: float) -> list[Finding]:
+    if not heavy:
+        return []
+    seen = f"heavier than all the model's bodies together ({total:.4g} kg): {', '.join(heavy)}"
+    advice = (
+        "Rotor inertias that the model lacks make links heavy (--rotor yes); else bound masses (--mass-max), weigh the"
+        " prior more (--prior-weight), or look at the cut-off (--cutoff)"
+    )
+    return [Finding("bodies", seen, advice)]
+
+
+def _centres(outside: list[str]) -> list[Finding]:
+    if not outside:
+        return []
+    seen = f"centre of mass outside the link: {'; '.join(outside)}"
+    advice = "Weigh the prior more (--prior-weight); the log does not tell where these masses are"
+    return [Finding("bodies", seen, advice)]

@@ -1,0 +1,255 @@
+"""Checks of the log: its recorded signals before filters, and what its motion hardly excites.
+
+What the log hardly shows: joints that stood still, torques that never change, torques that it does not foretell, and
+parameters behind them.
+
+That a base parameter's interval is wide says little: many hardly matter to any torque. So what is asked is how well
+least squares know the torques of other motions that are as far and as fast: each joint's positions, velocities and
+accelerations of the log, put together anew by chance. The standard deviation there, in terms of the joint's torque, is
+what a controller or a simulation with the result meets; parameters are named where it is large, and noted where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from geomctrl.identification.estimators.conditioning import natural_scale
+from geomctrl.identification.findings import Finding
+from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.dataset import coarseness, torque_steps
+
+from .evidence import COARSE, Evidence, FreeFit
+from .rows import Rows
+
+LOST_SIGMA = 6.0  # robust standard deviations by which a step of the motion is off its neighbours'
+MIN_LOST_SAMPLES = 3  # such samples that are no chance
+MIN_LOST_SECONDS = 0.01  # s: time that they stand for, all together, that matters
+MAX_VELOCITY_LAG = 0.004  # s: of measured velocities behind positions, that matters
+LAG_WINDOW = 2.0  # s: in which ways by positions and by velocities are compared
+LAG_SIGMA = 5.0  # standard deviations
+
+
+def recorded(evidence: Evidence) -> list[Finding]:
+    """Doubts about the log's signals by themselves."""
+    log = evidence.raw
+    if log is None:
+        return []
+    single = log.q.shape[1] == log.nv
+    return [
+        *_resolution(evidence, log),
+        *(_lost(log) if single else []),
+        *late_velocities(evidence),
+    ]
+
+
+# --- torques in steps --------------------------------------------------------------------------------------------
+
+
+def _resolution(evidence: Evidence, log: Dataset) -> list[Finding]:
+    step, error = torque_steps(log), coarseness(log)
+    bad = np.flatnonzero(error > COARSE)
+    if not len(bad):
+        return []
+    which = ", ".join(
+        f"{evidence.names[k]!r} in steps of {step[k]:.3g}, an error of {100 * error[k]:.2g} % of its torques"
+        for k in bad
+    )
+    advice = "Log torques or currents with more digits; until then what these joints alone tell is the prior's"
+    return [Finding("resolution", f"torques were recorded too coarsely: {which}", advice)]
+
+
+# --- samples lost ------------------------------------------------------------------------------------------------
+
+
+def _lost(log: Dataset) -> list[Finding]:
+    """Steps of all joints that are, at one time, a whole multiple of what the steps before and after make of them."""
+    q = np.asarray(log.q)
+    found: dict[str, list[float]] = {"lost": [], "repeated": []}
+    for s in log.stretches():
+        if s.stop - s.start < 50:
+            continue
+        step = np.diff(q[s], axis=0)
+        usual = (-step[:-4] + 4.0 * step[1:-3] + 4.0 * step[3:-1] - step[4:]) / 6.0
+        before, after, step = step[1:-3], step[3:-1], step[2:-2]
+        off = step - usual
+        counts = np.where(step != 0.0, np.abs(step), np.inf).min(axis=0)  # an encoder's, where it has some
+        noise = np.maximum(1.4826 * np.median(np.abs(off), axis=0), np.where(np.isfinite(counts), counts, 1.0))
+        along = ((step / noise) * (usual / noise)).sum(1) / np.maximum(((usual / noise) ** 2).sum(1), 1e-300)
+        clear = np.abs(along - 1.0) * np.linalg.norm(usual / noise, axis=1)
+        left = np.linalg.norm((step - along[:, None] * usual) / noise, axis=1) / np.sqrt(log.nv)
+        size = np.maximum(((usual / noise) ** 2).sum(1), 1e-300)
+        beside = [(x * usual / noise**2).sum(1) / size for x in (before, after)]
+        steady = np.max(np.abs(np.array(beside) - 1.0), axis=0) < 0.25  # no late reading, which catches up at once
+        whole = (np.abs(along - np.round(along)) < 0.25) & steady
+        times = np.asarray(log.t)[s][2:-3]
+        for name, factor in (("lost", np.round(along) >= 2.0), ("repeated", np.round(along) == 0.0)):
+            found[name] += times[(clear > LOST_SIGMA) & whole & factor & (left < LOST_SIGMA)].tolist()
+    out = []
+    for name, times in found.items():
+        if len(times) >= MIN_LOST_SAMPLES and len(times) / log.rate >= MIN_LOST_SECONDS:
+            way = "twice as far as before and after" if name == "lost" else "nowhere, unlike before and after"
+            seen = (
+                f"{len(times)} samples seem {name}, and the time stamps do not show it: all joints go {way}, first at"
+                f" {times[0]:.4g} s"
+            )
+            advice = "Log the time at which each sample was taken; stamps made afterwards shift what follows a hole"
+            out.append(Finding("samples", seen, advice))
+    return out
+
+
+# --- velocities that lag -----------------------------------------------------------------------------------------
+
+
+def late_velocities(evidence: Evidence) -> list[Finding]:
+    """Measured velocities that lag positions: q - int v dt goes with v then, v(t) = dq/dt(t - lag)."""
+    log = evidence.raw
+    if log is None or log.v is None or log.q.shape[1] != log.nv:
+        return []
+    v, lags, weights = np.asarray(log.v), [], []
+    length = max(16, round(LAG_WINDOW * log.rate))
+    for s in log.stretches():
+        gone = np.cumsum(np.diff(np.asarray(log.t)[s])[:, None] * 0.5 * (v[s][1:] + v[s][:-1]), axis=0)
+        more = np.asarray(log.q)[s][1:] - gone
+        for start in range(0, len(more) - length + 1, length):
+            part = slice(start, start + length)
+            line = np.linalg.qr(np.vander(np.arange(length) / length, 2))[0]
+            x, y = (z - line @ (line.T @ z) for z in (v[s][1:][part], more[part]))
+            power = (x**2).sum(0)
+            lags.append((x * y).sum(0) / np.maximum(power, 1e-300))
+            weights.append(power)
+    if len(lags) < 3:
+        return []
+    lag, weight = np.array(lags), np.array(weights)
+    weight = weight / np.maximum(weight.sum(0), 1e-300)
+    joint = (weight * lag).sum(0)
+    spread = np.sqrt((weight**2 * (lag - joint) ** 2).sum(0))
+    late = np.flatnonzero(np.abs(joint) > np.maximum(MAX_VELOCITY_LAG, LAG_SIGMA * spread))
+    if not len(late):
+        return []
+    which = ", ".join(f"{evidence.names[k]!r} {1e3 * joint[k]:.2g} ms" for k in late)
+    advice = "Leave the velocities out (--column without v), or log those of the time at which positions were taken"
+    return [Finding("delay", f"measured velocities lag the positions: {which}", advice)]
+
+
+# --- excitation ------------------------------------------------------------------------------------------------------
+
+
+MIN_TURN, MIN_SLIDE = 0.1, 0.01  # rad, m: a joint that moved less hardly moved
+MAX_RELATIVE_STD = 0.3  # of the parameter, or of what is usual for such a robot if that is more
+USUAL_SHARE = 0.1  # of the robot's mean mass, times lengths: what counts as usual
+MAX_TORQUE_STD = 0.15  # standard deviation of a joint's torques in other motions, in terms of them
+MAX_VAGUE_SHARE = 0.25  # of the base parameters vague: worth a note
+MAX_NAMED, MAX_NOTED = 6, 2  # of vague parameters, in a doubt and in a note
+
+
+def excited(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
+    return [*_still(evidence), *_silent(evidence), *_undetermined(evidence, rows, fit)]
+
+
+def foretold(evidence: Evidence, rows: Rows, fit: FreeFit) -> np.ndarray:
+    """(nv,): standard deviation of each joint's torques in other motions, in terms of these torques."""
+    model, rng = evidence.model, np.random.default_rng(0)
+    single = model.robot.nq == model.robot.nv
+    q = _shuffled(rng, rows.q) if single else rng.permutation(rows.q)
+    Y = model.regressor(q, _shuffled(rng, rows.v), _shuffled(rng, rows.a))[..., model.base.columns]
+    variance = np.einsum("nki,ij,nkj->k", Y, fit.covariance, Y)
+    size = np.einsum("nk->k", (Y @ fit.values) ** 2)
+    return np.sqrt(variance / np.maximum(size, 1e-300)) * (fit.weights > 0.0)
+
+
+def _shuffled(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Each column by itself."""
+    return np.stack([rng.permutation(column) for column in x.T], -1)
+
+
+def _reach(evidence: Evidence) -> np.ndarray:
+    """(nv,): how far each joint moved, in terms of what is hardly; where positions are poses, by the way it went."""
+    robot, rows = evidence.model.robot, evidence.rows
+    single = robot.nq == robot.nv
+    moved = np.ptp(rows.q, axis=0) if single else np.abs(rows.v).mean(axis=0) * (rows.t[-1] - rows.t[0])
+    return moved / np.where(robot.is_rotational, MIN_TURN, MIN_SLIDE)
+
+
+def _still(evidence: Evidence) -> list[Finding]:
+    """Joints that hardly moved."""
+    robot, q = evidence.model.robot, evidence.rows.q
+    if robot.nq != robot.nv:
+        return []
+    still = [
+        f"{name!r} moved {x:.2g} {'rad' if turns else 'm'}"
+        for name, x, turns, part in zip(evidence.names, np.ptp(q, axis=0), robot.is_rotational, _reach(evidence))
+        if part < 1.0
+    ]
+    if not still:
+        return []
+    advice = (
+        "Move it over more of its range (`geomctrl excite` designs such motions); what only its own motion shows is the"
+        " prior's"
+    )
+    return [Finding("excitation", f"hardly moved: {', '.join(still)}", advice)]
+
+
+def _silent(evidence: Evidence) -> list[Finding]:
+    """Joints that moved while their torque never changed: no sensor's, but the fit takes it for one."""
+    data = evidence.training
+    largest = np.where(data.used, data.tau, -np.inf).max(axis=0)
+    same = data.used.any(axis=0) & ~evidence.changes & (_reach(evidence) >= 1.0)
+    if not same.any():
+        return []
+    which = ", ".join(
+        f"{name!r} is {x:.4g} {'N m' if turns else 'N'}"
+        for name, x, turns, out in zip(evidence.names, largest, evidence.model.robot.is_rotational, same)
+        if out
+    )
+    advice = (
+        "Is the drive's torque logged, in that column? Where it is not known leave the joint out of the fit: in Python"
+        " by the mask of the Dataset"
+    )
+    return [Finding("silent", f"the torque is the same in every row although the joint moves: {which}", advice, True)]
+
+
+def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
+    """Torques that the log does not foretell."""
+    if "excitation" in evidence.notes:
+        seen = f"least squares without prior: {evidence.notes['excitation']}"
+        advice = "Take a richer trajectory; what is named here comes from the prior alone"
+        return [Finding("excitation", seen, advice)]
+    unknown = foretold(evidence, rows, fit)
+    bad = np.flatnonzero(unknown > MAX_TORQUE_STD)
+    if not len(bad):
+        return []
+    which = ", ".join(f"{evidence.names[k]!r} +- {100 * unknown[k]:.2g} %" for k in bad)
+    seen = f"torques of other motions as far and as fast are not known well (standard deviation): {which}"
+    parameters = _vague(evidence, MAX_NAMED)
+    advice = "Take a longer or richer trajectory (`geomctrl excite`); the prior fills in what is not determined"
+    return [Finding("excitation", f"{seen}; {parameters}" if parameters else seen, advice)]
+
+
+def vague(evidence: Evidence, findings: Sequence[Finding]) -> list[str]:
+    """A note on base parameters that are badly known where no doubt names them."""
+    found = "" if any(finding.kind == "excitation" for finding in findings) else _vague(evidence, MAX_NOTED)
+    return [f"{found}. Torques of such motions are known nevertheless"] if found else []
+
+
+def _vague(evidence: Evidence, most: int) -> str:
+    """Base parameters that the log determines badly, if there are many."""
+    reference, model = evidence.reference, evidence.model
+    if reference is None or reference.std is None:
+        return ""
+    A, b = reference.training.system(reference.weights)
+    usual = USUAL_SHARE * natural_scale(model, A, b)[model.base.columns]
+    inertial = model.base.columns < model.inertial
+    size = np.maximum(np.abs(reference.values), np.where(inertial, usual, 0.0))
+    relative = reference.std / np.maximum(size, 1e-300)
+    which = np.flatnonzero((relative > MAX_RELATIVE_STD) & inertial)
+    if len(which) <= MAX_VAGUE_SHARE * max(int(inertial.sum()), 1):
+        return ""
+    order = which[np.argsort(-relative[which])][:most]
+    named = "; ".join(f"{model.base_names[k][:60]} {reference.values[k]:.2g} +- {reference.std[k]:.2g}" for k in order)
+    return (
+        f"{len(which)} of {int(inertial.sum())} inertial base parameters are not determined by themselves (standard"
+        f" deviation above {100 * MAX_RELATIVE_STD:.0f} % of what is usual), condition number"
+        f" {reference.condition:.3g}; the worst: {named}"
+    )
