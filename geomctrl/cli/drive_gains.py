@@ -96,9 +96,9 @@ def drive_gains(
 ) -> int:
     console, ignore = stdout_console(), verdict.kinds()
     nominal = urdf.load(robot)
-    if reading.current_gains is not None:
-        raise ArgumentError("--current-gains: this command identifies them")
     model, read, filtering = modelling.linear_model(nominal), reading.reading(nominal.nv), filters.filtering()
+    if read.current_gains is not None:
+        raise ArgumentError("--current-gains: this command identifies them")
     with compiling(console, "20 s"):
         report = identification.drive_gains(
             nominal, log, without_load, model=model, reading=read, filtering=filtering, **asdict(known)

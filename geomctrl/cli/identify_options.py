@@ -24,8 +24,23 @@ from geomctrl.models import save_c_header, update_model_file
 from geomctrl.models.io import in_place
 from geomctrl.models.io.model_file import file_format
 
-from .options import MODEL_HELP, as_names, flag, matrix, names, numbers, option, pairs, per_joint, ranges
+from .options import (
+    MODEL_HELP,
+    as_names,
+    flag,
+    matrix,
+    names,
+    numbers,
+    option,
+    pairs,
+    per_joint,
+    ranges,
+    with_fields,
+)
 
+SHARED_READING = (
+    "rate", "drop_bad_rows", "joints", "topic", "current_gains", "episodes", "resample", "check_units",
+)  # fmt: skip
 LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck", "auto")
 RobotOption = Annotated[str, Parameter(metavar="ROBOT", help=MODEL_HELP)]
 
@@ -53,8 +68,11 @@ METHODS = "; ".join(f"*{e.name}*: {e.summary}" for e in ESTIMATORS.values())
 
 @Parameter(name="*", group=Group("Log", sort_key=1))
 @dataclass(frozen=True)
+@with_fields(
+    Reading, *SHARED_READING, drop_bad_rows=flag(""), joints=names(""), current_gains=per_joint(""), episodes=ranges("")
+)
 class LogOptions:
-    """How logs are read."""
+    """How logs are read: what `Reading` has, and what its names, units and mapping are made of."""
 
     columns: Annotated[
         list[Any],
@@ -72,24 +90,6 @@ class LogOptions:
             name="--unit", metavar="FIELD=UNIT",
         ),
     ] = ()  # fmt: skip  # pyright: ignore[reportAssignmentType]
-    joints: Annotated[
-        list[str] | None,
-        names("The log's names of the robot's joints, in the robot's order [default: the robot's names]."),
-    ] = None
-    topic: Annotated[
-        str | None,
-        Parameter(help="Topic of joint states, where a log has several [default: /joint_states, or the only one]."),
-    ] = None
-    episodes: Annotated[list[int] | None, ranges("Episodes of a log that has several: 0,2-5 [default: all].")] = None
-    current_gains: Annotated[
-        Any, per_joint("Torque per current [N m/A], one number or one per joint: 0.12,0.12,0.08.")
-    ] = None
-    rate: Annotated[float | None, Parameter(help="Sampling rate [Hz] of a log without time stamps.")] = None
-    drop_bad_rows: Annotated[bool, flag("Leave out rows with empty cells or repeated time stamps.")] = False
-    resample: Annotated[
-        float | None,
-        Parameter(help="Interpolate to this rate [Hz] [default: where time stamps are uneven, to their median rate]."),
-    ] = None
     gears: Annotated[
         Any,
         matrix(
@@ -100,17 +100,11 @@ class LogOptions:
     zero: Annotated[list[float] | None, numbers("Added to joint positions [rad, m]: 0,-1.5708,0, ...")] = None
     joint_torques: Annotated[bool, flag("With --gears: torques are at the joints already.")] = False
     joint_positions: Annotated[bool, flag("With --gears: positions and velocities are at the joints already.")] = False
-    check_units: Annotated[bool, Parameter(help="Stop if numbers look like degrees, milliseconds, currents, ...")] = (
-        True
-    )
 
     def reading(self, nv: int) -> Reading:
         """The arguments for a robot with nv joints."""
-        return Reading(
-            dict(self.columns), dict(self.units), self._mapping(nv), self.rate, self.drop_bad_rows,
-            resample=self.resample, check_units=self.check_units, joints=self.joints, topic=self.topic,
-            current_gains=self.current_gains, episodes=self.episodes,
-        )  # fmt: skip
+        shared = {name: getattr(self, name) for name in SHARED_READING}
+        return Reading(dict(self.columns), dict(self.units), self._mapping(nv), **shared)
 
     def _mapping(self, nv: int) -> JointMapping | None:
         for name in ("joint_torques", "joint_positions"):
@@ -202,47 +196,19 @@ class ModelOptions:
 
 @Parameter(name="*", group=Group("Filters", sort_key=3))
 @dataclass(frozen=True)
+@with_fields(
+    Filtering, alike=Parameter(negative="--torques-only"), delay=option(_number_or_auto, "", metavar="SECONDS|auto")
+)
 class FilterOptions:
     """The arguments of `Filtering`."""
 
-    cutoff: Annotated[
-        float | None,
-        Parameter(
-            help="Zero-phase low-pass of positions [Hz], where amplitudes are halved"
-            " [default: the one whose motion best predicts torques not trained on]."
-        ),
-    ] = None
-    torque_cutoff: Annotated[
-        float | None,
-        Parameter(help="The same of torques [default: --cutoff, else up to where they follow the motion]."),
-    ] = None
-    alike: Annotated[bool, Parameter(negative="--torques-only", help="Low-pass the regressor like torques.")] = True
-    decimate: Annotated[
-        int | None, Parameter(help="Keep one row in so many [default: 4 per period of the cut-off].")
-    ] = None
-    saturation: Annotated[bool, Parameter(help="Leave out torques at the model's effort limits.")] = True
-    outliers: Annotated[
-        float | None,
-        Parameter(help="Leave out torques so many robust standard deviations off [default: keep all]."),
-    ] = None
-    standstill: Annotated[
-        float | None,
-        Parameter(help="Do not train on a joint slower than this [rad/s], 0: on all rows [default: not at rest]."),
-    ] = None
-    delay: Annotated[
-        Any,
-        option(
-            _number_or_auto, "Seconds by which torques lag positions, taken back; auto: as the log shows.",
-            metavar="SECONDS|auto",
-        ),
-    ] = 0.0  # fmt: skip
-
     def filtering(self) -> Filtering:
-        return Filtering(**{f.name: getattr(self, f.name) for f in fields(self)})
+        return Filtering(**vars(self))
 
 
 @Parameter(name="*", group=Group("Test", sort_key=4))
 @dataclass(frozen=True)
+@with_fields(Validation, "period")
 class ValidationOptions:
     """What an estimate is tested on."""
 
@@ -250,7 +216,6 @@ class ValidationOptions:
         float,
         Parameter(help="Fraction not trained on, 0 for none: the end of the log, or of every period if it repeats."),
     ] = 0.3
-    period: Annotated[float | None, Parameter(help="Period of the trajectory [s] [default: from the log].")] = None
     test_log: Annotated[Path | None, Parameter(help="Another log to test on, in place of --test.")] = None
     test_columns: Annotated[
         list[Any],
@@ -259,14 +224,13 @@ class ValidationOptions:
 
     def validation(self, reading: Reading) -> Validation:
         """The arguments; reading: of the log that trains."""
-        keys = dict(self.test_columns)
+        keys, period = dict(self.test_columns), self.period
         if keys and self.test_log is None:
             raise ArgumentError("--test-column: for a --test-log")
         if self.test_log is None:
-            return Validation(self.test if self.test != 0.0 else None, self.period)
-        return Validation(
-            self.test_log, self.period, replace(reading, keys={**(reading.keys or {}), **keys}) if keys else None
-        )
+            return Validation(self.test if self.test != 0.0 else None, period)
+        other = replace(reading, keys={**(reading.keys or {}), **keys}) if keys else None
+        return Validation(self.test_log, period, other)
 
 
 @Parameter(name="*", group=Group("Estimator", sort_key=5))

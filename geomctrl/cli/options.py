@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from cyclopts import Group, Parameter, Token
 
@@ -70,6 +71,28 @@ def pairs(help: str, *, name: str, metavar: str = "FIELD=NAME") -> Parameter:
 def flag(help: str, *, name: str | None = None) -> Parameter:
     """A switch that is off by default, without an opposite."""
     return Parameter(name=name, help=help, negative="", show_default=False)
+
+
+def with_fields(source: type, *names: str, **parameters: Parameter) -> Callable[[type], type]:
+    """Class decorator: options with the names, types, defaults and help texts of a dataclass's fields, behind the
+    class's own.
+
+    names: of the fields, default all. parameters: how those are given that are not one word of their type.
+    """
+    hints = get_type_hints(source)
+
+    def decorated(cls: type) -> type:
+        for field in fields(source):
+            if names and field.name not in names:
+                continue
+            help = re.sub(r"\.? Default: (.+)\.$", r" [default: \1].", field.metadata["help"])
+            more, type_ = parameters.get(field.name), hints[field.name] if field.name not in parameters else Any
+            type_ = bool if hints[field.name] is bool else type_
+            cls.__annotations__[field.name] = Annotated[type_, Parameter.combine(more, Parameter(help=help))]
+            setattr(cls, field.name, field.default)
+        return cls
+
+    return decorated
 
 
 def as_names(text: str) -> list[str]:

@@ -34,11 +34,11 @@ class Filtering:
         " predicts torques not trained on.",
     )
     torque_cutoff: float | None = option(
-        None, "The same of torques. Default: `cutoff` if it is given, else up to where they follow the motion."
+        None, "The same of torques. Default: that of positions if it is given, else up to where they follow the motion."
     )
     alike: bool = option(True, "Low-pass torques and the regressor alike.")
-    decimate: int | None = option(None, "Keep one row in so many. Default: four a period of `torque_cutoff`.")
-    saturation: bool = option(True, "Leave out torques at the robot's effort limits.")
+    decimate: int | None = option(None, "Keep one row in so many. Default: 4 per period of the torques' cut-off.")
+    saturation: bool = option(True, "Leave out torques at the model's effort limits.")
     outliers: float | None = option(
         None, "Leave out torques so many robust standard deviations off their running median. Default: keep all."
     )
@@ -46,7 +46,7 @@ class Filtering:
         None, "Do not train on a joint slower than this [rad/s]; 0: train on all rows. Default: not at rest."
     )
     delay: float | str = option(
-        0.0, 'Seconds by which torques lag positions, taken back before all else; "auto": as the log that trains shows.'
+        0.0, "Seconds by which torques lag positions, taken back before all else; auto: as the log that trains shows."
     )
 
     def __post_init__(self):
@@ -73,7 +73,7 @@ class Validation:
         "A fraction of the log that is not trained on, the end of the log or of every period if it repeats; or another"
         " log; None: no test.",
     )
-    period: float | None = option(None, "Period of the trajectory [s]. Default: looked for.")
+    period: float | None = option(None, "Period of the trajectory [s]. Default: from the log.")
     reading: Reading | None = option(None, "How another log is read. Default: as the one that trains.")
 
     def __post_init__(self):

@@ -160,8 +160,8 @@ def ridge(
     prior (size,): default the model's own parameters. S: the natural units of each parameter, see `natural_scale`.
     The covariance is of noise and of a prior that is itself off by S in every parameter, whatever the strength: with
     H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
-    and Kennard 1970) for parameters N(prior, S^2); the first part as `folds.scatter` corrects it. A posterior's H^-1 would
-    take the strength for knowledge.
+    and Kennard 1970) for parameters N(prior, S^2); the first part as `folds.scatter` corrects it. A posterior's H^-1
+    would take the strength for knowledge.
     """
     strength = number("strength", strength, "a positive number", lambda x: x > 0.0)
     c, x0 = compressed(model, data), prior_of(model, prior)

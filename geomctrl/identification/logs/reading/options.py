@@ -102,17 +102,19 @@ class FileOptions:
         None, 'Units by field, {"q": "deg", "v": "rpm", "t": "ms"}; a list has one a joint. Default: SI.'
     )
     mapping: JointMapping | None = option(None, "From motor to joint coordinates. Default: the log is at the joints.")
-    rate: float | None = option(None, "Sampling rate [Hz], where there are no time stamps.")
-    drop_bad_rows: bool = option(False, "Leave out rows with missing numbers or repeated time stamps.")
+    rate: float | None = option(None, "Sampling rate [Hz] of a log without time stamps.")
+    drop_bad_rows: bool = option(False, "Leave out rows with missing numbers (empty cells) or repeated time stamps.")
     joints: Sequence[str] | None = option(
-        None, "What the log calls the robot's joints, in the robot's order. Default: as the robot does."
+        None, "The log's names of the robot's joints, in the robot's order. Default: the robot's names."
     )
     topic: str | None = option(
-        None, "Of which joint states, where a log has several. Default: /joint_states, or the only one."
+        None, "Topic of joint states, where a log has several. Default: /joint_states, or the only one."
     )
-    current_gains: Any = option(None, "Torque per current [N m/A] for logs of currents, one number or one a joint.")
+    current_gains: Any = option(
+        None, "Torque per current [N m/A] for logs of currents, one number or one per joint: 0.12,0.12,0.08."
+    )
     episodes: Sequence[int] | None = option(
-        None, "Which episodes of a log that has several. Default: all; nothing is filtered across them."
+        None, "Episodes of a log that has several, nothing is filtered across them: 0,2-5. Default: all."
     )
 
     def __post_init__(self):
@@ -154,7 +156,7 @@ class Reading(FileOptions):
     """
 
     resample: float | None = option(
-        None, "Interpolate to this rate [Hz]. Default: where time stamps are not even, to their median rate."
+        None, "Interpolate to this rate [Hz]. Default: where time stamps are uneven, to their median rate."
     )
     check_units: bool = option(True, "Stop if numbers look like degrees, milliseconds, currents, ...")
 
