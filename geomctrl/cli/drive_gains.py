@@ -85,7 +85,7 @@ def drive_gains(
     /,
     *,
     robot: RobotOption,
-    known: KnownOptions = KnownOptions(),
+    reference: KnownOptions = KnownOptions(),
     reading: LogOptions = LogOptions(),
     modelling: ModelOptions = ModelOptions(),
     filters: FilterOptions = FilterOptions(),
@@ -101,6 +101,6 @@ def drive_gains(
         raise ArgumentError("--current-gains: this command identifies them")
     with compiling(console, "20 s"):
         report = identification.drive_gains(
-            nominal, log, without_load, model=model, reading=read, filtering=filtering, **asdict(known)
+            nominal, log, without_load, model=model, reading=read, filtering=filtering, **asdict(reference)
         )
     return print_and_save(console, report, out, ignore)

@@ -88,14 +88,14 @@ class Assessment:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: Sequence[Finding], ignore: Sequence[str] = (), notes: Sequence[str] = ()) -> Assessment:
+    def of(cls, findings: Sequence[Finding], ignore: Sequence[str] = (), notes: Sequence[str] = ()) -> Assessment:
         """From all that was found; ignore: kinds of doubts, or "all". Raises ArgumentError."""
-        found, ignore = listed("found", found), ignorable("ignore", ignore)
-        for finding in found:
-            instance("found", finding, Finding, "Doubts")
+        findings, ignore = listed("findings", findings), ignorable("ignore", ignore)
+        for finding in findings:
+            instance("findings", finding, Finding, "Findings")
         for note in listed("notes", notes):
             instance("notes", note, str, "sentences")
-        ordered = sorted(dict.fromkeys(found), key=lambda finding: not finding.fatal)
+        ordered = sorted(dict.fromkeys(findings), key=lambda finding: not finding.fatal)
         out = [d for d in ordered if ALL in ignore or d.kind in ignore]
         return cls(tuple(d for d in ordered if d not in out), tuple(out), tuple(notes))
 

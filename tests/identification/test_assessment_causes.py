@@ -186,7 +186,7 @@ def test_a_mistake_holds_in_all_views_and_a_neighbour_does_not(right):
     fit = fit_rows(model, seen.rows)
     attempts = tried(model, seen.rows, fit, seen.names)
     best = found_trials(seen, seen.rows, fit, attempts)[0]
-    assert "torque of 'elbow_joint' has the other sign" in best.what
+    assert "torque of 'elbow_joint' has the other sign" in best.clause
     assert survival(seen, [], fit, best).certain
     worse = dataclasses.replace(best, change=lambda rows: rows.with_torques(np.diag([1.0, -1, -1, 1, 1, 1])))
     assert not survival(seen, [], fit, worse).likely

@@ -13,7 +13,7 @@ from geomctrl.identification.assessment import Evidence
 from geomctrl.identification.assessment.evidence import FreeFit, Products, fit_rows, free_fit, independent_rows
 from geomctrl.identification.assessment.fit_checks import unseen
 from geomctrl.identification.assessment.log_checks import foretold
-from geomctrl.identification.assessment.scales import FAR, GRID, LIKELY, Profile, profiles
+from geomctrl.identification.assessment.scales import GRID, INTERVAL_LOG_LIKELIHOOD, MIN_LOG_SCALE, Profile, profiles
 from geomctrl.identification.assessment.trials import _apart, explained, found_trials, tried, undecided
 
 ARM = RegressorModel(models.two_link(), smoothing=0.02)
@@ -148,13 +148,13 @@ def test_torques_that_any_small_scale_explains_are_in_no_unit():
     """A likelihood that does not fall towards 0: bodies do not explain these torques at all."""
     at = np.sort(np.append(GRID, -2.0))
     flat = Profile((0,), at, np.where(at < -2.0, 1.0, 20.0 * (at + 2.0)))
-    assert flat.evidence > LIKELY
+    assert flat.evidence > INTERVAL_LOG_LIKELIHOOD
     assert (flat.wrong, flat.open) == (False, True)
 
 
 def test_intervals_are_where_likelihood_falls():
     low, high = parabola(0.0, 0.1).interval
-    np.testing.assert_allclose([low, high], np.sqrt(2.0 * LIKELY) * np.array([-0.1, 0.1]))
+    np.testing.assert_allclose([low, high], np.sqrt(2.0 * INTERVAL_LOG_LIKELIHOOD) * np.array([-0.1, 0.1]))
     assert parabola(1.0, 10.0).interval[0] == -np.inf
     assert parabola(-1.0, 10.0).interval[1] == np.inf
 
@@ -166,8 +166,8 @@ def test_intervals_are_where_likelihood_falls():
         (0.0, 0.3, False, True),  # half and twice are within four deviations
         (np.log(0.5), 0.1, True, False),
         (np.log(0.5), 0.2, False, True),  # 1 is within
-        (0.9 * FAR, 0.02, False, False),  # sure, but small
-        (1.1 * FAR, 0.02, True, False),
+        (0.9 * MIN_LOG_SCALE, 0.02, False, False),  # sure, but small
+        (1.1 * MIN_LOG_SCALE, 0.02, True, False),
     ],
 )
 def test_a_scale_is_doubted_or_not_told_or_right(best, deviation, wrong, open_):
@@ -186,7 +186,7 @@ def test_what_is_neither_likelier_nor_less_likely_is_noted(seen):
     swaps = [k for k, t in enumerate(all_) if t.trial.kind == "swap"]
     all_[swaps[0]], all_[swaps[1]] = all_[swaps[0]]._replace(evidence=-2.0), all_[swaps[1]]._replace(evidence=3.0)
     (note,) = undecided(seen, seen.rows, all_)
-    assert note == f"not told from this log is whether {', or '.join(all_[k].trial.what for k in swaps[1::-1])}"
+    assert note == f"not told from this log is whether {', or '.join(all_[k].trial.clause for k in swaps[1::-1])}"
 
 
 def test_a_trial_has_to_be_likelier_and_to_matter(seen):

@@ -111,7 +111,7 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
         return
     # the exchange, in numbers: a viscous torque of v for a sigmoid of -40 tanh(v / 40)
     (only,) = left_open
-    words = only.words.split()
+    words = only.change.split()
     assert {words[0], words[-1]} == {"fs2", "fv2"}
     factor = float(words[2])
     assert factor == pytest.approx(1 / 40.0 if words[0] == "fs2" else 40.0, rel=0.05)
@@ -154,7 +154,7 @@ def test_a_joint_that_stands_still_is_named():
     q[:, 1], v[:, 1], a[:, 1] = 0.3, 0.0, 0.0
     still = Dataset(data.t, q, model.torque(model.prior + 0.1, q, v, a), v=v, a=a)
     estimate = fit(model, still, "ridge")
-    words = [x.words for x in exchanges(estimate)]
+    words = [x.change for x in exchanges(estimate)]
     assert "fv2: the log does not move what it acts on" in words
     assert "fc2: the log does not move what it acts on" in words
     assert {"fv2", "fc2"} <= {model.names[k] for k in undecided(estimate, exchanges(estimate))}

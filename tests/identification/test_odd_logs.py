@@ -187,10 +187,10 @@ def test_degrees_are_tried_of_joints_that_turn_only():
     q = np.zeros((10, 3))
     q[-1] = [7.0, 7.0, 0.1]
     rows = Rows(*[q] * 5, np.ones((10, 3), bool))
-    said = [t.what for t in trials._degrees(rows, ("a", "b", "c"), np.array([True, False, False]))]
+    said = [t.clause for t in trials._degrees(rows, ("a", "b", "c"), np.array([True, False, False]))]
     assert said == ["the position of 'a' is in degrees"]
     both = next(trials._degrees(rows, ("a", "b", "c"), np.array([True, True, False])))
-    assert (both.what, np.diag(both.motion)[2]) == ("positions are in degrees", 1.0)
+    assert (both.clause, np.diag(both.motion)[2]) == ("positions are in degrees", 1.0)
 
 
 def test_one_joint_has_nothing_to_tell_its_scale_by():

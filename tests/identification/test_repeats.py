@@ -7,7 +7,7 @@ from identification.simulated_logs import fourier
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, Validation, identify
-from geomctrl.identification.assessment.similarity import SEEN, compare
+from geomctrl.identification.assessment.similarity import NEAR_DISTANCE, compare
 
 RATE, PERIOD = 200.0, 4.0
 
@@ -83,7 +83,7 @@ def test_the_distance_of_the_test_motion_is_measured_in_standard_deviations():
     apart = np.linalg.norm((z[:, None] - y) / z.std(axis=0), axis=-1).min(axis=0) / np.sqrt(6.0)
     found = compare(a, b)
     assert found.distance == pytest.approx(np.median(apart))
-    assert found.seen == pytest.approx(np.mean(apart < SEEN))
+    assert found.seen == pytest.approx(np.mean(apart < NEAR_DISTANCE))
 
 
 def test_retraced_motion_is_told_from_motion_that_crosses():

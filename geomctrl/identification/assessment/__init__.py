@@ -44,14 +44,22 @@ CHECKS = (recorded, explained, unseen, prior, converged, bodies)
 def assess(evidence: Evidence, findings: Sequence[Finding] = (), ignore: Sequence[str] = ()) -> Assessment:
     """The verdict; doubts: those there are already."""
     seen = undone(evidence)
-    found = list(seen.findings)
+    findings_so_far = list(seen.findings)
     for check in ON_ROWS:
-        found += confirmed(evidence, seen.changes, check(evidence, seen.rows, seen.fit), check)
+        findings_so_far += confirmed(evidence, seen.changes, check(evidence, seen.rows, seen.fit), check)
     for check in ON_ALL_ROWS:
-        found += check(evidence, seen.rows, seen.fit)
+        findings_so_far += check(evidence, seen.rows, seen.fit)
     for check in CHECKS:
-        found += check(evidence)
-    found += findings
-    if any(finding.kind == "excitation" for finding in found):  # that says why unseen motion is predicted badly
-        found = [replace(finding, fatal=False) if finding.kind == "unseen" else finding for finding in found]
-    return Assessment.of(found, ignore, [*seen.notes, *vague(evidence, found), *lacking(evidence, seen.rows, seen.fit)])
+        findings_so_far += check(evidence)
+    findings_so_far += findings
+    if any(
+        finding.kind == "excitation" for finding in findings_so_far
+    ):  # that says why unseen motion is predicted badly
+        findings_so_far = [
+            replace(finding, fatal=False) if finding.kind == "unseen" else finding for finding in findings_so_far
+        ]
+    return Assessment.of(
+        findings_so_far,
+        ignore,
+        [*seen.notes, *vague(evidence, findings_so_far), *lacking(evidence, seen.rows, seen.fit)],
+    )

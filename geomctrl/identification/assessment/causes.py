@@ -45,13 +45,13 @@ FELT = 1e-6  # relative singular value above which a direction of the parameters
 
 def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mistake], list[str]]:
     """(explanations that are much likelier than the log as it is, notes)."""
-    found = []
+    causes = []
     robot = evidence.model.robot
-    lag, told = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
-    tilt, open_ = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else (None, [])
+    lag, delay_notes = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
+    tilt, tilt_notes = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else (None, [])
     least = float(np.log(3.0 / CHANCE))
-    found = [x for x in (lag, tilt, _drift(evidence, rows, fit)) if x is not None and x.evidence > least]
-    return found, told + open_
+    causes = [x for x in (lag, tilt, _drift(evidence, rows, fit)) if x is not None and x.evidence > least]
+    return causes, delay_notes + tilt_notes
 
 
 # --- delay -------------------------------------------------------------------------------------------------------
@@ -66,14 +66,14 @@ def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float
     if same.used.sum() < 0.5 * rows.used.sum():
         return 0.0, np.inf, 0.0
     start = fit_rows_like(model, same, fit, np.arange(model.robot.nv))
-    known: dict[float, float] = {0.0: 0.0}
+    costs: dict[float, float] = {0.0: 0.0}
 
     def below(seconds: float) -> float:
         """Minus the log likelihood, 0 without a delay."""
-        if seconds not in known:
+        if seconds not in costs:
             late = fit_rows_like(model, same.delayed(seconds), start, np.arange(model.robot.nv))
-            known[seconds] = -late.evidence_over(start)
-        return known[seconds]
+            costs[seconds] = -late.evidence_over(start)
+        return costs[seconds]
 
     best = int(np.argmin([below(float(s)) for s in COARSE]))
     low, high = COARSE[max(best - 1, 0)], COARSE[min(best + 1, len(COARSE) - 1)]
@@ -93,9 +93,9 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
     taken back, since they are poor where there is a long one."""
     total = 0.0
     for _ in range(PASSES):
-        at = log.without_delay(total) if total else log
-        filter_ = LogFilter.of(filtering, at, chosen_cutoffs(filtering, model, at)[0])
-        data = filter_.without_standstill(filter_.filtered(at))
+        shifted = log.without_delay(total) if total else log
+        filter_ = LogFilter.of(filtering, shifted, chosen_cutoffs(filtering, model, shifted)[0])
+        data = filter_.without_standstill(filter_.filtered(shifted))
         rows = rows_of(data, np.arange(len(data)), cutoff_of(data, filter_.cutoff), filter_.cutoff)
         seconds, deviation, _ = delay(model, rows, fit_rows(model, rows))
         if not np.isfinite(deviation):
@@ -110,11 +110,11 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
     if rows.lag or late_velocities(evidence):  # undone already, or half of the motion lags
         return None, []
     seconds, deviation, gain = delay(evidence.model, rows, fit)
-    told = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]
+    notes = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]
     if not np.isfinite(deviation):
         return None, ["not told from this log is by how much torques lag positions"]
     if abs(seconds) < max(TOLERATED, DEVIATIONS * deviation):
-        return None, told
+        return None, notes
 
     def change(rows: Rows) -> Rows:
         return rows.delayed(seconds)
@@ -253,7 +253,7 @@ def _brakes(
 
 
 def _with_columns(
-    evidence: Evidence, rows: Rows, fit: FreeFit, finding: Finding, what: str,
+    evidence: Evidence, rows: Rows, fit: FreeFit, finding: Finding, clause: str,
     columns: Callable[[Rows], np.ndarray], after: FreeFit,
 ) -> Mistake:  # fmt: skip
     """A mistake that columns undo, at the size at which they were found."""
@@ -265,4 +265,4 @@ def _with_columns(
     gain = max(after.evidence_over(fit), after.evidence_over(fit, own=True))
     gain -= 0.5 * len(sizes) * float(np.log(max(fit.independent.sum(), 2.0)))
     right = change(rows)
-    return Mistake(gain, finding, what, right, fit_rows(evidence.model, right), change, takes_off=True)
+    return Mistake(gain, finding, clause, right, fit_rows(evidence.model, right), change, takes_off=True)

@@ -63,9 +63,9 @@ class Products:
         place = np.full(model.size, -1)
         place[columns] = np.arange(len(columns))
         out = np.zeros((len(c.factors), len(columns) + 1, len(columns) + 1))
-        for k, (at, R) in enumerate(zip(model.active, c.factors)):
-            block, kept = np.zeros((len(R), len(columns) + 1)), place[at] >= 0
-            block[:, place[at][kept]], block[:, -1] = R[:, :-1][:, kept], R[:, -1]
+        for k, (parameters, R) in enumerate(zip(model.active, c.factors)):
+            block, kept = np.zeros((len(R), len(columns) + 1)), place[parameters] >= 0
+            block[:, place[parameters][kept]], block[:, -1] = R[:, :-1][:, kept], R[:, -1]
             out[k] = block.T @ block
         return cls(out, c.counts)
 
@@ -139,14 +139,14 @@ class FreeFit:
 class Mistake:
     """One explanation of what is wrong with the log.
 
-    evidence: by how much likelier the log is with it undone (`FreeFit.evidence_over`); what: it, as a clause; change:
+    evidence: by how much likelier the log is with it undone (`FreeFit.evidence_over`); clause: it, as a clause; change:
     undoes it in any rows of the log; rows, fit: the rows with it undone, and their fit; takes_off: whether that takes
     torques off, so that what is left is no measure of errors.
     """
 
     evidence: float
     finding: Finding
-    what: str
+    clause: str
     rows: Rows
     fit: FreeFit
     change: Callable[[Rows], Rows]

@@ -53,12 +53,12 @@ def unseen(evidence: Evidence) -> list[Finding]:
     seen, test = (_of_motion(evidence.errors[part]) for part in ("training", "test"))
     if not np.isfinite(test) or test < max(MIN_UNSEEN_ERROR, MAX_UNSEEN_RATIO * seen):
         return []
-    words = f"unseen motion is predicted to {100 * test:.3g} %, the training data to {100 * seen:.3g} %"
+    errors = f"unseen motion is predicted to {100 * test:.3g} %, the training data to {100 * seen:.3g} %"
     advice = (
         "Log a longer and richer motion, or one more like what the robot is to do; keep fewer parameters, or weigh the"
         " prior more (--prior-weight); is the test motion near standstill, or another load?"
     )
-    return [Finding("unseen", words, advice, bool(test > FATAL_UNSEEN_ERROR and test > FATAL_UNSEEN_RATIO * seen))]
+    return [Finding("unseen", errors, advice, bool(test > FATAL_UNSEEN_ERROR and test > FATAL_UNSEEN_RATIO * seen))]
 
 
 def _of_motion(errors: dict) -> float:
@@ -184,8 +184,8 @@ def bodies(evidence: Evidence) -> list[Finding]:
             heavy.append(f"{name!r} {body[0]:.4g} kg")
         c = inertia.com(body)
         if body[0] > MIN_MASS_RATIO * pi[:, 0].mean() and _outside(c, box) and not _outside_before(before, box):
-            what = "its geometry" if name in evidence.boxes else "a box about its joints half as wide again"
-            outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m, outside {what}")
+            container = "its geometry" if name in evidence.boxes else "a box about its joints half as wide again"
+            outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m, outside {container}")
     return [
         *_impossible(evidence, impossible),
         *_edge(flat, "thinner than a sheet"),
@@ -254,10 +254,10 @@ def _impossible(evidence: Evidence, impossible: dict[str, str]) -> list[Finding]
     return [Finding("bodies", seen, advice)]
 
 
-def _edge(found: list[str], how: str) -> list[Finding]:
-    if not found:
+def _edge(bodies_at_edge: list[str], how: str) -> list[Finding]:
+    if not bodies_at_edge:
         return []
-    seen = f"hardly a body, {how}: {', '.join(found)}"
+    seen = f"hardly a body, {how}: {', '.join(bodies_at_edge)}"
     advice = (
         "Weigh the prior more (--prior-weight), or its shape (--entropic 1e-4, say); M is nearly singular otherwise"
     )

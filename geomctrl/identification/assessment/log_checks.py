@@ -66,7 +66,7 @@ def _resolution(evidence: Evidence, log: Dataset) -> list[Finding]:
 def _lost(log: Dataset) -> list[Finding]:
     """Steps of all joints that are, at one time, a whole multiple of what the steps before and after make of them."""
     q = np.asarray(log.q)
-    found: dict[str, list[float]] = {"lost": [], "repeated": []}
+    times_by_kind: dict[str, list[float]] = {"lost": [], "repeated": []}
     for s in log.stretches():
         if s.stop - s.start < 50:
             continue
@@ -80,19 +80,19 @@ def _lost(log: Dataset) -> list[Finding]:
         clear = np.abs(along - 1.0) * np.linalg.norm(usual / noise, axis=1)
         left = np.linalg.norm((step - along[:, None] * usual) / noise, axis=1) / np.sqrt(log.nv)
         size = np.maximum(((usual / noise) ** 2).sum(1), 1e-300)
-        beside = [(x * usual / noise**2).sum(1) / size for x in (before, after)]
-        steady = np.max(np.abs(np.array(beside) - 1.0), axis=0) < 0.25  # no late reading, which catches up at once
+        neighbours = [(x * usual / noise**2).sum(1) / size for x in (before, after)]
+        steady = np.max(np.abs(np.array(neighbours) - 1.0), axis=0) < 0.25  # no late reading, which catches up at once
         whole = (np.abs(along - np.round(along)) < 0.25) & steady
         times = np.asarray(log.t)[s][2:-3]
         for name, factor in (("lost", np.round(along) >= 2.0), ("repeated", np.round(along) == 0.0)):
-            found[name] += times[(clear > LOST_SIGMA) & whole & factor & (left < LOST_SIGMA)].tolist()
+            times_by_kind[name] += times[(clear > LOST_SIGMA) & whole & factor & (left < LOST_SIGMA)].tolist()
     out = []
-    for name, times in found.items():
+    for name, times in times_by_kind.items():
         if len(times) >= MIN_LOST_SAMPLES and len(times) / log.rate >= MIN_LOST_SECONDS:
-            way = "twice as far as before and after" if name == "lost" else "nowhere, unlike before and after"
+            movement = "twice as far as before and after" if name == "lost" else "nowhere, unlike before and after"
             seen = (
-                f"{len(times)} samples seem {name}, and the time stamps do not show it: all joints go {way}, first at"
-                f" {times[0]:.4g} s"
+                f"{len(times)} samples seem {name}, and the time stamps do not show it: all joints go {movement},"
+                f" first at {times[0]:.4g} s"
             )
             advice = "Log the time at which each sample was taken; stamps made afterwards shift what follows a hole"
             out.append(Finding("samples", seen, advice))
@@ -229,11 +229,11 @@ def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]
 
 def vague(evidence: Evidence, findings: Sequence[Finding]) -> list[str]:
     """A note on base parameters that are badly known where no doubt names them."""
-    found = "" if any(finding.kind == "excitation" for finding in findings) else _vague(evidence, MAX_NOTED)
-    return [f"{found}. Torques of such motions are known nevertheless"] if found else []
+    sentence = "" if any(finding.kind == "excitation" for finding in findings) else _vague(evidence, MAX_NOTED)
+    return [f"{sentence}. Torques of such motions are known nevertheless"] if sentence else []
 
 
-def _vague(evidence: Evidence, most: int) -> str:
+def _vague(evidence: Evidence, max_named: int) -> str:
     """Base parameters that the log determines badly, if there are many."""
     reference, model = evidence.reference, evidence.model
     if reference is None or reference.std is None:
@@ -246,7 +246,7 @@ def _vague(evidence: Evidence, most: int) -> str:
     which = np.flatnonzero((relative > MAX_RELATIVE_STD) & inertial)
     if len(which) <= MAX_VAGUE_SHARE * max(int(inertial.sum()), 1):
         return ""
-    order = which[np.argsort(-relative[which])][:most]
+    order = which[np.argsort(-relative[which])][:max_named]
     named = "; ".join(f"{model.base_names[k][:60]} {reference.values[k]:.2g} +- {reference.std[k]:.2g}" for k in order)
     return (
         f"{len(which)} of {int(inertial.sum())} inertial base parameters are not determined by themselves (standard"

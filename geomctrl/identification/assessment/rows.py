@@ -43,14 +43,16 @@ class Motion:
         after = np.clip(np.searchsorted(self.t, times), 2, len(self.t) - 2)
         four = after[:, None] + np.arange(-2, 2)
         steps = np.diff(self.t[four], axis=1)
-        known = (times >= self.t[0]) & (times <= self.t[-1]) & (steps.max(axis=1) < 1.5 * np.median(np.diff(self.t)))
+        is_recorded = (
+            (times >= self.t[0]) & (times <= self.t[-1]) & (steps.max(axis=1) < 1.5 * np.median(np.diff(self.t)))
+        )
         share = (times - self.t[four[:, 1]]) / steps[:, 1]
         weigh = np.stack(
             [np.prod([(share - j) / (k - j) for j in range(-1, 3) if j != k], axis=0) for k in range(-1, 3)], -1
         )
         nearest = np.clip(np.round(share).astype(int) + 1, 0, 3)
-        weigh = np.where(known[:, None], weigh, np.eye(4)[nearest])
-        return known, [np.einsum("nk,nkj->nj", weigh, x[four]) for x in signals]
+        weigh = np.where(is_recorded[:, None], weigh, np.eye(4)[nearest])
+        return is_recorded, [np.einsum("nk,nkj->nj", weigh, x[four]) for x in signals]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +86,9 @@ class Rows:
 
     def _pass_friction(self, model: RegressorModel, motion: Motion, Y: np.ndarray) -> None:
         """Low-pass the columns after the inertial ones, which may change as fast as friction does."""
-        for k, (at, own) in enumerate(zip(model.active, model.own_columns(motion.q, motion.v, motion.a))):
+        for k, (parameters, own) in enumerate(zip(model.active, model.own_columns(motion.q, motion.v, motion.a))):
             _, (passed,) = motion.at(self.t - self.lag, motion.passed(own.T))
-            Y[:, k, at[len(at) - len(own) :]] = passed
+            Y[:, k, parameters[len(parameters) - len(own) :]] = passed
 
     def steps(self, smoothing: float) -> np.ndarray:
         """(n, nv): Coulomb friction of unit size, low-passed as the torques are."""
@@ -110,8 +112,8 @@ class Rows:
         m, lag = self.motion, self.lag + seconds
         if m is None:
             return self
-        known, (q, v, a) = m.at(self.t - lag, m.q, m.v, m.a)
-        return replace(self, q=q, v=v, a=a, used=self.used & known[:, None], lag=lag, _regressors={})
+        is_recorded, (q, v, a) = m.at(self.t - lag, m.q, m.v, m.a)
+        return replace(self, q=q, v=v, a=a, used=self.used & is_recorded[:, None], lag=lag, _regressors={})
 
 
 def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
@@ -125,15 +127,15 @@ def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
 def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: float = np.inf) -> Rows:
     """At most ROWS, evenly spread among these samples of a filtered log; torques low-passed at a cut-off [Hz], and the
     motion too, where positions were at a higher one."""
-    at = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), ROWS)).astype(int))]
+    samples = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), ROWS)).astype(int))]
     q, v, a, tau = (np.asarray(x) for x in (data.q, data.v, data.a, data.tau))
-    used, motion = data.used[at], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches()), None)
+    used, motion = data.used[samples], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches()), None)
     if cutoff is not None:
         motion = replace(motion, low_pass=(data.rate, cutoff))
-        settled = used & data.without_edges(SETTLED / cutoff).used[at]
+        settled = used & data.without_edges(SETTLED / cutoff).used[samples]
         used = settled if 2 * settled.sum() > used.sum() else used
         tau = motion.passed(tau)
         if q.shape[1] == data.nv and cutoff < positions:
             motion = replace(motion, q=motion.passed(q), v=motion.passed(v), a=motion.passed(a))
-    q, v, a = (np.array(x[at]) for x in (motion.q, motion.v, motion.a))
-    return Rows(motion.t[at], q, v, a, np.array(tau[at]), used, motion)
+    q, v, a = (np.array(x[samples]) for x in (motion.q, motion.v, motion.a))
+    return Rows(motion.t[samples], q, v, a, np.array(tau[samples]), used, motion)

@@ -2,10 +2,11 @@
 
 A joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
 other joints' torques, and the known armature is known, so that s is determined as far as joint k feels more than its
-own friction and inertia. Its likelihood is followed over all s: those not less likely than the best by LIKELY are its
-interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log can not tell a unit that is so
-far off, and the report says so instead of nothing. So torques of a joint that are half or twice what they should be, or
-farther off, are doubted or said not to be told, or the interval does not hold the truth.
+own friction and inertia. Its likelihood is followed over all s: those not less likely than the best by
+INTERVAL_LOG_LIKELIHOOD are its interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log
+can not tell a unit that is so far off, and the report says so instead of nothing. So torques of a joint that are half
+or twice what they should be, or farther off, are doubted or said not to be told, or the interval does not hold the
+truth.
 
 All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bodies.
 """
@@ -23,80 +24,84 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows, least_squares
 from .rows import Rows
 
-LIKELY, SURE = 8.0, 12.0  # log likelihood: four and five standard deviations, of some ten joints
-WORTH = 2.0  # log likelihood from which a scale is looked at again
-FAR = np.log(1.3)  # least |log s| that matters
-TOLD = np.log(2.0)  # |log s| that a log should tell
-MOST = 3  # scales that are looked at in other views of the log
+INTERVAL_LOG_LIKELIHOOD, FATAL_LOG_LIKELIHOOD = 8.0, 12.0  # four and five standard deviations, of some ten joints
+MIN_EVIDENCE = 2.0  # log likelihood from which a scale is looked at again
+MIN_LOG_SCALE = np.log(1.3)  # least |log s| that matters
+TELLING_LOG_SCALE = np.log(2.0)  # |log s| that a log should tell
+MAX_SCALES = 3  # scales that are looked at in other views of the log
 NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
 BEYOND = np.geomspace(2.0, np.log(1e5), 6)
 GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
-CLOSER = 4  # times that the grid is refined about the best, each time to a quarter
-WRONG, STRANGE = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
-APART = 4.0  # standard deviations
+REFINEMENTS = 4  # times that the grid is refined about the best, each time to a quarter
+FATAL_FACTOR, DOUBTFUL_FACTOR = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
+MIN_SIGMA = 4.0  # standard deviations
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """How likely scales of some joints' torques are: at which log s (m,), in order, and by how much less likely than
+    """How likely scales of some joints' torques are: `log_scales` (m,) in order, and by how much less likely than
     the best they are, `below` (m,).
     """
 
     joints: tuple[int, ...]
-    at: np.ndarray
+    log_scales: np.ndarray
     below: np.ndarray
 
     @property
     def log_scale(self) -> float:
         """The likeliest."""
-        return float(self.at[np.argmin(self.below)])
+        return float(self.log_scales[np.argmin(self.below)])
 
     @property
     def evidence(self) -> float:
         """By how much the best scale is likelier than 1."""
-        return float(np.interp(0.0, self.at, self.below))
+        return float(np.interp(0.0, self.log_scales, self.below))
 
     @property
     def interval(self) -> tuple[float, float]:
         """(low, high) of log s; infinite where what was looked at ends before."""
-        inside = np.flatnonzero(self.below < LIKELY)
+        inside = np.flatnonzero(self.below < INTERVAL_LOG_LIKELIHOOD)
         return self._edge(inside[0], -1), self._edge(inside[-1], 1)
 
     def _edge(self, i: int, step: int) -> float:
         """Between points i and i + step, the root of the likelihood taken as linear: so it is of a Gaussian's."""
-        if not 0 <= i + step < len(self.at):
+        if not 0 <= i + step < len(self.log_scales):
             return step * np.inf
-        (x, y), (r0, r1) = self.at[[i, i + step]], np.sqrt(self.below[[i, i + step]])
-        return float(x + (np.sqrt(LIKELY) - r0) / (r1 - r0) * (y - x))
+        (x, y), (r0, r1) = self.log_scales[[i, i + step]], np.sqrt(self.below[[i, i + step]])
+        return float(x + (np.sqrt(INTERVAL_LOG_LIKELIHOOD) - r0) / (r1 - r0) * (y - x))
 
     @property
     def wrong(self) -> bool:
         """Whether the scale is another than 1: it is told, from 0 and from infinity too. Torques that any small scale
         explains as well are such as bodies do not explain at all, in no unit."""
-        return self.evidence > LIKELY and abs(self.log_scale) > FAR and bool(np.isfinite(self.interval).all())
+        return (
+            self.evidence > INTERVAL_LOG_LIKELIHOOD
+            and abs(self.log_scale) > MIN_LOG_SCALE
+            and bool(np.isfinite(self.interval).all())
+        )
 
     @property
     def open(self) -> bool:
         """Whether half or twice the torques would look the same."""
         low, high = self.interval
-        return not self.wrong and (low < -TOLD or high > TOLD)
+        return not self.wrong and (low < -TELLING_LOG_SCALE or high > TELLING_LOG_SCALE)
 
 
-def found_scales(evidence: Evidence, rows: Rows, found: list[Profile]) -> list[Mistake]:
+def found_scales(evidence: Evidence, rows: Rows, all_profiles: list[Profile]) -> list[Mistake]:
     """Joints, or those from one on to the last (small drives), whose scale is not 1, what explains most first."""
-    wrong = sorted((p for p in found if p.wrong), key=lambda p: -p.evidence)
-    return [_mistake(evidence, rows, p) for p in wrong[:MOST]]
+    wrong = sorted((p for p in all_profiles if p.wrong), key=lambda p: -p.evidence)
+    return [_mistake(evidence, rows, p) for p in wrong[:MAX_SCALES]]
 
 
-def _mistake(evidence: Evidence, rows: Rows, found: Profile) -> Mistake:
-    names = ", ".join(repr(evidence.names[k]) for k in found.joints)
-    right = _in_unit(rows, found.joints, found.log_scale)
+def _mistake(evidence: Evidence, rows: Rows, profile: Profile) -> Mistake:
+    names = ", ".join(repr(evidence.names[k]) for k in profile.joints)
+    right = _in_unit(rows, profile.joints, profile.log_scale)
 
     def change(rows: Rows) -> Rows:
-        return _in_unit(rows, found.joints, found.log_scale)
+        return _in_unit(rows, profile.joints, profile.log_scale)
 
-    what = f"the torques of {names} are off by a factor"
-    return Mistake(found.evidence, _doubt(names, found), what, right, fit_rows(evidence.model, right), change)
+    clause = f"the torques of {names} are off by a factor"
+    return Mistake(profile.evidence, _doubt(names, profile), clause, right, fit_rows(evidence.model, right), change)
 
 
 def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
@@ -104,8 +109,8 @@ def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
     n = model.robot.nv
     if n < 2:
         return []
-    Y, known = rows.regressor(model), rows.a * model.known_armature
-    data = Products.of(np.concatenate((Y, known[..., None], rows.tau[..., None]), -1), rows.used)
+    Y, armature_torques = rows.regressor(model), rows.a * model.known_armature
+    data = Products.of(np.concatenate((Y, armature_torques[..., None], rows.tau[..., None]), -1), rows.used)
     sets = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
     return [_of(joints, model, rows, data, fit) for joints in sets if fit.weights[list(joints)].all()]
 
@@ -114,7 +119,7 @@ def _of(joints: tuple[int, ...], model: RegressorModel, rows: Rows, data: Produc
     """The profile. Where the best scale is far from 1, residuals are counted as independent as they are there: those of
     torques in a wrong unit hang together, as what a model can not explain does."""
     first = _profile(joints, data, fit)
-    if first.evidence < WORTH or abs(first.log_scale) < FAR:
+    if first.evidence < MIN_EVIDENCE or abs(first.log_scale) < MIN_LOG_SCALE:
         return first
     there = fit_rows(model, _in_unit(rows, joints, first.log_scale))
     return _profile(joints, data, replace(fit, freedom=there.freedom))
@@ -128,21 +133,21 @@ def _in_unit(rows: Rows, joints: tuple[int, ...], log_scale: float) -> Rows:
 
 def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:
     """The likelihood over GRID, from 1 outwards, and closer and closer about the best."""
-    found: dict[float, tuple[float, np.ndarray]] = {}
+    likelihoods: dict[float, tuple[float, np.ndarray]] = {}
     middle = int(np.argmin(np.abs(GRID)))
-    for way in (GRID[middle:], GRID[:middle][::-1]):
+    for direction in (GRID[middle:], GRID[:middle][::-1]):
         weights = fit.weights
-        for g in way.tolist():
-            found[g] = likelihood, weights = _at(g, joints, data, fit, weights)
-    for _ in range(CLOSER):
-        at = sorted(found)
-        best = max(range(len(at)), key=lambda i: found[at[i]][0])
-        for low, high in zip(at[max(best - 1, 0) : best + 1], at[max(best, 1) : best + 2]):
+        for g in direction.tolist():
+            likelihoods[g] = likelihood, weights = _at(g, joints, data, fit, weights)
+    for _ in range(REFINEMENTS):
+        log_scales = sorted(likelihoods)
+        best = max(range(len(log_scales)), key=lambda i: likelihoods[log_scales[i]][0])
+        for low, high in zip(log_scales[max(best - 1, 0) : best + 1], log_scales[max(best, 1) : best + 2]):
             for g in np.linspace(low, high, 5)[1:-1].tolist():
-                found[g] = _at(g, joints, data, fit, found[at[best]][1])
-    at = np.array(sorted(found))
-    likelihood = np.array([found[g][0] for g in at])
-    return Profile(joints, at, likelihood.max() - likelihood)
+                likelihoods[g] = _at(g, joints, data, fit, likelihoods[log_scales[best]][1])
+    log_scales = np.array(sorted(likelihoods))
+    likelihood = np.array([likelihoods[g][0] for g in log_scales])
+    return Profile(joints, log_scales, likelihood.max() - likelihood)
 
 
 def _at(
@@ -164,26 +169,26 @@ def _at(
     return -float((fit.freedom * np.log(np.where(live, s * residuals, 1.0)))[live].sum()), weights
 
 
-def _doubt(names: str, found: Profile) -> Finding:
-    low, high = np.exp(found.interval)
+def _doubt(names: str, profile: Profile) -> Finding:
+    low, high = np.exp(profile.interval)
     seen = (
-        f"the torques of {names} are {np.exp(found.log_scale):.3g} times what the other joints' make of the same bodies"
-        f" (between {low:.2g} and {high:.2g})"
+        f"the torques of {names} are {np.exp(profile.log_scale):.3g} times what the other joints' make of the same"
+        f" bodies (between {low:.2g} and {high:.2g})"
     )
     advice = (
         "Look at its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
         " (--column i=..., --current-gains)"
     )
-    return Finding("scale", seen, advice, found.evidence > SURE)
+    return Finding("scale", seen, advice, profile.evidence > FATAL_LOG_LIKELIHOOD)
 
 
-def untold(evidence: Evidence, found: list[Profile], findings: Sequence[Finding]) -> list[str]:
+def untold(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[Finding]) -> list[str]:
     """What joints' torques the log does not tell from half or twice as much, as one sentence; not of joints whose scale
     is doubted already."""
     if evidence.model.robot.nv == 1:
         return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
     doubted = " ".join(finding.seen for finding in findings if finding.kind == "scale")
-    single = [p for p in found if len(p.joints) == 1 and repr(evidence.names[p.joints[0]]) not in doubted]
+    single = [p for p in all_profiles if len(p.joints) == 1 and repr(evidence.names[p.joints[0]]) not in doubted]
     open_ = [p for p in single if p.open or p.wrong]  # wrong in these rows only: other views of the log deny it
     if not open_:
         return []
@@ -194,10 +199,10 @@ def untold(evidence: Evidence, found: list[Profile], findings: Sequence[Finding]
     ]
 
 
-def _range(found: Profile) -> str:
-    low, high = np.exp(found.interval)
-    words = ([f"from {low:.2g}"] if low > 0.0 else []) + ([f"to {high:.2g}"] if np.isfinite(high) else [])
-    return (" ".join(words) or "any") + (", though not in all of the log" if found.wrong else "")
+def _range(profile: Profile) -> str:
+    low, high = np.exp(profile.interval)
+    bounds = ([f"from {low:.2g}"] if low > 0.0 else []) + ([f"to {high:.2g}"] if np.isfinite(high) else [])
+    return (" ".join(bounds) or "any") + (", though not in all of the log" if profile.wrong else "")
 
 
 def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
@@ -216,11 +221,11 @@ def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding
     values, half = least_squares(A, b)
     s, left = float(values[0]), float(np.linalg.norm(b - A @ values))
     deviation = float(np.linalg.norm(half[0])) * left / np.sqrt(max(fit.independent.sum(), 1.0))
-    if s < APART * deviation or abs(np.log(s)) < np.log(STRANGE):
+    if s < MIN_SIGMA * deviation or abs(np.log(s)) < np.log(DOUBTFUL_FACTOR):
         return []
     seen = f"all torques are {s:.3g} times what the model's own bodies take, of {bodies[:, 0].sum():.4g} kg together"
     advice = (
         "Look at the torques' unit: N mm, motor side (--gears), currents (--column i=..., --current-gains); or the"
         " model's masses are a guess"
     )
-    return [Finding("scale", seen, advice, bool(abs(np.log(s)) > np.log(WRONG)))]
+    return [Finding("scale", seen, advice, bool(abs(np.log(s)) > np.log(FATAL_FACTOR)))]

@@ -53,15 +53,15 @@ class Survival(NamedTuple):
         return bool((self.gains > 0.0).sum() >= len(self.gains) - 1 and self.gains.mean() > 0.0)
 
 
-def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, found: Mistake) -> Survival:
+def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, mistake: Mistake) -> Survival:
     """Of a mistake, after those that `changes` undo; fit: of the rows with them undone."""
     gains = []
     for rows, blocks in evidence.views:
         for change in changes:
             rows = change(rows)
         before = held_out(evidence.model, rows, fit.weights, blocks)
-        size = rows if found.takes_off else None
-        after = held_out(evidence.model, found.change(rows), found.fit.weights, blocks, size)
+        size = rows if mistake.takes_off else None
+        after = held_out(evidence.model, mistake.change(rows), mistake.fit.weights, blocks, size)
         gains.append(float(before.sum() - after.sum()))
     return Survival(np.array(gains))
 
@@ -102,7 +102,7 @@ def confirmed(
         named.append([_names(d) for d in check(evidence, rows, fit_rows(evidence.model, rows))])
     out = []
     for finding in findings:
-        share = np.mean([_names(finding) in found for found in named])
+        share = np.mean([_names(finding) in names for names in named])
         if not finding.fatal or share > 0.5:
             out.append(replace(finding, fatal=finding.fatal and bool(share == 1.0)))
     return out
@@ -138,30 +138,30 @@ def undone(evidence: Evidence) -> Undone:
     fit = fit_rows(model, rows)
     while True:
         attempts, scales = tried(model, rows, fit, evidence.names), profiles(model, rows, fit)
-        causes, told = found_causes(evidence, rows, fit)
-        found = [*found_trials(evidence, rows, fit, attempts), *found_scales(evidence, rows, scales), *causes]
-        found.sort(key=lambda x: -x.evidence)
-        best = None if len(findings) == MAX_MISTAKES else _surviving(evidence, changes, fit, found)
+        causes, cause_notes = found_causes(evidence, rows, fit)
+        candidates = [*found_trials(evidence, rows, fit, attempts), *found_scales(evidence, rows, scales), *causes]
+        candidates.sort(key=lambda x: -x.evidence)
+        best = None if len(findings) == MAX_MISTAKES else _surviving(evidence, changes, fit, candidates)
         if best is None:
             break
         findings.append(best.finding)
         changes.append(best.change)
         rows, fit = best.rows, best.fit
-    notes = [*untold(evidence, scales, findings), *undecided(evidence, rows, attempts), *told]
+    notes = [*untold(evidence, scales, findings), *undecided(evidence, rows, attempts), *cause_notes]
     return Undone(rows, fit, findings, notes, changes)
 
 
-def _surviving(evidence: Evidence, changes: list, fit: FreeFit, found: list[Mistake]) -> Mistake | None:
+def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list[Mistake]) -> Mistake | None:
     """The likeliest explanation that holds in other views of the log. Only one that holds in all can be fatal, and only
     where no likelier one failed to hold: the model lacks something then that none of them is.
     """
-    for best in found[:MAX_CANDIDATES]:
+    for best in candidates[:MAX_CANDIDATES]:
         seen = survival(evidence, changes, fit, best)
         columns = not best.finding.fatal and best.finding.kind != "delay"  # of unknown size: flexible enough to mislead
         if not (seen.clear if columns else seen.likely):
             continue
-        others = [x for x in found if x is not best]
-        fatal = best.finding.fatal and seen.certain and best is found[0]
+        others = [x for x in candidates if x is not best]
+        fatal = best.finding.fatal and seen.certain and best is candidates[0]
         finding = replace(best.finding, fatal=fatal, seen=best.finding.seen + _compared(best, others, seen))
         return replace(best, finding=finding)
     return None
@@ -173,5 +173,5 @@ def _compared(best: Mistake, others: list[Mistake], seen: Survival) -> str:
         return "; no other explanation comes near"
     gap = best.evidence - others[0].evidence
     if gap < DISTINCT_EVIDENCE:
-        return f"; nearly as well if {others[0].what}"
-    return f"; the next explanation, that {others[0].what}, is less likely by a factor of 1e{gap / 2.302585:.0f}"
+        return f"; nearly as well if {others[0].clause}"
+    return f"; the next explanation, that {others[0].clause}, is less likely by a factor of 1e{gap / 2.302585:.0f}"

@@ -2,8 +2,8 @@
 
 Rows are points z = (q, v, a), every coordinate divided by its standard deviation over the training rows. The distance
 of two rows is |z - z'| / sqrt(number of coordinates); rows that have nothing to do with each other are about 1.4 apart.
-A test row was seen if a training row lies within SEEN of it, and retraced if moreover the two motions are still
-together when they have gone WAY: crossing a path is not repeating it.
+A test row was seen if a training row lies within NEAR_DISTANCE of it, and retraced if moreover the two motions are
+still together when they have gone DISTANCE_GONE: crossing a path is not repeating it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from geomctrl.arguments import instance
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 
-SEEN = 0.1
-WAY = 0.7
-TRAINING, TEST = 6000, 800  # rows that are compared
-APART = 0.05  # of the log's length: training rows nearer in time than this are neighbours anyway
-TOO_MANY = 0.3  # share of retraced rows from which a test is doubted
+NEAR_DISTANCE = 0.1
+DISTANCE_GONE = 0.7
+MAX_TRAINING_ROWS, MAX_TEST_ROWS = 6000, 800  # rows that are compared
+MIN_TIME_SHARE = 0.05  # of the log's length: training rows nearer in time than this are neighbours anyway
+MAX_RETRACED_SHARE = 0.3  # share of retraced rows from which a test is doubted
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Likeness:
         )
 
     def findings(self) -> list[Finding]:
-        if self.retraced < TOO_MANY:
+        if self.retraced < MAX_RETRACED_SHARE:
             return []
         seen = f"{100.0 * self.retraced:.0f} % of the test rows retrace motion that was trained on"
         seen += f", {self.lag:.4g} s earlier" if self.lag > 0.0 else ""
@@ -59,17 +59,17 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     instance("test", test, Dataset, "a Dataset")
     moving = [np.flatnonzero(d.used.any(axis=1)) for d in (training, test)]
     rows, tests = (m if len(m) else np.arange(len(d)) for m, d in zip(moving, (training, test)))
-    rows = rows[:: max(1, -(-len(rows) // TRAINING))]
-    pick = tests[:: max(1, -(-len(tests) // TEST))]
+    rows = rows[:: max(1, -(-len(rows) // MAX_TRAINING_ROWS))]
+    pick = tests[:: max(1, -(-len(tests) // MAX_TEST_ROWS))]
     z, y = _points(training)[rows], _points(test)[pick]
     scale = z.std(axis=0)
     scale = np.where(scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300), scale, np.inf)  # what stands still
     scale *= np.sqrt(max(1, int(np.isfinite(scale).sum())))
     z, y, s, t = z / scale, y / scale, training.t[rows], test.t[pick]
-    apart, at = _nearest(y, z)
-    seen = apart < SEEN
-    again = _retraced(seen, (t, y), (s, z), at) if min(len(s), len(t)) > 2 else np.zeros(len(t), bool)
-    lag = float(np.median((t - s[at])[again])) if again.any() else 0.0
+    apart, nearest_rows = _nearest(y, z)
+    seen = apart < NEAR_DISTANCE
+    again = _retraced(seen, (t, y), (s, z), nearest_rows) if min(len(s), len(t)) > 2 else np.zeros(len(t), bool)
+    lag = float(np.median((t - s[nearest_rows])[again])) if again.any() else 0.0
     return Likeness(float(np.median(apart)), _own(z, s), float(seen.mean()), float(again.mean()), lag)
 
 
@@ -84,9 +84,9 @@ def _nearest(points: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     from scipy.spatial.distance import cdist
 
     parts = [cdist(p, z, "sqeuclidean") for p in np.array_split(points, max(1, len(points) // 100))]
-    found = [(d.min(axis=1), d.argmin(axis=1)) for d in parts if len(d)]
-    squares, at = (np.concatenate(x) for x in zip(*found))
-    return np.sqrt(squares), at
+    nearest = [(d.min(axis=1), d.argmin(axis=1)) for d in parts if len(d)]
+    squares, numbers = (np.concatenate(x) for x in zip(*nearest))
+    return np.sqrt(squares), numbers
 
 
 def _own(z: np.ndarray, t: np.ndarray) -> float:
@@ -95,32 +95,36 @@ def _own(z: np.ndarray, t: np.ndarray) -> float:
 
     some = np.linspace(0, len(z) - 1, min(len(z), 300)).astype(int)
     squares = cdist(z[some], z, "sqeuclidean")
-    squares[np.abs(t[some, None] - t) < APART * (t[-1] - t[0])] = np.inf
+    squares[np.abs(t[some, None] - t) < MIN_TIME_SHARE * (t[-1] - t[0])] = np.inf
     least = squares.min(axis=1)
     return float(np.sqrt(np.median(least[np.isfinite(least)]))) if np.isfinite(least).any() else 0.0
 
 
 def _retraced(
-    seen: np.ndarray, test: tuple[np.ndarray, np.ndarray], training: tuple[np.ndarray, np.ndarray], at: np.ndarray
+    seen: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
+    training: tuple[np.ndarray, np.ndarray],
+    nearest_rows: np.ndarray,
 ) -> np.ndarray:
-    """Which of the rows seen have been left again as the training rows `at` were: after, or before, the time in which
-    the motion goes WAY, they are still near each other. test, training: times, and points in units of distance.
+    """Which of the seen rows have been left again as the nearest training rows were: after, or before, the time in
+    which the motion goes DISTANCE_GONE, they are still near each other. test, training: times, points in units of
+    distance.
     """
     (t, y), (s, z) = test, training
     ahead = _time_of_way(s, z)
     out = np.zeros(len(seen), bool)
     for h in (ahead, -ahead):
-        k, there = _at_times(t, t + h), _at_times(s, s[at] + h)
-        known = seen & (k >= 0) & (there >= 0)
-        out[known] |= np.linalg.norm(y[k[known]] - z[there[known]], axis=1) < 2.0 * SEEN
+        k, there = _at_times(t, t + h), _at_times(s, s[nearest_rows] + h)
+        inside = seen & (k >= 0) & (there >= 0)
+        out[inside] |= np.linalg.norm(y[k[inside]] - z[there[inside]], axis=1) < 2.0 * NEAR_DISTANCE
     return out
 
 
 def _time_of_way(t: np.ndarray, z: np.ndarray) -> float:
-    """The time [s] after which rows are WAY apart, median."""
+    """The time [s] after which rows are DISTANCE_GONE apart, median."""
     step = 1
     while step < len(z) // 4:
-        if np.median(np.linalg.norm(z[step:] - z[:-step], axis=1)) > WAY:
+        if np.median(np.linalg.norm(z[step:] - z[:-step], axis=1)) > DISTANCE_GONE:
             break
         step += max(1, step // 4)
     return float(np.median(t[step:] - t[:-step]))
@@ -128,6 +132,6 @@ def _time_of_way(t: np.ndarray, z: np.ndarray) -> float:
 
 def _at_times(t: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Numbers of the samples nearest in time; -1 where none is within a step."""
-    at = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
-    at -= wanted - t[at - 1] < t[at] - wanted
-    return np.where(np.abs(t[at] - wanted) <= np.median(np.diff(t)), at, -1)
+    nearest = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
+    nearest -= wanted - t[nearest - 1] < t[nearest] - wanted
+    return np.where(np.abs(t[nearest] - wanted) <= np.median(np.diff(t)), nearest, -1)

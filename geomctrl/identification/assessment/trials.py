@@ -97,10 +97,10 @@ TURN = np.rad2deg(1.0)
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """motion T, torque S (None: as they are); `what` the log would then have had, as a clause."""
+    """motion T, torque S (None: as they are); `clause`: what the log would then have had, as a clause."""
 
     kind: str
-    what: str
+    clause: str
     joints: tuple[int, ...]
     motion: np.ndarray | None
     torque: np.ndarray | None
@@ -150,27 +150,27 @@ def enough(trials: int) -> float:
 def found_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> list[Mistake]:
     """The trials that are much likelier than the log as it is, the likeliest first."""
     least = enough(len(all_))
-    found = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MIN_GAIN]
-    found.sort(key=lambda x: -x.evidence)
-    alike = [x for x in found[:MAX_NAMED] if x.evidence > found[0].evidence - DISTINCT_EVIDENCE]
+    likelier = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MIN_GAIN]
+    likelier.sort(key=lambda x: -x.evidence)
+    alike = [x for x in likelier[:MAX_NAMED] if x.evidence > likelier[0].evidence - DISTINCT_EVIDENCE]
     if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
         alike.sort(key=lambda x: len(driving(evidence, x.trial.applied(rows), x.fit)))
-    return [_mistake(evidence, rows, fit, x, least) for x in [*alike, *found[len(alike) :]][:MAX_TRIALS]]
+    return [_mistake(evidence, rows, fit, x, least) for x in [*alike, *likelier[len(alike) :]][:MAX_TRIALS]]
 
 
 def _mistake(evidence: Evidence, rows: Rows, fit: FreeFit, x: Tried, least: float) -> Mistake:
     right = x.trial.applied(rows)
     after = fit_rows(evidence.model, right)
-    sure = max(x.evidence, after.evidence_over(fit, x.trial.order, own=True)) > least + FATAL_EVIDENCE
-    finding = _finding(x.trial, fit, after, evidence.names, sure)
-    return Mistake(x.evidence, finding, x.trial.what, right, after, x.trial.applied)
+    fatal = max(x.evidence, after.evidence_over(fit, x.trial.order, own=True)) > least + FATAL_EVIDENCE
+    finding = _finding(x.trial, fit, after, evidence.names, fatal)
+    return Mistake(x.evidence, finding, x.trial.clause, right, after, x.trial.applied)
 
 
 def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
     """Mistakes that the log would not show, as one sentence: it is as likely with them, and friction does not drive."""
     least = enough(len(all_))
     open_ = [
-        x.trial.what
+        x.trial.clause
         for x in sorted(all_, key=lambda x: -x.evidence)
         if x.evidence > -least and not driving(evidence, x.trial.applied(rows), x.fit)
     ]
@@ -228,8 +228,10 @@ def _coupled(n: int, names) -> Iterator[Trial]:
                 T, S = np.eye(n), np.eye(n)
                 T[j, i], S[i, j] = -c, c
                 less = "less" if c > 0 else "plus"
-                what = f"{names[j]!r} is logged at a motor that {names[i]!r} turns as well: its position {less} that of"
-                yield Trial("coupling", f"{what} {names[i]!r} is the joint's", (j, i), T, S)
+                clause = (
+                    f"{names[j]!r} is logged at a motor that {names[i]!r} turns as well: its position {less} that of"
+                )
+                yield Trial("coupling", f"{clause} {names[i]!r} is the joint's", (j, i), T, S)
 
 
 def _degrees(rows: Rows, names, turning: np.ndarray) -> Iterator[Trial]:
@@ -241,8 +243,8 @@ def _degrees(rows: Rows, names, turning: np.ndarray) -> Iterator[Trial]:
         yield Trial("scale", "positions are in degrees", tuple(np.flatnonzero(wide).tolist()), every, None)
     for k in np.flatnonzero(wide | narrow):
         T = np.diag(np.where(np.arange(len(reach)) == k, 1.0 / TURN if wide[k] else TURN, 1.0))
-        what = "is in degrees" if wide[k] else "was taken for degrees"
-        yield Trial("scale", f"the position of {names[k]!r} {what}", (int(k),), T, None)
+        clause = "is in degrees" if wide[k] else "was taken for degrees"
+        yield Trial("scale", f"the position of {names[k]!r} {clause}", (int(k),), T, None)
 
 
 ADVICE = {
@@ -255,11 +257,11 @@ ADVICE = {
 }
 
 
-def _finding(best: Trial, before: FreeFit, after: FreeFit, names, sure: bool) -> Finding:
+def _finding(best: Trial, before: FreeFit, after: FreeFit, names, fatal: bool) -> Finding:
     worst = int(np.argmax(before.residuals / np.maximum(after.residuals, 1e-300)))
     share = f"of the torques of {names[worst]!r} {100 * before.relative[worst]:.3g} % are left unexplained"
-    seen = f"the log is explained better if {best.what}: {share}, and {100 * after.relative[worst]:.3g} % then"
-    return Finding(best.kind, seen, ADVICE[best.kind], sure)
+    seen = f"the log is explained better if {best.clause}: {share}, and {100 * after.relative[worst]:.3g} % then"
+    return Finding(best.kind, seen, ADVICE[best.kind], fatal)
 
 
 # --- couplings that the model does not declare -----------------------------------------------------------------------
@@ -275,11 +277,11 @@ def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
     """The couplings that take away the most, one a pair of joints."""
     if not fit.weights.any():
         return []
-    found = _taken(rows.regressor(evidence.model), _motion(evidence, rows.v, rows.a), rows.torques(evidence.model),
+    pairs = _taken(rows.regressor(evidence.model), _motion(evidence, rows.v, rows.a), rows.torques(evidence.model),
                    rows.used, fit)  # fmt: skip
-    if found and rows is evidence.rows:  # again as the estimator sees them; mistakes undone it knows nothing of
-        found = _taken(*_low_passed(evidence), evidence.free)
-    return [_coupling_finding(evidence, i, j, torque, share) for i, j, torque, share in found]
+    if pairs and rows is evidence.rows:  # again as the estimator sees them; mistakes undone it knows nothing of
+        pairs = _taken(*_low_passed(evidence), evidence.free)
+    return [_coupling_finding(evidence, i, j, torque, share) for i, j, torque, share in pairs]
 
 
 def _coupling_finding(evidence: Evidence, i: int, j: int, torque: float, share: float) -> Finding:
@@ -321,14 +323,14 @@ def _taken(Y, motion, torques, used, fit: FreeFit) -> list[tuple[int, int, float
     """(joint, other joint, part of its torques, share of its squared residual) that matter, the largest first."""
     share = explained(Y, motion, torques, used * fit.weights)
     torque = fit.relative[:, None] * np.sqrt(np.minimum(share, 1.0))
-    sure = _probability(share, fit.freedom[:, None]) * len(share) * (len(share) - 1) < PAIR_CHANCE
-    found, seen = [], set()
+    is_significant = _probability(share, fit.freedom[:, None]) * len(share) * (len(share) - 1) < PAIR_CHANCE
+    pairs, seen = [], set()
     for i, j in zip(*np.unravel_index(np.argsort(-torque, axis=None), torque.shape)):
         pair = frozenset((int(i), int(j)))
-        if torque[i, j] >= MIN_COUPLING_SHARE and sure[i, j] and not pair & seen:
+        if torque[i, j] >= MIN_COUPLING_SHARE and is_significant[i, j] and not pair & seen:
             seen |= pair
-            found.append((int(i), int(j), float(torque[i, j]), float(share[i, j])))
-    return found
+            pairs.append((int(i), int(j), float(torque[i, j]), float(share[i, j])))
+    return pairs
 
 
 def _probability(share: np.ndarray, freedom: np.ndarray) -> np.ndarray:

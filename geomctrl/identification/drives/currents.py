@@ -52,20 +52,20 @@ def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) 
 def _keys(recording: reading.Recording, options: Reading) -> dict:
     """The caller's, and what currents are called where torques are there too."""
     keys = dict(options.keys or {})
-    found = named(recording, keys, options.joints, options.topic).arrays
-    if "i" not in found:
+    arrays = named(recording, keys, options.joints, options.topic).arrays
+    if "i" not in arrays:
         raise DataError(
             f"{recording.label}: i: expected motor currents, got none; {recording.there_are()}; say what they are"
             " called by keys={'i': ...} (--column i=NAME)"
         )
-    if "i" in keys or "tau" not in found:
+    if "i" in keys or "tau" not in arrays:
         return keys
     for alias in ALIASES["i"]:
         try:
             again = named(recording, keys | {"i": alias}, options.joints, options.topic).arrays
         except DataError:
             continue
-        if np.array_equal(again["i"], found["i"]):
+        if np.array_equal(again["i"], arrays["i"]):
             return keys | {"i": alias}
     return keys
 

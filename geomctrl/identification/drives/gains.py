@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, exactly, instance, listed, number, path_of, vector
+from geomctrl.arguments import choice, exactly, listed, number, path_of, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.files import write_text
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.findings import Finding
-from geomctrl.identification.loads.load import carried, filtered, own_friction
+from geomctrl.identification.loads.load import carried, checked_arguments, filtered, own_friction, refuse
 from geomctrl.identification.loads.torque_rows import factored
 from geomctrl.identification.logs import Dataset
-from geomctrl.identification.logs.dataset import require_units
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.report.rendering import GAIN_DEFINITIONS, Column, Table, plain, rendered, save_json
 from geomctrl.identification.settings import Filtering, Reading
@@ -46,7 +43,7 @@ class DriveGains:
     logs: tuple[str, ...]
     rms: np.ndarray
     relative: np.ndarray
-    way: str
+    source: str
     history: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
@@ -72,8 +69,8 @@ class DriveGains:
             self.robot.dof_names, self.estimates, self.intervals, self.known_torques, self.rms.T, self.relative.T
         )
         table = [
-            [name, gain, *interval, *known, *np.stack((rms, relative), -1).ravel()]
-            for name, gain, interval, known, rms, relative in rows
+            [name, gain, *interval, *known_torque, *np.stack((rms, relative), -1).ravel()]
+            for name, gain, interval, known_torque, rms, relative in rows
         ]
         return rendered("gains.txt", report=self, table=Table(columns, table), definitions=GAIN_DEFINITIONS)
 
@@ -81,7 +78,7 @@ class DriveGains:
         """Everything as plain numbers, texts and lists, for JSON; null for what is refused or open."""
         return plain({
             "robot": self.robot.name,
-            "way": self.way,
+            "source": self.source,
             "processing": self.history,
             "notes": {k: str(v) for k, v in self.notes.items()},
             "doubts": [vars(d) for d in self.findings],
@@ -99,11 +96,11 @@ class DriveGains:
         return [write_text(folder / "report.txt", self.text()), save_json(folder / "report.json", self.tables())]
 
 
-LARGEST = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused
-UNFELT = 0.05  # of the known torque: weight below that is none
-UNEXPLAINED = 0.15  # of the currents
-SURE = 4.0  # standard deviations from which a gain's sign is told
-ONE = 0.03  # of a gain of 1 N m/A: no family of drives is as near to it
+MAX_HALF_INTERVAL = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused
+MIN_WEIGHT_SHARE = 0.05  # of the known torque: weight below that is none
+MAX_UNEXPLAINED = 0.15  # of the currents
+SIGN_SIGMA = 4.0  # standard deviations from which a gain's sign is told
+UNIT_GAIN_TOLERANCE = 0.03  # of a gain of 1 N m/A: no family of drives is as near to it
 
 
 def drive_gains(
@@ -137,26 +134,15 @@ def drive_gains(
     Gains whose interval is wider than +-25 % are refused, with the reason. Raises ExcitationError where all are,
     DataError, ArgumentError, NameNotFoundError.
     """
-    expected = "a Dataset or the path of a log"
-    for name, x, kind, words in (
-        ("robot", robot, Robot, "a geomctrl.Robot"),
-        ("log", log, (Dataset, str, os.PathLike), expected),
-        ("without_load", without_load, (Dataset, str, os.PathLike, NoneType), f"{expected}, or None"),
-        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
-        ("reading", reading, (Reading, NoneType), "a Reading or None"),
-        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
-    ):
-        instance(name, x, kind, words)
+    reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
+    filtering = replace(filtering, saturation=False)
     choice("friction", friction, ("own", "same"))
-    if model is not None and model.robot is not robot:
-        raise ArgumentError("model: was made for another robot")
     model = (model or RegressorModel(robot)).with_options(rotor=True)
     known_bodies = listed("known_bodies", known_bodies)
-    reading, filtering = reading or Reading(), replace(filtering or Filtering(), saturation=False)
-    require_units(robot, reading)
     if mass is None:
         scale = _Bodies(model, _numbers(robot, known_bodies))
-        _refuse_without_mass(without_load=without_load, centre=centre, inertia=inertia, frame=frame)
+        for_load = {"without_load": without_load, "centre": centre, "inertia": inertia, "frame": frame}
+        refuse("for a load, whose mass is missing", **for_load)
         logs, loaded = [log], [True]
     else:
         scale = _load(model, mass, centre, inertia, frame, friction)
@@ -167,36 +153,36 @@ def drive_gains(
         logs, loaded = [without_load, log], [False, True]
     data, _ = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
     sources = [CurrentLog(model, x, scale.columns(on)) for x, on in zip(data, loaded)]
-    found = fitted(factored(sources, 0))
-    return _report(robot, scale, data, found)
+    gains = fitted(factored(sources, 0))
+    return _report(robot, scale, data, gains)
 
 
 # --- what is known, and the columns of what is not -------------------------------------------------------------------
 
 
 class _Load:
-    """A load of which the parameters where `given` is True are known."""
+    """A load of which the parameters where `is_known` is True are known."""
 
-    def __init__(self, model: RegressorModel, frame, pi: np.ndarray, given: np.ndarray, own: np.ndarray):
-        self.model, self.pi, self.given, self.own = model, pi, given, own
-        self.at = model.base.columns
+    def __init__(self, model: RegressorModel, frame, pi: np.ndarray, is_known: np.ndarray, own: np.ndarray):
+        self.model, self.pi, self.is_known, self.own = model, pi, is_known, own
+        self.base_columns = model.base.columns
         self.first = 10 * frame.body
         self.handover = body.transform(frame.placement, np.eye(10)).T
-        self.words = f"a load of {pi[0]:g} kg at {frame.name!r}"
+        self.description = f"a load of {pi[0]:g} kg at {frame.name!r}"
 
     def columns(self, loaded: bool):
         def rows(q, v, a):
             Y = self.model.regressor(q, v, a)
-            load = Y[..., self.first : self.first + 10] @ self.handover
-            parts = [Y[..., self.own], load[..., ~self.given], (load[..., self.given] @ self.pi[self.given])[..., None]]
+            load, known = Y[..., self.first : self.first + 10] @ self.handover, self.is_known
+            parts = [Y[..., self.own], load[..., ~known], (load[..., known] @ self.pi[known])[..., None]]
             parts = [x if loaded else np.zeros_like(x) for x in parts]
-            return [np.concatenate((Y[..., self.at], *parts), -1)]
+            return [np.concatenate((Y[..., self.base_columns], *parts), -1)]
 
         return rows
 
     def load(self, theta: np.ndarray) -> np.ndarray:
         pi = self.pi.copy()
-        pi[~self.given] = theta[len(theta) - (~self.given).sum() :]
+        pi[~self.is_known] = theta[len(theta) - (~self.is_known).sum() :]
         return pi
 
 
@@ -205,15 +191,15 @@ class _Bodies:
 
     def __init__(self, model: RegressorModel, numbers: list[int]):
         self.model = model
-        known = (10 * np.array(numbers)[:, None] + np.arange(10)).ravel()
-        self.known, self.x = known, model.prior[known]
-        self.others = np.setdiff1d(np.arange(model.size), known)
-        self.words = "bodies as the model has them: " + ", ".join(model.robot.body_names[k] for k in numbers)
+        known_columns = (10 * np.array(numbers)[:, None] + np.arange(10)).ravel()
+        self.known_columns, self.x = known_columns, model.prior[known_columns]
+        self.others = np.setdiff1d(np.arange(model.size), known_columns)
+        self.description = "bodies as the model has them: " + ", ".join(model.robot.body_names[k] for k in numbers)
 
     def columns(self, loaded: bool):
         def rows(q, v, a):
             Y = self.model.regressor(q, v, a)
-            return [np.concatenate((Y[..., self.others], (Y[..., self.known] @ self.x)[..., None]), -1)]
+            return [np.concatenate((Y[..., self.others], (Y[..., self.known_columns] @ self.x)[..., None]), -1)]
 
         return rows
 
@@ -222,9 +208,9 @@ class _Bodies:
 
 
 def _load(model: RegressorModel, mass, centre, inertia, frame: str | None, friction: str) -> _Load:
-    at = carried(model.robot, frame)
+    mount = carried(model.robot, frame)
     mass = number("mass", mass, "kilograms > 0: a load that is not there fixes no scale", lambda x: x > 0.0)
-    given = np.array([True] + [centre is not None] * 3 + [inertia is not None] * 6)
+    is_known = np.array([True] + [centre is not None] * 3 + [inertia is not None] * 6)
     if centre is None and inertia is not None:
         raise ArgumentError("centre: expected one where the inertia about it is given")
     c = vector("centre", np.zeros(3) if centre is None else centre, 3)
@@ -234,39 +220,33 @@ def _load(model: RegressorModel, mass, centre, inertia, frame: str | None, frict
     pi = body.from_com(mass, c, I)
     body.check(pi, "load")
     own = own_friction(model) if friction == "own" else np.zeros(0, int)
-    return _Load(model, at, pi, given, own)
+    return _Load(model, mount, pi, is_known, own)
 
 
-def _numbers(robot: Robot, given: Sequence[str]) -> list[int]:
-    if not given:
+def _numbers(robot: Robot, names: Sequence[str]) -> list[int]:
+    if not names:
         raise ArgumentError("mass: expected the mass of a load, or known_bodies: without either no scale is known")
-    for name in given:
+    for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"known_bodies: expected some of {', '.join(robot.body_names)}, got {name!r:.60}")
-    numbers = [robot.body_names.index(name) for name in dict.fromkeys(given)]
+    numbers = [robot.body_names.index(name) for name in dict.fromkeys(names)]
     if not robot.parameters[numbers].any():
-        raise ArgumentError(f"known_bodies: {', '.join(given)}: massless in the robot's model: they fix no scale")
+        raise ArgumentError(f"known_bodies: {', '.join(names)}: massless in the robot's model: they fix no scale")
     return numbers
-
-
-def _refuse_without_mass(**given) -> None:
-    for name, x in given.items():
-        if x is not None:
-            raise ArgumentError(f"{name}: for a load, whose mass is missing")
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Gains) -> DriveGains:
-    known = _known_torques(scale, data[-1])
-    rms = found.noise.reshape(len(data), robot.nv)
+def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], gains: Gains) -> DriveGains:
+    known_torques = _known_torques(scale, data[-1])
+    rms = gains.noise.reshape(len(data), robot.nv)
     size = np.array([np.sqrt(np.mean(np.square(x.tau), 0)) for x in data])
     relative = rms / np.maximum(size, 1e-300)
     refused = {}
-    for name, g, std, (felt, weight), total in zip(robot.dof_names, found.g, found.std, known, size[-1]):
+    for name, g, std, (felt, weight), total in zip(robot.dof_names, gains.g, gains.std, known_torques, size[-1]):
         half = 1.96 * std / abs(g)
-        if not half <= LARGEST:
+        if not half <= MAX_HALF_INTERVAL:
             refused[name] = _why(half, felt, weight, total * abs(g))
     if len(refused) == robot.nv:
         name, why = next(iter(refused.items()))
@@ -275,25 +255,25 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
         Finding("gain", f"no gain of {name}: {why}", "Give the rest only, or log again.")
         for name, why in refused.items()
     ]
-    findings += _implausible(robot, found, isinstance(scale, _Load))
+    findings += _implausible(robot, gains, isinstance(scale, _Load))
     total = float(np.linalg.norm(rms / size.max(0)) / np.sqrt(rms.size))
-    if total > UNEXPLAINED:
+    if total > MAX_UNEXPLAINED:
         advice = "Look at the robot's geometry, gears that couple joints, and which columns are currents."
         findings.append(Finding("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
     notes = {"time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
-    negative = _sure(found) & (found.g < 0.0)
+    negative = _sure(gains) & (gains.g < 0.0)
     if negative.any() and all(finding.kind != "sign" for finding in findings):
-        notes["negative gains"] = f"{_list(robot, found, negative)}: positive current turns these joints backwards"
+        notes["negative gains"] = f"{_list(robot, gains, negative)}: positive current turns these joints backwards"
     return DriveGains(
-        robot, found.g, found.std, refused, known, tuple(x.label for x in data), rms, relative,
-        f"scale: {scale.words}", data[-1].history, notes, tuple(findings), scale.load(found.theta),
+        robot, gains.g, gains.std, refused, known_torques, tuple(x.label for x in data), rms, relative,
+        f"scale: {scale.description}", data[-1].history, notes, tuple(findings), scale.load(gains.theta),
     )  # fmt: skip
 
 
-def _implausible(robot: Robot, found: Gains, loaded: bool) -> list[Finding]:
+def _implausible(robot: Robot, gains: Gains, loaded: bool) -> list[Finding]:
     """Gains that no drive has; loaded: whether a load fixes the scale."""
-    sure = _sure(found)
-    negative, positive = sure & (found.g < 0.0), sure & (found.g > 0.0)
+    determined = _sure(gains)
+    negative, positive = determined & (gains.g < 0.0), determined & (gains.g > 0.0)
     if negative.any() and not positive.any():
         advice = "Exchange the logs with and without the load; or all currents have the other sign"
         if not loaded:
@@ -304,22 +284,22 @@ def _implausible(robot: Robot, found: Gains, loaded: bool) -> list[Finding]:
         if not loaded:
             advice = "Turn the sign of these currents, or look at where the known bodies are in the model"
         return [
-            Finding("sign", f"most gains that the logs determine are negative: {_list(robot, found, negative)}", advice)
+            Finding("sign", f"most gains that the logs determine are negative: {_list(robot, gains, negative)}", advice)
         ]
-    ones = np.abs(found.g - 1.0) < np.maximum(ONE, 2.0 * found.std)
-    if sure.sum() > 1 and ones[sure].all() and (found.std[sure] < 3.0 * ONE).any():
+    ones = np.abs(gains.g - 1.0) < np.maximum(UNIT_GAIN_TOLERANCE, 2.0 * gains.std)
+    if determined.sum() > 1 and ones[determined].all() and (gains.std[determined] < 3.0 * UNIT_GAIN_TOLERANCE).any():
         advice = "The columns may be torques already: identify takes them as --column tau=..., no gains are needed"
         return [Finding("gain", "all gains that the logs determine are 1 N m/A", advice, True)]
     return []
 
 
-def _sure(found: Gains) -> np.ndarray:
+def _sure(gains: Gains) -> np.ndarray:
     """(nv,): whether the sign of a gain is determined."""
-    return np.isfinite(found.std) & (np.abs(found.g) > SURE * found.std)
+    return np.isfinite(gains.std) & (np.abs(gains.g) > SIGN_SIGMA * gains.std)
 
 
-def _list(robot: Robot, found: Gains, which: np.ndarray) -> str:
-    return ", ".join(f"{robot.dof_names[k]!r} {found.g[k]:.3g}" for k in np.flatnonzero(which))
+def _list(robot: Robot, gains: Gains, which: np.ndarray) -> str:
+    return ", ".join(f"{robot.dof_names[k]!r} {gains.g[k]:.3g}" for k in np.flatnonzero(which))
 
 
 def _known_torques(scale: _Load | _Bodies, data: Dataset) -> np.ndarray:
@@ -336,6 +316,6 @@ def _known_torques(scale: _Load | _Bodies, data: Dataset) -> np.ndarray:
 def _why(half: float, felt: float, weight: float, total: float) -> str:
     width = "open" if not np.isfinite(half) else f"+-{100.0 * half:.0f} %"
     text = f"its interval is {width}; what is known takes {felt:.2g} N m RMS there of {total:.2g}"
-    if weight < UNFELT * felt or weight < 1e-9 * total:
+    if weight < MIN_WEIGHT_SHARE * felt or weight < 1e-9 * total:
         return text + ", none of it weight: its axis is upright or through the centre of mass; accelerate it more"
     return text + ": a heavier load, further from its axis, or more motion"

@@ -57,11 +57,11 @@ class Interior:
 
     def __init__(self, y0: np.ndarray, nbodies: int, bounds: Bounds, margin: float):
         self.y0, self.n, self.bounds, self.margin = y0, nbodies, bounds, margin
-        at = np.flatnonzero(bounds.free)
-        self.at, self.C = at, bounds.C[:, at]
+        free = np.flatnonzero(bounds.free)
+        self.free, self.C = free, bounds.C[:, free]
         self.inertial = np.flatnonzero(bounds.bodies)
         self.columns = (10 * self.inertial[:, None] + np.arange(10)).ravel()
-        self.place = np.searchsorted(at, self.columns).reshape(-1, 10)  # of free bodies' parameters, among the free
+        self.place = np.searchsorted(free, self.columns).reshape(-1, 10)  # of free bodies' parameters, among the free
         P0 = inertia.pseudo(y0[: 10 * nbodies].reshape(-1, 10)[self.inertial]).reshape(-1, 4, 4)
         self.inverse = np.linalg.inv(P0)
         self.linear = np.einsum("nab,jba->nj", self.inverse, BASIS)  # tr(P0^-1 P) by y
@@ -86,8 +86,8 @@ class Interior:
         for _ in range(STEPS):
             gradient, H = smooth.derivatives(y)
             slack = self.bounds.d - self.bounds.C @ y
-            gradient = gradient[self.at] + mu * self.C.T @ (1.0 / slack)
-            H = H[np.ix_(self.at, self.at)]
+            gradient = gradient[self.free] + mu * self.C.T @ (1.0 / slack)
+            H = H[np.ix_(self.free, self.free)]
             H += mu * (self.C / slack[:, None] ** 2).T @ self.C
             P = self._pseudo(y)
             barrier, curvature = _log_det(P - self.margin * np.eye(4))
@@ -98,7 +98,7 @@ class Interior:
             if not decrement > 1e-3 * mu:
                 return y
             change = np.zeros_like(y)
-            change[self.at] = step
+            change[self.free] = step
             length = self._longest(P, change, slack)
             while length > 1e-12:
                 trial = y + length * change

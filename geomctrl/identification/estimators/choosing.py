@@ -79,7 +79,7 @@ def chosen(
     all_folds = folds_of(model, data, folds, guard, period)
     prior = prior_for(model, all_folds, options)
     search = _Search(model, all_folds, prior, estimator, options)
-    problem, weighted, weights_words = search.weights()
+    problem, weighted, weights_note = search.weights()
     curves = [search.curve(kind, problem, weighted) for kind in search.kinds]
     curve, setting = curves[0], curves[0].chosen
     if len(curves) == 2 and search.clearly_worse(curve.best, curves[1].best):
@@ -87,7 +87,7 @@ def chosen(
     best = min(c.best.error for c in curves)
     setting, edge = search.away_from_the_edge(setting, problem, weighted, best)
     changed = search.options(setting, problem.weights if weighted else None, prior)
-    notes = {"prior": search.words(curves, curve, setting) + edge, "weights": weights_words}
+    notes = {"prior": search.prior_note(curves, curve, setting) + edge, "weights": weights_note}
     if prior.replaced:
         mass = prior.x[: model.inertial : 10].sum()
         notes["prior bodies"] = (
@@ -150,16 +150,16 @@ class _Search:
     folds: Folds
     prior: Prior
     estimator: Estimator
-    given: Mapping[str, Any]
+    options_given: Mapping[str, Any]
     tried: list[tuple[str, bool, float, float]] = field(default_factory=list)
 
     def __post_init__(self):
         self.size = float(sum((h.norms**2).sum() for h in self.folds.held))
-        self.auto = {name for name, value in self.given.items() if is_auto(value)}
+        self.auto = {name for name, value in self.options_given.items() if is_auto(value)}
         weight = self.estimator.prior_weight
         names = {"entropic": "entropic", "euclidean": weight}
         self.kinds = [kind for kind, name in names.items() if name in self.auto] or ["as given"]
-        settled = {k: v for k, v in {**self.estimator.options, **self.given}.items() if not is_auto(v)}
+        settled = {k: v for k, v in {**self.estimator.options, **self.options_given}.items() if not is_auto(v)}
         self.fixed = {kind: float(settled.get(str(name), 0.0)) for kind, name in names.items()}
 
     # --- weights of joints ---------------------------------------------------------------------------------------
@@ -167,8 +167,8 @@ class _Search:
     def weights(self) -> tuple[FoldProblem, bool, str]:
         """(the problem with its weights of joints, whether they differ, in words)."""
         if "weights" not in self.auto:
-            w = weights_of(self.model, self.folds.whole, self.given.get("weights"))
-            return self._problem(w), self.given.get("weights") is not None, ""
+            w = weights_of(self.model, self.folds.whole, self.options_given.get("weights"))
+            return self._problem(w), self.options_given.get("weights") is not None, ""
         equal = self._problem(np.ones(self.model.robot.nv))
         plain = last = self.curve(self.kinds[0], equal, False)
         problem = equal
@@ -186,7 +186,7 @@ class _Search:
         return problem, True, f"joints weighted by one over their noise, {noise}: {percent}"
 
     def _problem(self, w: np.ndarray) -> FoldProblem:
-        return FoldProblem(self.model, self.folds, self.prior, w, self.given, self.estimator)
+        return FoldProblem(self.model, self.folds, self.prior, w, self.options_given, self.estimator)
 
     # --- weights of the prior ------------------------------------------------------------------------------------
 
@@ -279,7 +279,7 @@ class _Search:
     # --- what is said --------------------------------------------------------------------------------------------
 
     def options(self, setting: _Setting, w: np.ndarray | None, prior: Prior) -> dict[str, Any]:
-        out = dict(self.given)
+        out = dict(self.options_given)
         for kind, name in (("euclidean", self.estimator.prior_weight), ("entropic", "entropic")):
             if name in self.auto:
                 out[name] = setting.regularization if kind == "euclidean" else setting.entropic
@@ -289,7 +289,7 @@ class _Search:
             out["prior"] = prior.x
         return out
 
-    def words(self, curves: list[_Curve], curve: _Curve, setting: _Setting) -> str:
+    def prior_note(self, curves: list[_Curve], curve: _Curve, setting: _Setting) -> str:
         if setting.kind == "as given":
             return ""
         others = [
@@ -299,7 +299,7 @@ class _Search:
             "" if curve.best is curve.chosen else f" (least {100 * curve.best.error:.3g} % at {curve.best.weight:.2g})"
         )
         return (
-            f"{setting.kind}, weight {setting.weight:.2g}, by cross-validation over {self.folds.words}: error"
+            f"{setting.kind}, weight {setting.weight:.2g}, by cross-validation over {self.folds.description}: error"
             f" {100 * setting.error:.3g} %{best}" + "".join(f"; {x}" for x in others)
         )
 

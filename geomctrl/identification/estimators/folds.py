@@ -62,7 +62,7 @@ class Folds:
     held: tuple[Compressed, ...]
     rest: tuple[Compressed, ...]
     whole: Compressed
-    words: str
+    description: str
 
     def __len__(self) -> int:
         return len(self.held)

@@ -92,11 +92,11 @@ def load_surroundings(path: str | Path, robot: Robot) -> Surroundings:
         options = {key: table[key] for key in KEYS[1:5] if key in table}
         if "floor" in table:
             options["floor"] = None if table["floor"] is False else table["floor"]
-        given = [_capsule(x, robot) for x in listed("capsule", table.get("capsule", []))]
-        if given:
-            replaced = {c.body for c in given}
+        capsules = [_capsule(x, robot) for x in listed("capsule", table.get("capsule", []))]
+        if capsules:
+            replaced = {c.body for c in capsules}
             rest = (c for c in link_capsules(robot, options.get("radius")) if c.body not in replaced)
-            options["capsules"] = (*rest, *given)
+            options["capsules"] = (*rest, *capsules)
         return Surroundings(**options)
     except GeomctrlError as error:
         raise type(error)(f"{path}: {error}") from None
@@ -147,12 +147,12 @@ class Clearances:
     @property
     def names(self) -> list[str]:
         """What each of the C distances is, in words."""
-        at = [self.body_name(c.body) for c in self.capsules]
-        ends = [*at, *at]
+        bodies = [self.body_name(c.body) for c in self.capsules]
+        ends = [*bodies, *bodies]
         return [
             *(f"{ends[i]} over the floor" for i in self.rows.floor),
-            *(f"{at[i]} off keep-out box {j + 1}" for i, j in self.rows.boxes),
-            *(f"{at[i]} off {at[j]}" for i, j in self.rows.pairs),
+            *(f"{bodies[i]} off keep-out box {j + 1}" for i, j in self.rows.boxes),
+            *(f"{bodies[i]} off {bodies[j]}" for i, j in self.rows.pairs),
         ]
 
     def body_name(self, body: int) -> str:
@@ -218,11 +218,11 @@ class Clearances:
         p0, p1 = ends[0][:, i], ends[1][:, i]
         boxes = np.array(self.surroundings.keep_out).reshape(-1, 6)[j]
         if len(i):
-            distance, s, way = distances.segment_to_box(p0, p1, boxes[:, :3], boxes[:, 3:])
+            distance, s, direction_to_box = distances.segment_to_box(p0, p1, boxes[:, :3], boxes[:, 3:])
             d.append(distance - radii[i])
             X.append(distances.at(p0, p1, s))
             Y.append(X[-1])
-            n.append(way)
+            n.append(direction_to_box)
         i, j = self.rows.pairs.T
         if len(i):
             distance, s, t = distances.segments(ends[0][:, i], ends[1][:, i], ends[0][:, j], ends[1][:, j])
@@ -301,16 +301,16 @@ def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.n
 def _reach(robot: Robot, c: Capsule, travel: np.ndarray) -> np.ndarray:
     """Per joint of the tree, how far the capsule's segment is from its axis at most; 0 where it does not move it."""
     out = np.zeros(robot.nbodies)
-    body, far = c.body, max(np.linalg.norm(c.start), np.linalg.norm(c.end))
+    body, reach = c.body, max(np.linalg.norm(c.start), np.linalg.norm(c.end))
     while body >= 0:
         joint = robot.joints[body]
         if joint.kind == "prismatic":
             out[body] = 1.0
-            far += travel[body]
+            reach += travel[body]
         else:
             offset = float(np.linalg.norm(np.cross(joint.S[:3, 0], joint.S[3:, 0])))  # of the axis from the origin
-            out[body] = far + offset
-            far += 2.0 * offset
-        far += float(np.linalg.norm(robot.placements[body][:3, 3]))
+            out[body] = reach + offset
+            reach += 2.0 * offset
+        reach += float(np.linalg.norm(robot.placements[body][:3, 3]))
         body = robot.parents[body]
     return out

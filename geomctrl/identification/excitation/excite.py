@@ -88,8 +88,8 @@ def nearest(clearances: Clearances, trajectory: Trajectory) -> dict[str, tuple[s
     names, kinds = clearances.names, np.array(clearances.kinds)
     out = {}
     for kind in dict.fromkeys(kinds.tolist()):
-        at = np.flatnonzero(kinds == kind)
-        least = int(at[np.argmin(d[at])])
+        columns = np.flatnonzero(kinds == kind)
+        least = int(columns[np.argmin(d[columns])])
         out[kind] = names[least], float(d[least])
     return out
 
@@ -161,8 +161,8 @@ class Excitation:
             f" {shorter[1]:.0f} % of the median's",
             f"closest to a limit: {100 * self.margin:.1f} % of it left",
         ]
-        for kind, (what, distance) in self.clearances.items():
-            lines.append(f"closest to {kind}: {what}, {100 * distance:.1f} cm")
+        for kind, (name, distance) in self.clearances.items():
+            lines.append(f"closest to {kind}: {name}, {100 * distance:.1f} cm")
         if self.around is not None and self.around.always:
             lines.append(f"not checked, as near in every posture: {'; '.join(self.around.always)}")
         return "\n".join(lines)

@@ -108,10 +108,10 @@ def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
     return out
 
 
-def _limit(name: str, given: Any, default: np.ndarray, n: int) -> np.ndarray:
-    x = default if given is None else checked(name, given, (), finite=False)
+def _limit(name: str, value: Any, default: np.ndarray, n: int) -> np.ndarray:
+    x = default if value is None else checked(name, value, (), finite=False)
     if x.shape not in ((), (n,)) or np.isnan(x).any():
-        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got {given!r:.80}")
+        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got {value!r:.80}")
     return np.broadcast_to(x, (n,)).astype(float)
 
 

@@ -84,23 +84,23 @@ def _room(problem: Problem, q: np.ndarray) -> np.ndarray:
 def shortfall(problem: Problem, q: np.ndarray) -> str:
     """What a posture (nv,) misses, in words, the worst first."""
     positions, torques, clear = (x[0] for x in rooms(problem, q[None]))
-    names, found = problem.robot.dof_names, []
+    names, causes = problem.robot.dof_names, []
     limit = problem.limits.effort
     for k in np.flatnonzero(torques <= 0.0):
         holds = (1.0 - torques[k]) * limit[k]
-        found.append(
+        causes.append(
             (-torques[k], f"joint {names[k]!r} takes {holds:.4g} N m to hold still, allowed are {limit[k]:.4g}")
         )
     for k in np.flatnonzero(positions <= 0.0):
-        found.append((-positions[k], f"joint {names[k]!r} is outside its range"))
+        causes.append((-positions[k], f"joint {names[k]!r} is outside its range"))
     if problem.clearances is not None:
         least, said = problem.clearances.surroundings.clearance, problem.clearances.names
-        found += [
+        causes += [
             (-clear[k] / FELT, f"{said[k]}: {100 * (clear[k] + least):.1f} cm, asked for {100 * least:.1f} cm")
             for k in np.flatnonzero(clear <= 0.0)
         ]
-    found.sort(key=lambda x: -x[0])
-    return "; ".join(text for _, text in found[:4]) + ("; ..." if len(found) > 4 else "")
+    causes.sort(key=lambda x: -x[0])
+    return "; ".join(text for _, text in causes[:4]) + ("; ..." if len(causes) > 4 else "")
 
 
 def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
@@ -155,13 +155,14 @@ def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.
         size *= SHRINK
     k = int(np.argmax(torques))
     if torques[k] >= LARGE:
-        what = f"joint {problem.robot.dof_names[k]!r} takes {100 * torques[k]:.0f} % of the torque allowed"
+        obstacle = f"joint {problem.robot.dof_names[k]!r} takes {100 * torques[k]:.0f} % of the torque allowed"
     else:
         assert problem.clearances is not None
         k = int(np.argmin(clear))
-        what = f"{problem.clearances.names[k]} is {-100 * clear[k]:.1f} cm nearer than asked for"
+        obstacle = f"{problem.clearances.names[k]} is {-100 * clear[k]:.1f} cm nearer than asked for"
     raise ExcitationError(
-        f"no motion within the limits: even at {100 * SMALLEST:.0f} % of what joints' ranges and speeds allow, {what}"
+        f"no motion within the limits: even at {100 * SMALLEST:.0f} % of what joints' ranges and speeds allow,"
+        f" {obstacle}"
     )
 
 
@@ -238,15 +239,15 @@ def optimize(
     with _workers(starts, compare, executor) as run:
         seeds = [(seed, k) for k in range(max(compare, starts))]
         parts = list(run(partial(_explored, problem, centres), _shares(seeds)))
-        found = [x for part, _ in parts for x in part]
-        if not found:
+        optimum = [x for part, _ in parts for x in part]
+        if not optimum:
             raise next(why for _, why in parts if why is not None)
-        found.sort(key=lambda x: x[0])
-        best = [(z, centre) for _, z, centre, _, _ in found[:starts]]
+        optimum.sort(key=lambda x: x[0])
+        best = [(z, centre) for _, z, centre, _, _ in optimum[:starts]]
         results = list(run(partial(_improved, problem, iterations), best))
     trajectory, _, costs = min(results, key=lambda x: x[1])
-    random = np.array([(condition, log_det) for *_, condition, log_det in found])
-    return compared(problem, trajectory, problem.trajectory(found[0][1]), random, costs)
+    random = np.array([(condition, log_det) for *_, condition, log_det in optimum])
+    return compared(problem, trajectory, problem.trajectory(optimum[0][1]), random, costs)
 
 
 def _shares(seeds: list) -> list[list]:

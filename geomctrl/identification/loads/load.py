@@ -25,11 +25,9 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.robot import Robot
 
-from . import report as findings
-from . import wrist
-from .report import Body, LoadReport, estimated
+from .report import Body, LoadReport, body_findings, estimated, model_findings, two_log_findings
 from .torque_rows import OWN, Columns, Solved, TorqueLog, factored, known, solved
-from .wrist import WrenchLog, fit_wrench
+from .wrist import WrenchLog, fit_wrench, read_wrenches
 
 FRICTION = ("own", "same", "load")
 PASSES = 4  # of friction that depends on the torque that depends on the load
@@ -67,39 +65,27 @@ def identify_load(
     cut-off that is not given is five times the motion's bandwidth.
     Raises DataError, ExcitationError (the motion does not show the mass), ArgumentError, NameNotFoundError.
     """
-    expected = "a Dataset or the path of a log"
-    for name, x, kind, words in (
-        ("robot", robot, Robot, "a geomctrl.Robot"),
-        ("log", log, (Dataset, str, os.PathLike), expected),
-        ("without_load", without_load, (Dataset, str, os.PathLike, NoneType), f"{expected}, or None"),
-        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
-        ("sensor", sensor, (str, NoneType), "the name of a frame, or None"),
-        ("reading", reading, (Reading, NoneType), "a Reading or None"),
-        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
-    ):
-        instance(name, x, kind, words)
+    reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
+    instance("sensor", sensor, (str, NoneType), "the name of a frame, or None")
     choice("friction", friction, FRICTION)
     flag("estimate_gravity", estimate_gravity)
-    if model is not None and model.robot is not robot:
-        raise ArgumentError("model: was made for another robot")
-    reading, filtering = reading or Reading(), filtering or Filtering()
-    require_units(robot, reading)
     if sensor is None and (wrench is not None or estimate_gravity):
         raise ArgumentError(f"{'wrench' if wrench is not None else 'estimate_gravity'}: for logs of a sensor: give it")
     if sensor is not None:
-        _refuse_with_sensor(without_load=without_load, identified=identified, model=model)
+        why = "not with a sensor, whose wrenches need no torques of the robot"
+        refuse(why, without_load=without_load, identified=identified, model=model)
         return _from_wrenches(robot, log, frame or sensor, sensor, wrench, estimate_gravity, reading, filtering)
-    at = carried(robot, frame)
+    mount = carried(robot, frame)
     if without_load is None:
-        return _from_one(robot, log, at, identified, model, friction, reading, filtering)
+        return _from_one(robot, log, mount, identified, model, friction, reading, filtering)
     if identified is not None:
         raise ArgumentError("identified: with a log without the load the robot need not be known; give one of the two")
-    return _from_two(robot, (without_load, log), at, model or RegressorModel(robot), friction, reading, filtering)
+    return _from_two(robot, (without_load, log), mount, model or RegressorModel(robot), friction, reading, filtering)
 
 
-def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
+def _from_two(robot, logs, mount: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
     (without, with_), cut = filtered([read_log(log, robot, reading) for log in logs], robot, filtering, model)
-    columns = Columns(model, at, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
+    columns = Columns(model, mount, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
 
     def fit(columns: Columns) -> Solved:
         sources = [TorqueLog(without, columns, False), TorqueLog(with_, columns, True)]
@@ -107,40 +93,44 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
 
     s, columns = _with_share(fit, columns, friction)
     body = _seen(s, with_.label)
-    found = (*findings.body_findings(body), *findings.two_log_findings(s), *cut)
-    way = f"from {with_.label!r} and, without it, {without.label!r}"
+    findings = (*body_findings(body), *two_log_findings(s), *cut)
+    source = f"from {with_.label!r} and, without it, {without.label!r}"
     notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
     notes |= _shares(columns, s)
-    return _report(robot, at, body, s, way, with_.history, notes, found, friction=_friction(columns, s))
+    return _report(robot, mount, body, s, source, with_.history, notes, findings, friction=_friction(columns, s))
 
 
-def _from_one(robot, log, at: Frame, identified, model, friction, reading: Reading, filtering: Filtering) -> LoadReport:
+def _from_one(
+    robot, log, mount: Frame, identified, model, friction, reading: Reading, filtering: Filtering
+) -> LoadReport:
     robot_known = known(robot, identified, model)
     model = robot_known.model
     (data,), cut = filtered([read_log(log, robot, reading)], robot, filtering, model)
     own = own_friction(model) if friction != "same" else np.zeros(0, int)
-    columns = Columns(model, at, np.zeros(0, int), own, robot_known.x)
+    columns = Columns(model, mount, np.zeros(0, int), own, robot_known.x)
     s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
     body = _seen(s, data.label)
     torques = np.sqrt(np.mean(np.square(data.tau), 0))
-    found = (*findings.body_findings(body), *findings.model_findings(s, torques, robot_known.source), *cut)
+    findings = (*body_findings(body), *model_findings(s, torques, robot_known.source), *cut)
     notes = {"robot": robot_known.source, "friction of the loaded robot": friction,
              "time [s]": round(data.t[-1] - data.t[0], 3)}  # fmt: skip
     extra = dict(identified) if isinstance(identified, Mapping) else {}
-    return _report(robot, at, body, s, f"from {data.label!r} and the robot's model", data.history,
-                   notes | _shares(columns, s), found, extra, _friction(columns, s))  # fmt: skip
+    return _report(robot, mount, body, s, f"from {data.label!r} and the robot's model", data.history,
+                   notes | _shares(columns, s), findings, extra, _friction(columns, s))  # fmt: skip
 
 
 def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading, filtering) -> LoadReport:
-    at, there = carried(robot, frame), carried(robot, sensor, "sensor")
-    if at.body != there.body:
-        raise ArgumentError(f"frame: {at.name!r} does not move with the sensor {sensor!r}: they are on different links")
+    mount, there = carried(robot, frame), carried(robot, sensor, "sensor")
+    if mount.body != there.body:
+        raise ArgumentError(
+            f"frame: {mount.name!r} does not move with the sensor {sensor!r}: they are on different links"
+        )
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
-    motion, W = wrist.read_wrenches(log, robot, reading, wrench, sensor)
+    motion, W = read_wrenches(log, robot, reading, wrench, sensor)
     filter_ = LogFilter.of(filtering, motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
-    source = WrenchLog(robot, data, W, sensor, at.name, robot.gravity)
+    source = WrenchLog(robot, data, W, sensor, mount.name, robot.gravity)
     fitted = fit_wrench(source, estimate_gravity)
     body = _seen(fitted.solved, data.label)
     reads = "the sensor's forces on the load" if fitted.source.sign > 0.0 else "the load's forces on the sensor"
@@ -152,29 +142,31 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
     if estimate_gravity:
         g = ", ".join(f"{x:.5g}" for x in fitted.source.gravity)
         notes["gravity in the base [m/s^2]"] = f"{g}: {fitted.tilt:.3g} degrees from the robot's"
-    way = f"from {data.label!r}, wrenches of the sensor at {sensor!r}"
-    return _report(robot, at, body, fitted.solved, way, data.history, notes, tuple(findings.body_findings(body)))
+    source_text = f"from {data.label!r}, wrenches of the sensor at {sensor!r}"
+    return _report(robot, mount, body, fitted.solved, source_text, data.history, notes, tuple(body_findings(body)))
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
 
 
-def _report(robot, at, body: Body, s: Solved, way, history, notes, found, extra=None, friction=None) -> LoadReport:
+def _report(
+    robot, mount, body: Body, s: Solved, source, history, notes, findings, extra=None, friction=None
+) -> LoadReport:
     pi = robot.parameters.copy()
-    pi[at.body] += inertia.transform(at.placement, body.parameters)
+    pi[mount.body] += inertia.transform(mount.placement, body.parameters)
     loaded = robot.with_parameters(pi, physical=False)
-    return LoadReport(loaded, at.name, body, s, way, history, notes, tuple(found), extra or {}, friction or {})
+    return LoadReport(loaded, mount.name, body, s, source, history, notes, tuple(findings), extra or {}, friction or {})
 
 
 def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
     """The frame, or the last body's, which moves. Raises ArgumentError, NameNotFoundError."""
     try:
-        at = robot.frame(robot.body_names[-1] if frame is None else frame)
+        mount = robot.frame(robot.body_names[-1] if frame is None else frame)
     except NameNotFoundError as error:
         raise NameNotFoundError(f"{argument}: {error}") from None
-    if at.body < 0:
-        raise ArgumentError(f"{argument}: {at.name!r} is fixed to the world and can not carry a load")
-    return at
+    if mount.body < 0:
+        raise ArgumentError(f"{argument}: {mount.name!r} is fixed to the world and can not carry a load")
+    return mount
 
 
 def own_friction(model: RegressorModel) -> np.ndarray:
@@ -187,7 +179,7 @@ def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
     s = fit(columns)
     for _ in range(PASSES if friction == "load" else 0):
         x = np.zeros(columns.model.size) if columns.known is None else columns.known.copy()
-        x[columns.at] = s.nuisances[: len(columns.at)]
+        x[columns.base] = s.nuisances[: len(columns.base)]
         columns = replace(columns, transmitted=(x[: columns.model.inertial], s.x))
         s = fit(columns)
     return s, columns
@@ -197,7 +189,7 @@ def _friction(columns: Columns, s: Solved) -> dict[str, float]:
     """Friction of the loaded robot by the model's names: the robot's own, and what is fitted apart with the load on."""
     model, first = columns.model, len(s.nuisances) - len(columns.own)
     x = np.zeros(model.size) if columns.known is None else columns.known.copy()
-    x[columns.at] = s.nuisances[: len(columns.at)]
+    x[columns.base] = s.nuisances[: len(columns.base)]
     x[columns.own] += s.nuisances[first:]
     return {model.names[k]: float(x[k]) for k in own_friction(model)}
 
@@ -205,7 +197,7 @@ def _friction(columns: Columns, s: Solved) -> dict[str, float]:
 def _shares(columns: Columns, s: Solved) -> dict[str, str]:
     if columns.transmitted is None:
         return {}
-    first = len(columns.at)
+    first = len(columns.base)
     shares = s.nuisances[first : first + columns.model.robot.nv]
     return {"friction per transmitted torque": ", ".join(f"{x:.3g}" for x in shares)}
 
@@ -221,16 +213,18 @@ def filtered(
     names = [data.names for data in logs]
     if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):
         raise DataError(f"{logs[-1].label}: joints: expected those of {logs[0].label!r}, got {', '.join(names[-1])}")
-    chosen, found = (None, []) if model is None else chosen_cutoffs(filtering, model, logs[-1])
+    chosen, findings = (None, []) if model is None else chosen_cutoffs(filtering, model, logs[-1])
     if chosen is not None:
-        most = 0.2 * min(data.rate for data in logs)
-        chosen = replace(chosen, cutoff=min(chosen.cutoff, most), torque_cutoff=min(chosen.torque_cutoff, most))
+        max_cutoff = 0.2 * min(data.rate for data in logs)
+        chosen = replace(
+            chosen, cutoff=min(chosen.cutoff, max_cutoff), torque_cutoff=min(chosen.torque_cutoff, max_cutoff)
+        )
     filters = [LogFilter.of(filtering, data, chosen) for data in logs]
     if chosen is None:
         cutoff, torque_cutoff = min(f.cutoff for f in filters), min(f.torque_cutoff for f in filters)
         both = replace(filtering, cutoff=cutoff, torque_cutoff=torque_cutoff)
         filters = [LogFilter.of(both, data) for data in logs]
-    return [_clean(f, data, robot) for f, data in zip(filters, logs)], found
+    return [_clean(f, data, robot) for f, data in zip(filters, logs)], findings
 
 
 def _clean(f: LogFilter, data: Dataset, robot: Robot) -> Dataset:
@@ -253,7 +247,29 @@ def _seen(s: Solved, label: str) -> Body:
     return body
 
 
-def _refuse_with_sensor(**given: Any) -> None:
-    for name, x in given.items():
-        if x is not None:
-            raise ArgumentError(f"{name}: not with a sensor, whose wrenches need no torques of the robot")
+def checked_arguments(
+    robot: Any, log: Any, without_load: Any, model: Any, reading: Any, filtering: Any
+) -> tuple[Reading, Filtering]:
+    """Reading and filtering, or their defaults. Raises ArgumentError for arguments of another type than expected."""
+    expected = "a Dataset or the path of a log"
+    for name, x, kind, description in (
+        ("robot", robot, Robot, "a geomctrl.Robot"),
+        ("log", log, (Dataset, str, os.PathLike), expected),
+        ("without_load", without_load, (Dataset, str, os.PathLike, NoneType), f"{expected}, or None"),
+        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
+        ("reading", reading, (Reading, NoneType), "a Reading or None"),
+        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
+    ):
+        instance(name, x, kind, description)
+    if model is not None and model.robot is not robot:
+        raise ArgumentError("model: was made for another robot")
+    reading = reading or Reading()
+    require_units(robot, reading)
+    return reading, filtering or Filtering()
+
+
+def refuse(why: str, **arguments: Any) -> None:
+    """Raise ArgumentError for the first of these arguments that is not None."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ArgumentError(f"{name}: {why}")

@@ -235,9 +235,9 @@ def two_log_findings(together: Solved) -> list[Finding]:
     out = []
     data, rms = together.factored, together.residuals()
     for k, source in enumerate(data.sources):
-        at = data.owners == k
+        channels = data.owners == k
         alone = solved(data.of(k), correlated=False).residuals()
-        ratio = float(np.sqrt(np.mean((rms[at] / np.maximum(alone, 1e-12 * rms[at].max())) ** 2)))
+        ratio = float(np.sqrt(np.mean((rms[channels] / np.maximum(alone, 1e-12 * rms[channels].max())) ** 2)))
         if ratio > MAX_RESIDUAL_RATIO:
             out.append(
                 Finding("logs", f"the logs do not agree: residuals of {source.label!r} are {ratio:.2g} times those that"
@@ -269,7 +269,7 @@ MIN_LENGTH = 0.05  # m: no load is judged by a length below
 class LoadReport:
     """A load in the frame `frame`, with the data it came from.
 
-    `robot`: the one given, with the load attached; `way`: how it was found, in words; `extra`: what the robot's file
+    `robot`: the one given, with the load attached; `source`: how it was found; `extra`: what the robot's file
     holds beside it; `friction`: of the joints with the load on, "fv1" [N m s/rad], "fc1" [N m], ..., none of a sensor.
     """
 
@@ -277,7 +277,7 @@ class LoadReport:
     frame: str
     body: Body
     solved: Solved
-    way: str
+    source: str
     history: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
@@ -317,13 +317,13 @@ class LoadReport:
         length = max(float(np.sqrt(np.trace(inertia.pseudo(self.parameters)[:3, :3]) / self.mass)), MIN_LENGTH)
         scale = self.mass * np.array([1.0] + [length] * 3 + [length**2] * 6)
         half = 0.5 * np.diff(self.intervals["parameters"]).ravel()
-        words = {}
+        reasons = {}
         for name, h, s in zip(NAMES, half, scale):
             if not np.isfinite(h):
-                words[name] = "the motion says nothing of it"
+                reasons[name] = "the motion says nothing of it"
             elif h > s:
-                words[name] = f"known to +-{h:.2g}, where {s:.2g} is a load's of this mass and size"
-        return words
+                reasons[name] = f"known to +-{h:.2g}, where {s:.2g} is a load's of this mass and size"
+        return reasons
 
     @property
     def errors(self) -> list[dict[str, Any]]:
@@ -359,7 +359,7 @@ class LoadReport:
         return plain({
             "robot": self.robot.name,
             "frame": self.frame,
-            "way": self.way,
+            "source": self.source,
             "processing": self.history,
             "notes": {k: v if isinstance(v, (int, float, str, list)) else str(v) for k, v in self.notes.items()},
             "doubts": [vars(d) for d in self.findings],

@@ -74,8 +74,8 @@ class Factored:
 
     def of(self, log: int) -> Factored:
         """Of one of the logs alone."""
-        at = np.flatnonzero(self.owners == log)
-        return Factored([self.sources[log]], [self.factors[k] for k in at], self.counts[at], self.nuisances)
+        channels = np.flatnonzero(self.owners == log)
+        return Factored([self.sources[log]], [self.factors[k] for k in channels], self.counts[channels], self.nuisances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,15 +217,15 @@ OWN = ("viscous", "coulomb", "offset", "curve")  # what may differ with the load
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The unknowns in their order: base parameters `at` (none: all of x is `known`), with `share` a torque per unit of
-    transmitted torque of each joint, friction of the loaded robot's own (`own`), the load's ten.
+    """The unknowns in their order: numbers of `base` parameters (none: all of x is `known`), with `share` a torque per
+    unit of transmitted torque of each joint, friction of the loaded robot's own (`own`), the load's ten.
 
     transmitted: rigid-body parameters (all bodies', the load's) that say what the joints transmit, for `share`.
     """
 
     model: RegressorModel
     frame: Frame
-    at: np.ndarray
+    base: np.ndarray
     own: np.ndarray
     known: np.ndarray | None = None
     transmitted: tuple[np.ndarray, np.ndarray] | None = None
@@ -237,7 +237,7 @@ class Columns:
     @property
     def nuisances(self) -> int:
         share = self.model.robot.nv if self.transmitted is not None else 0
-        return len(self.at) + share + len(self.own)
+        return len(self.base) + share + len(self.own)
 
     def rows(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, loaded: bool) -> list[np.ndarray]:
         """[columns (n, nv, nuisances + 10), known torques (n, nv)]."""
@@ -245,14 +245,14 @@ class Columns:
         own, load = Y[..., self.own], self.load(Y)
         if not loaded:
             own, load = np.zeros_like(own), np.zeros_like(load)
-        parts = [Y[..., self.at], own, load]
+        parts = [Y[..., self.base], own, load]
         if self.transmitted is not None:
             x, pi = self.transmitted
             torque = Y[..., : len(x)] @ x + load @ pi
             share = np.abs(torque) * coulomb(v, self.model.smoothing)
             parts.insert(1, share[..., None] * np.eye(v.shape[1]))
-        known = np.zeros(v.shape) if self.known is None else Y @ self.known
-        return [np.concatenate(parts, -1), known]
+        known_torque = np.zeros(v.shape) if self.known is None else Y @ self.known
+        return [np.concatenate(parts, -1), known_torque]
 
     def load(self, Y: np.ndarray) -> np.ndarray:
         """(n, nv, 10): torques per unit of the load's parameters in its frame."""
@@ -282,8 +282,8 @@ class TorqueLog:
         def values(q, v, a):
             return columns.rows(q, v, a, self.loaded)
 
-        for (A, known), tau, mask, _ in columns.model.stream(self.data, values):
-            yield A, tau - known, mask
+        for (A, known_torque), tau, mask, _ in columns.model.stream(self.data, values):
+            yield A, tau - known_torque, mask
 
 
 # --- robots whose parameters are known -------------------------------------------------------------------------------
@@ -307,11 +307,13 @@ def known(robot: Robot, identified: Estimate | Mapping[str, Any] | None, model: 
     damping, friction and armatures, in `model`. Its model has viscous and Coulomb friction and offsets, at least of 0.
     Raises ArgumentError.
     """
-    found = _known(robot, identified, model)
-    model = found.model.with_options(**{kind: True for kind in FRICTION if not len(found.model.acts[kind])})
+    robot_parameters = _known(robot, identified, model)
+    model = robot_parameters.model.with_options(
+        **{kind: True for kind in FRICTION if not len(robot_parameters.model.acts[kind])}
+    )
     x = np.zeros(model.size)
-    x[[model.names.index(name) for name in found.model.names]] = found.x
-    return Known(model, x, found.source)
+    x[[model.names.index(name) for name in robot_parameters.model.names]] = robot_parameters.x
+    return Known(model, x, robot_parameters.source)
 
 
 def _known(robot: Robot, identified: Any, model: RegressorModel | None) -> Known:

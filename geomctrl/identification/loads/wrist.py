@@ -87,11 +87,11 @@ class WrenchLog:
             Y[:, 3:] = 0.0  # moments are not linear in h and m g
             mg = np.concatenate((-R.swapaxes(-1, -2), np.zeros_like(R)), 1)
             return np.concatenate((offsets, Y, mg, np.zeros((len(q), 6, 3))), -1)
-        at = np.linalg.inv(self.robot.frame(self.sensor).placement) @ self.robot.frame(self.frame).placement
-        Y = _wrenches(V, acceleration, R, self.gravity) @ inertia.transform(at, np.eye(10)).T
+        placement = np.linalg.inv(self.robot.frame(self.sensor).placement) @ self.robot.frame(self.frame).placement
+        Y = _wrenches(V, acceleration, R, self.gravity) @ inertia.transform(placement, np.eye(10)).T
         if self.around is None:
             return np.concatenate((offsets, Y), -1)
-        pi = inertia.transform(at, self.around)
+        pi = inertia.transform(placement, self.around)
         m, h = pi[0], pi[1:4]
         turned = np.stack([R.swapaxes(-1, -2) @ d for d in _tangents(self.gravity)], -1)  # of R^T g
         tilts = -np.concatenate((m * turned, np.cross(h, turned, axisb=1, axisc=1)), 1)
@@ -187,7 +187,7 @@ def _apart(W: np.ndarray, k: int) -> float:
 
 AXES = "xyz"
 # words for forces and moments, which an axis' letter follows: fx, force_x, force.x, /wrist/wrench/force/x
-WORDS = (("f", "t"), ("f", "m"), ("force", "torque"), ("F", "T"), ("F", "M"), ("Force", "Torque"))
+COLUMN_NAMES = (("f", "t"), ("f", "m"), ("force", "torque"), ("F", "T"), ("F", "M"), ("Force", "Torque"))
 NUMBERED = ("f", "ft", "wrench")  # f1 ... f6, or an array (N, 6)
 SEPARATORS = ("", "_", ".", "/")
 MAX_OUTSIDE_SHARE = 0.05  # of the motion, before the first and after the last wrench
@@ -233,10 +233,10 @@ def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Record
     topics = {next(name for name in x.arrays if name.endswith("/wrench/force/x"))[:-15]: x for x in sensors}
     there, label = ", ".join(topics), sensors[0].label
     if _several(wrench):
-        found = [x for x in sensors if set(wrench) <= set(x.arrays)]
-        if not found:
+        matching = [x for x in sensors if set(wrench) <= set(x.arrays)]
+        if not matching:
             raise DataError(f"{label}: wrench: expected the name of a topic, {there}, or columns of one of them")
-        return found[0]
+        return matching[0]
     if wrench is None:
         if len(topics) > 1:
             raise DataError(
@@ -245,20 +245,22 @@ def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Record
             )
         return sensors[0]
     name = instance("wrench", wrench if isinstance(wrench, str) else listed("wrench", wrench)[0], str, "a topic")
-    found = [x for topic, x in topics.items() if topic.strip("/") == name.strip("/")]
-    if not found:
+    matching = [x for topic, x in topics.items() if topic.strip("/") == name.strip("/")]
+    if not matching:
         raise DataError(f"{label}: wrench: no topic {name!r} of wrenches; there are {there}")
-    return found[0]
+    return matching[0]
 
 
 def _require_frame(recording: reading.Recording, robot: Robot, sensor: str) -> None:
     """Raise DataError where the log says that its wrenches are in another frame of the robot than the sensor's."""
     try:
-        at = robot.frame(recording.frame) if recording.frame else None
+        log_frame = robot.frame(recording.frame) if recording.frame else None
     except NameNotFoundError:
         return  # the driver's own name of it
     there = robot.frame(sensor)
-    if at is not None and (at.body != there.body or not np.allclose(at.placement, there.placement, atol=1e-6)):
+    if log_frame is not None and (
+        log_frame.body != there.body or not np.allclose(log_frame.placement, there.placement, atol=1e-6)
+    ):
         raise DataError(
             f"{recording.label}: sensor: the log's wrenches are in frame {recording.frame!r}, got {sensor!r}, which is"
             " elsewhere on the robot"
@@ -269,28 +271,30 @@ def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
     """The names of an array (N, 6), or of the columns of forces and moments. Raises DataError."""
     names = list(recording.arrays)
     if wrench is not None:
-        given = [wrench] if isinstance(wrench, str) else listed("wrench", wrench)
-        for name in given:
+        columns = [wrench] if isinstance(wrench, str) else listed("wrench", wrench)
+        for name in columns:
             instance("wrench", name, str, "names of columns")
-        if len(given) == 1:
-            given = _stemmed(given[0], names)
-        elif len(given) != 6:
-            raise ArgumentError(f"wrench: expected six columns, fx, fy, fz, tx, ty, tz, or one array, got {len(given)}")
-        if missing := [name for name in given if name not in names]:
+        if len(columns) == 1:
+            columns = _stemmed(columns[0], names)
+        elif len(columns) != 6:
+            raise ArgumentError(
+                f"wrench: expected six columns, fx, fy, fz, tx, ty, tz, or one array, got {len(columns)}"
+            )
+        if missing := [name for name in columns if name not in names]:
             raise DataError(f"{recording.label}: wrench: no column {missing[0]!r}; {recording.there_are()}")
-        return given
-    found = [x for x in _usual(names) if all(name in names for name in x)]
-    if len(found) > 1:
+        return columns
+    usual = [x for x in _usual(names) if all(name in names for name in x)]
+    if len(usual) > 1:
         raise DataError(
-            f"{recording.label}: wrench: {found[0][0]!r} or {found[1][0]!r}? name its six columns, or what they begin"
+            f"{recording.label}: wrench: {usual[0][0]!r} or {usual[1][0]!r}? name its six columns, or what they begin"
             " with"
         )
-    if not found:
+    if not usual:
         raise DataError(
             f"{recording.label}: wrench: expected forces and moments of the wrist's sensor, columns fx, fy, fz, tx, ty,"
             f" tz or f1 to f6, or their names (identify-load: --wrench NAME,NAME,...); {recording.there_are()}"
         )
-    return found[0]
+    return usual[0]
 
 
 def _stemmed(stem: str, names: Sequence[str]) -> list[str]:
@@ -304,7 +308,7 @@ def _stemmed(stem: str, names: Sequence[str]) -> list[str]:
 def _usual(names: Sequence[str]) -> list[list[str]]:
     """All ways to call six columns, where the first of them is there."""
     ways = []
-    for f, m in WORDS:
+    for f, m in COLUMN_NAMES:
         for dash in SEPARATORS:
             for first in (x for x in names if x.endswith(f"{f}{dash}x")):
                 before = first[: len(first) - len(f"{f}{dash}x")]
@@ -321,10 +325,10 @@ def _motion(recording: reading.Recording, robot: Robot, options: Reading, label:
     silent = replace(recording, arrays={**recording.arrays, "no torques": np.zeros((n, _actuators(robot, options)))})
     keys = {k: x for k, x in (options.keys or {}).items() if k not in ("tau", "i")} | {"tau": "no torques"}
     rows = options.drop_bad_rows or _has_holes(recording)
-    found, names = reading.fields(
+    values, names = reading.fields(
         silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows)
     )
-    data = Dataset(**found, label=label, names=names)
+    data = Dataset(**values, label=label, names=names)
     data.check(robot, units=False)
     return derive(data, tau=_holding(data, robot))
 
@@ -358,8 +362,8 @@ def _times_and_wrenches(recording: reading.Recording, columns: list[str], option
     alone = reading.Recording(label, {**times, "no angles": W, "no torques": W}, "array")
     keys |= {"q": "no angles", "tau": "no torques"}
     kept = bool(np.isnan(W).any()) or options.drop_bad_rows
-    found, _ = reading.fields(alone, FileOptions(keys, units, rate=options.rate, drop_bad_rows=kept))
-    return found["t"], found["tau"]
+    values, _ = reading.fields(alone, FileOptions(keys, units, rate=options.rate, drop_bad_rows=kept))
+    return values["t"], values["tau"]
 
 
 def _where_felt(t: np.ndarray, data: Dataset) -> Dataset:

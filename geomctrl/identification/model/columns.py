@@ -145,13 +145,13 @@ def _column(label: str, table: Mapping[str, Any], robot: Robot) -> Column:
     if not isinstance(where, dict):
         raise ArgumentError(f"{label}: where: expected a table of formulas, got {where!r:.60}")
     joint = robot.dof_names.index(table["joint"])
-    known = {*CONSTANTS, *_state(joint, *np.zeros((3, 1, robot.nv)))}
+    names = {*CONSTANTS, *_state(joint, *np.zeros((3, 1, robot.nv)))}
     steps: list[tuple[str, ast.expr]] = []
     for name, text in (*where.items(), ("torque", table["torque"])):
-        if name in known or name in FUNCTIONS or not name.isidentifier():
+        if name in names or name in FUNCTIONS or not name.isidentifier():
             raise ArgumentError(f"{label}: where.{name}: expected a name that is not taken, got {name!r}")
-        steps.append((name, _formula(f"{label}: {name}", text, known)))
-        known.add(name)
+        steps.append((name, _formula(f"{label}: {name}", text, names)))
+        names.add(name)
     torque = partial(_torque, tuple(steps), joint)
     return Column(table["name"], torque, table.get("positive", False), table.get("initial", 0.0))
 
@@ -173,7 +173,7 @@ def _state(joint: int, q: Any, v: Any, a: Any) -> Values:
     return each | {name: rows[:, joint] for name, rows in x.items()}
 
 
-def _formula(label: str, text: Any, known: set[str]) -> ast.expr:
+def _formula(label: str, text: Any, names: set[str]) -> ast.expr:
     """The syntax tree of a formula, or of a number; raises ArgumentError for what is no arithmetic on known names."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         text = repr(float(text))
@@ -185,8 +185,8 @@ def _formula(label: str, text: Any, known: set[str]) -> ast.expr:
         raise ArgumentError(f"{label}: expected a formula, got {text!r:.80}: {getattr(error, 'msg', error)}") from None
     called = {id(x.func) for x in ast.walk(tree) if isinstance(x, ast.Call)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and id(node) not in called and node.id not in known:
-            near = difflib.get_close_matches(node.id, known, n=1)
+        if isinstance(node, ast.Name) and id(node) not in called and node.id not in names:
+            near = difflib.get_close_matches(node.id, names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ArgumentError(f"{label}: no number is called {node.id!r}{hint}")
         if not _is_arithmetic(node):
@@ -199,8 +199,8 @@ def _formula(label: str, text: Any, known: set[str]) -> ast.expr:
 
 def _is_arithmetic(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        known = FUNCTIONS.get(node.func.id) if isinstance(node.func, ast.Name) else None
-        return known is not None and len(node.args) == known[1] and not node.keywords
+        function = FUNCTIONS.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        return function is not None and len(node.args) == function[1] and not node.keywords
     if isinstance(node, ast.Constant):
         return type(node.value) in (int, float)
     if isinstance(node, (ast.BinOp, ast.UnaryOp)):
@@ -255,9 +255,9 @@ def in_order(
     return listed
 
 
-def transmission_matrix(given, n: int) -> np.ndarray:
+def transmission_matrix(transmission, n: int) -> np.ndarray:
     """(actuators, n), checked; None: the identity."""
-    T = np.eye(n) if given is None else np.array(checked("transmission", given, (n,)))
+    T = np.eye(n) if transmission is None else np.array(checked("transmission", transmission, (n,)))
     if T.ndim != 2 or not len(T) or not np.abs(T).max(1).all():
         raise ArgumentError(f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}")
     return T
@@ -279,21 +279,21 @@ def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np
     if isinstance(chosen, (bool, np.bool_)):
         return driven if chosen else driven[:0]
     try:
-        at = np.array(listed(kind, chosen))
+        numbers = np.array(listed(kind, chosen))
     except ValueError:
-        at = np.zeros(1)
-    if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= n):
+        numbers = np.zeros(1)
+    if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n):
         raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {chosen!r:.60}")
-    return at.astype(int)
+    return numbers.astype(int)
 
 
-def spring_joints(robot: Robot, given: Sequence[str | int]) -> list[int]:
+def spring_joints(robot: Robot, joints: Sequence[str | int]) -> list[int]:
     """Numbers of the joints with springs, given by name or number."""
-    springs = [_joint(robot, k) for k in listed("springs", given)]
+    springs = [_joint(robot, k) for k in listed("springs", joints)]
     if springs:
         require_vectors("springs", robot)
     if any(not 0 <= k < robot.nv for k in springs):
-        raise ArgumentError(f"springs: expected joints' names or numbers from 0 to {robot.nv - 1}, got {list(given)}")
+        raise ArgumentError(f"springs: expected joints' names or numbers from 0 to {robot.nv - 1}, got {list(joints)}")
     return springs
 
 

@@ -41,9 +41,9 @@ class Compressed:
             else np.broadcast_to(per_joint("weights", weights, len(self.factors)), len(self.factors))
         )
         rows = []
-        for at, R, wk in zip(self.model.active, self.factors, w):
+        for columns, R, wk in zip(self.model.active, self.factors, w):
             block = np.zeros((len(R), self.model.size + 1))
-            block[:, at], block[:, -1] = wk * R[:, :-1], wk * R[:, -1]
+            block[:, columns], block[:, -1] = wk * R[:, :-1], wk * R[:, -1]
             rows.append(block)
         R = triangle(np.asfortranarray(np.vstack(rows)))
         return R[:, :-1], R[:, -1]
@@ -52,7 +52,7 @@ class Compressed:
         """|Y_k x - tau_k| per joint (nv,) [N m]."""
         x = exactly("x", x, (self.model.size,))
         return np.array(
-            [np.linalg.norm(R[:, :-1] @ x[at] - R[:, -1]) for at, R in zip(self.model.active, self.factors)]
+            [np.linalg.norm(R[:, :-1] @ x[columns] - R[:, -1]) for columns, R in zip(self.model.active, self.factors)]
         )
 
     @property
@@ -82,21 +82,21 @@ class Factors:
 
     def __init__(self, model: Columns):
         self.model = model
-        self.factors = [np.zeros((0, len(at) + 1)) for at in model.active]
+        self.factors = [np.zeros((0, len(columns) + 1)) for columns in model.active]
         self.counts = np.zeros(len(model.active), dtype=int)
 
     def add(
         self, blocks: Sequence[np.ndarray], tau: np.ndarray, mask: np.ndarray, weights: np.ndarray | None = None
     ) -> None:
         """blocks: as `RegressorModel.blocks` makes them; weights: like tau, or None."""
-        for k, at in enumerate(self.model.active):
+        for k, columns in enumerate(self.model.active):
             inertial, own = blocks[2 * k], blocks[2 * k + 1]
             split = inertial.shape[1]
             use = mask[:, k]
             everything = bool(use.all())
             n = len(use) if everything else int(use.sum())
             R, rows = self.factors[k], len(self.factors[k]) + n
-            A = np.empty((rows, len(at) + 1), order="F")
+            A = np.empty((rows, len(columns) + 1), order="F")
             A[: len(R)] = R
             rest = slice(None) if everything else use
             A[len(R) :, :split], A[len(R) :, split:-1] = inertial[rest], own[rest]

@@ -65,15 +65,15 @@ def fit_curves(
     minimise: Any = least_squares
     instance("model", model, RegressorModel, "a RegressorModel")
     n = len(model.transmission)
-    at = np.arange(n) if actuators is None else chosen_actuators("actuators", listed("actuators", actuators), n)
-    if not len(at):
+    numbers = np.arange(n) if actuators is None else chosen_actuators("actuators", listed("actuators", actuators), n)
+    if not len(numbers):
         raise ArgumentError(f"actuators: expected numbers from 0 to {n - 1}, got none")
     choice("shape", shape, SHAPES)
     model.check(data)
     start = None if start is None else number("start", start, "a speed > 0", lambda x: x > 0.0)
     bounds = (0.0, np.inf) if bounds is None else _bounds(bounds)
-    guess, low, high = _guess(model, data, shape, at, start, bounds)
-    projected = _Projected(model, data, shape, at)
+    guess, low, high = _guess(model, data, shape, numbers, start, bounds)
+    projected = _Projected(model, data, shape, numbers)
     solution = minimise(
         projected.residual,
         np.log(guess),
@@ -90,31 +90,33 @@ def fit_curves(
     return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)
 
 
-def _bounds(given) -> tuple[float, float]:
-    low, high = checked("bounds", given, (2,), finite=False).ravel()[:2].tolist()
-    if np.ndim(given) != 1 or not 0.0 <= low < high:
-        raise ArgumentError(f"bounds: expected two speeds, 0 <= low < high, got {given!r:.60}")
+def _bounds(bounds) -> tuple[float, float]:
+    low, high = checked("bounds", bounds, (2,), finite=False).ravel()[:2].tolist()
+    if np.ndim(bounds) != 1 or not 0.0 <= low < high:
+        raise ArgumentError(f"bounds: expected two speeds, 0 <= low < high, got {bounds!r:.60}")
     return low, high
 
 
-def _guess(model, data, shape, at, start, bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _guess(model, data, shape, numbers, start, bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(first speeds, lower, upper bounds)."""
-    fastest = np.abs(np.asarray(data.v) @ model.transmission[at].T).max(0)
+    fastest = np.abs(np.asarray(data.v) @ model.transmission[numbers].T).max(0)
     if not (fastest > 0.0).all():
-        raise ExcitationError(f"actuator {int(at[np.argmin(fastest)]) + 1} never moves: its friction can not be seen")
+        raise ExcitationError(
+            f"actuator {int(numbers[np.argmin(fastest)]) + 1} never moves: its friction can not be seen"
+        )
     low, high = bounds
     low, high = np.maximum(low, np.maximum(3.0 * model.smoothing, 0.005 * fastest)), np.minimum(high, 2.0 * fastest)
     if not (low < high).all():
         raise ArgumentError(f"bounds: nothing left between {low} and {high} rad/s")
     guess = start if start is not None else fastest * (0.25 if shape == "sigmoid" else 0.05)
-    return np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high), low, high
+    return np.clip(np.broadcast_to(guess, numbers.shape), 1.01 * low, 0.99 * high), low, high
 
 
 class _Projected:
     """The residual that is left when all linear parameters have been eliminated, as a function of log(speeds)."""
 
-    def __init__(self, model: RegressorModel, data: Dataset, shape: str, at: np.ndarray):
-        self.model, self.data, self.shape, self.at = model, data, shape, at
+    def __init__(self, model: RegressorModel, data: Dataset, shape: str, actuators: np.ndarray):
+        self.model, self.data, self.shape, self.actuators = model, data, shape, actuators
         self.keep = max(1, -(-len(model.rows(data)) // ROWS))
         base = model.base.columns
         parts = [(Y[:: self.keep][..., base], t[:: self.keep], m[:: self.keep]) for Y, t, m, _ in model.chunks(data)]
@@ -127,7 +129,7 @@ class _Projected:
         self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
 
     def curves(self, speeds: np.ndarray) -> list[Curve]:
-        return [Curve(int(k), self.shape, float(s)) for k, s in zip(self.at, speeds)]
+        return [Curve(int(k), self.shape, float(s)) for k, s in zip(self.actuators, speeds)]
 
     def residual(self, theta: np.ndarray) -> np.ndarray:
         return self._solved(theta)[0]
@@ -137,7 +139,7 @@ class _Projected:
 
     def std_of_logarithms(self, theta: np.ndarray) -> np.ndarray:
         residual, J = self._solved(theta)
-        variance = residual @ residual / max(len(residual) - self.U.shape[1] - 2 * len(self.at), 1)
+        variance = residual @ residual / max(len(residual) - self.U.shape[1] - 2 * len(self.actuators), 1)
         return np.sqrt(np.diag(np.linalg.pinv(J.T @ J)) * variance)
 
     def _outside(self, x):

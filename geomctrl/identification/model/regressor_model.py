@@ -132,14 +132,14 @@ class RegressorModel:
         q = np.array([robot.random_configuration(rng) for _ in range(n)])
         v, a = rng.normal(size=(2, n, robot.nv))
         others = np.arange(self.inertial, self.size)
-        at = np.concatenate((exact.columns, others))
-        joined = np.zeros((len(at), self.size))
+        columns = np.concatenate((exact.columns, others))
+        joined = np.zeros((len(columns), self.size))
         joined[: exact.size, : self.inertial] = exact.projection
-        joined[np.arange(exact.size, len(at)), others] = 1.0
+        joined[np.arange(exact.size, len(columns)), others] = 1.0
         if len(others):
-            again = reduce_columns(self.regressor(q, v, a)[..., at].reshape(-1, len(at)))
-            joined, at = again.projection @ joined, at[again.columns]
-        return BaseParameters(at, joined)
+            again = reduce_columns(self.regressor(q, v, a)[..., columns].reshape(-1, len(columns)))
+            joined, columns = again.projection @ joined, columns[again.columns]
+        return BaseParameters(columns, joined)
 
     @property
     def base_names(self) -> tuple[str, ...]:
@@ -171,8 +171,8 @@ class RegressorModel:
         q, v, a = self._states(q, v, a)
         Y = np.zeros((len(q), self.robot.nv, self.size))
         Y[..., : self.inertial] = self.robot.regressor(q, v, a)
-        for k, (at, rows) in enumerate(zip(self.active, self._own_rows(q, v, a))):
-            Y[:, k, at[len(at) - len(rows) :]] = rows.T
+        for k, (numbers, rows) in enumerate(zip(self.active, self._own_rows(q, v, a))):
+            Y[:, k, numbers[len(numbers) - len(rows) :]] = rows.T
         return Y
 
     def own_columns(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
@@ -236,9 +236,9 @@ class RegressorModel:
     def _times(self, blocks: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
         """Y x (N, nv) from `blocks`."""
         out = []
-        for at, inertial, own in zip(self.active, blocks[0::2], blocks[1::2]):
+        for numbers, inertial, own in zip(self.active, blocks[0::2], blocks[1::2]):
             n = inertial.shape[1]
-            out.append(inertial @ x[at[:n]] + own @ x[at[n:]])
+            out.append(inertial @ x[numbers[:n]] + own @ x[numbers[n:]])
         return np.stack(out, -1)
 
     # --- a log -------------------------------------------------------------------------------------------------
@@ -258,8 +258,8 @@ class RegressorModel:
         """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says; tau
         less what the known armature takes.
         """
-        for (Y,), tau, mask, at in self.stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
-            yield Y, tau, mask, at
+        for (Y,), tau, mask, rows in self.stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
+            yield Y, tau, mask, rows
 
     def stream(
         self,
@@ -298,8 +298,10 @@ class RegressorModel:
         """
         x = exactly("x", x, (self.size,))
         parts = [
-            (data.t[at], tau + known, self._times(Y, x) + known, mask)
-            for (*Y, known), tau, mask, at in self.stream(data, lambda q, v, a: [*self.blocks(q, v, a), self._known(a)])
+            (data.t[rows], tau + armature_torques, self._times(Y, x) + armature_torques, mask)
+            for (*Y, armature_torques), tau, mask, rows in self.stream(
+                data, lambda q, v, a: [*self.blocks(q, v, a), self._known(a)]
+            )
         ]
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
         return t, tau, predicted, mask

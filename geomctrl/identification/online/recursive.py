@@ -45,14 +45,14 @@ class MomentumFilter:
     def pushed(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """(W, y) at this sample, whose torque tau acts from now on; None at the first."""
         Y, rate = self._columns(q, v)
-        known = self.model.known_armature * v
+        armature_momentum = self.model.known_armature * v
         half = 0.5 * self.period * rate
         first = self.end is None
         if self.end is not None:
             share = (1.0 - self.alpha) / self.period
             self.W = self.alpha * self.W + share * (Y - half - self.end)
-            self.y = self.alpha * self.y + share * (self.period * self.torque - known + self.momentum)
-        self.end, self.torque, self.momentum = Y + half, np.array(tau, float), known
+            self.y = self.alpha * self.y + share * (self.period * self.torque - armature_momentum + self.momentum)
+        self.end, self.torque, self.momentum = Y + half, np.array(tau, float), armature_momentum
         return None if first else (self.W, self.y)
 
     def _columns(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +69,7 @@ class MomentumFilter:
         return Y, rate
 
 
-TOLD = 1e-10  # relative singular value of R, columns scaled, up to which a direction was not seen yet
+MIN_SINGULAR_VALUE = 1e-10  # relative singular value of R, columns scaled, up to which a direction was not seen yet
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,20 +182,20 @@ class RecursiveLeastSquares:
             self._regressed(arrays["q"], arrays["v"], arrays["a"], arrays["tau"])
         else:
             for q_k, v_k, tau_k in zip(arrays["q"], arrays["v"], arrays["tau"]):
-                found = self.filter.pushed(q_k, v_k, tau_k)
-                if found is not None:
-                    self._take(found[0][:, self.model.base.columns], found[1])
+                regression = self.filter.pushed(q_k, v_k, tau_k)
+                if regression is not None:
+                    self._take(regression[0][:, self.model.base.columns], regression[1])
         return self.values
 
     def _regressed(self, q, v, a, tau) -> None:
-        known, columns = a * self.model.known_armature, self.model.base.columns
+        armature_torques, columns = a * self.model.known_armature, self.model.base.columns
         for first in range(0, len(q), 256):
             s = slice(first, first + 256)
             Y = self.model.regressor(q[s], v[s], a[s])[..., columns]
             if self.forgetting == 1.0:  # all at once: the same, to rounding
-                self._take(Y.reshape(-1, Y.shape[-1]), (tau[s] - known[s]).ravel(), len(Y))
+                self._take(Y.reshape(-1, Y.shape[-1]), (tau[s] - armature_torques[s]).ravel(), len(Y))
                 continue
-            for W, y in zip(Y, tau[s] - known[s]):
+            for W, y in zip(Y, tau[s] - armature_torques[s]):
                 self._take(W, y)
 
     def _take(self, W: np.ndarray, y: np.ndarray, samples: int = 1) -> None:
@@ -222,7 +222,7 @@ class RecursiveLeastSquares:
         length = np.linalg.norm(self.R, axis=0)
         length = np.where(length > 0.0, length, 1.0)
         U, s, Vt = np.linalg.svd(self.R / length)
-        seen = s > TOLD * max(s[0], 1e-300)
+        seen = s > MIN_SINGULAR_VALUE * max(s[0], 1e-300)
         return U[:, seen], s[seen], Vt[seen], length
 
     @property
@@ -278,8 +278,8 @@ class RecursiveLeastSquares:
         return fit(self.model, self.remembered, method, **options)
 
 
-def _deviations(given: ArrayLike, n: int) -> np.ndarray:
-    a = checked("deviation", given, ())
+def _deviations(deviation: ArrayLike, n: int) -> np.ndarray:
+    a = checked("deviation", deviation, ())
     if a.shape not in ((), (n,)) or not (a > 0.0).all():
-        raise ArgumentError(f"deviation: expected a number > 0 or ({n},) of them, got {given!r:.60}")
+        raise ArgumentError(f"deviation: expected a number > 0 or ({n},) of them, got {deviation!r:.60}")
     return np.broadcast_to(a, (n,)).copy()

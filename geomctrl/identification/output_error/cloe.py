@@ -42,8 +42,8 @@ def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
     kinds = [own[k] for k in model.base.columns] + [g for g in unknown.gains for _ in range(n)]
     out = np.ones(unknown.size)
     for kind in set(kinds):
-        at = np.array([k for k, x in enumerate(kinds) if x == kind])
-        out[at] = np.maximum(first[at], SHARE * first[at].max()) if first[at].any() else LEAST
+        position = np.array([k for k, x in enumerate(kinds) if x == kind])
+        out[position] = np.maximum(first[position], SHARE * first[position].max()) if first[position].any() else LEAST
     if unknown.delay:
         out[unknown.shared - 1] = unknown.made.loop.period
     return out
@@ -62,14 +62,14 @@ def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str,
     names = [name if " " not in name else f"({name})" for name in unknown.names[:shared]]
     pivoted: Any = qr(lost, mode="r", pivoting=True)
     leads = pivoted[1][: len(lost)]
-    words = []
+    changes = []
     for lead, v in sorted(zip(leads, np.linalg.solve(lost[:, leads], lost)), key=lambda x: x[0]):
         used = np.abs(v) > NAMED
         direction = np.where(used, v * scale[:shared], 0.0) / scale[lead]
         text = combinations(direction[None], [int(lead)], names)[0]
         together = ", changed so together" if used.sum() > 1 else ""
-        words.append(f"{text}{together}: nothing measured depends on it")
-    return tuple(words)
+        changes.append(f"{text}{together}: nothing measured depends on it")
+    return tuple(changes)
 
 
 def close(names: Sequence[str], covariance: np.ndarray) -> tuple[str, ...]:
@@ -129,22 +129,22 @@ class Search:
         stack = np.vstack([w * R for w, R in zip(weights, self.unknown.factors(self.state))])
         scale = units(self.unknown, self.state.theta)
         U, s, Vt = np.linalg.svd(stack[:, :-1] * scale, full_matrices=False)
-        told = s > max(1.0 / OPEN, 1e-14 * s[0])
-        found = Linear(U[:, told], s[told], Vt[told], Vt[~told], scale, stack[:, -1])
-        self._known = self.state, found
-        return found
+        determined = s > max(1.0 / OPEN, 1e-14 * s[0])
+        linear = Linear(U[:, determined], s[determined], Vt[determined], Vt[~determined], scale, stack[:, -1])
+        self._known = self.state, linear
+        return linear
 
     def step(self) -> Iteration:
         """One step, where one helps."""
-        at = self.linear()
-        along, size = at.U.T @ at.error, np.linalg.norm(at.error)
+        linear = self.linear()
+        along, size = linear.U.T @ linear.error, np.linalg.norm(linear.error)
         tau = [part.tau * part.mask for part in self.unknown.made.parts]
         wrong = np.linalg.norm(np.concatenate([e[:, : self.unknown.n] for e in self.state.errors]))
         begun = float(wrong / np.linalg.norm(np.concatenate(tau)))
         for _ in range(TRIES):
-            part = at.s / (at.s**2 + self.damping)
-            theta = self.state.theta + at.scale * (at.Vt.T @ (part * along))
-            change, used = float(np.linalg.norm(at.s * part * along) / size), self.damping
+            part = linear.s / (linear.s**2 + self.damping)
+            theta = self.state.theta + linear.scale * (linear.Vt.T @ (part * along))
+            change, used = float(np.linalg.norm(linear.s * part * along) / size), self.damping
             if self._moved(theta, 1e-9 * self.counts.sum()):
                 self.damping = max(1e-2 * self.damping, 1e-6)
                 return Iteration(begun, change, used)
@@ -154,9 +154,9 @@ class Search:
     def settle(self, tolerance: float) -> None:
         """What is not told goes back to its first values, from where steps on the way took it; and the rest after it,
         if the result is as likely."""
-        found = self.state, self.cost
-        at = self.linear()
-        lost, scale = at.lost, at.scale
+        before = self.state, self.cost
+        linear = self.linear()
+        lost, scale = linear.lost, linear.scale
         away = lost @ ((self.state.theta - self.first) / scale)
         shared = np.arange(len(self.first)) < self.unknown.shared
         if not np.linalg.norm(lost[:, shared].T @ away) > 1e-9:
@@ -165,14 +165,14 @@ class Search:
             for _ in range(TRIES):
                 if self.step().change <= tolerance:
                     break
-        if self.cost > found[1] + LIKELY:
-            self.state, self.cost = found
+        if self.cost > before[1] + LIKELY:
+            self.state, self.cost = before
 
     def _moved(self, theta: np.ndarray, worse: float) -> bool:
         """Whether theta can be simulated, and costs no more than that more."""
         if self.unknown.delay:
-            at = self.unknown.shared - 1
-            theta[at] = max(theta[at], 0.0)
+            delay_index = self.unknown.shared - 1
+            theta[delay_index] = max(theta[delay_index], 0.0)
         try:
             state = self.unknown.at(theta)
         except (GeomctrlError, np.linalg.LinAlgError):
@@ -214,13 +214,13 @@ def cloe(
     SimulationError where the first loop is not stable, UntraceableError for laws without derivatives, ArgumentError.
     """
     model, x0 = start_of(start)
-    made = experiment(model, logs, loop)
-    wanted = tuple(choice("gains", name, made.loop.gains or ("none of this loop",)) for name in listed("gains", gains))
+    setup = experiment(model, logs, loop)
+    wanted = tuple(choice("gains", name, setup.loop.gains or ("none of this loop",)) for name in listed("gains", gains))
     if len(set(wanted)) < len(wanted):
         raise ArgumentError(f"gains: expected each once, got {gains!r:.60}")
     iterations = count("iterations", iterations, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
-    unknown = Unknowns(made, x0, wanted, flag("delay", delay), flag("positions", positions))
+    unknown = Unknowns(setup, x0, wanted, flag("delay", delay), flag("positions", positions))
     search = Search(unknown)
     history, done = [], False
     while not done and len(history) < iterations:
@@ -231,10 +231,10 @@ def cloe(
 
 
 def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> OutputErrorFit:
-    unknown, state, at = search.unknown, search.state, search.linear()
-    shared, half = unknown.shared, at.scale[:, None] * at.Vt.T / at.s
+    unknown, state, linear = search.unknown, search.state, search.linear()
+    shared, half = unknown.shared, linear.scale[:, None] * linear.Vt.T / linear.s
     covariance = (half @ (half.T @ _long_run(search) @ half) @ half.T)[:shared, :shared]
-    lost = np.abs(at.lost).max(axis=0, initial=0.0)[:shared] > LOST
+    lost = np.abs(linear.lost).max(axis=0, initial=0.0)[:shared] > LOST
     covariance[lost, :] = covariance[:, lost] = 0.0
     covariance[lost, lost] = np.inf
     names, model = tuple(unknown.names[:shared]), unknown.made.model
@@ -244,7 +244,7 @@ def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> Outpu
     estimate = finish(model, model.compress(data), x, 1.0 / noise, "cloe", covariance=covariance[:nb, :nb])
     return OutputErrorFit(
         "cloe", estimate, unknown.made.loop.changed(**unknown.changes(state.theta)), names, state.theta[:shared].copy(),
-        covariance, history, done, data, untold(unknown, at.lost, at.scale), close(names, covariance),
+        covariance, history, done, data, untold(unknown, linear.lost, linear.scale), close(names, covariance),
     )  # fmt: skip
 
 
@@ -259,7 +259,7 @@ def _long_run(search: Search) -> np.ndarray:
     total = np.zeros((unknown.size, unknown.size))
     for g in unknown.scores(state, 1.0 / search.noise(state)):
         cosines = min(max(round(COSINES * len(g) ** (2.0 / 3.0)), 1), len(g) - 1)
-        found = np.asarray(dct(g, norm="ortho", axis=0))[1 : cosines + 1]
-        total += len(g) / cosines * (found.T @ found)
+        cosine_sums = np.asarray(dct(g, norm="ortho", axis=0))[1 : cosines + 1]
+        total += len(g) / cosines * (cosine_sums.T @ cosine_sums)
     freedom = search.counts.sum() / max(search.counts.sum() - unknown.size, 1)
     return total * freedom

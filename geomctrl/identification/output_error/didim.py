@@ -52,7 +52,7 @@ def didim(
     the estimator raises.
     """
     model, x = start_of(start)
-    made = experiment(model, logs, loop)
+    setup = experiment(model, logs, loop)
     choice("estimator", estimator, ESTIMATORS)
     iterations, decimate = count("iterations", iterations, 1), count("decimate", decimate, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
@@ -62,13 +62,13 @@ def didim(
     band = None
     if cutoff is not None:
         cutoff = number("cutoff", cutoff, "hertz > 0", lambda x: x > 0.0)
-        filters.require_cutoff(cutoff, made.data[0].rate)
+        filters.require_cutoff(cutoff, setup.data[0].rate)
         band = (cutoff, 4)
     history, done, steps = [], False, 1
     while not done and len(history) < iterations:
-        dynamics, plan, steps = prepared(made, x, steps)
-        runs = [part.run(dynamics, plan) for part in made.parts]
-        data = motion(made, dynamics, plan, runs, band, decimate, settle)
+        dynamics, plan, steps = prepared(setup, x, steps)
+        runs = [part.run(dynamics, plan) for part in setup.parts]
+        data = motion(setup, dynamics, plan, runs, band, decimate, settle)
         estimate = fit(model, data, estimator, **(options or {}))
         A, b = estimate.training.system()
         size, residual = np.linalg.norm(b), np.linalg.norm(A @ estimate.x - b)
@@ -79,17 +79,17 @@ def didim(
     if covariance is None:
         covariance = np.full((model.base.size, model.base.size), np.nan)
     return OutputErrorFit(
-        "didim", estimate, made.loop, model.base_names, estimate.values, covariance, tuple(history), done, data
+        "didim", estimate, setup.loop, model.base_names, estimate.values, covariance, tuple(history), done, data
     )
 
 
-def prepared(made: Experiment, x: np.ndarray, steps: int, moving: bool = False) -> tuple[Dynamics, Schedule, int]:
+def prepared(setup: Experiment, x: np.ndarray, steps: int, moving: bool = False) -> tuple[Dynamics, Schedule, int]:
     """The model with parameters x, the pieces of a sample's interval, and how many steps these take: never fewer."""
-    loop = made.loop
+    loop = setup.loop
     try:
-        dynamics = Dynamics(made.model, x)
+        dynamics = Dynamics(setup.model, x)
     except ModelError as error:
         raise SimulationError(f"the parameters at hand can not be simulated: {error}; {REMEDY}") from error
-    at = np.concatenate([part.q[:: max(1, len(part.q) // 20)] for part in made.parts])
-    steps = max(steps, steps_for(dynamics, at, loop.period))
+    configurations = np.concatenate([part.q[:: max(1, len(part.q) // 20)] for part in setup.parts])
+    steps = max(steps, steps_for(dynamics, configurations, loop.period))
     return dynamics, schedule(loop.period, loop.delay, steps, moving), steps

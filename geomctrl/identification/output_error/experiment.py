@@ -117,9 +117,9 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
 
 def _beginning(data: Dataset, s: slice) -> tuple[np.ndarray, np.ndarray]:
     """q and v at the first sample: of a cubic through the first ones, or as measured."""
-    few = slice(s.start, min(s.stop, s.start + max(BEGINNING, round(SPAN * data.rate))))
-    t = data.t[few] - data.t[s.start]
-    curve = np.polynomial.polynomial.polyfit(t, data.q[few], 3)
+    first = slice(s.start, min(s.stop, s.start + max(BEGINNING, round(SPAN * data.rate))))
+    t = data.t[first] - data.t[s.start]
+    curve = np.polynomial.polynomial.polyfit(t, data.q[first], 3)
     return curve[0], curve[1] if data.v is None else np.array(data.v[s.start])
 
 
@@ -138,7 +138,7 @@ def motion(
     part begins.
     """
     commanded = experiment.loop.torque == "commanded"
-    columns, gaps, at, names = [], [], 0.0, experiment.data[0].names
+    columns, gaps, start, names = [], [], 0.0, experiment.data[0].names
     for part, run in zip(experiment.parts, runs):
         later = plan.lag if commanded else 0
         rows = part.rows[part.rows + later < part.samples]
@@ -148,10 +148,10 @@ def motion(
         u = run.u[rows] if commanded else run.command(plan.shown)[k]
         late = (part.t[:n] - part.t[0] >= min(settle, MOST_SETTLING * (part.t[-1] - part.t[0])))[:, None]
         columns.append(
-            (part.t[:n] - part.t[0] + at, q, v, dynamics.acceleration(q, v, u), part.tau[:n], part.mask[:n] & late)
+            (part.t[:n] - part.t[0] + start, q, v, dynamics.acceleration(q, v, u), part.tau[:n], part.mask[:n] & late)
         )
         gaps.append(n)
-        at += part.t[-1] - part.t[0] + 1.0
+        start += part.t[-1] - part.t[0] + 1.0
     t, q, v, a, tau, mask = (np.concatenate(x) for x in zip(*columns))
     where = tuple(np.cumsum(gaps)[:-1].tolist())
     label = " + ".join(log.label for log in experiment.data)

@@ -24,8 +24,8 @@ def closed_loop_fit(start: Any, logs: Any, loop: Any, method: str = "didim", **o
     function of that name.
     """
     choice("method", method, METHODS)
-    known = list(signature(METHODS[method]).parameters)[3:]
+    names = list(signature(METHODS[method]).parameters)[3:]
     for name in options:
-        if name not in known:
-            raise ArgumentError(f"options: {method} has no option {name!r}; known: {', '.join(known)}")
+        if name not in names:
+            raise ArgumentError(f"options: {method} has no option {name!r}; known: {', '.join(names)}")
     return METHODS[method](start, logs, loop, **options)

@@ -38,10 +38,10 @@ class SampledReference:
         self._curves = [spline, spline.derivative(1), spline.derivative(2)]
         for k, (name, x) in enumerate((("v", v), ("a", a)), start=1):
             if x is not None:
-                given = checked(name, x, ())
-                if given.shape != points.shape:
-                    raise ArgumentError(f"{name}: expected shape {points.shape} as of q, got {given.shape}")
-                self._curves[k] = CubicSpline(times, given)
+                values = checked(name, x, ())
+                if values.shape != points.shape:
+                    raise ArgumentError(f"{name}: expected shape {points.shape} as of q, got {values.shape}")
+                self._curves[k] = CubicSpline(times, values)
 
     @classmethod
     def of(cls, data: Dataset) -> SampledReference:
@@ -67,14 +67,14 @@ class SampledReference:
 def along(reference: Any, t: np.ndarray, n: int) -> Desired:
     """A reference at times (N,): q, v, a (N, n) each. Raises ArgumentError where it is of other joints."""
     if isinstance(reference, SampledReference):
-        found = reference.at(t)
+        desired = reference.at(t)
     else:
         rows = [reference(float(x)) for x in t]
-        found = Desired(*(np.array(column, float) for column in zip(*rows)))
-    for x in found:
+        desired = Desired(*(np.array(column, float) for column in zip(*rows)))
+    for x in desired:
         if np.shape(x) != (len(t), n):
             raise ArgumentError(f"reference: expected q, v, a of {n} joints, got shape {np.shape(x)[1:]}")
-    return found
+    return desired
 
 
 GAINS = ("kp", "kd", "ki")
@@ -225,7 +225,7 @@ class _Servo:
 
     def slopes(self, first, q, v, z, gains):
         n, m, N, period = self.n, self.states, len(q), self.loop.period
-        at = slice(first, first + N)
+        samples = slice(first, first + N)
         eye, measured = np.eye(n), np.zeros((n, 2 * n + m))
         if self.differs:
             v = z[:, 2 * n :] + self.share * ((q - z[:, n : 2 * n]) / period - z[:, 2 * n :])
@@ -234,7 +234,7 @@ class _Servo:
             measured[:, 4 * n :] = eye * (1.0 - self.share)
         else:
             measured[:, n : 2 * n] = eye
-        e, w = self.desired.q[at] - q, self.desired.v[at] - v
+        e, w = self.desired.q[samples] - q, self.desired.v[samples] - v
         command = np.tile(-self.kd[:, None] * measured, (N, 1, 1))
         command[:, :, :n] -= np.diag(self.kp)
         command[:, :, 2 * n : 3 * n] += np.diag(self.ki)
@@ -340,11 +340,11 @@ class _Law:
         return np.zeros(0) if z0 is None else np.asarray(z0, float), np.zeros((self.states, 2 * self.n))
 
     def command(self, k, q, v, z):
-        given = self.law(float(self.t[k]), q, v, None if self.stateless else z)
-        if not isinstance(given, Command) or np.shape(given.tau) != (self.n,):
-            raise SimulationError(f"controller: expected a Command of {self.n} torques, got {given!r:.80}")
-        after = z if given.z_next is None else given.z_next
-        return given.tau, after if given.z_rate is None else after + self.loop.period * given.z_rate
+        command = self.law(float(self.t[k]), q, v, None if self.stateless else z)
+        if not isinstance(command, Command) or np.shape(command.tau) != (self.n,):
+            raise SimulationError(f"controller: expected a Command of {self.n} torques, got {command!r:.80}")
+        after = z if command.z_next is None else command.z_next
+        return command.tau, after if command.z_rate is None else after + self.loop.period * command.z_rate
 
     def slopes(self, first, q, v, z, gains):
         if self._slopes is None:
@@ -352,9 +352,9 @@ class _Law:
         N, n, m = len(q), self.n, self.states
         command, state = np.zeros((N, n, 2 * n + m)), np.zeros((N, m, 2 * n + m))
         for k in range(N):
-            found = self._slopes(float(self.t[first + k]), q[k], v[k], None if self.stateless else z[k])
-            command[k] = found["tau"]
+            slopes = self._slopes(float(self.t[first + k]), q[k], v[k], None if self.stateless else z[k])
+            command[k] = slopes["tau"]
             if m:
-                state[k] = found.get("z_next", np.eye(m, 2 * n + m, 2 * n))
-                state[k] += self.loop.period * found.get("z_rate", 0.0)
+                state[k] = slopes.get("z_next", np.eye(m, 2 * n + m, 2 * n))
+                state[k] += self.loop.period * slopes.get("z_rate", 0.0)
         return LoopSlopes(command, state, np.zeros((N, n, 0)), np.zeros((N, m, 0)))

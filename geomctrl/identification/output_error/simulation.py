@@ -132,8 +132,8 @@ class Dynamics:
 # --- the simulation --------------------------------------------------------------------------------------------------
 
 
-FAR = 1e6  # rad, rad/s: no robot is there
-MOST = 200  # steps a sample
+MAX_STATE = 1e6  # rad, rad/s: no robot is there
+MAX_STEPS = 200  # steps a sample
 
 
 class Piece(NamedTuple):
@@ -174,7 +174,7 @@ def schedule(period: float, delay: float, steps: int, moving: bool = False) -> S
 
 def steps_for(dynamics: Dynamics, q: np.ndarray, period: float) -> int:
     """As many steps a sample as friction near standstill asks for at states q (N, nv), so that RK4 follows it."""
-    return int(np.clip(np.ceil(period * dynamics.fastest(q)), 1, MOST))
+    return int(np.clip(np.ceil(period * dynamics.fastest(q)), 1, MAX_STEPS))
 
 
 class Trajectory(NamedTuple):
@@ -219,7 +219,7 @@ def simulated(
     with np.errstate(all="ignore"):
         for k in range(samples):
             out.q[k], out.v[k], out.z[k] = q, v, z
-            if not (np.abs(q).max() < FAR and np.abs(v).max() < FAR):
+            if not (np.abs(q).max() < MAX_STATE and np.abs(v).max() < MAX_STATE):
                 raise SimulationError(f"the simulated loop is unstable after {k * plan.period:.4g} s")
             try:
                 out.u[k], z = loop.command(k, q, v, z)
@@ -270,8 +270,8 @@ class Layout(NamedTuple):
         return sum(self)
 
     def columns(self, name: str) -> slice:
-        at = self._fields.index(name)
-        return slice(sum(self[:at]), sum(self[: at + 1]))
+        index = self._fields.index(name)
+        return slice(sum(self[:index]), sum(self[: index + 1]))
 
 
 class Observed(NamedTuple):
@@ -297,11 +297,11 @@ def sensitivities(
     oldest = max(piece.lag for piece in plan.pieces)
     past = [np.zeros((n, P))] * (oldest + 1)  # derivatives of commands, the latest first
     for first in range(0, len(run.q), CHUNK):
-        at = slice(first, min(first + CHUNK, len(run.q)))
-        law = loop.slopes(first, run.q[at], run.v[at], run.z[at], gains)
-        pieces = interval_slopes(dynamics, plan, run, at)
-        out = Observed(first, *np.empty((2, at.stop - first, n, P)))
-        for k in range(at.stop - first):
+        samples = slice(first, min(first + CHUNK, len(run.q)))
+        law = loop.slopes(first, run.q[samples], run.v[samples], run.z[samples], gains)
+        pieces = interval_slopes(dynamics, plan, run, samples)
+        out = Observed(first, *np.empty((2, samples.stop - first, n, P)))
+        for k in range(samples.stop - first):
             both = np.concatenate((S, Z))
             U = law.command[k] @ both
             U[:, layout.columns("gains")] += law.command_by_gains[k]
@@ -317,14 +317,14 @@ def sensitivities(
         yield out
 
 
-def interval_slopes(dynamics: Dynamics, plan: Schedule, run: Trajectory, at: slice) -> list[np.ndarray]:
+def interval_slopes(dynamics: Dynamics, plan: Schedule, run: Trajectory, samples: slice) -> list[np.ndarray]:
     """Per piece (N, 2 nv, 3 nv + nb + 1): of its end by (q, v) at its start, its command, base parameters, the delay,
-    for the samples `at`."""
+    for these samples."""
     out, j = [], 0
     for piece in plan.pieces:
-        u, whole = run.command(piece.lag)[at], None
+        u, whole = run.command(piece.lag)[samples], None
         for _ in range(piece.steps):
-            q, v = run.starts[j][:, at]
+            q, v = run.starts[j][:, samples]
             D = step_slopes(dynamics, q, v, u, piece)
             n = q.shape[1]
             if whole is None:

@@ -62,10 +62,10 @@ class Unknowns:
     def changes(self, theta: np.ndarray) -> dict[str, Any]:
         """Of the loop."""
         nb = self.made.model.base.size
-        found: dict[str, Any] = {
+        changes: dict[str, Any] = {
             g: theta[nb + self.n * k : nb + self.n * (k + 1)].copy() for k, g in enumerate(self.gains)
         }
-        return found | ({"delay": float(theta[self.shared - 1])} if self.delay else {})
+        return changes | ({"delay": float(theta[self.shared - 1])} if self.delay else {})
 
     def parameters(self, theta: np.ndarray) -> np.ndarray:
         """The model's x (size,)."""

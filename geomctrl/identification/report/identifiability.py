@@ -34,12 +34,12 @@ QUIET = 1e-9  # noise of a joint, of its torque, below which it counts as this: 
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """A combination of base parameters that a log leaves open. `words`: what can be exchanged; `seen`: standard
+    """A combination of base parameters that a log leaves open. `change`: what can be exchanged; `seen`: standard
     deviations of the noise by which a change as large as a joint's torques shows, up to 1, 0 where the motion does not
     act on it; `parts` (nb,): of the change, in the units of the module's text, length 1.
     """
 
-    words: str
+    change: str
     seen: float
     parts: np.ndarray
 
@@ -134,7 +134,7 @@ class NonInertialParameter:
     """
 
     name: str
-    what: str
+    quantity: str
     owner: str
     value: float
     unit: str

@@ -88,7 +88,7 @@ def friction(report: ReportNumbers) -> Table:
     columns += [Column("unit"), Column("in the exported robot"), Column("told apart")]
     owners = list(dict.fromkeys(row.owner for row in report.beside))
     rows = [
-        [row.name, row.what, row.owner, row.value, *(row.interval or (None, None)), row.unit, row.place,
+        [row.name, row.quantity, row.owner, row.value, *(row.interval or (None, None)), row.unit, row.place,
          IDENTIFIABILITY[row.remark]]
         for row in sorted(report.beside, key=lambda row: owners.index(row.owner))
     ]  # fmt: skip
@@ -98,4 +98,4 @@ def friction(report: ReportNumbers) -> Table:
 def left_open(report: ReportNumbers) -> Table:
     """What the training log can not decide."""
     columns = [Column("seen [std of the noise]", 2), Column("what can be exchanged")]
-    return Table(columns, [[x.seen, x.words] for x in report.left_open])
+    return Table(columns, [[x.seen, x.change] for x in report.left_open])
