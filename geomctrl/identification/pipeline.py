@@ -19,7 +19,7 @@ from geomctrl.robot import Robot
 from .assessment import estimated_delay
 from .assessment.similarity import compare
 from .errors import ExcitationError
-from .estimators import Estimate, Estimator, fit, named
+from .estimators import Estimate, fit, named
 from .estimators.choosing import with_chosen_prior
 from .estimators.cutoffs import LogFilter, chosen_cutoffs, with_bias_of_noise
 from .estimators.least_squares import linear
@@ -31,7 +31,7 @@ from .model.friction_curves import fit_curves
 from .model.regressor_model import RegressorModel
 from .report import Result
 from .report.provenance import provenance
-from .settings import AUTO, Filtering, Settings, Validation
+from .settings import AUTO, Settings
 
 Progress = Callable[[str, float], None]
 
@@ -82,176 +82,139 @@ def identify(
     instance("model", model, (RegressorModel, NoneType), "a RegressorModel or None")
     instance("settings", settings, (Settings, NoneType), "Settings or None")
     settings = replace(settings or Settings(), **changes)
-    estimator, filtering, validation = named(settings.method), settings.filtering, settings.validation
     say = (lambda stage, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     if model is not None and model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     require_units(robot, settings.reading)
     for body in settings.boxes or ():
         choice("boxes: a body", body, robot.body_names)
-    say("reading", 0.0)
-    raw = _moving(read_log(log, robot, settings.reading))
-    own_model, model = model, model or RegressorModel(robot)
-    findings: list[Finding] = []
-    notes: dict[str, Any] = {}
-    period = _period(validation, raw)
-    parts = _parts(raw, robot, settings, period, notes)
-    say("choosing cut-offs", 0.02)
-    parts = _without_delay(filtering, model, parts)
-    filter_ = _filter(filtering, model, parts[0], notes, findings)
-    parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
-    say("filtering", 0.1)
-    every_row, *test = (filter_.filtered(part) for part in parts)
-    training = filter_.without_standstill(every_row)
-    if test:
-        likeness = compare(training, test[0])
-        notes["unseen"] = str(likeness)
-        findings += likeness.findings()
-    model = _chosen(model, training, every_row, _choices(settings, own_model), notes, say)
-    options = with_chosen_prior(estimator, model, training, dict(settings.options or {}), period, notes, findings, say)
-    estimate, free = _estimates(estimator, model, training, options, notes, say)
-    estimate, free = _with_bias(estimate, free, (parts[0], training, filter_), notes, say)
-    say("done", 1.0)
-    return Result(
-        estimate, training, test[0] if test else None, raw, free, notes, tuple(findings), tuple(settings.ignore),
-        boxes={name: np.asarray(x) for name, x in (settings.boxes or {}).items()},
-        provenance=provenance(robot, log, settings, own_model),
-    )  # fmt: skip
+    return _Identification(robot, settings, model, say).result(log)
 
 
-def _moving(raw: Dataset) -> Dataset:
-    """The log. Raises ExcitationError for one of a robot that stands."""
-    if not np.ptp(raw.q, axis=0).any():
-        raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
-    return raw
+class _Identification:
+    """One call of `identify`: its settings, and what is noted and doubted on the way."""
 
+    def __init__(self, robot: Robot, settings: Settings, model: RegressorModel | None, say: Progress):
+        self.robot, self.settings, self.given_model, self.say = robot, settings, model, say
+        self.estimator = named(settings.method)
+        self.notes: dict[str, Any] = {}
+        self.findings: list[Finding] = []
 
-def _period(validation: Validation, data: Dataset) -> float | None:
-    """The period, given or found, where the log is split. Raises ArgumentError for one that the log does not have."""
-    if validation.period is not None:
-        data.require_repeating(validation.period)
-        return validation.period
-    return data.period() if isinstance(validation.test, (int, float)) else None
+    def result(self, log: Dataset | str | Path) -> Result:
+        settings, say = self.settings, self.say
+        say("reading", 0.0)
+        raw = read_log(log, self.robot, settings.reading)
+        if not np.ptp(raw.q, axis=0).any():
+            raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
+        model = self.given_model or RegressorModel(self.robot)
+        period = self._period(raw)
+        parts = self._parts(raw, period)
+        say("choosing cut-offs", 0.02)
+        parts = self._without_delay(model, parts)
+        filter_ = self._filter(model, parts[0])
+        parts = [filter_.without_outliers(filter_.without_saturation(part, self.robot)) for part in parts]
+        say("filtering", 0.1)
+        every_row, *test = (filter_.filtered(part) for part in parts)
+        training = filter_.without_standstill(every_row)
+        if test:
+            likeness = compare(training, test[0])
+            self.notes["unseen"] = str(likeness)
+            self.findings += likeness.findings()
+        model = self._chosen(model, training, every_row)
+        given = dict(settings.options or {})
+        options = with_chosen_prior(self.estimator, model, training, given, period, self.notes, self.findings, say)
+        estimate, free = self._estimates(model, training, options)
+        say("noise of the motion", 0.9)
+        wider, note = with_bias_of_noise(estimate if free is None else free, parts[0], training, filter_)
+        self.notes |= {"noise of the motion": note} if note else {}
+        estimate, free = (wider, None) if free is None else (estimate, wider)
+        say("done", 1.0)
+        return Result(
+            estimate, training, test[0] if test else None, raw, free, self.notes, tuple(self.findings),
+            tuple(settings.ignore), boxes={name: np.asarray(x) for name, x in (settings.boxes or {}).items()},
+            provenance=provenance(self.robot, log, settings, self.given_model),
+        )  # fmt: skip
 
+    def _period(self, data: Dataset) -> float | None:
+        """The period, given or detected, by which the log is split. Raises ArgumentError where the log has another."""
+        validation = self.settings.validation
+        if validation.period is not None:
+            data.require_repeating(validation.period)
+            return validation.period
+        return data.period() if isinstance(validation.test, (int, float)) else None
 
-def _parts(
-    data: Dataset, robot: Robot, settings: Settings, period: float | None, notes: dict[str, Any]
-) -> list[Dataset]:
-    """[training], or [training, test]; how they were split goes to the notes. No guard between them: filters' edges
-    are masked on both sides.
-    """
-    test = settings.validation.test
-    if test is None:
-        return [data]
-    if not isinstance(test, (int, float)):
-        other = read_log(test, robot, settings.validation.reading or settings.reading)
-        notes["split"] = f"tested on {other.label!r}"
-        return [data, other]
-    if period is None:
-        notes["split"] = f"the first {100 * (1 - test):.0f} % of the samples train, the rest is unseen"
-        return list(data.split_time(1.0 - test))
-    notes["split"] = f"by phase of a period of {period:.5g} s: from {1 - test:.2f} on unseen in every period"
-    return list(data.split_phase(period, (1.0 - test, 1.0)))
+    def _parts(self, data: Dataset, period: float | None) -> list[Dataset]:
+        """[training], or [training, test]. No guard between them: filters' edges are masked on both sides."""
+        test, reading, notes = self.settings.validation.test, self.settings.validation.reading, self.notes
+        if test is None:
+            return [data]
+        if not isinstance(test, (int, float)):
+            other = read_log(test, self.robot, reading or self.settings.reading)
+            notes["split"] = f"tested on {other.label!r}"
+            return [data, other]
+        if period is None:
+            notes["split"] = f"the first {100 * (1 - test):.0f} % of the samples train, the rest is unseen"
+            return list(data.split_time(1.0 - test))
+        notes["split"] = f"by phase of a period of {period:.5g} s: from {1 - test:.2f} on unseen in every period"
+        return list(data.split_phase(period, (1.0 - test, 1.0)))
 
+    def _without_delay(self, model: RegressorModel, parts: list[Dataset]) -> list[Dataset]:
+        """With torques taken back by the delay that is given, or that the first part shows."""
+        filtering = self.settings.filtering
+        if not filtering.delay:
+            return parts
+        seconds = estimated_delay(filtering, model, parts[0]) if filtering.delay == AUTO else float(filtering.delay)
+        return [part.without_delay(seconds) for part in parts]
 
-def _without_delay(filtering: Filtering, model: RegressorModel, parts: list[Dataset]) -> list[Dataset]:
-    """The parts of a log with torques taken back by the delay that is given, or that the first part shows."""
-    if not filtering.delay:
-        return parts
-    seconds = estimated_delay(filtering, model, parts[0]) if filtering.delay == AUTO else float(filtering.delay)
-    return [part.without_delay(seconds) for part in parts]
+    def _filter(self, model: RegressorModel, training: Dataset) -> LogFilter:
+        """The filter for a log: cut-offs as given, else chosen from the part that trains."""
+        chosen, findings = chosen_cutoffs(self.settings.filtering, model, training)
+        self.findings += findings
+        filter_ = LogFilter.of(self.settings.filtering, training, chosen)
+        self.notes |= {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
+        if chosen is not None:
+            self.notes["cutoffs"] = str(chosen)
+        return filter_
 
+    def _chosen(self, model: RegressorModel, training: Dataset, every_row: Dataset) -> RegressorModel:
+        """The model with what cross-validation chooses of friction's smoothing, rotors and friction curves; by default
+        all where no model is given."""
+        own, settings, by_default = model.smoothing, self.settings, self.given_model is None
+        smoothing, rotors = (
+            by_default if wanted is None else wanted for wanted in (settings.choose_smoothing, settings.choose_rotors)
+        )
+        if smoothing:
+            self.say("friction near standstill", 0.15)
+            model, reason = with_smoothing(model, training, every_row)
+            self.notes |= {"smoothing": reason} if reason else {}
+        if rotors and not len(model.indices("rotor")):
+            self.say("rotor inertias", 0.18)
+            model, self.notes["rotor inertias"] = with_best_rotors(model, training, every_row)
+        curves = AUTO if by_default and settings.friction_curves is None else settings.friction_curves
+        if curves is None:
+            return model
+        self.say("friction curves", 0.2)
+        if curves == AUTO:
+            model, self.notes["friction curves"] = with_best_curves(model, own, training, every_row)
+            return model
+        fitted = fit_curves(model, training, curves)
+        speeds = ", ".join(f"{s:.4g}{'*' * b}" for s, b in zip(fitted.speeds, fitted.at_bound.tolist()))
+        undetermined = " (*: at its bound, not determined by the log)" if fitted.at_bound.any() else ""
+        self.notes["friction curves"] = f"{curves}, speeds {speeds} rad/s{undetermined}"
+        return fitted.model
 
-def _choices(settings: Settings, model: RegressorModel | None) -> tuple[bool, bool, str | None]:
-    """(whether smoothing is chosen, whether rotors are, which curves): by default, all where no model is given."""
-    smoothing, rotors, curves = settings.choose_smoothing, settings.choose_rotors, settings.friction_curves
-    return (
-        model is None if smoothing is None else smoothing,
-        model is None if rotors is None else rotors,
-        AUTO if model is None and curves is None else curves,
-    )
-
-
-def _chosen(
-    model: RegressorModel,
-    training: Dataset,
-    every_row: Dataset,
-    choices: tuple[bool, bool, str | None],
-    notes: dict[str, Any],
-    say: Progress,
-) -> RegressorModel:
-    """The model with what cross-validation chooses of (friction's smoothing, rotors, friction curves); why is noted."""
-    own, (smoothing, rotors, curves) = model.smoothing, choices
-    if smoothing:
-        say("friction near standstill", 0.15)
-        model, reason = with_smoothing(model, training, every_row)
-        notes |= {"smoothing": reason} if reason else {}
-    if rotors and not len(model.indices("rotor")):
-        say("rotor inertias", 0.18)
-        model, notes["rotor inertias"] = with_best_rotors(model, training, every_row)
-    if curves is None:
-        return model
-    say("friction curves", 0.2)
-    if curves == AUTO:
-        model, notes["friction curves"] = with_best_curves(model, own, training, every_row)
-        return model
-    fitted = fit_curves(model, training, curves)
-    speeds = ", ".join(f"{s:.4g}{'*' * b}" for s, b in zip(fitted.speeds, fitted.at_bound.tolist()))
-    undetermined = " (*: at its bound, not determined by the log)" if fitted.at_bound.any() else ""
-    notes["friction curves"] = f"{curves}, speeds {speeds} rad/s{undetermined}"
-    return fitted.model
-
-
-def _filter(
-    filtering: Filtering,
-    model: RegressorModel,
-    training: Dataset,
-    notes: dict[str, Any],
-    findings: list[Finding],
-) -> LogFilter:
-    """The filter for a log: cut-offs as given, else chosen from the part that trains; what was chosen is noted."""
-    chosen, more = chosen_cutoffs(filtering, model, training)
-    findings += more
-    filter_ = LogFilter.of(filtering, training, chosen)
-    notes |= {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
-    if chosen is not None:
-        notes["cutoffs"] = str(chosen)
-    return filter_
-
-
-def _estimates(
-    estimator: Estimator,
-    model: RegressorModel,
-    training: Dataset,
-    options: Mapping[str, Any],
-    notes: dict[str, Any],
-    say: Progress,
-) -> tuple[Estimate, Estimate | None]:
-    """(the estimate, least squares without prior and constraints to compare it with)."""
-    factors = model.compress(training, progress=lambda x: say("stacking", 0.3 + 0.5 * x))
-    say("estimating", 0.8)
-    estimate = fit(model, training if estimator.needs_samples else factors, estimator.name, **options)
-    if not estimator.has_prior:
-        return estimate, None
-    try:
-        return estimate, linear(model, training, np.ones(model.robot.nv), "ols", factors)
-    except ExcitationError as error:
-        notes["excitation"] = str(error)
-        return estimate, None
-
-
-def _with_bias(
-    estimate: Estimate,
-    free: Estimate | None,
-    data: tuple[Dataset, Dataset, LogFilter],
-    notes: dict[str, Any],
-    say: Progress,
-) -> tuple[Estimate, Estimate | None]:
-    """The two, that which has a covariance with the bias of the motion's noise in it; what it makes is noted.
-
-    data: what trains before and after the filter, and the filter.
-    """
-    say("noise of the motion", 0.9)
-    wider, note = with_bias_of_noise(estimate if free is None else free, *data)
-    notes |= {"noise of the motion": note} if note else {}
-    return (wider, None) if free is None else (estimate, wider)
+    def _estimates(
+        self, model: RegressorModel, training: Dataset, options: Mapping[str, Any]
+    ) -> tuple[Estimate, Estimate | None]:
+        """(the estimate, least squares without prior and constraints to compare it with)."""
+        factors = model.compress(training, progress=lambda x: self.say("stacking", 0.3 + 0.5 * x))
+        self.say("estimating", 0.8)
+        data = training if self.estimator.needs_samples else factors
+        estimate = fit(model, data, self.estimator.name, **options)
+        if not self.estimator.has_prior:
+            return estimate, None
+        try:
+            return estimate, linear(model, training, np.ones(model.robot.nv), "ols", factors)
+        except ExcitationError as error:
+            self.notes["excitation"] = str(error)
+            return estimate, None
