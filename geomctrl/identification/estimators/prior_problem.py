@@ -27,7 +27,16 @@ from .barrier import SLACK, Bounds, Interior, Quadratic
 from .estimate import Estimator
 from .folds import Folds
 from .least_squares import prior_of
-from .semidefinite import LARGEST, Scaled, boxes, ellipsoids, fixed_bodies, in_natural_units, mass_bounds, require_total
+from .semidefinite import (
+    Scaled,
+    boxes,
+    ellipsoids,
+    fixed_bodies,
+    in_natural_units,
+    linear_bounds,
+    mass_bounds,
+    require_total,
+)
 
 SLENDERNESS = 0.25  # radius by length
 TAPERS = (1.5, 1.0, 0.7, 0.5, 0.35)  # beta
@@ -204,36 +213,20 @@ def at_the_edge(bodies: np.ndarray, limit: float) -> np.ndarray:
 
 
 def _bounds(scaled: Scaled, options: Mapping[str, Any]) -> Bounds:
-    model = scaled.model
-    n, unit = model.robot.nbodies, np.eye(model.size)
-    low, high = mass_bounds(model.robot, options.get("mass_min"), options.get("mass_max"))
+    robot = scaled.model.robot
+    low, high = mass_bounds(robot, options.get("mass_min"), options.get("mass_max"))
     total = options.get("total_mass")
     total = None if total is None else number("total_mass", total, "a number >= 0", lambda x: x >= 0.0)
-    fixed = fixed_bodies(model.robot, options.get("fixed", ()))
+    fixed = fixed_bodies(robot, options.get("fixed", ()))
     if not fixed:  # whose masses are the prior's
         require_total(low, high, total)
-    low, high = low / scaled.mass, high / scaled.mass
-    rows, d = [], []
-    if options.get("friction_signs", True):
-        rows, d = list(-unit[model.positive]), [0.0] * len(model.positive)
-    for i, (box_low, box_high) in enumerate(_boxes(scaled, options)):
-        if i in fixed:
-            continue
-        mass = unit[10 * i]
-        if high[i] < LARGEST:
-            rows, d = [*rows, mass], [*d, high[i] + SLACK]
-        if low[i] > 0.0:
-            rows, d = [*rows, -mass], [*d, SLACK - low[i]]
-        for k in range(3):
-            if box_high[k] < LARGEST:
-                rows, d = [*rows, unit[10 * i + 1 + k] - box_high[k] * mass], [*d, SLACK]
-            if box_low[k] > -LARGEST:
-                rows, d = [*rows, box_low[k] * mass - unit[10 * i + 1 + k]], [*d, SLACK]
-    bodies, free = np.ones(n, bool), np.ones(model.size, bool)
+    bodies, free = np.ones(robot.nbodies, bool), np.ones(scaled.model.size, bool)
     bodies[fixed] = False
-    free[: model.inertial] = np.repeat(bodies, 10)
-    C = np.array(rows).reshape(len(rows), model.size)
-    return Bounds(C, np.array(d), bodies, free, None if total is None else total / scaled.mass)
+    free[: scaled.model.inertial] = np.repeat(bodies, 10)
+    masses = np.where(bodies, low, 0.0), np.where(bodies, high, np.inf)
+    centres = np.where(bodies[:, None, None], scaled.length * _boxes(scaled, options), boxes(robot, None))
+    C, d = linear_bounds(scaled, masses, centres, options.get("friction_signs", True), SLACK)
+    return Bounds(C, d, bodies, free, None if total is None else total / scaled.mass)
 
 
 def _boxes(scaled: Scaled, options: Mapping[str, Any]) -> np.ndarray:

@@ -193,18 +193,19 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
     pseudo = [cp.reshape(map_P @ link, (4, 4), order="C") for link in links]
     constraints: list[Any] = [P >> penalties.margin * np.eye(4) for i, P in enumerate(pseudo) if i not in limits.fixed]
     constraints += [links[i] == problem.prior[10 * i : 10 * i + 10] / problem.scale[:10] for i in limits.fixed]
-    constraints += _mass_constraints(cp, links, problem.mass, limits)
-    constraints += _com_box(model.robot, links, problem.length, limits.box)
+    free = ~np.isin(np.arange(model.robot.nbodies), limits.fixed)
+    masses = np.where(free, limits.low, 0.0), np.where(free, limits.high, np.inf)
+    C, d = linear_bounds(problem, masses, boxes(model.robot, limits.box), penalties.friction_signs)
+    constraints += [C @ y <= d] if len(d) else []
+    if limits.total is not None:
+        constraints.append(cp.sum([link[0] for link in links]) == limits.total / problem.mass)
     constraints += _com_ellipsoid(cp, model.robot, links, problem.length, limits.ellipsoid)
-    signs = penalties.friction_signs and len(model.positive) > 0
-    if signs:
-        constraints.append(y[model.positive] >= 0.0)
     program = cp.Problem(cp.Minimize(_objective(cp, problem, penalties, y, pseudo)), constraints)
     status = _run(program, solver, options)
     if status not in ("optimal", "optimal_inaccurate"):
         _explain(status, limits)
     x = problem.scale * y.value
-    if signs:
+    if penalties.friction_signs:
         x[model.positive] = np.maximum(x[model.positive], 0.0)  # the solver's rounding
     fixed, prior = limits.fixed, problem.prior[: model.inertial].reshape(-1, 10)
     x[: model.inertial].reshape(-1, 10)[fixed] = prior[fixed]
@@ -321,29 +322,26 @@ def require_total(low: np.ndarray, high: np.ndarray, total: float | None) -> Non
         _explain("infeasible", _Limits(low, high, total, None, None, []))
 
 
-def _mass_constraints(cp, links, mass, limits):
-    out = []
-    for i, link in enumerate(links):
-        if i in limits.fixed:
-            continue
-        if limits.high[i] < LARGEST * mass:  # beyond, a bound only spoils the solver's numbers
-            out.append(link[0] <= limits.high[i] / mass)
-        if limits.low[i] > 0.0:
-            out.append(link[0] >= limits.low[i] / mass)
-    if limits.total is not None:
-        out.append(cp.sum([link[0] for link in links]) == limits.total / mass)
-    return out
-
-
-def _com_box(robot, links, length, box):
-    out = []
-    for link, (lo, hi) in zip(links, boxes(robot, box) / length):
-        for k in range(3):
-            if lo[k] > -LARGEST:
-                out.append(link[1 + k] >= lo[k] * link[0])
-            if hi[k] < LARGEST:
-                out.append(link[1 + k] <= hi[k] * link[0])
-    return out
+def linear_bounds(
+    scaled: Scaled, masses: tuple[np.ndarray, np.ndarray], boxes: np.ndarray, signs: bool, slack: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """C (rows, size), d with C y <= d: masses [kg] and centres of mass [m] in bounds, wider by `slack`, and friction
+    not negative if `signs`. Bounds beyond LARGEST are left out, as they only spoil a solver's numbers."""
+    model, unit = scaled.model, np.eye(scaled.model.size)
+    rows = list(-unit[model.positive]) if signs else []
+    d = [0.0] * len(rows)
+    for i, (low, high, box) in enumerate(zip(*(x / scaled.mass for x in masses), boxes / scaled.length)):
+        mass = unit[10 * i]
+        if high < LARGEST:
+            rows, d = [*rows, mass], [*d, high + slack]
+        if low > 0.0:
+            rows, d = [*rows, -mass], [*d, slack - low]
+        for moment, lower, upper in zip(unit[10 * i + 1 : 10 * i + 4], *box):
+            if upper < LARGEST:
+                rows, d = [*rows, moment - upper * mass], [*d, slack]
+            if lower > -LARGEST:
+                rows, d = [*rows, lower * mass - moment], [*d, slack]
+    return np.array(rows).reshape(len(rows), model.size), np.array(d)
 
 
 def boxes(robot, box) -> np.ndarray:

@@ -23,11 +23,23 @@ from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
 from geomctrl.terms.regressor import stacked_regressor, subtree_bodies
 
-from . import columns
-from .columns import Column, Curve, coulomb
+from .columns import (
+    AT_ACTUATORS,
+    AT_SPRINGS,
+    INERTIAL,
+    Column,
+    Curve,
+    actuator_names,
+    check_curves,
+    chosen_actuators,
+    coulomb,
+    in_order,
+    spring_joints,
+    transmission_matrix,
+)
 from .compressed import Compressed, Factors
 
-KINDS = (*columns.INERTIAL, *columns.AT_ACTUATORS, *columns.AT_SPRINGS, "curve", "user")
+KINDS = (*INERTIAL, *AT_ACTUATORS, *AT_SPRINGS, "curve", "user")
 CHUNK = 1008  # samples: a chunk stays in cache, and is no power of two apart in memory
 
 
@@ -68,18 +80,18 @@ class RegressorModel:
         for column in columns:
             instance("columns", column, Column, "Columns")
         self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
-        self.transmission, self.smoothing = columns.transmission_matrix(transmission, robot.nv), smoothing
+        self.transmission, self.smoothing = transmission_matrix(transmission, robot.nv), smoothing
         na = len(self.transmission)
         driven = np.flatnonzero([j.kind != "free" for j in robot.coupling.independent_joints for _ in range(j.dof)])
         driven = driven if transmission is None else np.arange(na)
         asked = {"viscous": viscous, "coulomb": coulomb, "offset": offset, "rotor": rotor}
-        self.acts = {k: columns.chosen_actuators(k, chosen, na, driven) for k, chosen in asked.items()}
+        self.acts = {k: chosen_actuators(k, chosen, na, driven) for k, chosen in asked.items()}
         unknown = self.transmission[self.acts["rotor"]].any(axis=0)
         self.known_armature = np.where(unknown, 0.0, robot.armature)
-        self.springs = columns.spring_joints(robot, springs)
-        columns.check_curves(self.curves, na)
-        actuators = columns.actuator_names(robot, None if transmission is None else self.transmission)
-        ordered = columns.in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
+        self.springs = spring_joints(robot, springs)
+        check_curves(self.curves, na)
+        actuators = actuator_names(robot, None if transmission is None else self.transmission)
+        ordered = in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
         self.names, self.kinds, self.owners = (list(x) for x in zip(*ordered))
         self.size, self.inertial = len(self.names), 10 * robot.nbodies
         self.active = self._active()
