@@ -103,7 +103,7 @@ def test_the_prior_counts_parameters_by_their_size():
     values = []
     for scaling, noise in (("prior", 1e12), ("prior", 1e-9), ("length", 1e-9)):
         p = Problem(model, limits, 5.0, "fourier", 3, "log_det", 50, scaling=scaling, noise=noise, rate=10.0)
-        values.append(p.criterion(p.regressor(q, v, a)[..., p.columns])[0])
+        values.append(p.criterion(p.model.regressor(q, v, a)[..., p.columns])[0])
     assert values[0] == pytest.approx(0.0, abs=1e-9)
     sizes = p.criterion.scale
     rows = 50 * robot.nv  # a row's average, against all rows; 50 samples stand for 5 s at 10 Hz

@@ -55,6 +55,8 @@ class Likeness:
 
 def compare(training: Dataset, test: Dataset) -> Likeness:
     """Of two filtered logs of the same robot."""
+    from scipy.spatial import KDTree
+
     instance("training", training, Dataset, "a Dataset")
     instance("test", test, Dataset, "a Dataset")
     moving = [np.flatnonzero(d.used.any(axis=1)) for d in (training, test)]
@@ -66,7 +68,7 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     scale = np.where(scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300), scale, np.inf)  # what stands still
     scale *= np.sqrt(max(1, int(np.isfinite(scale).sum())))
     z, y, s, t = z / scale, y / scale, training.t[rows], test.t[pick]
-    apart, nearest_rows = _nearest(y, z)
+    apart, nearest_rows = KDTree(z).query(y)
     seen = apart < NEAR_DISTANCE
     again = _retraced(seen, (t, y), (s, z), nearest_rows) if min(len(s), len(t)) > 2 else np.zeros(len(t), bool)
     lag = float(np.median((t - s[nearest_rows])[again])) if again.any() else 0.0
@@ -77,16 +79,6 @@ def _points(data: Dataset) -> np.ndarray:
     assert data.v is not None
     assert data.a is not None
     return np.hstack((data.q, data.v, data.a))
-
-
-def _nearest(points: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(distances, numbers) of the rows of z nearest to each point."""
-    from scipy.spatial.distance import cdist
-
-    parts = [cdist(p, z, "sqeuclidean") for p in np.array_split(points, max(1, len(points) // 100))]
-    nearest = [(d.min(axis=1), d.argmin(axis=1)) for d in parts if len(d)]
-    squares, numbers = (np.concatenate(x) for x in zip(*nearest))
-    return np.sqrt(squares), numbers
 
 
 def _own(z: np.ndarray, t: np.ndarray) -> float:

@@ -235,18 +235,10 @@ def moderated(v: np.ndarray, expected: np.ndarray, d: float) -> tuple[np.ndarray
 
 
 def _inverse_trigamma(y: float) -> float:
-    """x with trigamma(x) = y, by Newton's method (Smyth 2004, appendix)."""
+    """x with trigamma(x) = y, which lies between 1 / x^2 and 1 / x + 1 / x^2."""
+    from scipy.optimize import brentq
     from scipy.special import polygamma
 
-    if y > 1e7:
-        return 1.0 / np.sqrt(y)
     if y < 1e-6:
         return 1.0 / y
-    x = 0.5 + 1.0 / y
-    for _ in range(50):
-        trigamma = float(polygamma(1, x))
-        step = trigamma * (1.0 - trigamma / y) / float(polygamma(2, x))
-        x += step
-        if -step / x < 1e-8:
-            break
-    return x
+    return brentq(lambda x: float(polygamma(1, x)) - y, y**-0.5, 0.5 * (1.0 + (1.0 + 4.0 * y) ** 0.5) / y, rtol=1e-12)  # pyright: ignore[reportReturnType]

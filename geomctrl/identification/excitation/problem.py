@@ -203,8 +203,6 @@ def deviations(W: np.ndarray, rows: float) -> np.ndarray:
 # --- cost and gradient -----------------------------------------------------------------------------------------------
 
 
-__all__ = ["SHIFTS", "WEIGHTS", "Cost", "Problem", "limits_of"]
-
 # f'(0) = sum_k WEIGHTS_k f(SHIFTS_k) for f with harmonics up to the second: (-1)^(k-1) / (4 R sin^2(x_k / 2)), R = 2
 SHIFTS = (2.0 * np.arange(1, 5) - 1.0) * np.pi / 4.0
 WEIGHTS = np.array([1.0, -1.0, 1.0, -1.0]) / (8.0 * np.sin(0.5 * SHIFTS) ** 2)
@@ -280,16 +278,13 @@ class Problem:
         """The z of standing still at q."""
         return np.outer(q, self.still).ravel()
 
-    def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        return self.model.regressor(q, v, a)
-
     def value(self, z: np.ndarray) -> float:
-        return self.criterion(self.regressor(*self.states(z))[..., self.columns])[0]
+        return self.criterion(self.model.regressor(*self.states(z))[..., self.columns])[0]
 
     def whitened(self, trajectory: Trajectory, samples: int = 1000) -> tuple[np.ndarray, float]:
         """(rows over their noise (samples nv, base parameters), how many independent rows of a log each stands for)."""
         t = np.linspace(0.0, self.duration, samples, endpoint=False)
-        W = self.regressor(*trajectory.at(t))[..., self.columns]
+        W = self.model.regressor(*trajectory.at(t))[..., self.columns]
         return self.criterion.whitened(W), self.rate * self.duration / samples
 
     def measured(self, trajectory: Trajectory) -> tuple[float, float]:
@@ -306,7 +301,7 @@ class Problem:
         clear, pulled = self._clear(q)
         if (clear <= 0.0).any():
             return OUTSIDE
-        Y = self.regressor(q, v, a)
+        Y = self.model.regressor(q, v, a)
         tau = Y @ self.pi + self.model.known_armature * a
         finite = np.isfinite(self.limits.effort)
         if (np.abs(tau) >= self.limits.effort).any():

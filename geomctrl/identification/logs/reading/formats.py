@@ -249,13 +249,18 @@ class Format:
     suffixes: tuple[str, ...]
     signatures: tuple[tuple[int, bytes], ...]  # (place, bytes)
     read: Callable[[Path, str | None], Recording]
-    wrenches: Callable[[Path, str | None], list[Recording]] | None = None
+    wrenches: Callable[[Path, str | None, bool], list[Recording]] | None = None
 
     def signed(self, head: bytes) -> bool:
         return any(head[offset : offset + len(sign)] == sign for offset, sign in self.signatures)
 
 
+def _joint_states(read: Callable[[Path, str | None], list[Recording]]) -> Callable[[Path, str | None], Recording]:
+    return lambda path, topic: read(path, topic)[0]
+
+
 HEAD_BYTES = 520  # bytes, which hold every signature
+ROS2 = ((0, b"SQLite format 3\0"), (0, b"\x89MCAP0\r\n"))
 HDF5 = b"\x89HDF\r\n\x1a\n"
 FORMATS = {
     f.name: f
@@ -266,10 +271,8 @@ FORMATS = {
         Format("hdf5", (".h5", ".hdf5"), ((0, HDF5), (512, HDF5)), read_hdf5),
         Format("parquet", (".parquet", ".pq"), ((0, b"PAR1"),), read_parquet),
         Format("lerobot", (), (), read_lerobot),
-        Format(
-            "ros2", (".db3", ".mcap"), ((0, b"SQLite format 3\0"), (0, b"\x89MCAP0\r\n")), ros.read, ros.read_wrenches
-        ),
-        Format("ros1", (".bag",), ((0, b"#ROSBAG V2.0"),), ros.read_ros1, ros.read_ros1_wrenches),
+        Format("ros2", (".db3", ".mcap"), ROS2, _joint_states(ros.read_ros2), ros.read_ros2),
+        Format("ros1", (".bag",), ((0, b"#ROSBAG V2.0"),), _joint_states(ros.read_ros1), ros.read_ros1),
     )
 }
 COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2"}
@@ -287,7 +290,7 @@ def recorded(path: Path, topic: str | None = None, form: str | None = None) -> R
 def with_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
     """[What the file holds, and each sensor's wrenches where these are messages of their own]; raises as `recorded`."""
     form = _format(path)
-    return [form.read(path, topic)] if form.wrenches is None else form.wrenches(path, topic)
+    return [form.read(path, topic)] if form.wrenches is None else form.wrenches(path, topic, True)
 
 
 def _format(path: Path, form: str | None = None) -> Format:

@@ -19,34 +19,15 @@ ARRAYS = ("position", "velocity", "effort")
 LISTED = 30  # topics in a message
 
 
-def read(path: Path, topic: str | None = None) -> Recording:
-    """/topic/joint/position, velocity and effort of a ROS 2 bag, a folder or one of its files, and __time [s].
+def read_ros2(path: Path, topic: str | None, wrenches: bool = False) -> list[Recording]:
+    """[/topic/joint/position, velocity and effort of a ROS 2 bag, a folder or one of its files, and __time [s]; with
+    `wrenches` for each topic of these a recording of /topic/wrench/force/x, ... at times of their own on the same
+    clock, whose `frame` says in which they are].
 
     A message has a row, but that joints of one stamp share theirs; what it does not hold is nan. Times are the
     messages' own stamps, from the first on, or the bag's where they have none. Raises DataError, and ArgumentError
     without rosbags.
     """
-    return _ros2(path, topic, False)[0]
-
-
-def read_ros1(path: Path, topic: str | None = None) -> Recording:
-    """The same of a ROS 1 bag."""
-    return _ros1(path, topic, False)[0]
-
-
-def read_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
-    """[joint states as `read` gives them, and of each topic of wrenches a recording of /topic/wrench/force/x, ... at
-    times of their own on the same clock, whose `frame` says in which the wrenches are].
-    """
-    return _ros2(path, topic, True)
-
-
-def read_ros1_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
-    """The same of a ROS 1 bag."""
-    return _ros1(path, topic, True)
-
-
-def _ros2(path: Path, topic: str | None, wrenches: bool) -> list[Recording]:
     with library(path, "ROS 2 bag"):
         from rosbags.rosbag2 import Reader
         from rosbags.typesys import Stores, get_typestore
@@ -55,7 +36,8 @@ def _ros2(path: Path, topic: str | None, wrenches: bool) -> list[Recording]:
         return _read(path, Reader(path), topic, store.deserialize_cdr, wrenches)
 
 
-def _ros1(path: Path, topic: str | None, wrenches: bool) -> list[Recording]:
+def read_ros1(path: Path, topic: str | None, wrenches: bool = False) -> list[Recording]:
+    """The same of a ROS 1 bag."""
     with library(path, "ROS 1 bag"):
         from rosbags.rosbag1 import Reader
         from rosbags.typesys import Stores, get_typestore
