@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geomctrl.arguments import instance
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 
@@ -57,8 +56,6 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     """Of two filtered logs of the same robot."""
     from scipy.spatial import KDTree
 
-    instance("training", training, Dataset, "a Dataset")
-    instance("test", test, Dataset, "a Dataset")
     moving = [np.flatnonzero(d.used.any(axis=1)) for d in (training, test)]
     rows, tests = (m if len(m) else np.arange(len(d)) for m, d in zip(moving, (training, test)))
     rows = rows[:: max(1, -(-len(rows) // MAX_TRAINING_ROWS))]

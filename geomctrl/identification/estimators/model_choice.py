@@ -23,7 +23,6 @@ from itertools import product
 
 import numpy as np
 
-from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.logs import Dataset
@@ -127,9 +126,6 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
 
     The model as it is where it has no Coulomb friction (no words then), or where joints have too few rows in blocks.
     """
-    instance("model", model, RegressorModel, "a RegressorModel")
-    instance("training", training, Dataset, "a Dataset")
-    instance("every_row", every_row, Dataset, "a Dataset")
     if not len(model.indices("coulomb")):
         return model, ""
     training, every_row = _as_recorded(training), _as_recorded(every_row)
