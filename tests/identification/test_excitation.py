@@ -11,7 +11,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, ExcitationError, RegressorModel, fit
 from geomctrl.identification.excitation import Surroundings, optimize
 from geomctrl.identification.excitation.clearance import clearances_of
-from geomctrl.identification.excitation.problem import FELT, SHIFTS, WEIGHTS, Problem, limits_of
+from geomctrl.identification.excitation.problem import FELT_CLEARANCE, SHIFTS, WEIGHTS, Problem, limits_of
 from geomctrl.identification.excitation.search import postures, random_motion
 
 
@@ -50,7 +50,7 @@ def test_gradients_are_exact(make, kind, objective, scaling, surroundings):
     centres, rng = postures(p, None), np.random.default_rng(1)
     z = min((random_motion(p, centre, rng) for centre in centres[:6]), key=p.value)  # rounding grows with condition^2
     if surroundings is not None:
-        assert p._clear(p.states(z)[0])[0].min() < FELT, "the barrier is not felt: nothing is tested"
+        assert p._clear(p.states(z)[0])[0].min() < FELT_CLEARANCE, "the barrier is not felt: nothing is tested"
     for seed in range(3):
         d = np.random.default_rng(seed).normal(size=z.size)
         h = 1e-4 if surroundings is None else 2e-6  # second derivatives of distances jump

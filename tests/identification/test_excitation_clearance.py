@@ -166,7 +166,7 @@ def test_what_happens_between_samples_is_seen(samples, monkeypatch):
     there = clear.values(motion.at(np.linspace(0.0, 4.0, 20_001))[0]).min()
     at_samples = clear.values(motion.at(np.linspace(0.0, 4.0, samples))[0]).min()
     assert 0.005 < there < at_samples - 2e-4
-    monkeypatch.setattr(excite, "FINE", samples)
+    monkeypatch.setattr(excite, "FINE_SAMPLES", samples)
     for less, holds in ((1e-4, True), (-1e-4, False)):
         again, _ = around(robot, clearance=there - less)
         assert keeps_clear(again, limits, motion) is holds

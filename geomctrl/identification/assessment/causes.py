@@ -28,19 +28,21 @@ from .evidence import Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
 from .log_checks import late_velocities
 from .rows import Rows, cutoff_of, rows_of
 
-CHANCE = 0.01  # that one of the causes is so much likelier by chance
-LONGEST = 0.12  # s: delays that are looked for
-COARSE = np.array([-0.12, -0.08, -0.05, -0.03, -0.016, -0.008, 0.0, 0.008, 0.016, 0.03, 0.05, 0.08, 0.12])  # s
-PASSES = 3  # of cut-offs and delay
-TOLERATED = 0.004  # s: delays below are those of sampling
-DEVIATIONS = 4.0  # standard deviations from which an estimate is told from zero
-TILTED = np.deg2rad(0.7)  # base: installation is not much better
-LEVEL = np.deg2rad(2.0)  # base: what a spirit level does not leave
-DRIFT = 0.03  # of a joint's torques
-WARMING = 4.0  # s: in less, what looks like a change of friction is what the model lacks
-DRIVING = 0.2  # of friction's power: it may seem to drive by so much where its change is not well known
-STEADY = 0.05  # of friction's power: a smaller change is none
-FELT = 1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
+MAX_CHANCE = 0.01  # that one of the causes is so much likelier by chance
+MAX_DELAY = 0.12  # s: delays that are looked for
+DELAY_GRID = np.array([-0.12, -0.08, -0.05, -0.03, -0.016, -0.008, 0.0, 0.008, 0.016, 0.03, 0.05, 0.08, 0.12])  # s
+DELAY_PASSES = 3  # of cut-offs and delay
+MIN_DELAY = 0.004  # s: delays below are those of sampling
+MIN_SIGMA = 4.0  # standard deviations from which an estimate is told from zero
+MIN_TILT = np.deg2rad(0.7)  # base: installation is not much better
+NOTED_TILT = np.deg2rad(2.0)  # base: what a spirit level does not leave
+MIN_DRIFT_SHARE = 0.03  # of a joint's torques
+MIN_WARMING_SECONDS = 4.0  # s: in less, what looks like a change of friction is what the model lacks
+MAX_DRIVING_SHARE = 0.2  # of friction's power: it may seem to drive by so much where its change is not well known
+MIN_CHANGE_SHARE = 0.05  # of friction's power: a smaller change is none
+MIN_SINGULAR_VALUE = (
+    1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
+)
 
 
 def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mistake], list[str]]:
@@ -49,7 +51,7 @@ def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mis
     robot = evidence.model.robot
     lag, delay_notes = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
     tilt, tilt_notes = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else (None, [])
-    least = float(np.log(3.0 / CHANCE))
+    least = float(np.log(3.0 / MAX_CHANCE))
     causes = [x for x in (lag, tilt, _drift(evidence, rows, fit)) if x is not None and x.evidence > least]
     return causes, delay_notes + tilt_notes
 
@@ -61,7 +63,7 @@ def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float
     """(delay of torques behind the motion [s], its standard deviation, by how much likelier than none it is)."""
     from scipy.optimize import minimize_scalar
 
-    ends = rows.delayed(-LONGEST).used & rows.delayed(LONGEST).used
+    ends = rows.delayed(-MAX_DELAY).used & rows.delayed(MAX_DELAY).used
     same = replace(rows, used=rows.used & ends)
     if same.used.sum() < 0.5 * rows.used.sum():
         return 0.0, np.inf, 0.0
@@ -75,8 +77,8 @@ def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float
             costs[seconds] = -late.evidence_over(start)
         return costs[seconds]
 
-    best = int(np.argmin([below(float(s)) for s in COARSE]))
-    low, high = COARSE[max(best - 1, 0)], COARSE[min(best + 1, len(COARSE) - 1)]
+    best = int(np.argmin([below(float(s)) for s in DELAY_GRID]))
+    low, high = DELAY_GRID[max(best - 1, 0)], DELAY_GRID[min(best + 1, len(DELAY_GRID) - 1)]
     solver = minimize_scalar(below, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
     seconds = float(min((0.0, float(solver.x)), key=below))  # pyright: ignore[reportAttributeAccessIssue]
     step = 0.002
@@ -92,7 +94,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
     """By how many seconds torques lag positions in a log that is not filtered; cut-offs are chosen again with the delay
     taken back, since they are poor where there is a long one."""
     total = 0.0
-    for _ in range(PASSES):
+    for _ in range(DELAY_PASSES):
         shifted = log.without_delay(total) if total else log
         filter_ = LogFilter.of(filtering, shifted, chosen_cutoffs(filtering, model, shifted)[0])
         data = filter_.without_standstill(filter_.filtered(shifted))
@@ -101,7 +103,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
         if not np.isfinite(deviation):
             break
         total += seconds
-        if abs(seconds) < 0.5 * TOLERATED:
+        if abs(seconds) < 0.5 * MIN_DELAY:
             break
     return total
 
@@ -113,7 +115,7 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
     notes = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]
     if not np.isfinite(deviation):
         return None, ["not told from this log is by how much torques lag positions"]
-    if abs(seconds) < max(TOLERATED, DEVIATIONS * deviation):
+    if abs(seconds) < max(MIN_DELAY, MIN_SIGMA * deviation):
         return None, notes
 
     def change(rows: Rows) -> Rows:
@@ -151,7 +153,7 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
     first = regressors(rows)
     felt = np.concatenate([Z @ unseen for Z in first], -1)
     _, s, Vt = np.linalg.svd(felt.reshape(-1, felt.shape[-1]), full_matrices=False)
-    more = Vt[s > FELT * max(s[0], 1e-300)].T if len(s) and s[0] > 1e-9 else np.zeros((felt.shape[-1], 0))
+    more = Vt[s > MIN_SINGULAR_VALUE * max(s[0], 1e-300)].T if len(s) and s[0] > 1e-9 else np.zeros((felt.shape[-1], 0))
     x = np.zeros(model.size)
     x[model.base.columns] = fit.values
     tilt, after = np.zeros(2), fit
@@ -173,8 +175,8 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
     variance = after.covariance[len(fit.values) : len(fit.values) + 2, len(fit.values) : len(fit.values) + 2]
     direction = tilt / max(float(np.linalg.norm(tilt)), 1e-300)
     deviation = float(np.sqrt(direction @ variance @ direction))  # of the angle; across it the log may tell little
-    clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > DEVIATIONS**2
-    if angle < TILTED or not clear:
+    clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > MIN_SIGMA**2
+    if angle < MIN_TILT or not clear:
         return None, _tilts_untold(variance, axes)
     direction = direction @ axes
     seen = (
@@ -187,16 +189,16 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
 
 
 def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
-    """A note on horizontal directions towards which the base may be tilted by more than LEVEL; variance (2, 2) of the
-    tilt along two axes, zero along those that nothing moves with.
+    """A note on horizontal directions towards which the base may be tilted by more than NOTED_TILT; variance (2, 2) of
+    the tilt along two axes, zero along those that nothing moves with.
     """
     deviations, directions = np.linalg.eigh(variance)
-    least = DEVIATIONS * np.sqrt(deviations.clip(0.0))
+    least = MIN_SIGMA * np.sqrt(deviations.clip(0.0))
     open_ = [
         f"towards ({', '.join(f'{c:.2f}' for c in direction @ axes)})"
         + (f" below {np.rad2deg(np.arctan(size)):.2g} degrees" if size > 0.0 else "")
         for size, direction in zip(least, directions.T)
-        if size > LEVEL or size == 0.0
+        if size > NOTED_TILT or size == 0.0
     ]
     return [f"not told from this log is a tilt of the base {' or '.join(open_)}"] if open_ else []
 
@@ -208,7 +210,7 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     model = evidence.model
     t0, t1 = float(rows.t[0]), float(rows.t[-1])
     n = model.robot.nv
-    if t1 - t0 < WARMING:
+    if t1 - t0 < MIN_WARMING_SECONDS:
         return None
 
     def columns(rows: Rows) -> np.ndarray:
@@ -225,7 +227,7 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     torque = np.einsum("nkm,m->nk", added, after.values[len(fit.values) :])
     size = np.sqrt((torque**2 * rows.used).sum(0) / np.maximum((rows.torques(model) ** 2 * rows.used).sum(0), 1e-300))
     gain = fit.freedom * np.log(np.maximum(fit.residuals, 1e-300) / np.maximum(after.residuals, 1e-300))
-    out = np.flatnonzero((size > DRIFT) & (gain > 1.5 * np.log(np.maximum(fit.independent, 2.0)) + 3.0))
+    out = np.flatnonzero((size > MIN_DRIFT_SHARE) & (gain > 1.5 * np.log(np.maximum(fit.independent, 2.0)) + 3.0))
     if not len(out) or not _brakes(model, rows, after, columns, out):
         return None
     which = ", ".join(f"{evidence.names[k]!r} {100 * size[k]:.2g} % of its torques" for k in out)
@@ -249,7 +251,10 @@ def _brakes(
     at_end = replace(rows, t=np.full(len(rows.t), rows.t[-1]))
     power = [(rows.v * x * rows.used).sum(0)[joints] for x in (steady, columns(at_end) @ change)]
     share = power[1] / np.where(power[0] > 0.0, power[0], np.nan)
-    return bool((np.abs(share) < 1.0 + DRIVING).all() and not (share.min() < -STEADY and share.max() > STEADY))
+    return bool(
+        (np.abs(share) < 1.0 + MAX_DRIVING_SHARE).all()
+        and not (share.min() < -MIN_CHANGE_SHARE and share.max() > MIN_CHANGE_SHARE)
+    )
 
 
 def _with_columns(

@@ -34,11 +34,13 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .rows import Rows, cutoff_of, rows_of
 
-POOR = 1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
-LEAST = 1e-6  # of a joint's torques: a residual below it is rounding
-FEWEST = 2.0  # independent residuals that a joint has at least
+MIN_SINGULAR_VALUE = (
+    1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
+)
+MIN_RESIDUAL = 1e-6  # of a joint's torques: a residual below it is rounding
+MIN_INDEPENDENT = 2.0  # independent residuals that a joint has at least
 SAME, ROUNDING = 1e-6, 1e-12  # of a joint's largest torque, and of all joints': a change below is none
-COARSE = 0.05  # of a joint's torques: rms error of their steps
+MAX_COARSENESS = 0.05  # of a joint's torques: rms error of their steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class Products:
         """The products of the rows that are not the other's."""
         return Products(self.products - other.products, self.counts - other.counts)
 
-    def solve(self, weights: np.ndarray, poor: float = POOR) -> np.ndarray:
+    def solve(self, weights: np.ndarray, poor: float = MIN_SINGULAR_VALUE) -> np.ndarray:
         """x (m - 1,) of least squares, joints weighted; directions below `poor` are left at nearly zero."""
         P, b, length = self._scaled(weights, poor)
         return np.linalg.solve(P, b) / length
@@ -88,7 +90,9 @@ class Products:
         P, _, length = self._scaled(weights)
         return np.linalg.inv(P) / length / length[:, None]
 
-    def _scaled(self, weights: np.ndarray, poor: float = POOR) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _scaled(
+        self, weights: np.ndarray, poor: float = MIN_SINGULAR_VALUE
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         P = np.tensordot(weights**2, self.products, 1)
         length = np.sqrt(np.diag(P)[:-1])
         length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
@@ -98,7 +102,7 @@ class Products:
         """|tau_k - Y_k x| (nv,), not below what rounding leaves."""
         y = np.append(x, -1.0)
         squares = np.einsum("i,kij,j->k", y, self.products, y)
-        return np.maximum(np.sqrt(np.maximum(squares, 0.0)), LEAST * self.norms)
+        return np.maximum(np.sqrt(np.maximum(squares, 0.0)), MIN_RESIDUAL * self.norms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +163,7 @@ def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start
     independent (nv,): independent residuals a joint; start: weights to begin with.
     """
     norms = data.norms
-    live, freedom = norms > 0.0, np.maximum(independent, FEWEST)
+    live, freedom = norms > 0.0, np.maximum(independent, MIN_INDEPENDENT)
     size = np.where(live, norms, 1.0)
     weights = np.where(live, np.sqrt(freedom) / size, 0.0) if start is None else start
     for _ in range(iterations):
@@ -167,7 +171,7 @@ def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start
         residuals = data.residuals(values)
         covariance = data.covariance(weights)
         leverage = weights**2 * np.einsum("ij,kji->k", covariance, data.products[:, :-1, :-1])
-        freedom = np.maximum(independent - leverage, np.minimum(FEWEST, independent))
+        freedom = np.maximum(independent - leverage, np.minimum(MIN_INDEPENDENT, independent))
         weights = np.where(live, np.sqrt(freedom) / np.where(live, residuals, 1.0), 0.0)
     residuals = np.where(live, residuals, 0.0)
     return FreeFit(values, data.covariance(weights), residuals, residuals / size, independent, freedom, weights)
@@ -205,11 +209,11 @@ def independent_rows(residuals: np.ndarray, used: np.ndarray) -> np.ndarray:
 
 def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(x, H): the least squares solution of A x = b, and H with (A^T A)^+ = H H^T; columns at unit length, directions
-    below POOR left out."""
+    below MIN_SINGULAR_VALUE left out."""
     length = np.linalg.norm(A, axis=0)
     length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
     U, s, Vt = np.linalg.svd(A / length, full_matrices=False)
-    inverse = np.where(s > POOR * s[0], 1.0 / np.maximum(s, 1e-300), 0.0)
+    inverse = np.where(s > MIN_SINGULAR_VALUE * s[0], 1.0 / np.maximum(s, 1e-300), 0.0)
     return Vt.T @ (inverse * (U.T @ b)) / length, Vt.T * inverse / length[:, None]
 
 
@@ -263,7 +267,7 @@ class Evidence:
     @cached_property
     def tells(self) -> np.ndarray:
         """(nv,): whether a joint's torques change, in steps that are fine enough."""
-        return self.changes if self.raw is None else self.changes & (coarseness(self.raw) <= COARSE)
+        return self.changes if self.raw is None else self.changes & (coarseness(self.raw) <= MAX_COARSENESS)
 
     @cached_property
     def views(self) -> list[tuple[Rows, int]]:

@@ -20,7 +20,7 @@ from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.logs.dataset import coarseness, torque_steps
 
-from .evidence import COARSE, Evidence, FreeFit
+from .evidence import MAX_COARSENESS, Evidence, FreeFit
 from .rows import Rows
 
 LOST_SIGMA = 6.0  # robust standard deviations by which a step of the motion is off its neighbours'
@@ -49,7 +49,7 @@ def recorded(evidence: Evidence) -> list[Finding]:
 
 def _resolution(evidence: Evidence, log: Dataset) -> list[Finding]:
     step, error = torque_steps(log), coarseness(log)
-    bad = np.flatnonzero(error > COARSE)
+    bad = np.flatnonzero(error > MAX_COARSENESS)
     if not len(bad):
         return []
     which = ", ".join(

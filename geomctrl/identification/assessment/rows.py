@@ -15,8 +15,8 @@ from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.identification.model.columns import coulomb
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-ROWS = 500  # at most
-SETTLED = 1.0  # periods of a low-pass at ends and holes that are left out
+MAX_ROWS = 500  # at most
+SETTLING_PERIODS = 1.0  # periods of a low-pass at ends and holes that are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +125,14 @@ def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
 
 
 def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: float = np.inf) -> Rows:
-    """At most ROWS, evenly spread among these samples of a filtered log; torques low-passed at a cut-off [Hz], and the
-    motion too, where positions were at a higher one."""
-    samples = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), ROWS)).astype(int))]
+    """At most MAX_ROWS, evenly spread among these samples of a filtered log; torques low-passed at a cut-off [Hz], and
+    the motion too, where positions were at a higher one."""
+    samples = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), MAX_ROWS)).astype(int))]
     q, v, a, tau = (np.asarray(x) for x in (data.q, data.v, data.a, data.tau))
     used, motion = data.used[samples], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches()), None)
     if cutoff is not None:
         motion = replace(motion, low_pass=(data.rate, cutoff))
-        settled = used & data.without_edges(SETTLED / cutoff).used[samples]
+        settled = used & data.without_edges(SETTLING_PERIODS / cutoff).used[samples]
         used = settled if 2 * settled.sum() > used.sum() else used
         tau = motion.passed(tau)
         if q.shape[1] == data.nv and cutoff < positions:

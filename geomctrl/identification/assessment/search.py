@@ -29,7 +29,7 @@ from .scales import found_scales, profiles, untold
 from .trials import DISTINCT_EVIDENCE, found_trials, tried, undecided
 
 MIN_MEAN_GAIN = 0.1  # least mean gain: sum over joints of the log ratio of relative errors
-POOR = 1e-3  # relative singular value below which a direction is left at zero: half a log excites little
+HALF_LOG_SINGULAR_VALUE = 1e-3  # relative: directions below are left at zero, as half a log excites little
 MIN_BLOCK_ROWS = 8  # rows of a block
 
 
@@ -81,7 +81,7 @@ def held_out(
     parts = np.array_split(np.arange(len(rows.t)), blocks)
     products = [Products.of(A[part], rows.used[part]) for part in parts]
     whole = Products(sum(p.products for p in products), sum(p.counts for p in products))  # type: ignore[arg-type]
-    squares = sum(p.residuals(whole.without(p).solve(weights, POOR)) ** 2 for p in products)
+    squares = sum(p.residuals(whole.without(p).solve(weights, HALF_LOG_SINGULAR_VALUE)) ** 2 for p in products)
     norms = whole.norms if of is None else np.linalg.norm(np.where(of.used, of.torques(model), 0.0), axis=0)
     live = (norms > 0.0) & (weights > 0.0)
     return np.where(live, 0.5 * np.log(np.where(live, squares / np.where(live, norms, 1.0) ** 2, 1.0)), 0.0)

@@ -31,8 +31,8 @@ from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.columns import coulomb
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .evidence import LEAST, POOR, Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
-from .rows import ROWS, Rows
+from .evidence import MIN_RESIDUAL, MIN_SINGULAR_VALUE, Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
+from .rows import MAX_ROWS, Rows
 
 DISSIPATIVE = ("viscous", "coulomb", "curve")
 NEGATIVE_SIGMA = 5.0  # standard deviations, correlated residuals counted
@@ -190,7 +190,7 @@ def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, .
     both = rows.used[:, i] & rows.used[:, j]
     r = (rows.torques(model) - rows.regressor(model) @ fit.values)[both][:, [i, j]]
     product = float(r[:, 0] @ r[:, 1]) / max(float(np.linalg.norm(r[:, 0]) * np.linalg.norm(r[:, 1])), 1e-300)
-    return -0.5 * float(fit.freedom[[i, j]].min()) * float(np.log(max(1.0 - product**2, LEAST)))
+    return -0.5 * float(fit.freedom[[i, j]].min()) * float(np.log(max(1.0 - product**2, MIN_RESIDUAL)))
 
 
 def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> Iterator[Trial]:
@@ -306,7 +306,7 @@ def _low_passed(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     """(Y of the base parameters, motion, torques, used) at some rows of the training data, all filtered alike."""
     model, data = evidence.model, evidence.training
     total, parts = len(model.rows(data)), []
-    kept, done = max(1, total // ROWS), 0
+    kept, done = max(1, total // MAX_ROWS), 0
 
     def columns(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
         return [model.regressor(q, v, a)[..., model.base.columns], _motion(evidence, v, a)]
@@ -369,4 +369,4 @@ def explained(Y: np.ndarray, motion: np.ndarray, torques: np.ndarray, w: np.ndar
 def _orthonormal(A: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(A, axis=0)
     U, s, _ = np.linalg.svd(A / np.where(length > 0.0, length, 1.0), full_matrices=False)
-    return U[:, s > POOR * s[0]]
+    return U[:, s > MIN_SINGULAR_VALUE * s[0]]

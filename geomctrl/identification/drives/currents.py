@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification.errors import DataError, ExcitationError
-from geomctrl.identification.estimators.conditioning import POOR, autocorrelation, correlation_factor
+from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, autocorrelation, correlation_factor
 from geomctrl.identification.loads.torque_rows import Chunk, Factored
 from geomctrl.identification.logs import Dataset, reading
 from geomctrl.identification.logs.dataset import joints_of, read_log
@@ -133,7 +133,7 @@ def _row_space(data: Factored) -> np.ndarray:
     length = np.linalg.norm(Z, axis=0)
     length[length <= 1e-12 * length.max()] = np.inf
     _, s, Vt = np.linalg.svd(np.linalg.qr(Z / length, mode="r"))
-    return Vt[s > POOR * s[0]].T / length[:, None]
+    return Vt[s > MIN_SINGULAR_VALUE * s[0]].T / length[:, None]
 
 
 class _Problem:
@@ -203,7 +203,7 @@ class _Problem:
         open_ = length[: self.nv] == 0.0
         length[length == 0.0] = np.inf
         _, s, Vt = np.linalg.svd(J / length)
-        seen = s > POOR * s[0]
+        seen = s > MIN_SINGULAR_VALUE * s[0]
         open_ |= np.abs(Vt[~seen, : self.nv]).max(0, initial=0.0) > 1e-6
         variance = ((Vt[seen, : self.nv] / s[seen, None]) ** 2).sum(0) / length[: self.nv] ** 2
         return np.where(open_, np.inf, np.sqrt(variance) * g**2)  # of 1 / g to g

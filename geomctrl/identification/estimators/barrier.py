@@ -22,8 +22,8 @@ from geomctrl.mechanism import inertia
 
 BASIS = inertia.pseudo(np.eye(10))  # P = sum_j y_j BASIS[j]
 SLACK = 1e-6  # by which bounds are widened, natural units: one that holds a mass fast has an interior then
-FIRST, LAST, SHRINK = 1e-3, 1e-9, 0.1  # mu
-STEPS = 60  # of Newton, a mu: it takes two or three
+FIRST_MU, LAST_MU, SHRINK = 1e-3, 1e-9, 0.1  # mu
+MAX_STEPS = 60  # of Newton, a mu: it takes two or three
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Interior:
         self.constant = -4.0 * len(P0) + float(np.linalg.slogdet(P0)[1].sum())
 
     def solve(
-        self, log: Quadratic, regularization: float, entropic: float, start: np.ndarray, first: float = FIRST
+        self, log: Quadratic, regularization: float, entropic: float, start: np.ndarray, first: float = FIRST_MU
     ) -> tuple[np.ndarray, np.ndarray]:
         """(y, where to start for a weight nearby) from a strictly feasible start."""
         y, near, mu = start.copy(), start, first
@@ -77,13 +77,13 @@ class Interior:
             y = self._centre(smooth, y, mu)
             if mu >= 1e-6 or near is start:
                 near = y
-            if mu <= LAST:
+            if mu <= LAST_MU:
                 return y, near
-            mu = max(mu * SHRINK, LAST)
+            mu = max(mu * SHRINK, LAST_MU)
 
     def _centre(self, smooth: _Smooth, y: np.ndarray, mu: float) -> np.ndarray:
         value = self._value(smooth, y, mu)
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             gradient, H = smooth.derivatives(y)
             slack = self.bounds.d - self.bounds.C @ y
             gradient = gradient[self.free] + mu * self.C.T @ (1.0 / slack)

@@ -8,10 +8,11 @@ Score: the relative error |tau - tau_hat| / |tau| of folds, each predicted from 
 
 each over a grid of weights w, a decade apart, which grows where the best is at its end, and is refined to half
 decades. Where errors are flat the stronger prior is taken: the one-standard-error rule (Breiman, Friedman, Olshen and
-Stone 1984, section 3.4.3), the standard error being that of the folds' differences to the best, and at most FLAT worse.
-The euclidean prior is taken where it predicts better than the entropic by more than a standard error and more than
-FLAT, and then has as much of the entropic beside it as costs nothing. A body that is at the edge still (EDGE) makes the
-entropic weight grow, as long as the error is at most FAIR above the best.
+Stone 1984, section 3.4.3), the standard error being that of the folds' differences to the best, and at most
+TOLERATED_RISE worse. The euclidean prior is taken where it predicts better than the entropic by more than a standard
+error and more than TOLERATED_RISE, and then has as much of the entropic beside it as costs nothing. A body that is
+at the edge still (EDGE_RATIO) makes the entropic weight grow, as long as the error is at most MAX_EDGE_RISE above
+the best.
 
 Weights of joints: one over the root mean square of their held-out residuals, iterated (feasible generalised least
 squares); used where they do not predict worse than equal ones by the same rule.
@@ -38,12 +39,14 @@ from .semidefinite import Penalties
 
 AUTO = "auto"
 GRID = tuple(range(-6, 1))  # decades
-WEAKEST, STRONGEST = -10.0, 2.0
-FLAT, FAIR = 0.02, 0.05  # relative rise of the error that a stronger prior may cost
-EDGE = 1e-3  # of the next: a body's least principal moment, or eigenvalue of its pseudo-inertia
+MIN_EXPONENT, MAX_EXPONENT = -10.0, 2.0
+TOLERATED_RISE, MAX_EDGE_RISE = 0.02, 0.05  # relative rise of the error that a stronger prior may cost
+EDGE_RATIO = 1e-3  # of the next: a body's least principal moment, or eigenvalue of its pseudo-inertia
 EUCLIDEAN_WEIGHT = 1e-8  # weight of the euclidean prior beside the entropic: for what no log tells and no body has
-HOPELESS = 0.3  # relative error of folds above which a prior that predicts best alone is a doubt: else it is right
-PERFECT = 2e-3  # relative error of folds below which a log needs no prior
+MAX_PRIOR_ERROR = (
+    0.3  # relative error of folds above which a prior that predicts best alone is a doubt: else it is right
+)
+MIN_PRIOR_ERROR = 2e-3  # relative error of folds below which a log needs no prior
 REWEIGHTINGS = 2
 
 
@@ -215,17 +218,17 @@ class _Search:
         def best() -> float:
             return min(tries, key=lambda e: (tries[e].error, -e))
 
-        while best() == min(tries) and min(tries) > WEAKEST and tries[best()].error > PERFECT:
+        while best() == min(tries) and min(tries) > MIN_EXPONENT and tries[best()].error > MIN_PRIOR_ERROR:
             tries[min(tries) - 1.0] = self.at(kind, min(tries) - 1.0, problem, weighted)
         problem.near = {}
-        while best() == max(tries) and max(tries) < STRONGEST:
+        while best() == max(tries) and max(tries) < MAX_EXPONENT:
             tries[max(tries) + 1.0] = self.at(kind, max(tries) + 1.0, problem, weighted)
         centre = best()
         for e in (centre + 0.5, centre - 0.5):
-            if WEAKEST < e < STRONGEST:
+            if MIN_EXPONENT < e < MAX_EXPONENT:
                 tries[e] = self.at(kind, e, problem, weighted)
         top, taken = tries[best()], best()
-        while taken + 0.5 <= STRONGEST:
+        while taken + 0.5 <= MAX_EXPONENT:
             e = taken + 0.5
             tries[e] = tries.get(e) or self.at(kind, e, problem, weighted)
             if self.worse(tries[e], top):
@@ -234,12 +237,12 @@ class _Search:
         return _Curve(top, tries[taken])
 
     def worse(self, t: _Setting, best: _Setting) -> bool:
-        """Whether it is worse than the best by more than chance, or than FLAT."""
-        return _beyond_chance(t, best) or t.error > (1.0 + FLAT) * best.error
+        """Whether it is worse than the best by more than chance, or than TOLERATED_RISE."""
+        return _beyond_chance(t, best) or t.error > (1.0 + TOLERATED_RISE) * best.error
 
     def clearly_worse(self, t: _Setting, best: _Setting) -> bool:
-        """Whether it is worse than the best by more than chance, and than FLAT."""
-        return _beyond_chance(t, best) and t.error > (1.0 + FLAT) * best.error
+        """Whether it is worse than the best by more than chance, and than TOLERATED_RISE."""
+        return _beyond_chance(t, best) and t.error > (1.0 + TOLERATED_RISE) * best.error
 
     def with_entropic(self, curve: _Curve, problem: FoldProblem, weighted: bool) -> _Setting:
         """The euclidean prior, and as much of the entropic beside it as costs nothing."""
@@ -258,21 +261,21 @@ class _Search:
         if not is_ours(self.estimator) or "entropic" not in self.auto:
             return setting, ""
         model, stronger = self.model, setting
-        prior_at_edge = at_the_edge(self.prior.x[: model.inertial].reshape(-1, 10), 2.0 * EDGE)
+        prior_at_edge = at_the_edge(self.prior.x[: model.inertial].reshape(-1, 10), 2.0 * EDGE_RATIO)
         kind = setting.kind if setting.kind.endswith("entropic") else "euclidean and entropic"
         problem.near = {}
         while True:
             x = problem.estimate(stronger.regularization, stronger.entropic)
-            edge = at_the_edge(x[: model.inertial].reshape(-1, 10), 1.5 * EDGE) & ~prior_at_edge
+            edge = at_the_edge(x[: model.inertial].reshape(-1, 10), 1.5 * EDGE_RATIO) & ~prior_at_edge
             if not edge.any():
                 return (
                     stronger,
                     "" if stronger is setting else "; made stronger for bodies at the edge of possible ones",
                 )
             names = ", ".join(n for n, e in zip(model.robot.body_names, edge) if e)
-            exponent = np.log10(max(stronger.entropic, 10.0**WEAKEST)) + 0.5
+            exponent = np.log10(max(stronger.entropic, 10.0**MIN_EXPONENT)) + 0.5
             trial = self.at(kind, exponent, problem, weighted, ridge=setting.regularization)
-            if exponent > STRONGEST or trial.error > (1.0 + FAIR) * best:
+            if exponent > MAX_EXPONENT or trial.error > (1.0 + MAX_EDGE_RISE) * best:
                 return stronger, f"; {names} at the edge of possible bodies, which a stronger prior would cost too much"
             stronger = trial
 
@@ -305,16 +308,16 @@ class _Search:
 
     def finding(self, curve: _Curve) -> Finding | None:
         best = curve.best
-        if best.kind == "as given" or best.error <= PERFECT:
+        if best.kind == "as given" or best.error <= MIN_PRIOR_ERROR:
             return None
-        if curve.chosen.weight >= 0.99 * 10.0**STRONGEST and best.error > HOPELESS:
+        if curve.chosen.weight >= 0.99 * 10.0**MAX_EXPONENT and best.error > MAX_PRIOR_ERROR:
             return Finding(
                 "prior",
                 f"no weight predicts the log better than the prior alone (error {100 * best.error:.3g} %)",
                 "The log adds nothing to the model's bodies: look at torques' unit, sign and order of joints, or record"
                 " a richer motion",
             )
-        if best.weight <= 10.01 * 10.0**WEAKEST:
+        if best.weight <= 10.01 * 10.0**MIN_EXPONENT:
             return Finding(
                 "prior",
                 f"the weaker the prior, the better parts left out are predicted, to the bound of the search"

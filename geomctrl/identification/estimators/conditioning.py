@@ -14,8 +14,12 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import combinations
 
-DEAD = 1e-10  # length of a column, of the longest, up to which it holds rounding errors only: a joint stood still
-POOR = 1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited
+MIN_COLUMN_LENGTH = (
+    1e-10  # length of a column, of the longest, up to which it holds rounding errors only: a joint stood still
+)
+MIN_SINGULAR_VALUE = (
+    1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited
+)
 
 
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
@@ -47,14 +51,14 @@ def regressor_condition(
     length = np.linalg.norm(A, axis=0)
     longest = length.max(initial=0.0)
     names = model.base_names
-    dead = length <= DEAD * longest
+    dead = length <= MIN_COLUMN_LENGTH * longest
     exchanges = [f"{names[k]}: the log does not move what it acts on" for k in np.flatnonzero(dead)]
     live = np.flatnonzero(~dead)
     if not len(live):
         return np.inf, exchanges
     _, s, Vt = np.linalg.svd(A[:, live] / length[live], full_matrices=False)
     symbols = [names[k] if " " not in names[k] else f"({names[k]})" for k in live]
-    for direction in Vt[s <= POOR * s[0]]:
+    for direction in Vt[s <= MIN_SINGULAR_VALUE * s[0]]:
         change = direction / length[live]
         change = np.where(np.abs(direction) > 0.05, change, 0.0)
         lead = int(np.argmax(np.abs(direction)))
@@ -82,7 +86,7 @@ def natural_scale(model: RegressorModel, A: np.ndarray, b: np.ndarray) -> np.nda
     rest: what would explain the torques of a log A x = b on its own; 1 where the log does not move it.
     """
     lengths = np.linalg.norm(A, axis=0)
-    moved = lengths > DEAD * lengths.max()
+    moved = lengths > MIN_COLUMN_LENGTH * lengths.max()
     scale = np.where(moved, np.linalg.norm(b) / np.where(moved, lengths, 1.0), 1.0)
     scale[: model.inertial] = np.tile(inertial_scale(model.robot), model.robot.nbodies)
     return scale

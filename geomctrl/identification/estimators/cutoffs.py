@@ -55,12 +55,12 @@ from .conditioning import regressor_condition
 from .least_squares import base_values
 from .model_choice import Prediction, predicted
 
-LOWEST, HIGHEST = 0.5, 100.0  # Hz: what robot arms do lies between
+MIN_CUTOFF, MAX_CUTOFF = 0.5, 100.0  # Hz: what robot arms do lies between
 PER_OCTAVE = 2.0  # cut-offs tried
 BLOCKS = 6  # of the cross-validation
-ROWS = 3000  # that are compared
-SAMPLES = 120_000  # that are filtered; of a longer log, pieces
-STEEP = 0.1  # a best cut-off at an end of the range is a bound if the next one is worse by more than this
+MAX_ROWS = 3000  # that are compared
+MAX_SAMPLES = 120_000  # that are filtered; of a longer log, pieces
+MIN_RISE = 0.1  # a best cut-off at an end of the range is a bound if the next one is worse by more than this
 
 
 class TooShort(DataError):
@@ -136,19 +136,19 @@ def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
 
 
 def _pieces(data: Dataset) -> Dataset:
-    """Six pieces, evenly spread, of a log of more than SAMPLES samples."""
-    if len(data) <= SAMPLES:
+    """Six pieces, evenly spread, of a log of more than MAX_SAMPLES samples."""
+    if len(data) <= MAX_SAMPLES:
         return data
     number = 6
     phase = np.arange(len(data)) * number / len(data) % 1.0
-    return data.select(phase < SAMPLES / len(data))
+    return data.select(phase < MAX_SAMPLES / len(data))
 
 
 def _grid(log: Dataset) -> np.ndarray:
     """Cut-offs [Hz] from the lowest that the log's length allows to a fifth of its rate."""
     lengths = np.array([s.stop - s.start for s in log.stretches()]) / log.rate
     typical = float(np.sort(lengths)[np.searchsorted(np.cumsum(np.sort(lengths)), 0.25 * lengths.sum())])
-    low, high = max(LOWEST, 6.0 / typical), min(0.2 * log.rate, HIGHEST)
+    low, high = max(MIN_CUTOFF, 6.0 / typical), min(0.2 * log.rate, MAX_CUTOFF)
     if low >= 0.7 * high:
         raise TooShort(
             f"{log.label}: {typical:.3g} s at {log.rate:.4g} Hz without a hole are too short to choose a cut-off from"
@@ -166,7 +166,7 @@ def _rows(log: Dataset, lowest: float) -> np.ndarray:
         raise DataError(f"{log.label}: no usable torque sample is left (all are masked)")
     if not log.tau[indices][log.used[indices]].any():
         raise DataError(f"{log.label}: tau: every usable torque is zero: there is nothing to explain")
-    return indices[:: max(1, len(indices) // ROWS)]
+    return indices[:: max(1, len(indices) // MAX_ROWS)]
 
 
 def _low_passed_torques(log: Dataset, cutoff: float) -> np.ndarray:
@@ -215,9 +215,9 @@ def _highest_as_good(model: RegressorModel, trials: Sequence[_Trial]) -> int:
 def _bound(errors: np.ndarray) -> str | None:
     """Which end of the range that was searched the least error is at, and clearly, or None."""
     best = int(errors.argmin())
-    if best == 0 and errors[1] > (1.0 + STEEP) * errors[0]:
+    if best == 0 and errors[1] > (1.0 + MIN_RISE) * errors[0]:
         return "lowest"
-    if best == len(errors) - 1 and errors[-2] > (1.0 + STEEP) * errors[-1]:
+    if best == len(errors) - 1 and errors[-2] > (1.0 + MIN_RISE) * errors[-1]:
         return "highest"
     return None
 
@@ -326,8 +326,8 @@ def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) ->
 # --- noise of the motion ---------------------------------------------------------------------------------------------
 
 
-PAIRS = 1  # of noise added and subtracted
-WORTH_SAYING = 0.5  # standard deviations of a base parameter
+NOISE_PAIRS = 1  # of noise added and subtracted
+MIN_NOTED_SIGMA = 0.5  # standard deviations of a base parameter
 
 
 def white_noise(x: np.ndarray, rate: float, above: float) -> np.ndarray | None:
@@ -359,7 +359,7 @@ def with_bias_of_noise(
     assert estimate.covariance is not None
     share = np.abs(shift) / np.maximum(estimate.std, 1e-300)
     out = replace(estimate, covariance=estimate.covariance + np.outer(shift, shift))
-    if not share.max() > WORTH_SAYING:
+    if not share.max() > MIN_NOTED_SIGMA:
         return out, None
     signal = "velocities" if field == "v" else "positions"
     return out, (
@@ -380,7 +380,7 @@ def _shift(
         return None
     own = base_values(model, estimate.training, weights)
     shifts = []
-    for _ in range(PAIRS):
+    for _ in range(NOISE_PAIRS):
         added = std * rng.normal(size=x.shape)
         for sign in (1.0, -1.0):
             noisy = filter_.filtered(derive(part, **{field: x + sign * added}))

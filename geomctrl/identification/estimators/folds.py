@@ -161,8 +161,8 @@ def _rests(pieces: list[Compressed]) -> tuple[list[Compressed], Compressed]:
 # --- leave-a-block-out deviations ------------------------------------------------------------------------------------
 
 
-STRETCHES = (10, 5)  # K: the first with which whatever is left determines all parameters
-MODERATE = 1e6  # d0 from which ratios scatter no more than their degrees of freedom say
+LEFT_OUT_STRETCHES = (10, 5)  # K: the first with which whatever is left determines all parameters
+MAX_PRIOR_FREEDOM = 1e6  # d0 from which ratios scatter no more than their degrees of freedom say
 
 
 class Linear(Protocol):
@@ -188,7 +188,7 @@ def scatter(
     prior: the estimator answers for logs that do not determine all, too. added, weights: see `folds_of`. (1, inf) where
     the log is too short to leave anything out.
     """
-    for K in STRETCHES:
+    for K in LEFT_OUT_STRETCHES:
         try:
             folds = folds_of(model, data, K, guard=0.0, added=added, weights=weights)
         except DataError:
@@ -224,7 +224,7 @@ def moderated(v: np.ndarray, expected: np.ndarray, d: float) -> tuple[np.ndarray
     e = np.log(r) - digamma(0.5 * d) + np.log(0.5 * d)
     excess = float(np.var(e, ddof=1)) - float(polygamma(1, 0.5 * d)) if len(e) > 2 else 0.0
     d0 = 2.0 * _inverse_trigamma(excess) if excess > 0.0 else np.inf
-    if d0 > MODERATE:
+    if d0 > MAX_PRIOR_FREEDOM:
         ratio, dof = np.full(len(r), np.exp(e.mean())), np.inf
     else:
         s0 = np.exp(float(e.mean()) + digamma(0.5 * d0) - np.log(0.5 * d0))

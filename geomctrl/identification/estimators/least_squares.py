@@ -229,8 +229,8 @@ RIDGE = Estimator(
 # --- robust to outliers ----------------------------------------------------------------------------------------------
 
 
-CONVERGED = 1e-6
-TAIL = 0.01  # the least derivative of psi: rows beyond the threshold keep their pull, and next to no weight
+STEP_TOLERANCE = 1e-6
+MIN_SLOPE = 0.01  # the least derivative of psi: rows beyond the threshold keep their pull, and next to no weight
 
 
 def irls(
@@ -262,17 +262,17 @@ def irls(
         estimate = solve(model, weighted, np.ones(model.robot.nv), "irls")
         step = np.linalg.norm(model.base.projection @ (estimate.x - x)) / np.linalg.norm(model.base.projection @ x)
         x = estimate.x
-        if step < CONVERGED:
+        if step < STEP_TOLERANCE:
             break
     w = 1.0 / np.maximum(spread, 1e-300)
-    notes = {"loss": loss, "threshold": c, "iterations": iteration + 1, "converged": bool(step < CONVERGED)}
+    notes = {"loss": loss, "threshold": c, "iterations": iteration + 1, "converged": bool(step < STEP_TOLERANCE)}
     out = finish(model, first, x, w, "irls", notes=notes)
     # Huber 1981, chapter 7: the covariance of an M-estimator is H^-1 (sum psi^2 y y^T) H^-1, H = sum psi' y y^T, row by
     # row: where noise is loud psi' is 0, and a mean over rows would count these as information. Least squares of
     # pseudo-observations Y x + psi / psi', weighted by psi', have the same x and H (section 7.8)
     psi = root**2 * residual / np.maximum(spread, 1e-300)
     exact: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
-    slope = np.maximum(exact, TAIL)
+    slope = np.maximum(exact, MIN_SLOPE)
     correlation = autocorrelation_factor(model, x, data)
     size = [np.mean(p[m] ** 2) / np.mean(s[m]) if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
     variance, alike, rows = np.array(size) * correlation, np.ones(len(w)), w * np.sqrt(slope)

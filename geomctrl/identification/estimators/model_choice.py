@@ -12,7 +12,7 @@ second; below a cut-off of some hertz hardly anything is left of it, and a width
 model lacks (Stribeck's) would win.
 
 Rotor inertias are added where blocks are predicted clearly better with them, torques low-passed. Friction curves are
-added where they predict better by more than BETTER, torques low-passed.
+added where they predict better by more than MIN_IMPROVEMENT, torques low-passed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .conditioning import natural_scale
 
-STRENGTH = 1e-6  # of the prior, beside a relative squared error
-FLAT = 0.02  # of an error: what nobody minds, as of priors (`estimators.choosing`), however sure it is
-ROUNDING = 1e-12  # of a joint's torques: a smaller error is none
+PRIOR_STRENGTH = 1e-6  # of the prior, beside a relative squared error
+TOLERATED_RISE = 0.02  # of an error: what nobody minds, as of priors (`estimators.choosing`), however sure it is
+MIN_RELATIVE_ERROR = 1e-12  # of a joint's torques: a smaller error is none
 
 
 def fitted(model: RegressorModel, c: Compressed, weights: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ def fitted(model: RegressorModel, c: Compressed, weights: np.ndarray) -> np.ndar
     if size == 0.0:
         return model.prior
     scale = natural_scale(model, A, b)
-    rows = np.vstack((A * scale / size, np.sqrt(STRENGTH) * np.eye(model.size)))
+    rows = np.vstack((A * scale / size, np.sqrt(PRIOR_STRENGTH) * np.eye(model.size)))
     aims = np.concatenate(((b - A @ model.prior) / size, np.zeros(model.size)))
     return model.prior + scale * np.linalg.lstsq(rows, aims, rcond=None)[0]
 
@@ -73,7 +73,7 @@ class Prediction:
         logarithm of a Gaussian likelihood with noise of unknown size at each joint.
         """
         alive = self.size > 0.0
-        relative = np.maximum(self.squares.sum(axis=0)[alive] / self.size[alive], ROUNDING**2)
+        relative = np.maximum(self.squares.sum(axis=0)[alive] / self.size[alive], MIN_RELATIVE_ERROR**2)
         return float(np.exp(0.5 * np.log(relative).mean()))
 
     def worse_than(self, other: Prediction) -> bool:
@@ -82,13 +82,13 @@ class Prediction:
         The difference of log errors is, to first order, the sum over blocks of those of squares over their mean.
         """
         mean = 0.5 * (self.squares + other.squares).sum(axis=0)
-        alive = mean > ROUNDING**2 * self.size
+        alive = mean > MIN_RELATIVE_ERROR**2 * self.size
         shares = ((self.squares - other.squares)[:, alive] / mean[alive]).sum(axis=1)
         return float(shares.sum()) > np.sqrt(len(shares)) * float(np.std(shares, ddof=1))
 
     def clearly_worse_than(self, other: Prediction) -> bool:
-        """Whether it is worse by more than a standard error, and by more than FLAT."""
-        return self.worse_than(other) and self.error > (1.0 + FLAT) * other.error
+        """Whether it is worse by more than a standard error, and by more than TOLERATED_RISE."""
+        return self.worse_than(other) and self.error > (1.0 + TOLERATED_RISE) * other.error
 
 
 def predicted(
@@ -112,9 +112,9 @@ def predicted(
 
 
 WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # rad/s
-BETTER = 0.03
+MIN_IMPROVEMENT = 0.03
 BLOCKS = 4
-ROWS = 3000  # that are compared
+MAX_ROWS = 3000  # that are compared
 MIN_ROWS = 4  # rows of a joint in a block
 TOO_SHORT = "not chosen from this log: too short, or a joint without torques, at rest or masked in a part of it"
 
@@ -178,15 +178,15 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
             if np.median(found_.x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
                 candidates[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
     best = min(candidates, key=lambda name: candidates[name][1])
-    best = "none" if candidates["none"][1] <= (1.0 + BETTER) * candidates[best][1] else best
+    best = "none" if candidates["none"][1] <= (1.0 + MIN_IMPROVEMENT) * candidates[best][1] else best
     reason = f"{best}, by the error of blocks left out (mean of joints): "
     reason += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in candidates.items())
     return candidates[best][0], reason
 
 
 def _as_recorded(data: Dataset) -> Dataset:
-    """Without the low-pass that torques and regressor have alike, about ROWS rows."""
-    return data if data.band is None else derive(data, band=None, stride=max(1, len(data) // ROWS))
+    """Without the low-pass that torques and regressor have alike, about MAX_ROWS rows."""
+    return data if data.band is None else derive(data, band=None, stride=max(1, len(data) // MAX_ROWS))
 
 
 def _enough(blocks: list[Compressed]) -> bool:

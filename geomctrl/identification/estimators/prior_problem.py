@@ -40,7 +40,7 @@ from .semidefinite import (
 
 SLENDERNESS = 0.25  # radius by length
 TAPERS = (1.5, 1.0, 0.7, 0.5, 0.35)  # beta
-ALIKE = 1e-9  # relative difference of bodies that are one placeholder, copied
+PLACEHOLDER_TOLERANCE = 1e-9  # relative difference of bodies that are one placeholder, copied
 
 
 def usable(bodies: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ def usable(bodies: np.ndarray) -> np.ndarray:
     """
     bodies = np.asarray(bodies, float)
     good = np.array(inertia.is_physical(bodies, strict=True)) & (bodies[:, 0] > 0.0)
-    if len(bodies) >= 3 and np.abs(bodies - bodies[0]).max() <= ALIKE * np.abs(bodies[0]).max():
+    if len(bodies) >= 3 and np.abs(bodies - bodies[0]).max() <= PLACEHOLDER_TOLERANCE * np.abs(bodies[0]).max():
         good[:] = False
     return good
 

@@ -27,7 +27,7 @@ from .conditioning import compressed, natural_scale, regressor_condition
 from .estimate import Estimate, Estimator
 from .least_squares import finish, prior_of, weights_of
 
-LARGEST = 1e15  # in natural units, where the log's |b|^2 is 1: beside more, the log is lost in rounding
+MAX_NUMBER = 1e15  # in natural units, where the log's |b|^2 is 1: beside more, the log is lost in rounding
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Penalties:
         flag("friction_signs", self.friction_signs)
         for name in ("regularization", "entropic", "margin"):
             x = number(name, getattr(self, name), "a number >= 0", lambda x: x >= 0.0)
-            if x > LARGEST:
-                raise ArgumentError(f"{name}: expected at most {LARGEST:g}, beside which the log counts, got {x!r}")
+            if x > MAX_NUMBER:
+                raise ArgumentError(f"{name}: expected at most {MAX_NUMBER:g}, beside which the log counts, got {x!r}")
             object.__setattr__(self, name, x)
 
 
@@ -326,20 +326,20 @@ def linear_bounds(
     scaled: Scaled, masses: tuple[np.ndarray, np.ndarray], boxes: np.ndarray, signs: bool, slack: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """C (rows, size), d with C y <= d: masses [kg] and centres of mass [m] in bounds, wider by `slack`, and friction
-    not negative if `signs`. Bounds beyond LARGEST are left out, as they only spoil a solver's numbers."""
+    not negative if `signs`. Bounds beyond MAX_NUMBER are left out, as they only spoil a solver's numbers."""
     model, unit = scaled.model, np.eye(scaled.model.size)
     rows = list(-unit[model.positive]) if signs else []
     d = [0.0] * len(rows)
     for i, (low, high, box) in enumerate(zip(*(x / scaled.mass for x in masses), boxes / scaled.length)):
         mass = unit[10 * i]
-        if high < LARGEST:
+        if high < MAX_NUMBER:
             rows, d = [*rows, mass], [*d, high + slack]
         if low > 0.0:
             rows, d = [*rows, -mass], [*d, slack - low]
         for moment, lower, upper in zip(unit[10 * i + 1 : 10 * i + 4], *box):
-            if upper < LARGEST:
+            if upper < MAX_NUMBER:
                 rows, d = [*rows, moment - upper * mass], [*d, slack]
-            if lower > -LARGEST:
+            if lower > -MAX_NUMBER:
                 rows, d = [*rows, lower * mass - moment], [*d, slack]
     return np.array(rows).reshape(len(rows), model.size), np.array(d)
 

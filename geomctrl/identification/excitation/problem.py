@@ -206,7 +206,7 @@ def deviations(W: np.ndarray, rows: float) -> np.ndarray:
 # f'(0) = sum_k WEIGHTS_k f(SHIFTS_k) for f with harmonics up to the second: (-1)^(k-1) / (4 R sin^2(x_k / 2)), R = 2
 SHIFTS = (2.0 * np.arange(1, 5) - 1.0) * np.pi / 4.0
 WEIGHTS = np.array([1.0, -1.0, 1.0, -1.0]) / (8.0 * np.sin(0.5 * SHIFTS) ** 2)
-FELT = 0.15  # m of clearance left from which on its barrier is felt
+FELT_CLEARANCE = 0.15  # m of clearance left from which on its barrier is felt
 
 
 class Cost(NamedTuple):
@@ -321,9 +321,9 @@ class Problem:
             f -= weight * np.log(room / self.limits.effort[finite]).sum()
             full[:, finite] -= (weight * sign / room)[..., None] * self.pi
             grad[2][:, finite] -= weight * sign / room * self.model.known_armature[finite]
-        value, slope = soft_barrier(clear / FELT)
+        value, slope = soft_barrier(clear / FELT_CLEARANCE)
         f += weight * value.sum()
-        grad[0] += pulled(weight / FELT * slope)
+        grad[0] += pulled(weight / FELT_CLEARANCE * slope)
         grad[:3] += self.contract(full, q, v, a, Y)
         return Cost(float(f), np.einsum("dtk,dtj->jk", self.B, grad).ravel(), criterion)
 

@@ -21,14 +21,14 @@ from geomctrl.robot import Robot
 
 from .clearance import Surroundings, clearances_of
 from .excite import Excitation, compared, keeps_clear, margins
-from .problem import FELT, Problem, limits_of
+from .problem import FELT_CLEARANCE, Problem, limits_of
 from .trajectory import Trajectory
 
 POSTURES = 4000  # random ones that are looked at
-KEPT = 0.25  # of those that can be held, the roomiest
-REPAIRED = 8  # of the nearest misses where none can
+KEPT_SHARE = 0.25  # of those that can be held, the roomiest
+MAX_REPAIRED = 8  # of the nearest misses where none can
 SHRINK, SMALLEST = 0.85, 0.02  # of what the joints' own limits allow
-LARGE = 0.95  # of the greatest size within the limits: a start is not on its limits, where barriers are infinite
+START_SIZE = 0.95  # of the greatest size within the limits: a start is not on its limits, where barriers are infinite
 
 
 def rooms(problem: Problem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -61,7 +61,7 @@ def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
     tried = np.concatenate((0.5 * (limits.lower + limits.upper)[None], tried))
     room = _room(problem, tried)
     if (room > 0.0).sum() < 10:
-        nearest = tried[np.argsort(-room)[:REPAIRED]]
+        nearest = tried[np.argsort(-room)[:MAX_REPAIRED]]
         tried = np.concatenate((tried, [_repaired(problem, q) for q in nearest]))
         room = _room(problem, tried)
     order = np.argsort(-room, kind="stable")
@@ -71,13 +71,13 @@ def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
             f"no motion within the limits: of {len(tried)} postures none can be held; the nearest, q ="
             f" {np.round(tried[order[0]], 3).tolist()}: {shortfall(problem, tried[order[0]])}"
         )
-    return tried[good[: max(1, int(KEPT * len(good)))]]
+    return tried[good[: max(1, int(KEPT_SHARE * len(good)))]]
 
 
 def _room(problem: Problem, q: np.ndarray) -> np.ndarray:
     """(N,) the least room of any kind, where clearances beyond what a barrier feels count alike."""
     positions, torques, clear = rooms(problem, q)
-    clear = np.minimum(clear / FELT, 1.0).min(axis=1, initial=1.0)
+    clear = np.minimum(clear / FELT_CLEARANCE, 1.0).min(axis=1, initial=1.0)
     return np.minimum(np.minimum(positions.min(axis=1), torques.min(axis=1)), clear)
 
 
@@ -96,7 +96,10 @@ def shortfall(problem: Problem, q: np.ndarray) -> str:
     if problem.clearances is not None:
         least, said = problem.clearances.surroundings.clearance, problem.clearances.names
         causes += [
-            (-clear[k] / FELT, f"{said[k]}: {100 * (clear[k] + least):.1f} cm, asked for {100 * least:.1f} cm")
+            (
+                -clear[k] / FELT_CLEARANCE,
+                f"{said[k]}: {100 * (clear[k] + least):.1f} cm, asked for {100 * least:.1f} cm",
+            )
             for k in np.flatnonzero(clear <= 0.0)
         ]
     causes.sort(key=lambda x: -x[0])
@@ -112,7 +115,7 @@ def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
 
     def missing(x: np.ndarray) -> np.ndarray:
         positions, torques, clear = rooms(problem, x)
-        parts = (0.02 - positions, 0.02 - torques, 0.02 - clear / FELT)
+        parts = (0.02 - positions, 0.02 - torques, 0.02 - clear / FELT_CLEARANCE)
         return np.sum([(np.maximum(p, 0.0) ** 2).sum(axis=1) for p in parts], axis=0)
 
     def graded(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -124,7 +127,7 @@ def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
 
 
 def random_motion(problem: Problem, centre: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """z of a random motion about a posture, LARGE of the greatest size within all limits at the samples.
+    """z of a random motion about a posture, START_SIZE of the greatest size within all limits at the samples.
 
     Every joint is as large as its own limits allow, then all shrink together until torques and clearances hold too.
     Raises ExcitationError where they never do.
@@ -136,7 +139,7 @@ def random_motion(problem: Problem, centre: np.ndarray, rng: np.random.Generator
     scale = np.minimum(limits.velocity / np.abs(v).max(0), limits.acceleration / np.abs(a).max(0))
     scale = np.minimum(scale, limits.jerk / np.abs(j).max(0))
     scale = np.minimum(scale, (limits.upper - centre) / np.maximum(q.max(0), 1e-300))
-    scale = LARGE * np.minimum(scale, (centre - limits.lower) / np.maximum(-q.min(0), 1e-300))
+    scale = START_SIZE * np.minimum(scale, (centre - limits.lower) / np.maximum(-q.min(0), 1e-300))
     return shrunk_until(problem, problem.constant(centre), (scale[:, None] * move).ravel())
 
 
@@ -148,13 +151,13 @@ def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.
         q, v, a = problem.states(still + size * motion)
         torques = np.abs(problem.model.torque(problem.pi, q, v, a)).max(axis=0) / limits.effort
         clear = problem._clear(q)[0].min(axis=0)
-        if torques.max() < LARGE and clear.min(initial=1.0) > 0.0:
+        if torques.max() < START_SIZE and clear.min(initial=1.0) > 0.0:
             return still + size * motion
         if size < SMALLEST:
             break
         size *= SHRINK
     k = int(np.argmax(torques))
-    if torques[k] >= LARGE:
+    if torques[k] >= START_SIZE:
         obstacle = f"joint {problem.robot.dof_names[k]!r} takes {100 * torques[k]:.0f} % of the torque allowed"
     else:
         assert problem.clearances is not None
@@ -170,11 +173,11 @@ def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.
 
 
 BARRIERS = (1e-1, 1e-2, 1e-3)
-SHORTENED = 30  # times that a step is shortened at most
+MAX_SHORTENINGS = 30  # times that a step is shortened at most
 DRAWN, DRAWINGS = 0.985, 400  # how a motion is drawn together until it keeps its limits between samples too
-TRIES = 20  # postures, about which a random motion is to fit
-SHARED = 2  # starts from which on processes share the work
-EACH = 8  # random motions that are worth a process
+MAX_TRIES = 20  # postures, about which a random motion is to fit
+MIN_PARALLEL_STARTS = 2  # starts from which on processes share the work
+MOTIONS_PER_PROCESS = 8  # random motions that are worth a process
 
 
 def optimize(
@@ -261,10 +264,10 @@ def _workers(starts: int, compare: int, executor: Any) -> Iterator[Any]:
     """A `map` in this process, in new ones or on an executor."""
     if executor is not None:
         yield partial(_mapped, executor)
-    elif starts < SHARED or cores() < 2:
+    elif starts < MIN_PARALLEL_STARTS or cores() < 2:
         yield map
     else:
-        with processes(min(cores(), max(starts, compare // EACH))) as pool:
+        with processes(min(cores(), max(starts, compare // MOTIONS_PER_PROCESS))) as pool:
             yield partial(_mapped, pool)
 
 
@@ -284,7 +287,7 @@ def _explored(
     why = None
     for key in seeds:
         rng = np.random.default_rng(key)
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             centre = centres[int(rng.integers(len(centres)))]
             try:
                 z = random_motion(problem, centre, rng)
@@ -341,7 +344,7 @@ def _descend(problem: Problem, z: np.ndarray, barrier: float, iterations: int) -
             H = np.eye(len(z)) * 1e-3
             step, slope = -H @ g, -float(g @ H @ g)
         length = 1.0
-        for _ in range(SHORTENED):
+        for _ in range(MAX_SHORTENINGS):
             trial = problem.cost(z + length * step, barrier)
             if trial.total <= f + 1e-4 * length * slope:
                 break

@@ -26,7 +26,7 @@ from geomctrl.mechanism.mechanism import Frame
 from geomctrl.robot import Robot
 
 from .report import Body, LoadReport, body_findings, estimated, model_findings, two_log_findings
-from .torque_rows import OWN, Columns, Solved, TorqueLog, factored, known, solved
+from .torque_rows import LOAD_DEPENDENT, Columns, Solved, TorqueLog, factored, known, solved
 from .wrist import WrenchLog, fit_wrench, read_wrenches
 
 FRICTION = ("own", "same", "load")
@@ -171,7 +171,7 @@ def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
 
 def own_friction(model: RegressorModel) -> np.ndarray:
     """Numbers of the parameters that may be others with a load on."""
-    return np.concatenate([model.indices(kind) for kind in OWN])
+    return np.concatenate([model.indices(kind) for kind in LOAD_DEPENDENT])
 
 
 def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:

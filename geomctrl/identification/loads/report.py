@@ -26,7 +26,7 @@ import numpy as np
 from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 from geomctrl.identification.errors import SolverError
-from geomctrl.identification.estimators.conditioning import POOR
+from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.report.rendering import LOAD_DEFINITIONS, Column, Table, plain, rendered, save_json
 from geomctrl.mechanism import inertia
@@ -102,7 +102,7 @@ def _least_squares(W, b, scale) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(pi, its covariance, directions not determined in units of `scale`)."""
     R: Any = np.linalg.qr(np.column_stack((W * scale, b)), mode="r")
     _, s, Vt = np.linalg.svd(R[:, :-1])
-    seen = s > POOR * s[0] if s[0] > 0.0 else np.zeros(10, bool)
+    seen = s > MIN_SINGULAR_VALUE * s[0] if s[0] > 0.0 else np.zeros(10, bool)
     V, inverse = Vt[seen].T, 1.0 / s[seen]
     half = scale[:, None] * V * inverse
     pi = half @ (half.T @ (W.T @ b))

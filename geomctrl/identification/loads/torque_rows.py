@@ -28,7 +28,7 @@ from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.estimators.conditioning import POOR, autocorrelation, correlation_factor
+from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, autocorrelation, correlation_factor
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.columns import Curve, coulomb
 from geomctrl.identification.model.compressed import triangle
@@ -181,18 +181,18 @@ def _eliminated(data: Factored, weights: np.ndarray) -> _Left:
     length = np.linalg.norm(N, axis=0)
     length[length <= 1e-12 * length.max(initial=0.0)] = np.inf  # moved by nothing: 0
     U, s, Vt = np.linalg.svd(N / length, full_matrices=False)
-    keep = s > POOR * s.max(initial=0.0)
+    keep = s > MIN_SINGULAR_VALUE * s.max(initial=0.0)
     U, s, Vt = U[:, keep], s[keep], Vt[keep]
     back = (Vt.T / s) @ U.T / length[:, None]
     left = W - U @ (U.T @ W)
-    left[:, np.linalg.norm(left, axis=0) <= POOR * np.linalg.norm(W, axis=0)] = 0.0  # rounding errors
+    left[:, np.linalg.norm(left, axis=0) <= MIN_SINGULAR_VALUE * np.linalg.norm(W, axis=0)] = 0.0  # rounding errors
     return _Left(left, b - U @ (U.T @ b), back, W, b)
 
 
 def _least_squares(W: np.ndarray, b: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(W, axis=0)
     length[length == 0.0] = np.inf
-    return np.linalg.lstsq(W / length, b, rcond=POOR)[0] / length
+    return np.linalg.lstsq(W / length, b, rcond=MIN_SINGULAR_VALUE)[0] / length
 
 
 def _rms(data: Factored, x: np.ndarray) -> np.ndarray:
@@ -212,7 +212,7 @@ def _correlation(data: Factored, x: np.ndarray) -> np.ndarray:
 # --- joint torques as rows -------------------------------------------------------------------------------------------
 
 
-OWN = ("viscous", "coulomb", "offset", "curve")  # what may differ with the load on
+LOAD_DEPENDENT = ("viscous", "coulomb", "offset", "curve")  # what may differ with the load on
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,16 @@ import numpy as np
 from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 
-LOWEST = 1e-6  # of the sampling rate: below it a filter's coefficients round to those of another, or of none
+MIN_RELATIVE_CUTOFF = (
+    1e-6  # of the sampling rate: below it a filter's coefficients round to those of another, or of none
+)
 JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
 
 
 def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
-    """Raises ArgumentError unless LOWEST rate <= cutoff < rate / 2 [Hz]."""
-    low, half = LOWEST * rate * (1.0 - 1e-9), 0.5 * rate * (1.0 - 1e-9)
-    expected = f"hertz between {LOWEST * rate:.3g} and half the sampling rate, {0.5 * rate:.6g} Hz"
+    """Raises ArgumentError unless MIN_RELATIVE_CUTOFF rate <= cutoff < rate / 2 [Hz]."""
+    low, half = MIN_RELATIVE_CUTOFF * rate * (1.0 - 1e-9), 0.5 * rate * (1.0 - 1e-9)
+    expected = f"hertz between {MIN_RELATIVE_CUTOFF * rate:.3g} and half the sampling rate, {0.5 * rate:.6g} Hz"
     number(name, cutoff, expected, lambda x: low <= x < half)
 
 

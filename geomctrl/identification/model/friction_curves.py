@@ -31,7 +31,7 @@ from geomctrl.robot import Robot
 from .columns import SHAPES, Column, Curve, chosen_actuators
 from .regressor_model import RegressorModel
 
-ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them all
+MAX_ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them all
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class _Projected:
 
     def __init__(self, model: RegressorModel, data: Dataset, shape: str, actuators: np.ndarray):
         self.model, self.data, self.shape, self.actuators = model, data, shape, actuators
-        self.keep = max(1, -(-len(model.rows(data)) // ROWS))
+        self.keep = max(1, -(-len(model.rows(data)) // MAX_ROWS))
         base = model.base.columns
         parts = [(Y[:: self.keep][..., base], t[:: self.keep], m[:: self.keep]) for Y, t, m, _ in model.chunks(data)]
         fixed, tau, self.use = (np.concatenate([x.reshape(-1, *x.shape[2:]) for x in column]) for column in zip(*parts))

@@ -14,7 +14,7 @@ from geomctrl.identification.model.compressed import triangle
 from geomctrl.tracing.arrays import has_symbols
 
 TINY = 1e-300
-SEEN = 1e-9  # relative size below which new rows have no direction that is known already
+MIN_RELATIVE_SIZE = 1e-9  # relative size below which new rows have no direction that is known already
 
 
 def taken_in(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
@@ -71,7 +71,7 @@ def forgotten_along(R: np.ndarray, d: np.ndarray, rows: np.ndarray, share: float
     """
     seen = R @ rows.T
     U, s, _ = np.linalg.svd(seen, full_matrices=False)
-    W = U[:, s > SEEN * max(np.abs(R).max(initial=0.0) * np.abs(rows).max(initial=0.0), TINY)]
+    W = U[:, s > MIN_RELATIVE_SIZE * max(np.abs(R).max(initial=0.0) * np.abs(rows).max(initial=0.0), TINY)]
     less = 1.0 - np.sqrt(share)
     return R - less * W @ (W.T @ R), d - less * W @ (W.T @ d)
 

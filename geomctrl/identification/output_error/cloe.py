@@ -7,8 +7,8 @@ sum_c N_c log rms(error_c), which weights 1 / rms(error_c), renewed at every ste
 The search of closed-loop output error: Gauss and Newton's steps along what the log tells.
 
 Unknowns are counted in natural units (`units`), derivatives in the noise's: a singular value s is then a direction
-with a standard deviation of 1 / s units, and one of more than OPEN units is not told. Steps leave it alone; the others
-are damped as Levenberg and Marquardt's are where they do not help.
+with a standard deviation of 1 / s units, and one of more than MAX_DEVIATION units is not told. Steps leave it alone;
+the others are damped as Levenberg and Marquardt's are where they do not help.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .experiment import experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
 from .unknowns import State, Unknowns, rms
 
-CLOSE = 0.98  # correlation from which two parameters are hardly told apart
-SHARE = 0.1  # of the largest of its kind: the natural unit of what is small or zero
-LEAST = 1.0  # N m, kg m^2, ...: the same where all of a kind are zero
-NAMED = 0.02  # share of a direction from which a parameter is named
+MIN_CORRELATION = 0.98  # correlation from which two parameters are hardly told apart
+MIN_UNIT_SHARE = 0.1  # of the largest of its kind: the natural unit of what is small or zero
+DEFAULT_UNIT = 1.0  # N m, kg m^2, ...: the same where all of a kind are zero
+MIN_NAMED_SHARE = 0.02  # share of a direction from which a parameter is named
 
 
 def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
-    """(size,): a natural unit of each unknown, by which "not at all" is judged: its value, here or at first, SHARE of
-    the largest of its kind at least; a sample's time for the delay; 1 for where parts begin."""
+    """(size,): a natural unit of each unknown, by which "not at all" is judged: its value, here or at first,
+    MIN_UNIT_SHARE of the largest of its kind at least; a sample's time for the delay; 1 for where parts begin."""
     model, n, first = unknown.made.model, unknown.n, np.maximum(np.abs(unknown.first()), np.abs(theta))
     inertial = [f"inertial {0 if k % 10 == 0 else 1 if k % 10 < 4 else 2}" for k in range(model.inertial)]
     own = [*inertial, *model.kinds[model.inertial :]]
@@ -43,7 +43,11 @@ def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
     out = np.ones(unknown.size)
     for kind in set(kinds):
         position = np.array([k for k, x in enumerate(kinds) if x == kind])
-        out[position] = np.maximum(first[position], SHARE * first[position].max()) if first[position].any() else LEAST
+        out[position] = (
+            np.maximum(first[position], MIN_UNIT_SHARE * first[position].max())
+            if first[position].any()
+            else DEFAULT_UNIT
+        )
     if unknown.delay:
         out[unknown.shared - 1] = unknown.made.loop.period
     return out
@@ -56,7 +60,7 @@ def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str,
     shared = unknown.shared
     lost = lost[:, :shared]
     _, s, Vt = np.linalg.svd(lost, full_matrices=False)
-    lost = Vt[s > NAMED]  # without those of where parts begin
+    lost = Vt[s > MIN_NAMED_SHARE]  # without those of where parts begin
     if not len(lost):
         return ()
     names = [name if " " not in name else f"({name})" for name in unknown.names[:shared]]
@@ -64,7 +68,7 @@ def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str,
     leads = pivoted[1][: len(lost)]
     changes = []
     for lead, v in sorted(zip(leads, np.linalg.solve(lost[:, leads], lost)), key=lambda x: x[0]):
-        used = np.abs(v) > NAMED
+        used = np.abs(v) > MIN_NAMED_SHARE
         direction = np.where(used, v * scale[:shared], 0.0) / scale[lead]
         text = combinations(direction[None], [int(lead)], names)[0]
         together = ", changed so together" if used.sum() > 1 else ""
@@ -77,17 +81,17 @@ def close(names: Sequence[str], covariance: np.ndarray) -> tuple[str, ...]:
     d = np.sqrt(np.diag(covariance).clip(0.0))
     with np.errstate(all="ignore"):
         r = covariance / np.outer(d, d)
-    pairs = np.argwhere(np.triu(np.abs(np.nan_to_num(r)), 1) > CLOSE)
+    pairs = np.argwhere(np.triu(np.abs(np.nan_to_num(r)), 1) > MIN_CORRELATION)
     return tuple(f"{names[i]} and {names[j]}: correlation {r[i, j]:.4f}" for i, j in pairs)
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-FLOOR = 1e-9  # noise, of what was measured, below which it is rounding
-OPEN = 1.0  # natural units
-TRIES = 12
-LIKELY = 3.0  # of the log-likelihood: parameters that are as good
+MIN_NOISE = 1e-9  # noise, of what was measured, below which it is rounding
+MAX_DEVIATION = 1.0  # natural units
+MAX_TRIES = 12
+MAX_LIKELIHOOD_LOSS = 3.0  # of the log-likelihood: parameters that are as good
 
 
 class Linear(NamedTuple):
@@ -108,7 +112,7 @@ class Search:
         self.unknown, self.damping = unknown, 1e-2
         self.counts, n = unknown.used(), unknown.n
         sizes = [np.full(n, max(x.max(), 1e-12)) for x in (unknown.sizes()[:n], unknown.sizes()[n:]) if len(x)]
-        self.floor = FLOOR * np.concatenate(sizes)  # torques', then positions': a joint may stand still
+        self.floor = MIN_NOISE * np.concatenate(sizes)  # torques', then positions': a joint may stand still
         self.first = unknown.first()
         self.state = unknown.at(self.first)
         self.cost = self._cost(self.state)
@@ -129,7 +133,7 @@ class Search:
         stack = np.vstack([w * R for w, R in zip(weights, self.unknown.factors(self.state))])
         scale = units(self.unknown, self.state.theta)
         U, s, Vt = np.linalg.svd(stack[:, :-1] * scale, full_matrices=False)
-        determined = s > max(1.0 / OPEN, 1e-14 * s[0])
+        determined = s > max(1.0 / MAX_DEVIATION, 1e-14 * s[0])
         linear = Linear(U[:, determined], s[determined], Vt[determined], Vt[~determined], scale, stack[:, -1])
         self._known = self.state, linear
         return linear
@@ -141,7 +145,7 @@ class Search:
         tau = [part.tau * part.mask for part in self.unknown.made.parts]
         wrong = np.linalg.norm(np.concatenate([e[:, : self.unknown.n] for e in self.state.errors]))
         begun = float(wrong / np.linalg.norm(np.concatenate(tau)))
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             part = linear.s / (linear.s**2 + self.damping)
             theta = self.state.theta + linear.scale * (linear.Vt.T @ (part * along))
             change, used = float(np.linalg.norm(linear.s * part * along) / size), self.damping
@@ -162,10 +166,10 @@ class Search:
         if not np.linalg.norm(lost[:, shared].T @ away) > 1e-9:
             return
         if self._moved(self.state.theta - np.where(shared, scale * (lost.T @ away), 0.0), np.inf):
-            for _ in range(TRIES):
+            for _ in range(MAX_TRIES):
                 if self.step().change <= tolerance:
                     break
-        if self.cost > before[1] + LIKELY:
+        if self.cost > before[1] + MAX_LIKELIHOOD_LOSS:
             self.state, self.cost = before
 
     def _moved(self, theta: np.ndarray, worse: float) -> bool:
@@ -187,8 +191,8 @@ class Search:
 # --- the fit ---------------------------------------------------------------------------------------------------------
 
 
-LOST = 0.1  # share of a direction that is not told from which a parameter is not
-COSINES = 0.4
+MIN_LOST_SHARE = 0.1  # share of a direction that is not told from which a parameter is not
+COSINE_FACTOR = 0.4
 
 
 def cloe(
@@ -234,7 +238,7 @@ def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> Outpu
     unknown, state, linear = search.unknown, search.state, search.linear()
     shared, half = unknown.shared, linear.scale[:, None] * linear.Vt.T / linear.s
     covariance = (half @ (half.T @ _long_run(search) @ half) @ half.T)[:shared, :shared]
-    lost = np.abs(linear.lost).max(axis=0, initial=0.0)[:shared] > LOST
+    lost = np.abs(linear.lost).max(axis=0, initial=0.0)[:shared] > MIN_LOST_SHARE
     covariance[lost, :] = covariance[:, lost] = 0.0
     covariance[lost, lost] = np.inf
     names, model = tuple(unknown.names[:shared]), unknown.made.model
@@ -258,7 +262,7 @@ def _long_run(search: Search) -> np.ndarray:
     unknown, state = search.unknown, search.state
     total = np.zeros((unknown.size, unknown.size))
     for g in unknown.scores(state, 1.0 / search.noise(state)):
-        cosines = min(max(round(COSINES * len(g) ** (2.0 / 3.0)), 1), len(g) - 1)
+        cosines = min(max(round(COSINE_FACTOR * len(g) ** (2.0 / 3.0)), 1), len(g) - 1)
         cosine_sums = np.asarray(dct(g, norm="ortho", axis=0))[1 : cosines + 1]
         total += len(g) / cosines * (cosine_sums.T @ cosine_sums)
     freedom = search.counts.sum() / max(search.counts.sum() - unknown.size, 1)

@@ -23,7 +23,7 @@ from .experiment import REMEDY, Experiment, experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
 from .simulation import Dynamics, Schedule, schedule, steps_for
 
-NOTHING = 1e-9  # change of the torques, of all, below which rounding is all there is
+MIN_CHANGE = 1e-9  # change of the torques, of all, below which rounding is all there is
 
 
 def didim(
@@ -74,7 +74,7 @@ def didim(
         size, residual = np.linalg.norm(b), np.linalg.norm(A @ estimate.x - b)
         change = np.linalg.norm(A @ (estimate.x - x))
         history.append(Iteration(float(np.linalg.norm(A @ x - b) / size), float(change / max(residual, 1e-300))))
-        x, done = estimate.x, bool(change <= tolerance * residual + NOTHING * size)
+        x, done = estimate.x, bool(change <= tolerance * residual + MIN_CHANGE * size)
     covariance = estimate.covariance
     if covariance is None:
         covariance = np.full((model.base.size, model.base.size), np.nan)

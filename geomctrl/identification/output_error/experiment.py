@@ -19,10 +19,10 @@ from geomctrl.robot import Robot
 from .loop import Running, loops_of
 from .simulation import Dynamics, Schedule, Trajectory, require_forwards, simulated
 
-JITTER = 0.1  # periods that a time stamp may be off a sample of the loop
-BEGINNING = 12  # samples at least, and SPAN seconds, that tell where a log without velocities begins
-SPAN = 0.05
-MOST_SETTLING = 0.1  # of a part
+MAX_JITTER = 0.1  # periods that a time stamp may be off a sample of the loop
+MIN_BEGINNING = 12  # samples at least, and BEGINNING_SECONDS seconds, that tell where a log without velocities begins
+BEGINNING_SECONDS = 0.05
+MAX_SETTLING_SHARE = 0.1  # of a part
 REMEDY = (
     "begin nearer to the robot's parameters, or where the log excites too little take a physically consistent estimator"
 )
@@ -100,11 +100,11 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
     t, period = data.t[s], loop.period
     place = (t - t[0]) / period
     rows = np.round(place).astype(int)
-    if len(t) < BEGINNING:
+    if len(t) < MIN_BEGINNING:
         raise DataError(
-            f"{data.label}: a stretch of {len(t)} samples is too short to simulate: expected {BEGINNING} or more"
+            f"{data.label}: a stretch of {len(t)} samples is too short to simulate: expected {MIN_BEGINNING} or more"
         )
-    if np.abs(place - rows).max() > JITTER or (np.diff(rows) < 1).any():
+    if np.abs(place - rows).max() > MAX_JITTER or (np.diff(rows) < 1).any():
         raise DataError(
             f"{data.label}: t: expected time stamps at multiples of the loop's period, {period:g} s, got some"
             f" {np.abs(place - rows).max() * period:.3g} s off; use resampled(rate)"
@@ -117,7 +117,7 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
 
 def _beginning(data: Dataset, s: slice) -> tuple[np.ndarray, np.ndarray]:
     """q and v at the first sample: of a cubic through the first ones, or as measured."""
-    first = slice(s.start, min(s.stop, s.start + max(BEGINNING, round(SPAN * data.rate))))
+    first = slice(s.start, min(s.stop, s.start + max(MIN_BEGINNING, round(BEGINNING_SECONDS * data.rate))))
     t = data.t[first] - data.t[s.start]
     curve = np.polynomial.polynomial.polyfit(t, data.q[first], 3)
     return curve[0], curve[1] if data.v is None else np.array(data.v[s.start])
@@ -146,7 +146,7 @@ def motion(
         j = plan.pieces[0].steps if commanded and len(plan.pieces) == 2 else 0
         q, v = run.starts[j][:, k]
         u = run.u[rows] if commanded else run.command(plan.shown)[k]
-        late = (part.t[:n] - part.t[0] >= min(settle, MOST_SETTLING * (part.t[-1] - part.t[0])))[:, None]
+        late = (part.t[:n] - part.t[0] >= min(settle, MAX_SETTLING_SHARE * (part.t[-1] - part.t[0])))[:, None]
         columns.append(
             (part.t[:n] - part.t[0] + start, q, v, dynamics.acceleration(q, v, u), part.tau[:n], part.mask[:n] & late)
         )

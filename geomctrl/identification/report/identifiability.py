@@ -23,13 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.estimators.conditioning import DEAD, POOR
+from geomctrl.identification.estimators.conditioning import MIN_COLUMN_LENGTH, MIN_SINGULAR_VALUE
 from geomctrl.mechanism import inertia
 from geomctrl.terms.base_parameters import BaseParameters, combinations
 
 ZERO = 1e-9  # of a row's largest coefficient, as in `combinations`: what names leave out does not count here either
-PART = 0.05  # of a direction of length 1: smaller parts are not written
-QUIET = 1e-9  # noise of a joint, of its torque, below which it counts as this: logs that are computed have none
+MIN_NAMED_PART = 0.05  # of a direction of length 1: smaller parts are not written
+MIN_RELATIVE_NOISE = (
+    1e-9  # noise of a joint, of its torque, below which it counts as this: logs that are computed have none
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +70,8 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
         return out
     unit = unit[live]
     _, s, Vt = np.linalg.svd(A[:, live] * unit, full_matrices=False)
-    for j in np.flatnonzero(s <= max(1.0, POOR * s[0]))[::-1]:
-        change = np.where(np.abs(Vt[j]) > PART, Vt[j] * unit, 0.0)
+    for j in np.flatnonzero(s <= max(1.0, MIN_SINGULAR_VALUE * s[0]))[::-1]:
+        change = np.where(np.abs(Vt[j]) > MIN_NAMED_PART, Vt[j] * unit, 0.0)
         lead = int(np.argmax(np.abs(Vt[j])))
         direction = combinations((change / change[lead])[None], [lead], [symbols[k] for k in live])[0]
         parts = np.zeros(nb)
@@ -81,7 +83,7 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
 def undecided(estimate: Estimate, exchanges_found: list[Exchange]) -> set[int]:
     """Numbers of the parameters that stand alone but whose value the log leaves open: they take part in an exchange."""
     columns = estimate.base.columns
-    taking_part = {int(k) for exchange in exchanges_found for k in columns[np.abs(exchange.parts) > PART]}
+    taking_part = {int(k) for exchange in exchanges_found for k in columns[np.abs(exchange.parts) > MIN_NAMED_PART]}
     return taking_part & alone(estimate.base)
 
 
@@ -89,14 +91,14 @@ def _whitened(estimate: Estimate, correlation: np.ndarray | None) -> tuple[np.nd
     """(factor of the base regressor, at least as many rows as columns, each joint's rows divided by its noise; which
     columns are zero)."""
     c = estimate.training
-    noise = np.maximum(estimate.noise, QUIET * c.norms / np.sqrt(np.maximum(c.counts, 1)))
+    noise = np.maximum(estimate.noise, MIN_RELATIVE_NOISE * c.norms / np.sqrt(np.maximum(c.counts, 1)))
     inflation = estimate.correlation if estimate.correlation is not None else correlation
     if inflation is not None:
         noise = noise * np.sqrt(np.maximum(inflation, 1.0))
     A = c.system(np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0))[0][:, estimate.base.columns]
     length = np.linalg.norm(A, axis=0)
     A = np.vstack((A, np.zeros((max(0, A.shape[1] - len(A)), A.shape[1]))))
-    return A, length <= DEAD * length.max(initial=0.0)
+    return A, length <= MIN_COLUMN_LENGTH * length.max(initial=0.0)
 
 
 def _units(estimate: Estimate) -> np.ndarray:
@@ -104,7 +106,7 @@ def _units(estimate: Estimate) -> np.ndarray:
     c, size = estimate.training, np.full(estimate.model.size, np.inf)
     for columns, R, torque in zip(estimate.model.active, c.factors, c.norms):
         length = np.linalg.norm(R[:, :-1], axis=0)
-        felt = length > DEAD * length.max(initial=0.0)
+        felt = length > MIN_COLUMN_LENGTH * length.max(initial=0.0)
         size[columns[felt]] = np.minimum(size[columns[felt]], torque / length[felt])
     return np.where(np.isfinite(size), size, 0.0)[estimate.base.columns]
 

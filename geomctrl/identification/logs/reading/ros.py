@@ -16,7 +16,7 @@ JOINT_STATE = "sensor_msgs/msg/JointState"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 ZSTD = b"\x28\xb5\x2f\xfd"
 ARRAYS = ("position", "velocity", "effort")
-LISTED = 30  # topics in a message
+MAX_LISTED = 30  # topics in a message
 
 
 def read_ros2(path: Path, topic: str | None, wrenches: bool = False) -> list[Recording]:
@@ -73,8 +73,8 @@ def _topics(label: str, reader: Any, kind: str, content: str) -> dict[str, str]:
     topics = {c.topic: f"{c.msgcount} messages" for c in reader.connections if c.msgtype == kind}
     if not topics:
         others = sorted({f"{c.topic} ({c.msgtype})" for c in reader.connections})
-        more = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
-        there = f"it has {', '.join(others[:LISTED])}{more}" if others else "it has no topics"
+        more = f" and {len(others) - MAX_LISTED} more" if len(others) > MAX_LISTED else ""
+        there = f"it has {', '.join(others[:MAX_LISTED])}{more}" if others else "it has no topics"
         raise DataError(f"{label}: no {content}: expected a topic of type {kind}; {there}")
     return topics
 
