@@ -12,7 +12,6 @@ likelihood: the least sum of (i_k - (Z_k theta + kappa_k) / g_k)^2 over the curr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,12 @@ import numpy as np
 
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, autocorrelation, correlation_factor
-from geomctrl.identification.loads.torque_rows import Chunk, Factored
+from geomctrl.identification.loads.torque_rows import Factored
 from geomctrl.identification.logs import Dataset, reading
 from geomctrl.identification.logs.dataset import joints_of, read_log
 from geomctrl.identification.logs.reading import Reading
 from geomctrl.identification.logs.reading.naming import ALIASES, named
 from geomctrl.identification.logs.samples import derive
-from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 
 
@@ -74,29 +72,6 @@ def _keys(recording: reading.Recording, options: Reading) -> dict:
 
 
 PASSES = 3  # of the noise
-Rows = Callable[[np.ndarray, np.ndarray, np.ndarray], list[np.ndarray]]
-
-
-@dataclass(frozen=True, eq=False)
-class CurrentLog:
-    """A log as a `Source`: [Z kappa] and the currents; columns(q, v, a): [[Z kappa] (n, nv, p + 1)]."""
-
-    model: RegressorModel
-    data: Dataset
-    columns: Rows
-
-    @property
-    def label(self) -> str:
-        return self.data.label
-
-    @property
-    def channels(self) -> Sequence[str]:
-        return self.model.robot.dof_names
-
-    def rows(self) -> Iterator[Chunk]:
-        none = self.model.with_options(rotor=True)  # takes no armature off the currents
-        for (A,), i, mask, _ in none.stream(self.data, self.columns):
-            yield A, i, mask
 
 
 @dataclass(frozen=True, eq=False)

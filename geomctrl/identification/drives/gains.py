@@ -16,7 +16,7 @@ from geomctrl.files import write_text
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.loads.load import carried, checked_arguments, filtered, own_friction, refuse
-from geomctrl.identification.loads.torque_rows import factored
+from geomctrl.identification.loads.torque_rows import TorqueLog, factored
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.report.rendering import GAIN_DEFINITIONS, Column, Table, plain, rendered, save_json
@@ -24,7 +24,7 @@ from geomctrl.identification.settings import Filtering, Reading
 from geomctrl.mechanism import inertia as body
 from geomctrl.robot import Robot
 
-from .currents import CurrentLog, Gains, fitted, read_currents
+from .currents import Gains, fitted, read_currents
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def drive_gains(
             raise ArgumentError("without_load: expected a log without the load: it can not be told from the last link")
         logs, loaded = [without_load, log], [False, True]
     data, _ = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
-    sources = [CurrentLog(model, x, scale.columns(on)) for x, on in zip(data, loaded)]
+    sources = [TorqueLog(x, scale, on) for x, on in zip(data, loaded)]
     gains = fitted(factored(sources, 0))
     return _report(robot, scale, data, gains)
 
@@ -170,15 +170,13 @@ class _Load:
         self.handover = body.transform(frame.placement, np.eye(10)).T
         self.description = f"a load of {pi[0]:g} kg at {frame.name!r}"
 
-    def columns(self, loaded: bool):
-        def rows(q, v, a):
-            Y = self.model.regressor(q, v, a)
-            load, known = Y[..., self.first : self.first + 10] @ self.handover, self.is_known
-            parts = [Y[..., self.own], load[..., ~known], (load[..., known] @ self.pi[known])[..., None]]
-            parts = [x if loaded else np.zeros_like(x) for x in parts]
-            return [np.concatenate((Y[..., self.base_columns], *parts), -1)]
-
-        return rows
+    def rows(self, q, v, a, loaded: bool) -> list[np.ndarray]:
+        """[[Z kappa] (n, nv, p + 1), no torque to take off the currents]."""
+        Y = self.model.regressor(q, v, a)
+        load, known = Y[..., self.first : self.first + 10] @ self.handover, self.is_known
+        parts = [Y[..., self.own], load[..., ~known], (load[..., known] @ self.pi[known])[..., None]]
+        parts = [x if loaded else np.zeros_like(x) for x in parts]
+        return [np.concatenate((Y[..., self.base_columns], *parts), -1), np.zeros(v.shape)]
 
     def load(self, theta: np.ndarray) -> np.ndarray:
         pi = self.pi.copy()
@@ -196,12 +194,10 @@ class _Bodies:
         self.others = np.setdiff1d(np.arange(model.size), known_columns)
         self.description = "bodies as the model has them: " + ", ".join(model.robot.body_names[k] for k in numbers)
 
-    def columns(self, loaded: bool):
-        def rows(q, v, a):
-            Y = self.model.regressor(q, v, a)
-            return [np.concatenate((Y[..., self.others], (Y[..., self.known_columns] @ self.x)[..., None]), -1)]
-
-        return rows
+    def rows(self, q, v, a, loaded: bool) -> list[np.ndarray]:
+        Y = self.model.regressor(q, v, a)
+        known = (Y[..., self.known_columns] @ self.x)[..., None]
+        return [np.concatenate((Y[..., self.others], known), -1), np.zeros(v.shape)]
 
     def load(self, theta: np.ndarray) -> None:
         return None
@@ -308,8 +304,7 @@ def _known_torques(scale: _Load | _Bodies, data: Dataset) -> np.ndarray:
     assert data.v is not None
     assert data.a is not None
     q, v, a = data.q[some], data.v[some], data.a[some]
-    rows = scale.columns(True)
-    both = [rows(q, *x)[0][..., -1] for x in ((v, a), (0.0 * v, 0.0 * a))]
+    both = [scale.rows(q, *x, True)[0][..., -1] for x in ((v, a), (0.0 * v, 0.0 * a))]
     return np.stack([np.sqrt(np.mean(x**2, 0)) for x in both], -1)
 
 

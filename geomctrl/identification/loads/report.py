@@ -26,8 +26,10 @@ import numpy as np
 from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 from geomctrl.identification.errors import SolverError
+from geomctrl.identification.estimators.barrier import BASIS
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE
 from geomctrl.identification.findings import Finding
+from geomctrl.identification.model.columns import INERTIAL
 from geomctrl.identification.report.rendering import LOAD_DEFINITIONS, Column, Table, plain, rendered, save_json
 from geomctrl.mechanism import inertia
 from geomctrl.models.io.model_file import save_model
@@ -40,7 +42,6 @@ DENSITY = 2000.0  # kg/m^3, between plastics and steel: a load of unknown shape 
 REACH = 0.2  # m, from the frame: where a centre is sought that the motion says nothing of
 MIN_MASS = 1e-3  # kg: what stands for the mass where none is seen
 Z95 = 1.959963984540054  # of the normal distribution
-BASIS = inertia.pseudo(np.eye(10))  # P = sum_k pi_k BASIS_k
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +261,6 @@ def model_findings(solved: Solved, torques: np.ndarray, source: str) -> list[Fin
 # --- the report ------------------------------------------------------------------------------------------------------
 
 
-NAMES = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 MOMENTS = (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))
 MIN_LENGTH = 0.05  # m: no load is judged by a length below
 
@@ -318,7 +318,7 @@ class LoadReport:
         scale = self.mass * np.array([1.0] + [length] * 3 + [length**2] * 6)
         half = 0.5 * np.diff(self.intervals["parameters"]).ravel()
         reasons = {}
-        for name, h, s in zip(NAMES, half, scale):
+        for name, h, s in zip(INERTIAL, half, scale):
             if not np.isfinite(h):
                 reasons[name] = "the motion says nothing of it"
             elif h > s:
@@ -366,8 +366,8 @@ class LoadReport:
             "mass": self.mass,
             "centre": self.centre,
             "inertia": self.inertia,
-            "parameters": dict(zip(NAMES, self.parameters)),
-            "least_squares": dict(zip(NAMES, self.body.least_squares)),
+            "parameters": dict(zip(INERTIAL, self.parameters)),
+            "least_squares": dict(zip(INERTIAL, self.body.least_squares)),
             "intervals": self.intervals,
             "not_excited": self.not_excited,
             "friction": self.friction,

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -262,10 +263,10 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class TorqueLog:
-    """A log of joint torques as a `Source`, filtered as `data` says; loaded: the load is on."""
+    """A log of joint torques, or of motor currents, as a `Source`, filtered as `data` says; loaded: the load is on."""
 
     data: Dataset
-    columns: Columns
+    columns: Any
     loaded: bool
 
     @property
@@ -277,12 +278,8 @@ class TorqueLog:
         return self.columns.model.robot.dof_names
 
     def rows(self) -> Iterator[Chunk]:
-        columns = self.columns
-
-        def values(q, v, a):
-            return columns.rows(q, v, a, self.loaded)
-
-        for (A, known_torque), tau, mask, _ in columns.model.stream(self.data, values):
+        values = partial(self.columns.rows, loaded=self.loaded)
+        for (A, known_torque), tau, mask, _ in self.columns.model.stream(self.data, values):
             yield A, tau - known_torque, mask
 
 
