@@ -36,7 +36,7 @@ MIN_NAMED_SHARE = 0.02  # share of a direction from which a parameter is named
 def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
     """(size,): a natural unit of each unknown, by which "not at all" is judged: its value, here or at first,
     MIN_UNIT_SHARE of the largest of its kind at least; a sample's time for the delay; 1 for where parts begin."""
-    model, n, first = unknown.made.model, unknown.n, np.maximum(np.abs(unknown.first()), np.abs(theta))
+    model, n, first = unknown.setup.model, unknown.n, np.maximum(np.abs(unknown.first()), np.abs(theta))
     inertial = [f"inertial {0 if k % 10 == 0 else 1 if k % 10 < 4 else 2}" for k in range(model.inertial)]
     own = [*inertial, *model.kinds[model.inertial :]]
     kinds = [own[k] for k in model.base.columns] + [g for g in unknown.gains for _ in range(n)]
@@ -49,7 +49,7 @@ def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
             else DEFAULT_UNIT
         )
     if unknown.delay:
-        out[unknown.shared - 1] = unknown.made.loop.period
+        out[unknown.shared - 1] = unknown.setup.loop.period
     return out
 
 
@@ -142,7 +142,7 @@ class Search:
         """One step, where one helps."""
         linear = self.linear()
         along, size = linear.U.T @ linear.error, np.linalg.norm(linear.error)
-        tau = [part.tau * part.mask for part in self.unknown.made.parts]
+        tau = [part.tau * part.mask for part in self.unknown.setup.parts]
         wrong = np.linalg.norm(np.concatenate([e[:, : self.unknown.n] for e in self.state.errors]))
         begun = float(wrong / np.linalg.norm(np.concatenate(tau)))
         for _ in range(MAX_TRIES):
@@ -241,14 +241,15 @@ def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> Outpu
     lost = np.abs(linear.lost).max(axis=0, initial=0.0)[:shared] > MIN_LOST_SHARE
     covariance[lost, :] = covariance[:, lost] = 0.0
     covariance[lost, lost] = np.inf
-    names, model = tuple(unknown.names[:shared]), unknown.made.model
+    names, model = tuple(unknown.names[:shared]), unknown.setup.model
     data = motion(state.experiment, state.dynamics, state.plan, state.runs)
     x, nb = unknown.parameters(state.theta), model.base.size
     noise = search.noise(state)[: unknown.n]
     estimate = finish(model, model.compress(data), x, 1.0 / noise, "cloe", covariance=covariance[:nb, :nb])
+    loop = unknown.setup.loop.changed(**unknown.changes(state.theta))
     return OutputErrorFit(
-        "cloe", estimate, unknown.made.loop.changed(**unknown.changes(state.theta)), names, state.theta[:shared].copy(),
-        covariance, history, done, data, untold(unknown, linear.lost, linear.scale), close(names, covariance),
+        "cloe", estimate, loop, names, state.theta[:shared].copy(), covariance, history, done, data,
+        untold(unknown, linear.lost, linear.scale), close(names, covariance),
     )  # fmt: skip
 
 

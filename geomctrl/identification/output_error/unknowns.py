@@ -33,7 +33,7 @@ class Unknowns:
     loop's first state. Channels: torques, then positions if `positions`. x0: what base parameters leave open.
     """
 
-    made: Experiment
+    setup: Experiment
     x0: np.ndarray
     gains: tuple[str, ...]
     delay: bool
@@ -41,9 +41,9 @@ class Unknowns:
     steps: int = 1
 
     def __post_init__(self):
-        model, n = self.made.model, self.made.model.robot.nv
+        model, n = self.setup.model, self.setup.model.robot.nv
         self.n, self.shared = n, model.base.size + n * len(self.gains) + self.delay
-        own = [2 * n + part.loop.states for part in self.made.parts]
+        own = [2 * n + part.loop.states for part in self.setup.parts]
         ends = np.cumsum([self.shared, *own])
         self.own = [slice(a, b) for a, b in pairwise(ends)]
         self.size, self.channels = int(ends[-1]), n * (1 + self.positions)
@@ -53,15 +53,15 @@ class Unknowns:
 
     def first(self) -> np.ndarray:
         """theta at the experiment's own values."""
-        loop = self.made.loop
+        loop = self.setup.loop
         gains = [np.broadcast_to(loop.gains[name], self.n) for name in self.gains]
-        own = [np.concatenate((p.q0, p.v0, np.zeros(p.loop.states))) for p in self.made.parts]
+        own = [np.concatenate((p.q0, p.v0, np.zeros(p.loop.states))) for p in self.setup.parts]
         delay = [[loop.delay]] * self.delay
-        return np.concatenate([self.made.model.base.projection @ self.x0, *gains, *delay, *own])
+        return np.concatenate([self.setup.model.base.projection @ self.x0, *gains, *delay, *own])
 
     def changes(self, theta: np.ndarray) -> dict[str, Any]:
         """Of the loop."""
-        nb = self.made.model.base.size
+        nb = self.setup.model.base.size
         changes: dict[str, Any] = {
             g: theta[nb + self.n * k : nb + self.n * (k + 1)].copy() for k, g in enumerate(self.gains)
         }
@@ -69,17 +69,17 @@ class Unknowns:
 
     def parameters(self, theta: np.ndarray) -> np.ndarray:
         """The model's x (size,)."""
-        base = self.made.model.base
+        base = self.setup.model.base
         return base.lift(theta[: base.size], self.x0)
 
     def at(self, theta: np.ndarray) -> State:
         """The simulation there. Raises SimulationError, ArgumentError where there is none."""
         changes = self.changes(theta)
-        loops = tuple(loop.changed(**changes) for loop in self.made.loops)
-        made = self.made.with_loop(**changes) if self.gains else replace(self.made, loops=loops)
-        dynamics, plan, self.steps = prepared(made, self.parameters(theta), self.steps, self.delay)
+        loops = tuple(loop.changed(**changes) for loop in self.setup.loops)
+        changed = self.setup.with_loop(**changes) if self.gains else replace(self.setup, loops=loops)
+        dynamics, plan, self.steps = prepared(changed, self.parameters(theta), self.steps, self.delay)
         runs, errors = [], []
-        for part, at in zip(made.parts, self.own):
+        for part, at in zip(changed.parts, self.own):
             own = theta[at]
             q0, v0 = own[: self.n], own[self.n : 2 * self.n]
             run = part.run(dynamics, plan, q0, v0, part.loop.start(q0, v0)[0] + own[2 * self.n :])
@@ -87,15 +87,15 @@ class Unknowns:
             torque = part.tau - run.command(self.shown(plan))[part.rows]
             error = np.where(part.mask, torque, 0.0)
             errors.append(np.concatenate((error, part.q - run.q[part.rows]), 1) if self.positions else error)
-        return State(theta, made, dynamics, plan, runs, errors)
+        return State(theta, changed, dynamics, plan, runs, errors)
 
     def shown(self, plan: Schedule) -> int:
         """How many samples old the torques are that logs hold."""
-        return 0 if self.made.loop.torque == "commanded" else plan.shown
+        return 0 if self.setup.loop.torque == "commanded" else plan.shown
 
     def slopes(self, state: State) -> Iterator[tuple[int, slice, np.ndarray]]:
         """(part, its rows, derivatives of simulated channels (rows, channels, size)), a chunk of rows at a time."""
-        base, n = self.made.model.base.size, self.n
+        base, n = self.setup.model.base.size, self.n
         for i, (part, run, at) in enumerate(zip(state.experiment.parts, state.runs, self.own)):
             layout = Layout(base, n * len(self.gains), int(self.delay), 2 * n, part.loop.states)
             shown = self.shown(state.plan)
@@ -130,8 +130,8 @@ class Unknowns:
 
     def used(self) -> np.ndarray:
         """Rows a channel (channels,)."""
-        torques = sum(part.mask.sum(0) for part in self.made.parts)
-        rows = np.full(self.n, sum(len(part.t) for part in self.made.parts))
+        torques = sum(part.mask.sum(0) for part in self.setup.parts)
+        rows = np.full(self.n, sum(len(part.t) for part in self.setup.parts))
         return np.concatenate((torques, rows)) if self.positions else np.asarray(torques)
 
     def sizes(self) -> np.ndarray:
@@ -141,7 +141,7 @@ class Unknowns:
             tau = np.where(part.mask, part.tau, 0.0)
             return np.concatenate((tau, part.q - part.q.mean(0)), 1) if self.positions else tau
 
-        return rms([measured(part) for part in self.made.parts], self.used())
+        return rms([measured(part) for part in self.setup.parts], self.used())
 
 
 def rms(errors: Sequence[np.ndarray], counts: np.ndarray) -> np.ndarray:
