@@ -21,7 +21,8 @@ from geomctrl.identification import (
     fit,
     identify_load,
 )
-from geomctrl.identification.loads import report, torque_rows
+from geomctrl.identification.loads import report as load_report
+from geomctrl.identification.loads import torque_rows
 from geomctrl.models import load_extra, load_model, save_model
 
 PANDA, LOAD, FRAME = models.panda(), Load(), "panda_link8"
@@ -44,7 +45,7 @@ def logs(tmp_path_factory):
 
 def z_scores(report, true=TRUE):
     half = 0.5 * np.diff(report.intervals["parameters"]).ravel()
-    return (report.body.least_squares - true) / (half / report.Z95)
+    return (report.body.least_squares - true) / (half / load_report.Z95)
 
 
 # --- from joint torques --------------------------------------------------------------------------------------------
@@ -286,10 +287,10 @@ def test_the_nearest_body_is_the_minimum_that_a_cone_solver_finds(noise):
     rng = np.random.default_rng(1)
     W = rng.normal(size=(40, 10)) / noise
     b = W @ TRUE + rng.normal(size=40)
-    found = report.estimated(W, b)
-    prior = report._ball(found.least_squares[0], report._centre(W, b, found.scale))
+    found = load_report.estimated(W, b)
+    prior = load_report._ball(found.least_squares[0], load_report._centre(W, b, found.scale))
     y = cp.Variable(10)
-    P = cp.reshape(report.BASIS.reshape(10, 16).T @ y, (4, 4), order="C")
+    P = cp.reshape(load_report.BASIS.reshape(10, 16).T @ y, (4, 4), order="C")
     L = np.linalg.inv(np.linalg.cholesky(inertia.pseudo(prior)))  # log det P = log det L P L^T + a constant
     white = L @ P @ L.T
     cost = 0.5 * cp.sum_squares(W @ y - b) + cp.trace(white) - cp.log_det(white)
@@ -301,10 +302,10 @@ def test_the_nearest_body_is_the_minimum_that_a_cone_solver_finds(noise):
 def test_a_body_that_the_log_determines_is_not_moved_by_the_prior():
     rng = np.random.default_rng(2)
     W = rng.normal(size=(40, 10)) / 1e-4
-    found = report.estimated(W, W @ TRUE + rng.normal(size=40))
+    found = load_report.estimated(W, W @ TRUE + rng.normal(size=40))
     moved = (found.parameters - found.least_squares) / np.sqrt(np.diag(found.covariance))
     assert np.abs(moved).max() < 0.05
-    light = report.estimated(W / 1e4, (W @ TRUE) / 1e4 + 2.0 * rng.normal(size=40))
+    light = load_report.estimated(W / 1e4, (W @ TRUE) / 1e4 + 2.0 * rng.normal(size=40))
     assert not inertia.is_physical(light.least_squares)
     assert inertia.is_physical(light.parameters, strict=True)
 
@@ -313,12 +314,12 @@ def test_intervals_of_centre_and_inertia_are_those_of_samples():
     rng = np.random.default_rng(4)
     W = rng.normal(size=(60, 10)) / 2e-3
     far = inertia.from_com(LOAD.mass, np.array([0.3, -0.2, 0.7]), LOAD.inertia)  # where moving axes counts
-    found = report.estimated(W, W @ far)
+    found = load_report.estimated(W, W @ far)
     samples = rng.multivariate_normal(found.least_squares, found.covariance, 20_000)
     box = found.quantities()
     for name, values in (("centre", inertia.com(samples)), ("inertia", inertia.com_tensor(samples))):
         half = 0.5 * np.diff(box[name])[..., 0]
-        np.testing.assert_allclose(report.Z95 * values.std(0), half, rtol=0.04)
+        np.testing.assert_allclose(load_report.Z95 * values.std(0), half, rtol=0.04)
 
 
 def test_nuisances_are_eliminated_even_where_they_are_not_determined():
