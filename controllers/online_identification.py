@@ -41,7 +41,7 @@ class OnlineIdentification(Law):
     W p = y,  W_k = alpha W_k-1 + (1 - alpha) / T (Y_k - Y_k-1 - T/2 (H_k + H_k-1)),  alpha = exp(-bandwidth T)
 
     Y and H being the regressors of momentum M v and of C^T v - g, y the commanded torque filtered alike, less what is
-    known (see `geomctrl.identification.online.momentum`): no acceleration is asked for. The rows, in units of `noise`,
+    known (see `geomctrl.identification.online.recursive`): no acceleration is asked for. The rows, in units of `noise`,
     go into R^T R by orthogonal transformations, and memory fades as exp(-t / memory) towards the prior: p = the model's
     with deviations `deviation` in each parameter's natural unit, by which the covariance (R^T R)^-1 stays bounded. The
     command is the law's; its signals are joined by

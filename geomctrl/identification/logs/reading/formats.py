@@ -243,7 +243,7 @@ def _numbers(pyarrow: Any, column: Any) -> np.ndarray | None:
 @dataclass(frozen=True)
 class Format:
     """read(path, topic): the recording; topic: of the messages to read, where a file holds messages; wrenches(path,
-    topic): that, and a recording of each sensor's wrenches, where these are messages of their own."""
+    topic, True): that, and a recording of each sensor's wrenches, where these are messages of their own."""
 
     name: str
     suffixes: tuple[str, ...]
