@@ -155,7 +155,7 @@ def shape_of(rows: Rows, columns: np.ndarray, residual: np.ndarray, used: np.nda
 # --- bodies ----------------------------------------------------------------------------------------------------------
 
 
-MIN_AXIS_RATIO = 1e-3  # ratio of the least to the next axis of a body's moments below which nobody builds it
+MIN_AXIS_RATIO = 1e-3  # of a body's least second moment to the next: real links have more
 MAX_MASS_RATIO = 1.5  # mass in terms of all the model's masses together
 MIN_MASS_RATIO = 1e-3  # of the mean mass: nothing to be said about where the centre of mass of such a body is
 JOINT_BOX_MARGIN = 0.5  # of a link's extent, or of the mean link's, by which its box is wider than its joints
@@ -230,7 +230,7 @@ def joint_boxes(robot: Robot) -> list[np.ndarray]:
 
 
 def _wider(box: np.ndarray) -> np.ndarray:
-    """A box of geometry, with room for what the geometry leaves out: screws, cables, its own tolerance."""
+    """A box of geometry, wider by GEOMETRY_MARGIN: models leave out screws, cables and tolerances."""
     room = GEOMETRY_MARGIN * float((box[1] - box[0]).max())
     return np.array([box[0] - room, box[1] + room])
 

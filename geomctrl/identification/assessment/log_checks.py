@@ -1,10 +1,10 @@
 """Checks of the log: its recorded signals before filters, and what its motion hardly excites.
 
-What the log hardly shows: joints that stood still, torques that never change, torques that it does not foretell, and
+What the log hardly shows: joints that stood still, torques that never change, torques that it does not predict, and
 parameters behind them.
 
-That a base parameter's interval is wide says little: many hardly matter to any torque. So what is asked is how well
-least squares know the torques of other motions that are as far and as fast: each joint's positions, velocities and
+A base parameter's wide interval says little: many hardly matter to any torque. So the check is how well least
+squares predict the torques of other motions that are as far and as fast: each joint's positions, velocities and
 accelerations of the log, put together anew by chance. The standard deviation there, in terms of the joint's torque, is
 what a controller or a simulation with the result meets; parameters are named where it is large, and noted where not.
 """

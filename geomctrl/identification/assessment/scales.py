@@ -25,10 +25,10 @@ from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows, least_squa
 from .rows import Rows
 
 INTERVAL_LOG_LIKELIHOOD, FATAL_LOG_LIKELIHOOD = 8.0, 12.0  # four and five standard deviations, of some ten joints
-MIN_EVIDENCE = 2.0  # log likelihood from which a scale is looked at again
+MIN_EVIDENCE = 2.0  # log likelihood: a scale with less is not examined further
 MIN_LOG_SCALE = np.log(1.3)  # least |log s| that matters
 TELLING_LOG_SCALE = np.log(2.0)  # |log s| that a log should tell
-MAX_SCALES = 3  # scales that are looked at in other views of the log
+MAX_SCALES = 3  # scales that are tested in other views of the log
 NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
 BEYOND = np.geomspace(2.0, np.log(1e5), 6)
 GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))

@@ -2,7 +2,7 @@
 
 All explanations compete: signs, swaps and couplings (`trials`), scales (`scales`), a delay, a tilted base and a drift
 (`causes`). Their log likelihoods are of the same rows. The likeliest that also holds in other views of the log
-is said, with how far the next one is.
+is reported, with its distance to the next one.
 
 Whether an explanation of a log holds in other views of it: other splits, other cut-offs, each half of the log.
 
@@ -116,7 +116,7 @@ def _names(finding: Finding) -> frozenset[str]:
 
 
 MAX_MISTAKES = 4  # mistakes that are looked for one after the other
-MAX_CANDIDATES = 4  # explanations a round, the likeliest first, that are looked at in other views of the log
+MAX_CANDIDATES = 4  # explanations a round, the likeliest first, that are tested in other views of the log
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def driving(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
 
 
 def negative(model: RegressorModel, rows: Rows, fit: FreeFit) -> dict[int, str]:
-    """What of joints is negative and can not be, in words."""
+    """By joint, which quantities are negative that can not be: friction power, inertia."""
     columns = model.base.columns
     Y = model.regressor(rows.q, rows.v, rows.a)[..., columns]
     rubs = np.isin(np.array(model.kinds)[columns], DISSIPATIVE)
@@ -87,11 +87,11 @@ def _deviations(row: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> 
 TRIAL_CHANCE = 0.01  # that one of all trials is so much likelier by chance: a bound by Markov's inequality
 FATAL_EVIDENCE = 8.0  # log likelihood beyond that
 MIN_GAIN = 0.1  # least sum of log residuals
-DISTINCT_EVIDENCE = 3.0  # log likelihood by which trials are told apart: 20 to 1
+DISTINCT_EVIDENCE = 3.0  # log likelihood, 20 to 1: trials nearer than that count as equal
 MAX_SWAPPED_JOINTS = 8  # joints up to which any two are swapped; beyond, neighbours only
 MIN_UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
 MAX_NAMED = 6  # of what a log does not tell
-MAX_TRIALS = 3  # trials that are looked at in other views of the log
+MAX_TRIALS = 3  # trials that are tested in other views of the log
 TURN = np.rad2deg(1.0)
 
 

@@ -112,7 +112,7 @@ def _row_space(data: Factored) -> np.ndarray:
 
 
 class _Problem:
-    """theta = basis @ theta', of which everything here is said."""
+    """The problem in theta', where theta = basis @ theta'."""
 
     def __init__(self, data: Factored, nv: int, basis: np.ndarray):
         self.data, self.nv, self.basis, self.size = data, nv, basis, basis.shape[1]

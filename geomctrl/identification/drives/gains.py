@@ -99,7 +99,7 @@ class DriveGains:
 MAX_HALF_INTERVAL = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused
 MIN_WEIGHT_SHARE = 0.05  # of the known torque: weight below that is none
 MAX_UNEXPLAINED = 0.15  # of the currents
-SIGN_SIGMA = 4.0  # standard deviations from which a gain's sign is told
+SIGN_SIGMA = 4.0  # standard deviations from which a gain's sign is determined
 UNIT_GAIN_TOLERANCE = 0.03  # of a gain of 1 N m/A: no family of drives is as near to it
 
 
@@ -196,8 +196,8 @@ class _Bodies:
 
     def rows(self, q, v, a, loaded: bool) -> list[np.ndarray]:
         Y = self.model.regressor(q, v, a)
-        known = (Y[..., self.known_columns] @ self.x)[..., None]
-        return [np.concatenate((Y[..., self.others], known), -1), np.zeros(v.shape)]
+        kappa = (Y[..., self.known_columns] @ self.x)[..., None]
+        return [np.concatenate((Y[..., self.others], kappa), -1), np.zeros(v.shape)]
 
     def load(self, theta: np.ndarray) -> None:
         return None

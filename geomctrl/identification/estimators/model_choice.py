@@ -35,7 +35,7 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from .conditioning import natural_scale
 
 PRIOR_STRENGTH = 1e-6  # of the prior, beside a relative squared error
-TOLERATED_RISE = 0.02  # of an error: what nobody minds, as of priors (`estimators.choosing`), however sure it is
+TOLERATED_RISE = 0.02  # of an error: smaller rises do not decide, however significant they are
 MIN_RELATIVE_ERROR = 1e-12  # of a joint's torques: a smaller error is none
 
 

@@ -85,7 +85,7 @@ def in_natural_units(
     model: RegressorModel, c: Compressed, weights: ArrayLike | str | None, prior: ArrayLike | None
 ) -> Scaled:
     w, x0 = weights_of(model, c, weights), prior_of(model, prior)
-    with np.errstate(all="ignore"):  # said in words
+    with np.errstate(all="ignore"):  # the error below names what overflowed
         A, b = c.system(w)
         scale, size = natural_scale(model, A, b), np.linalg.norm(b)
         A, b = A * scale / size, b / size

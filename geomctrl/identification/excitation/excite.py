@@ -8,7 +8,7 @@ plus h^2 / 8 times a bound of its second derivative, and bounds of all derivativ
 Clearances: no distance changes faster than L = `sweeps` times joint speeds, so that between samples with d_0 and d_1 it
 is not below (d_0 + d_1 - L h) / 2; intervals where that is not enough are halved.
 
-Torques have no such bound here: they are looked at on the same fine grid, and have `torque_margin`.
+Torques have no such bound here: they are checked on the same fine grid, and have `torque_margin`.
 """
 
 from __future__ import annotations

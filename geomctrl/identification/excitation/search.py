@@ -24,7 +24,7 @@ from .excite import Excitation, compared, keeps_clear, margins
 from .problem import FELT_CLEARANCE, Problem, limits_of
 from .trajectory import Trajectory
 
-POSTURES = 4000  # random ones that are looked at
+POSTURES = 4000  # random postures that are tried
 KEPT_SHARE = 0.25  # of those that can be held, the roomiest
 MAX_REPAIRED = 8  # of the nearest misses where none can
 SHRINK, SMALLEST = 0.85, 0.02  # of what the joints' own limits allow
@@ -82,7 +82,7 @@ def _room(problem: Problem, q: np.ndarray) -> np.ndarray:
 
 
 def shortfall(problem: Problem, q: np.ndarray) -> str:
-    """What a posture (nv,) misses, in words, the worst first."""
+    """Which limits a posture (nv,) violates and by how much, the worst first."""
     positions, torques, clear = (x[0] for x in rooms(problem, q[None]))
     names, causes = problem.robot.dof_names, []
     limit = problem.limits.effort
