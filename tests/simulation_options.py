@@ -9,6 +9,7 @@ def _gathered(name, kind, arguments):
     own = {x.name for x in fields(kind)} & arguments.keys()
     if not own:
         return arguments
+    assert name not in arguments, f"both {name} and {own}"
     return {k: x for k, x in arguments.items() if k not in own} | {name: kind(**{k: arguments[k] for k in own})}
 
 

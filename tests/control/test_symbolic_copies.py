@@ -386,12 +386,9 @@ def test_what_monitors_and_plants_reach(monkeypatch):
 
 def test_the_limit_and_the_name_of_a_monitors_class(monkeypatch):
     law = Law(lambda law, t, v: -v)
-    assert simulate(law, "auto", monitors=[Sums()], options=gc.SimulationOptions(strict=True)).success
+    assert simulate(law, "auto", monitors=[Sums()], strict=True).success
     monkeypatch.setattr(Sums, "limit", 3.0)
-    runs = [
-        simulate(law, compiled, monitors=[Sums()], options=gc.SimulationOptions(strict=True))
-        for compiled in (False, "auto")
-    ]
+    runs = [simulate(law, compiled, monitors=[Sums()], strict=True) for compiled in (False, "auto")]
     assert len(runs[0].t) == len(runs[1].t) < 21
 
 
