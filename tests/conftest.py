@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(items):
     """Mark slow all but n parameter sets, evenly spaced, of a test marked `quick(n)`."""
     sets = {}
     for item in items:
-        if item.get_closest_marker("quick"):
+        if item.get_closest_marker("quick") and not item.get_closest_marker("slow"):
             sets.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for same_test in sets.values():
         (count,) = same_test[0].get_closest_marker("quick").args

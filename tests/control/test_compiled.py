@@ -53,7 +53,7 @@ def equal(x, y, scale=1.0):
 @pytest.mark.quick(4)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ["sinusoids", "quintic", "spline"])
-def test_bundled_controllers_and_references(robot, name):
+def test_bundled_controllers_and_references(robot, name, kernels):
     rng = np.random.default_rng(1)
     for law in laws(robot, references(robot)[name]).values():
         made = gc.compile(law)

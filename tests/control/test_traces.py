@@ -76,7 +76,7 @@ def plants(robot, rng):
 @pytest.mark.quick(10)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", LAWS)
-def test_laws_and_their_lyapunov_functions(robot, name):
+def test_laws_and_their_lyapunov_functions(robot, name, kernels):
     law, rng = LAWS[name](robot), np.random.default_rng(1)
     for t, plant in zip(TIMES, plants(robot, rng)):
         q, v, z = loop(robot, law, rng)
@@ -96,7 +96,7 @@ def rate(plant, *state):
 
 
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
-def test_plants(robot):
+def test_plants(robot, kernels):
     rng = np.random.default_rng(2)
     for plant in plants(robot, rng):
         q, v, tau = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
@@ -108,7 +108,7 @@ def test_plants(robot):
 @pytest.mark.quick(3)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ["passivity", "slotine-li"])
-def test_monitors(robot, name):
+def test_monitors(robot, name, kernels):
     """Two samples: the first in Python, the second on symbols, what the monitors remember included."""
     law, rng = LAWS[name](robot), np.random.default_rng(3)
     plant = plants(robot, rng)[1]
