@@ -3,6 +3,7 @@
 import functools
 import signal
 
+import numpy as np
 import pytest
 
 pytest_plugins = ["pytester", "geomctrl.testing.plugin"]  # the latter also where it is not installed
@@ -24,19 +25,21 @@ def pytest_configure(config):
 
 
 def _fix_what_is_compiled():
-    """Straight-line code for the small bundled robots, which many tests share; numba's loops for all others.
+    """Straight-line code for robots with one or two coordinates, whose compilation takes no time, and for the small
+    bundled robots, which many tests share; numba's loops for all others.
 
     By default a process compiles the terms of the robots that it meets first, and of others those it calls often: what
     a test runs, and its results' last bits, would depend on the tests before it. See `compiled_terms`.
     """
     from geomctrl.compiler import budget, code
+    from geomctrl.kernels.tree import n_v
 
     budget.EAGER, budget.CALLS = 0, 10**12
     shared = code._structure
 
     def structure(pattern):
         result = shared(pattern)
-        result.eager = result.eager or pattern in _small_bundled_robots()
+        result.eager = result.eager or n_v(np.frombuffer(pattern)) <= 2 or pattern in _small_bundled_robots()
         return result
 
     structure.cache_clear = shared.cache_clear

@@ -45,6 +45,7 @@ ROBOT = arm()
 HOME = np.array([0.1, -0.4])
 MOTION = references.Sinusoids(ROBOT, HOME, 0.2, 0.5)
 PASSIVE = controllers.JointImpedance(ROBOT, MOTION)
+pytestmark = pytest.mark.usefixtures("kernels")
 
 
 def simulated(law=None, plant=ROBOT, q=HOME + 0.05, t_end=0.05, **options):

@@ -350,7 +350,7 @@ class Natural(controllers.SlotineLi):
         return gc.inertia.pseudo(z.reshape(-1, 10))
 
     def __call__(self, t, q, v, z):
-        tau, g, _, _ = self.law(t, q, v, z)
+        tau, g, _, _ = self._law(t, q, v, z)
         basis = np.eye(16).reshape(16, 4, 4)
         of_entries = gc.inertia.from_pseudo(0.5 * (basis + basis.swapaxes(1, 2)))
         L = (g.reshape(-1, 10) @ of_entries.T).reshape(-1, 4, 4)
