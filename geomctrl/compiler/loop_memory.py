@@ -45,6 +45,14 @@ class Sampled(NamedTuple):
     size: int
 
 
+class Rows(NamedTuple):
+    """Numbers that depend on nothing but the row of their sample, for many samples at once: their trace, whose inputs
+    are the row, and where in the row each of them belongs."""
+
+    trace: Trace
+    places: Sequence[int]
+
+
 @dataclass(frozen=True, eq=False)
 class Equations:
     """What a loop is made of.
@@ -68,6 +76,7 @@ class Equations:
     memory: int  # that monitors remember
     remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
     pair: Pair | None
+    rows: Rows | None = None
     renewed: tuple[int, int, int] | None = None  # y after a sample: (from where in the command, to where, how many)
     sampled: Sequence[Sampled] = ()
     before: int = 0  # how many of these are renewed before a command is asked for; the others after it
@@ -84,7 +93,13 @@ class Equations:
         return bool(self.sampled or self.law_memory)
 
     @property
+    def row(self) -> int:
+        """Numbers of a stored sample: t, y, the held command, and what is looked at beside the rates."""
+        return 1 + self.y + self.held + sum(self.sample.sizes) - self.dim
+
+    @property
     def traces(self) -> dict[str, Trace]:
+        """Those that a step or a sample runs through."""
         names = ("field", "sample", "law", "move", "pull", "size")
         traces = {name: trace for name in names if (trace := getattr(self, name)) is not None}
         return traces | {f"sampled{k}": x.trace for k, x in enumerate(self.sampled)}
@@ -117,7 +132,20 @@ class Layout:
         self.taken = self._area(pair * len(TAKEN))
         self.ratios = self._area(pair * e.dim)  # of errors to what is allowed, squared
         self.sizes = self._area(2 * e.dim if e.size else 0)  # log y at the beginning and the end of a step
-        self.row = width * (1 + e.y + e.held + sum(e.sample.sizes) - e.dim)
+        self.row = width * e.row
+
+        self.block: tuple[int, int, int] = (0, 0, 0)  # rows turned, what is computed of them, the memory for that
+        self.rows, self.columns = e.rows, e.row
+
+    def add_block(self, slots: int, lanes: int) -> None:
+        """Memory for a block of rows."""
+        assert self.rows is not None
+        turned = self.columns if self.width < lanes else 0
+        starts = []
+        for numbers in (turned, len(self.rows.places), slots):
+            starts.append(self.size)
+            self.size += -(-numbers * lanes // BLOCK) * BLOCK
+        self.block = starts[0], starts[1], starts[2]
 
     def _area(self, numbers: int) -> int:
         start = self.size
@@ -134,7 +162,7 @@ class Numbers:
 
     def place(self, index: int, width: int) -> tuple[int, bool]:
         """(where number `index` lies, in doubles; whether each lane has its own)."""
-        return self._of[index] * width, width > 1
+        return self._of[index] * self.width, self.width > 1
 
     def filled(self, values: Sequence[np.ndarray]) -> np.ndarray:
         """The loop's numbers for lanes with these values, all numbers each."""
@@ -144,7 +172,7 @@ class Numbers:
 def used_numbers(equations: Equations) -> list[int]:
     """The numbers of the model that the traces read."""
     used = set()
-    for trace in equations.traces.values():
+    for trace in [*equations.traces.values(), *([] if equations.rows is None else [equations.rows.trace])]:
         nodes = trace.graph.nodes
         used.update(nodes[index][2] for index in trace.graph.needed(trace.ends) if nodes[index][:2] == ("load", 0))
     return sorted(used)

@@ -11,6 +11,11 @@ that a lane knows, `Layout` says where. A step is what is between two samples: o
     look(numbers, memory) -> which lanes have no result
 
 is a sample alone, at the state that the memory holds, a held command asked for anew.
+
+    over_rows(numbers, memory, rows, count, failed)
+
+writes into `count` stored samples what depends on nothing but their rows, as many samples at once as the processor has
+lanes, and into `failed` which lanes of a block have no result: a bit a sample, or, of runs side by side, a bit a run.
 """
 
 from __future__ import annotations
@@ -18,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from geomctrl.tracing.backends.elementary import library, sin_cos, waves
-from geomctrl.tracing.backends.ir import Vector
+from geomctrl.tracing.backends.ir import Function, Vector
 from geomctrl.tracing.backends.llvm import core
 from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.partition import Plan
 
 from .adaptive_steps import Interval
-from .loop_memory import Equations, Layout, Numbers
+from .loop_memory import Equations, Layout, Numbers, Rows
 from .loop_steps import Steps
 
 STRETCH = 250  # operations: from 150 to 300 the Panda's loop is a tenth faster than at 600
@@ -39,8 +44,9 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
         name: Plan(fused(trace), max(side // width, 1), stretch=STRETCH) for name, trace in equations.traces.items()
     }
     layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
+    traces = [*equations.traces.values(), *([] if equations.rows is None else [equations.rows.trace])]
     parts = [
-        library(kinds, equations.traces.values(), () if equations.pair is None else ("exp", "log")),
+        library(kinds, traces, () if equations.pair is None else ("exp", "log")),
         *(sin_cos(Vector(k)) for k in kinds),
         *(waves(Vector(k)) for k in kinds),
     ]
@@ -48,6 +54,12 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     if equations.pair is not None:
         parts.append(Interval(equations, layout, vector, equations.pair).text())
     parts += [_Loop(equations, layout, vector).text(), _Loop(equations, layout, vector).look()]
+    if equations.rows is not None:
+        lanes = Vector(max(kinds))
+        plan = Plan(fused(equations.rows.trace), stretch=STRETCH)
+        layout.add_block(plan.slots, lanes.width)
+        parts.append(core(plan, lanes, "row", lanes.width, numbers.place, EXACT))
+        parts.append(_OverRows(equations.rows, plan, layout, lanes).text())
     return "\n".join(parts), layout
 
 
@@ -234,6 +246,78 @@ class _Loop(Steps):
             self._copy(self.x_held, self.before, self.equations.held)
         twice = self.let(f"shl i64 {number}, 1")
         self.do(f"ret i64 {self.let(f'or i64 {twice}, {phase}')}")
+
+
+class _OverRows(Function):
+    """What depends on nothing but the row of its sample, a block of rows at once, while it is written."""
+
+    def __init__(self, rows: Rows, plan: Plan, layout: Layout, lanes: Vector):
+        super().__init__(lanes)
+        self.rows, self.layout = rows, layout
+        nodes, starts = plan.nodes, plan.starts
+        loads = (nodes[index] for index in plan.trace.graph.needed(plan.trace.ends) if nodes[index][0] == "load")
+        self.inputs = sorted({starts[array - 1] + k for _, array, k in loads if array})
+        self.turned = layout.width < lanes.width  # rows have to be turned to lie side by side
+
+    def text(self) -> str:
+        l, w = self.layout, self.vector.width
+        arguments = "ptr noalias %numbers, ptr noalias %memory, ptr noalias %rows, i64 %count, ptr noalias %failed"
+        self.lines = [f"define void @over_rows({arguments}) nounwind {{", "entry:"]
+        turned, out, scratch = (self.let(f"getelementptr double, ptr %memory, i64 {x}") for x in l.block)
+        if self.turned:
+            self.do(f"%blocks = udiv i64 {self.let(f'add i64 %count, {w - 1}')}, {w}")
+        else:
+            self.do("%blocks = add i64 %count, 0")
+        self.lines += ["  br label %head", "head:"]
+        self.do("%b = phi i64 [0, %entry], [%next, %body]")
+        self.do("%more = icmp slt i64 %b, %blocks")
+        self.lines += ["  br i1 %more, label %body, label %exit", "body:"]
+        rows = [self._row(lane) for lane in range(w if self.turned else 1)]
+        if self.turned:
+            for k in self.inputs:
+                self._store(turned, k, self._gathered(rows, k))
+        bits = self.let(
+            f"call {self.vector.bool} @row(ptr %numbers, ptr {turned if self.turned else rows[0]}, ptr {out},"
+            f" ptr {scratch})"
+        )
+        for k, place in enumerate(self.rows.places):
+            x = self.let(f"load {self.vector.type}, ptr {self.address(out, k * w)}, align 8")
+            if self.turned:
+                self._scatter(x, rows, place)
+            else:
+                self._store(rows[0], place, x)
+        whole = bits if w == 1 else self.let(f"bitcast {self.vector.bool} {bits} to i{w}")
+        wrong = self.let(f"zext i{w} {self.let(f'xor i{w} {whole}, -1')} to i64")
+        self.do(f"store i64 {wrong}, ptr {self.let('getelementptr i64, ptr %failed, i64 %b')}")
+        self.do("%next = add i64 %b, 1")
+        self.lines += ["  br label %head", "exit:", "  ret void", "}"]
+        return "\n".join(self.lines)
+
+    def _row(self, lane: int) -> str:
+        """The address of a row of the block; behind the last row, that of the last."""
+        if not self.turned:
+            return self.let(f"getelementptr double, ptr %rows, i64 {self.let(f'mul i64 %b, {self.layout.row}')}")
+        k = self.let(f"add i64 {self.let(f'mul i64 %b, {self.vector.width}')}, {lane}")
+        last = self.let("sub i64 %count, 1")
+        k = self.let(f"call i64 @llvm.smin.i64(i64 {k}, i64 {last})")
+        return self.let(f"getelementptr double, ptr %rows, i64 {self.let(f'mul i64 {k}, {self.layout.row}')}")
+
+    def _gathered(self, rows: Sequence[str], k: int) -> str:
+        """Number k of all rows."""
+        x = "poison"
+        for lane, row in enumerate(rows):
+            number = self.let(f"load double, ptr {self.address(row, k)}")
+            x = self.let(f"insertelement {self.vector.type} {x}, double {number}, i64 {lane}")
+        return x
+
+    def _scatter(self, x: str, rows: Sequence[str], k: int) -> None:
+        for lane, row in enumerate(rows):
+            number = self.let(f"extractelement {self.vector.type} {x}, i64 {lane}")
+            self.do(f"store double {number}, ptr {self.address(row, k)}")
+
+    def _store(self, base: str, k: int, x: str) -> None:
+        place = self.address(base, k * self.vector.width)
+        self.do(f"store {self.vector.type} {x}, ptr {place}, align 8")
 
 
 def _runs(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:

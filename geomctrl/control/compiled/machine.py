@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.compiler import loops
-from geomctrl.compiler.loop_memory import Layout, Numbers, used_numbers
+from geomctrl.compiler.loop_memory import Numbers, used_numbers
 from geomctrl.tracing.backends import cache, host
 from geomctrl.tracing.symbols import UntraceableError
 
@@ -27,6 +27,7 @@ LINE = 8  # doubles of a cache line
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE, WHOLE)
 LOOK = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER)
+OVER_ROWS = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, WHOLE, POINTER)
 STEP, SAMPLE = range(2)  # what comes next
 
 
@@ -35,8 +36,9 @@ class Machine:
 
     def __init__(self, traced: TracedLoop, width: int = 1):
         self.traced, self.width = traced, width
-        self.numbers, self.layout, run, look = _code(traced, width)
+        self.numbers, self.layout, run, look, *over_rows = _code(traced, width)
         self._run, self._look = host.function(RUN, run), host.function(LOOK, look)
+        self._over_rows = host.function(OVER_ROWS, *over_rows) if over_rows else None
         self.memory, self.values, self.rows = _aligned(self.layout.size), np.zeros(1), np.zeros(0)
         self.addresses = 0, 0  # of the values and of the memory
         e, l, w = traced.equations, self.layout, width
@@ -86,6 +88,28 @@ class Machine:
 
         STEP, and no lanes: it went to step `last`, whose beginning has been sampled.
         """
+        if self._over_rows is None:
+            return self._advanced(first, last, every, total, dt, t_end, alive, begin)
+        start, before = self.memory.copy(), first - begin  # the last sample that has been taken
+        k, phase, stopped, rows = self._advanced(first, last, 1, total, dt, t_end, alive, begin)
+        good, failed = self._filled(rows, alive)
+        if failed:  # from the sample before on, those lanes are Python's
+            self.memory[:] = start
+            k, phase, stopped, rows = first, begin, 0, rows[:0]
+            if good:
+                k, phase, stopped, rows = self._advanced(first, before + good, 1, total, dt, t_end, alive, begin)
+                self._filled(rows, alive)
+            stopped |= failed
+        self._keep_worst(rows)
+        if every > 1:
+            samples = np.arange(before + 1, before + 1 + len(rows))
+            rows = rows[(samples % every == 0) | (samples == total)]
+        return k, phase, stopped, rows
+
+    def _advanced(
+        self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int, begin: int
+    ) -> tuple[int, int, int, np.ndarray]:
+        """`run`, without what is computed of rows."""
         size = self.layout.row
         if len(self.rows) < (numbers := ((last - first) // every + 2) * size):
             self.rows = np.empty(numbers)
@@ -99,10 +123,43 @@ class Machine:
         rows = self.rows[: stored * size].reshape(stored, size // self.width, self.width)
         return k, phase, 0 if k == last and phase == STEP else stopped, rows
 
+    def _filled(self, rows: np.ndarray, alive: int) -> tuple[int, int]:
+        """Compute what depends on rows alone: (rows until the first without a result, or all; the lanes without)."""
+        failed = np.zeros(len(rows) + 1, np.int64)
+        self._over_rows(*self.addresses, rows.ctypes.data, len(rows), failed.ctypes.data)  # pyright: ignore[reportOptionalCall]
+        if not failed.any():
+            return len(rows), 0
+        if self.width == 1:
+            bits = (failed[:, None] >> np.arange(host.lanes()) & 1).ravel()[: len(rows)]
+        else:
+            bits = failed[: len(rows)] & alive
+        bad = np.flatnonzero(bits)
+        return (int(bad[0]), int(bits[bad[0]])) if len(bad) else (len(rows), 0)
+
+    def _keep_worst(self, rows: np.ndarray) -> None:
+        """The monitors' worst values among rows and their times, as `Record.add` keeps them."""
+        n = (len(self.remembered) - self.traced.worst) // 2
+        for monitor, place in self.traced.of_rows if len(rows) else ():
+            worst, since = (
+                self.remembered[self.traced.worst + monitor],
+                self.remembered[self.traced.worst + n + monitor],
+            )
+            values = rows[:, place]
+            at = np.where(np.isnan(values).any(axis=0), np.isnan(values).argmax(axis=0), values.argmax(axis=0))
+            found = np.take_along_axis(values, at[None], 0)[0]
+            worse = ~(found <= worst) & (worst == worst)  # nan exceeds all and stays
+            worst[worse], since[worse] = found[worse], rows[at, 0, range(self.width)][worse]
+
     def look(self, lane: int = 0) -> np.ndarray | None:
         """A sample at the state that is in the memory, in the order of `comparison.Observed`: rates, held command, what
         is measured, what monitors remember; None without a result, or where its rates are not finite."""
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
+        if self._over_rows is not None:
+            e, out = self.traced.equations, self.out
+            row = np.concatenate((self.x[: 1 + e.y + e.held], out[e.dim :]))
+            without |= self._filled(row[None], 1 << lane)[1] != 0
+            for _, place in self.traced.of_rows:
+                out[place - (1 + e.y + e.held) + e.dim] = row[place]
         sample = self.memory[self._observed[lane]]
         rates = sample[: self.traced.equations.dim]
         return None if without or not np.isfinite(rates).all() else sample
@@ -199,7 +256,7 @@ def _aligned(size: int) -> np.ndarray:
 # --- code --------------------------------------------------------------------------------------------------------
 
 
-def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, host.Address, host.Address]:
+def _code(traced: TracedLoop, width: int) -> tuple:
     """A traced loop's code, made, or from disk."""
     known = traced.codes.get(width)
     if known is None:
@@ -207,6 +264,6 @@ def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, host.Address
         text, layout = loops.module(traced.equations, width, numbers, host.lanes())
         key = hashlib.sha256(f"{cache.version()} {text}".encode()).hexdigest()
         code = cache.kept(key, lambda: host.object_code(text))
-        run, look = host.load(code, ["run", "look"])
-        known = traced.codes[width] = numbers, layout, run, look
+        names = ["run", "look", *(["over_rows"] if traced.equations.rows else [])]
+        known = traced.codes[width] = numbers, layout, *host.load(code, names)
     return known

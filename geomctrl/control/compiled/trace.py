@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
+from geomctrl.compiler.loop_memory import Equations, Pair, Rows, Sampled, Stage
 from geomctrl.control.closed_loop import MAX_STEPS
 from geomctrl.control.contracts import Command, evaluated_each_time
 from geomctrl.control.monitors import Monitor
@@ -57,7 +57,9 @@ from .trace_parts import (
 )
 from .traced_loop import Column, Remembered, TracedLoop
 
-NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
+NUMBERS, TIME, STATE, HELD, MEMORY, ROW = range(6)  # the graph's arrays; of a row what follows the held command
+
+SETTINGS = {"limit", "held"}  # numbers of every monitor, which do not change in a run
 
 
 def trace_loop(
@@ -110,6 +112,8 @@ class _Tracing:
         self.memory: list[Remembered] = []
         self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
         self.size = 0
+        self.of_rows: list[tuple[int, Any]] = []  # (monitor, its value), where that depends on a sample's row alone
+        self.required_of_rows: list[Any] = []
 
     def traced(self) -> TracedLoop:
         loop, graph = self.loop, self.graph
@@ -166,12 +170,20 @@ class _Tracing:
         if loop.plant.actuators:
             found["applied", "applied"] = applied
         found |= {("desired", name): x for name, x in zip("qva", desired or ())}
-        found |= {("monitor", m.name): x for m, x in zip(self.watchers, values)}
+        found |= {("monitor", m.name): 0.0 if x is None else x for m, x in zip(self.watchers, values)}
         found |= {("watched", name): x for name, x in watched.items()}
         columns, numbers = columns_of(found, dim)
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
         remembered = dim + len(numbers)
+        behind = 1 + ny + n_held  # in a row
+        first_of = {c.name: c.first - dim + behind for c in columns if c.kind == "monitor"}
+        of_rows = [(j, first_of[self.watchers[j].name]) for j, _ in self.of_rows]
+        rows = None
+        if of_rows:
+            inputs = (1, ny, n_held, 0, sum(sample.sizes) - dim)
+            later = trace_of(self.graph, inputs, [[x for _, x in self.of_rows]], self.required_of_rows)
+            rows = Rows(later, [place for _, place in of_rows])
         tableau = loop.tableau
         pair = None
         if loop.adaptive:
@@ -182,13 +194,15 @@ class _Tracing:
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
-            [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed, sampled,
+            [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, rows, renewed, sampled,
             len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
         taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
         if not np.isfinite(self.copies.values[taken]).all():  # as in all loops of one `SymbolicCopies.key`
             raise UntraceableError("a term of a robot takes a number that is nan or infinite")
-        return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory)
+        return TracedLoop(
+            equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory, of_rows
+        )
 
     def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
         """What sensors and actuators do at their samples; where what sensors tell lies; that itself."""
@@ -263,7 +277,10 @@ class _Tracing:
         return {path: memory.numbers(path, x) for path, x in values.items()}
 
     def _held(self, column: Column) -> SymbolArray:
-        return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)
+        return self._loaded(HELD, column)
+
+    def _loaded(self, array: int, column: Column) -> SymbolArray:
+        return symbol_array([self.graph.load(array, column.first + k) for k in range(column.size)], column.shape)
 
     def _rates(self, tau: Any, z_rate: Any) -> list[Any]:
         """(v, vdot, z_rate, x', power)."""
@@ -283,8 +300,24 @@ class _Tracing:
         sample = Sample(
             cast(Any, self.t), state, command, self.plant, applied, reference=self.reference, measured=self.measured
         )
+        row = sample
+        if not loop.hold:
+            applied_there = {("applied", ""): applied} if loop.plant.actuators else {}
+            front, _ = columns_of(
+                {("tau", ""): tau, **{("signal", n): x for n, x in signals.items()}, **applied_there}, 0
+            )
+            loaded = {(c.kind, c.name): self._loaded(ROW, c) for c in front}
+            told = {name: x for (kind, name), x in loaded.items() if kind == "signal"}
+            row = row._replace(
+                command=Command(loaded["tau", ""], signals=told),
+                applied=loaded.get(("applied", ""), loaded["tau", ""]),
+            )
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
+            if (value := self._of_row(k, m, before, row)) is not None:
+                self.of_rows.append((k, value))
+                values.append(None)
+                continue
             value, signals, changed = self._joined(
                 lambda k=k, m=m, before=before: self._watched(k, m, before, sample),
                 lambda m=m, before=before: self._reset_watcher(m, before),
@@ -300,6 +333,35 @@ class _Tracing:
         return values, watched, desired, applied
 
     # --- monitors ----------------------------------------------------------------------------------------------------
+
+    def _of_row(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], row: Sample) -> Any:
+        """What a monitor measures, where that depends on nothing but the row of a sample; else None.
+
+        It is computed later, for many rows at once. A strict loop needs it in its sample.
+        """
+        places = [place for place in self.memory if place.watcher == k]
+        if self.strict or not isinstance(clone, Monitor) or not SETTINGS.issuperset(place.name for place in places):
+            return None
+        with requirements() as required:
+            value, signals, changed = self._joined(
+                lambda: self._watched(k, clone, before, row), lambda: self._reset_watcher(clone, before)
+            )
+        graph = self.graph
+        if (
+            signals
+            or not is_symbol(value)
+            or any(
+                graph.operand(x) != graph.operand(graph.load(MEMORY, place.first + j))
+                for place in places
+                for j, x in enumerate(changed[place.name])
+            )
+        ):
+            return None
+        needed = graph.needed([graph.operand(value), *(graph.operand(x) for x in required if x is not True)])
+        if any(graph.nodes[index][:2] == ("load", MEMORY) for index in needed):
+            return None
+        self.required_of_rows += required
+        return value
 
     def _remember(self, watcher: int, name: str, x: Any) -> Any:
         """A monitor's number or array as a place in the loop's memory."""
@@ -346,6 +408,8 @@ class _Tracing:
         self.worst, n = self.size, len(values)
         self.size += 2 * n
         for j, (value, (monitor, _)) in enumerate(zip(values, self.watching)):
+            if value is None:
+                continue
             worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
             x = value if is_symbol(value) else as_symbol(self.graph, value)
             worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan exceeds all and stays

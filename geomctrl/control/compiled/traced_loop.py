@@ -52,6 +52,7 @@ class TracedLoop:
     worst: int  # where in the memory the monitors' worst values begin; their times follow
     copies: SymbolicCopies  # whose signature hold ids: what they are of lives as long as this
     law_memory: LawMemory  # what the law remembers, within a held command
+    of_rows: list[tuple[int, int]]  # monitors whose values depend on their row alone: (monitor, where in the row)
 
     @property
     def commanded(self) -> list[Column]:
