@@ -57,7 +57,8 @@ class Rows(NamedTuple):
 class Equations:
     """What a loop is made of.
 
-    field: the rates of y at a stage. sample: what is looked at when a step begins, its first numbers being the rates.
+    field: the rates of y at a stage. sample: what is looked at when a step begins: the rates, what a row keeps, what
+    becomes of the memory.
     law: a command, where commands are held for some steps (None: a law at every stage). move, pull: y exp(u) and
     dexp^-1_{-u} k, where the state is no vector. size: log y there, where a `pair` chooses its steps.
     """
@@ -95,7 +96,7 @@ class Equations:
     @property
     def row(self) -> int:
         """Numbers of a stored sample: t, y, the held command, and what is looked at beside the rates."""
-        return 1 + self.y + self.held + sum(self.sample.sizes) - self.dim
+        return 1 + self.y + self.held + self.sample.sizes[1]
 
     @property
     def traces(self) -> dict[str, Trace]:

@@ -217,7 +217,7 @@ class _Loop(Steps):
         self._label("commit_done")
         self.do(f"br i1 {stored}, label %stored, label %tail")
         self._label("stored")
-        first, rest = 1 + e.y + e.held, sum(e.sample.sizes) - e.dim
+        first, rest = 1 + e.y + e.held, e.sample.sizes[1]
         self._copy("%row", self.x, first)
         self._copy(self.let(f"getelementptr double, ptr %row, i64 {first * w}"), self._at(l.out + e.dim * w), rest)
         self.do(f"%row_stored = getelementptr double, ptr %row, i64 {l.row}")

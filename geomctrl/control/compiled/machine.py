@@ -156,7 +156,7 @@ class Machine:
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
         if self._over_rows is not None:
             e, out = self.traced.equations, self.out
-            row = np.concatenate((self.x[: 1 + e.y + e.held], out[e.dim :]))
+            row = np.concatenate((self.x[: 1 + e.y + e.held], out[e.dim : e.dim + e.sample.sizes[1]]))
             without |= self._filled(row[None], 1 << lane)[1] != 0
             for _, place in self.traced.of_rows:
                 out[place - (1 + e.y + e.held) + e.dim] = row[place]

@@ -181,7 +181,7 @@ class _Tracing:
         of_rows = [(j, first_of[self.watchers[j].name]) for j, _ in self.of_rows]
         rows = None
         if of_rows:
-            inputs = (1, ny, n_held, 0, sum(sample.sizes) - dim)
+            inputs = (1, ny, n_held, 0, len(numbers))
             later = trace_of(self.graph, inputs, [[x for _, x in self.of_rows]], self.required_of_rows)
             rows = Rows(later, [place for _, place in of_rows])
         tableau = loop.tableau
@@ -326,7 +326,7 @@ class _Tracing:
             watched = signals | watched
             for place in self.memory:
                 if place.watcher == k:
-                    self.renewed += zip(changed[place.name], range(place.first, place.first + place.size))
+                    self.renewed += self._renewed(place, changed[place.name])
         desired = None
         if self.reference is not None:
             desired = self._joined(lambda: named(self.reference, lambda: tuple(sample.desired)))  # pyright: ignore[reportArgumentType]
@@ -346,17 +346,9 @@ class _Tracing:
             value, signals, changed = self._joined(
                 lambda: self._watched(k, clone, before, row), lambda: self._reset_watcher(clone, before)
             )
-        graph = self.graph
-        if (
-            signals
-            or not is_symbol(value)
-            or any(
-                graph.operand(x) != graph.operand(graph.load(MEMORY, place.first + j))
-                for place in places
-                for j, x in enumerate(changed[place.name])
-            )
-        ):
+        if signals or not is_symbol(value) or any(self._renewed(place, changed[place.name]) for place in places):
             return None
+        graph = self.graph
         needed = graph.needed([graph.operand(value), *(graph.operand(x) for x in required if x is not True)])
         if any(graph.nodes[index][:2] == ("load", MEMORY) for index in needed):
             return None
@@ -392,6 +384,11 @@ class _Tracing:
             elif now is not was or not same_entries(entries_of(now), entries):
                 raise UntraceableError(f"{clone.name!r} changes {name}, which is neither number nor array")
         return value, signals, changed
+
+    def _renewed(self, place: Remembered, numbers: list[Any]) -> list[tuple[Any, int]]:
+        """Those of an attribute's numbers that are other ones after a sample, each with its place in the memory."""
+        graph, places = self.graph, range(place.first, place.first + place.size)
+        return [(x, k) for x, k in zip(numbers, places) if graph.operand(x) != graph.operand(graph.load(MEMORY, k))]
 
     def _reset_watcher(self, clone: Any, before: dict[str, tuple[Any, Any]]) -> None:
         """Make a monitor what it was before it measured."""
