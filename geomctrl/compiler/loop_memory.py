@@ -100,10 +100,14 @@ class Equations:
 
     @property
     def traces(self) -> dict[str, Trace]:
-        """Those that a step or a sample runs through."""
+        """Those that a step or a sample runs through, by name."""
         names = ("field", "sample", "law", "move", "pull", "size")
         traces = {name: trace for name in names if (trace := getattr(self, name)) is not None}
         return traces | {f"sampled{k}": x.trace for k, x in enumerate(self.sampled)}
+
+    @property
+    def all_traces(self) -> list[Trace]:
+        return [*self.traces.values(), *([] if self.rows is None else [self.rows.trace])]
 
 
 class Layout:
@@ -173,7 +177,7 @@ class Numbers:
 def used_numbers(equations: Equations) -> list[int]:
     """The numbers of the model that the traces read."""
     used = set()
-    for trace in [*equations.traces.values(), *([] if equations.rows is None else [equations.rows.trace])]:
+    for trace in equations.all_traces:
         nodes = trace.graph.nodes
         used.update(nodes[index][2] for index in trace.graph.needed(trace.ends) if nodes[index][:2] == ("load", 0))
     return sorted(used)

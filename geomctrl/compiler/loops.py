@@ -44,9 +44,8 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
         name: Plan(fused(trace), max(side // width, 1), stretch=STRETCH) for name, trace in equations.traces.items()
     }
     layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
-    traces = [*equations.traces.values(), *([] if equations.rows is None else [equations.rows.trace])]
     parts = [
-        library(kinds, traces, () if equations.pair is None else ("exp", "log")),
+        library(kinds, equations.all_traces, () if equations.pair is None else ("exp", "log")),
         *(sin_cos(Vector(k)) for k in kinds),
         *(waves(Vector(k)) for k in kinds),
     ]

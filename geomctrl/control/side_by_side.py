@@ -222,7 +222,9 @@ class _Lanes:
                 if (self.alive & stopped) >> lane & 1:
                     runner.leave(self.machine, lane, k, phase)
                     runner.count_stop()
+                    others = self.machine.memory.copy()  # with the clock of all lanes; comparing writes on it
                     runs[lane] = _alone(runner, self.choice, self.report, stopped=True)
+                    self.machine.memory[:] = others
             self.alive &= ~stopped
             self.report(k / first.n_steps)
         rest = [lane for lane in range(len(self.runners)) if lane not in runs]

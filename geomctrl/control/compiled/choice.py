@@ -143,7 +143,7 @@ def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, 
             traced = trace_loop(loop, watchers, strict=strict, cells=cells, constant=True)
         except UntraceableError:
             raise error from None
-    operations = max(trace.operations for trace in traced.equations.traces.values())
+    operations = max(trace.operations for trace in traced.equations.all_traces)
     if operations > budget.LOOP_OPERATIONS:
         raise UntraceableError(f"{operations} operations, at most {budget.LOOP_OPERATIONS} are compiled")
     return traced
