@@ -79,7 +79,11 @@ def law():
 
 
 def run(monitors, compiled, t_end=0.4, **options):
-    return gc.simulate(ROBOT, law(), *START, t_end, 1e-3, monitors=monitors, compiled=compiled, **options)
+    return gc.simulate(ROBOT, law(), *START, t_end, 1e-3, monitors=monitors, **with_options(compiled, **options))
+
+
+def with_options(compiled, control_dt=None, **options):
+    return {"control_dt": control_dt, "options": gc.SimulationOptions(compiled=compiled, **options)}
 
 
 def same(a, b, name):
@@ -117,7 +121,7 @@ def test_a_sample_without_a_value_is_python_s(monkeypatch, chunk):
     monkeypatch.setattr(Machine, "run", lambda *a: chunks.append(advance(*a)) or chunks[-1])
     for compiled in (True, False):
         with pytest.raises(gc.SimulationError, match="math domain error") as error:
-            gc.simulate(ROBOT, law(), *START, 3.0, 1e-3, monitors=[Elbow(), Memory()], compiled=compiled)
+            gc.simulate(ROBOT, law(), *START, 3.0, 1e-3, monitors=[Elbow(), Memory()], **with_options(compiled))
         ends.append(error.value)
     a, b = ends
     assert str(a) == str(b)
@@ -148,10 +152,10 @@ def test_runs_side_by_side_have_each_its_own_values_and_ends():
     """Lanes without a value go on alone, the others side by side, with the same results as one run after the other."""
     q0, v0 = [[0.4, x] for x in np.linspace(-0.45, 1.5, 11)], START[1]
     monitors = [Gap(), Elbow(), Memory()]
-    together = gc.simulate_many(ROBOT, law(), q0, v0, 2.0, 1e-3, monitors=monitors, compiled=True)
+    together = gc.simulate_many(ROBOT, law(), q0, v0, 2.0, 1e-3, monitors=monitors, **with_options(True))
     for start, run_ in zip(q0, together, strict=True):
         try:
-            alone = gc.simulate(ROBOT, law(), start, v0, 2.0, 1e-3, monitors=monitors, compiled=False)
+            alone = gc.simulate(ROBOT, law(), start, v0, 2.0, 1e-3, monitors=monitors, **with_options(False))
         except gc.SimulationError as error:
             alone = error.run
         assert (alone.success, alone.reason, alone.steps) == (run_.success, run_.reason, run_.steps)
@@ -176,8 +180,8 @@ def test_a_law_that_ends_in_the_first_lane_leaves_the_clock_of_the_others():
     def loops():
         return [UpTo(limit) for limit in (0.2, 1.0, 2.0, 0.35, 3.0)]
 
-    together = gc.simulate_many(ROBOT, loops(), *START, 0.5, 1e-3, monitors=None, compiled=True)
-    apart = gc.simulate_many(ROBOT, loops(), *START, 0.5, 1e-3, monitors=None, compiled=False)
+    together = gc.simulate_many(ROBOT, loops(), *START, 0.5, 1e-3, monitors=None, **with_options(True))
+    apart = gc.simulate_many(ROBOT, loops(), *START, 0.5, 1e-3, monitors=None, **with_options(False))
     assert [x.success for x in together] == [False, True, True, False, True]
     for a, b in zip(together, apart, strict=True):
         assert (a.reason, a.steps) == (b.reason, b.steps)
