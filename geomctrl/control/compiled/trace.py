@@ -7,17 +7,16 @@ numbers, attributes that a sample changes, are inputs and outputs of it, as are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
-from geomctrl.compiler.loop_memory import Equations, Pair, Rows, Sampled, Stage
+from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
 from geomctrl.control.closed_loop import MAX_STEPS
 from geomctrl.control.contracts import Command, evaluated_each_time
-from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample, State
 from geomctrl.control.sensing import made_by
 from geomctrl.control.sensors.sensor import Truth, normals
@@ -25,18 +24,13 @@ from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
-from geomctrl.tracing.branches import joined
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
     Graph,
     UntraceableError,
-    add,
     as_python,
-    both,
     compare,
-    invert,
     is_symbol,
-    where,
 )
 from geomctrl.tracing.traces import Trace
 
@@ -44,22 +38,17 @@ from .law_memory import Cell, LawMemory, MemoryGrows, value_at
 from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
 from .loop_parts import law_of, loop_parts
 from .symbolic_copies import LAW, SymbolicCopies
+from .trace_of_monitors import HELD, NUMBERS, STATE, TIME, TraceOfMonitors
 from .trace_parts import (
-    as_symbol,
     as_symbols,
     columns_of,
     entries_of,
     one_number,
     plant_rate,
-    same_entries,
     signals_of,
     trace_of,
 )
-from .traced_loop import Column, Remembered, TracedLoop
-
-NUMBERS, TIME, STATE, HELD, MEMORY, ROW = range(6)  # the graph's arrays; of a row what follows the held command
-
-SETTINGS = {"limit", "held"}  # numbers of every monitor, which do not change in a run
+from .traced_loop import Column, TracedLoop
 
 
 def trace_loop(
@@ -97,23 +86,18 @@ def _settled(
             cells |= grown.cells
 
 
-class _Tracing:
+class _Tracing(TraceOfMonitors):
     """One pass over a loop on symbols."""
 
     def __init__(
         self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: Any
     ):
-        self.loop, self.watchers, self.strict, self.choices = loop, watchers, strict, choices
-        self.graph = Graph(finite=False, finite_arrays=(NUMBERS, TIME, STATE))
+        super().__init__(loop, watchers, strict, Graph(finite=False, finite_arrays=(NUMBERS, TIME, STATE)))
+        self.choices = choices
         first = 0 if loop.sensing is None else loop.sensing.size
         self.law_memory = LawMemory(cells, self.graph, HELD, first)
         self.copies = SymbolicCopies(lambda k: self.graph.load(NUMBERS, k), constant=constant, memory=self.law_memory)
         self.grown: dict[str, Cell] = {}
-        self.memory: list[Remembered] = []
-        self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
-        self.size = 0
-        self.of_rows: list[tuple[int, Any]] = []  # (monitor, its value), where that depends on a sample's row alone
-        self.required_of_rows: list[Any] = []
 
     def traced(self) -> TracedLoop:
         loop, graph = self.loop, self.graph
@@ -176,26 +160,15 @@ class _Tracing:
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
         remembered = dim + len(numbers)
-        behind = 1 + ny + n_held  # in a row
-        first_of = {c.name: c.first - dim + behind for c in columns if c.kind == "monitor"}
-        of_rows = [(j, first_of[self.watchers[j].name]) for j, _ in self.of_rows]
-        rows = None
-        if of_rows:
-            inputs = (1, ny, n_held, 0, len(numbers))
-            later = trace_of(self.graph, inputs, [[x for _, x in self.of_rows]], self.required_of_rows)
-            rows = Rows(later, [place for _, place in of_rows])
+        of_rows, rows = self.rows_of(columns, n_held, len(numbers))
         tableau = loop.tableau
-        pair = None
-        if loop.adaptive:
-            weights = tableau.b_hat - np.append(tableau.b, 0.0)
-            pair = Pair(weights.tolist(), tableau.order, MAX_STEPS)
         renewed = next(((c.first, loop.parts[2].start, c.size) for c in held if c.kind == "z_next"), None)
         equations = Equations(
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
-            [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, rows, renewed, sampled,
-            len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
+            [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], self._pair(), rows, renewed,
+            sampled, len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
         taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
         if not np.isfinite(self.copies.values[taken]).all():  # as in all loops of one `SymbolicCopies.key`
@@ -203,6 +176,12 @@ class _Tracing:
         return TracedLoop(
             equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory, of_rows
         )
+
+    def _pair(self) -> Pair | None:
+        if not self.loop.adaptive:
+            return None
+        tableau = self.loop.tableau
+        return Pair((tableau.b_hat - np.append(tableau.b, 0.0)).tolist(), tableau.order, MAX_STEPS)
 
     def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
         """What sensors and actuators do at their samples; where what sensors tell lies; that itself."""
@@ -231,10 +210,6 @@ class _Tracing:
             [as_symbols(after).ravel().tolist()], required, self.law_memory.first + self.law_memory.size + n, 0
         )
         return Sampled(trace, place.first, place.size)
-
-    def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
-        """What user's code returns, for all ways through it."""
-        return joined(lambda: (self.copies.choose(self.law), call())[1], reset or self.copies.reset)
 
     def _law(self, state: tuple) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """What the law returns, by name, and what becomes of what it remembers."""
@@ -279,9 +254,6 @@ class _Tracing:
     def _held(self, column: Column) -> SymbolArray:
         return self._loaded(HELD, column)
 
-    def _loaded(self, array: int, column: Column) -> SymbolArray:
-        return symbol_array([self.graph.load(array, column.first + k) for k in range(column.size)], column.shape)
-
     def _rates(self, tau: Any, z_rate: Any) -> list[Any]:
         """(v, vdot, z_rate, x', power)."""
         loop, n = self.loop, 2 * self.loop.plant.robot.nv
@@ -300,123 +272,11 @@ class _Tracing:
         sample = Sample(
             cast(Any, self.t), state, command, self.plant, applied, reference=self.reference, measured=self.measured
         )
-        row = sample
-        if not loop.hold:
-            applied_there = {("applied", ""): applied} if loop.plant.actuators else {}
-            front, _ = columns_of(
-                {("tau", ""): tau, **{("signal", n): x for n, x in signals.items()}, **applied_there}, 0
-            )
-            loaded = {(c.kind, c.name): self._loaded(ROW, c) for c in front}
-            told = {name: x for (kind, name), x in loaded.items() if kind == "signal"}
-            row = row._replace(
-                command=Command(loaded["tau", ""], signals=told),
-                applied=loaded.get(("applied", ""), loaded["tau", ""]),
-            )
-        values, watched = [], {}
-        for k, (m, before) in enumerate(self.watching):
-            if (value := self._of_row(k, m, before, row)) is not None:
-                self.of_rows.append((k, value))
-                values.append(None)
-                continue
-            value, signals, changed = self._joined(
-                lambda k=k, m=m, before=before: self._watched(k, m, before, sample),
-                lambda m=m, before=before: self._reset_watcher(m, before),
-            )
-            values += [value] if isinstance(m, Monitor) else []
-            watched = signals | watched
-            for place in self.memory:
-                if place.watcher == k:
-                    self.renewed += self._renewed(place, changed[place.name])
+        values, watched = self.monitored(sample)
         desired = None
         if self.reference is not None:
             desired = self._joined(lambda: named(self.reference, lambda: tuple(sample.desired)))  # pyright: ignore[reportArgumentType]
         return values, watched, desired, applied
-
-    # --- monitors ----------------------------------------------------------------------------------------------------
-
-    def _of_row(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], row: Sample) -> Any:
-        """What a monitor measures, where that depends on nothing but the row of a sample; else None.
-
-        It is computed later, for many rows at once. A strict loop needs it in its sample.
-        """
-        places = [place for place in self.memory if place.watcher == k]
-        if self.strict or not isinstance(clone, Monitor) or not SETTINGS.issuperset(place.name for place in places):
-            return None
-        with requirements() as required:
-            value, signals, changed = self._joined(
-                lambda: self._watched(k, clone, before, row), lambda: self._reset_watcher(clone, before)
-            )
-        if signals or not is_symbol(value) or any(self._renewed(place, changed[place.name]) for place in places):
-            return None
-        graph = self.graph
-        needed = graph.needed([graph.operand(value), *(graph.operand(x) for x in required if x is not True)])
-        if any(graph.nodes[index][:2] == ("load", MEMORY) for index in needed):
-            return None
-        self.required_of_rows += required
-        return value
-
-    def _remember(self, watcher: int, name: str, x: Any) -> Any:
-        """A monitor's number or array as a place in the loop's memory."""
-        place = Remembered(watcher, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
-        symbols = [self.graph.load(MEMORY, self.size + j) for j in range(place.size)]
-        self.memory.append(place)
-        self.size += place.size
-        return symbols[0] if place.shape is None else symbol_array(symbols, place.shape)
-
-    def _watched(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], sample: Sample) -> tuple[Any, Any, Any]:
-        """(what a monitor measures, its signals, the new content of the memory that this changes)."""
-        value = None
-        if isinstance(clone, Monitor):
-            value = one_number(named(clone, lambda: clone.measure(sample)))
-        else:
-            named(clone, lambda: clone.add(sample))
-        places = {place.name: place for place in self.memory if place.watcher == k}
-        changed, signals = {}, {}
-        for name, now in vars(clone).items():
-            was, entries = before.get(name, (None, None))
-            if name == "signals":
-                signals = {signal: one_number(x) for signal, x in now.items()}
-            elif name in places:
-                place = places[name]
-                changed[name] = [one_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
-                if len(changed[name]) != place.size:
-                    raise UntraceableError(f"{clone.name!r} changes the shape of {name}")
-            elif now is not was or not same_entries(entries_of(now), entries):
-                raise UntraceableError(f"{clone.name!r} changes {name}, which is neither number nor array")
-        return value, signals, changed
-
-    def _renewed(self, place: Remembered, numbers: list[Any]) -> list[tuple[Any, int]]:
-        """Those of an attribute's numbers that are other ones after a sample, each with its place in the memory."""
-        graph, places = self.graph, range(place.first, place.first + place.size)
-        return [(x, k) for x, k in zip(numbers, places) if graph.operand(x) != graph.operand(graph.load(MEMORY, k))]
-
-    def _reset_watcher(self, clone: Any, before: dict[str, tuple[Any, Any]]) -> None:
-        """Make a monitor what it was before it measured."""
-        self.copies.reset()
-        for name in vars(clone).keys() - before.keys():
-            delattr(clone, name)
-        for name, (x, entries) in before.items():
-            if not same_entries(entries_of(x), entries):
-                x.ravel()[:] = entries
-            clone.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
-
-    def _compare_with_worst(self, values: list[Any], required: list) -> None:
-        """The worst values so far and when, as `Record.add` keeps them; strict: a sample that it accuses has none."""
-        self.worst, n = self.size, len(values)
-        self.size += 2 * n
-        for j, (value, (monitor, _)) in enumerate(zip(values, self.watching)):
-            if value is None:
-                continue
-            worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
-            x = value if is_symbol(value) else as_symbol(self.graph, value)
-            worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan exceeds all and stays
-            self.renewed += [
-                (where(worse, x, worst), self.worst + j),
-                (where(worse, self.t, since), self.worst + n + j),
-            ]
-            if self.strict:
-                again = both(compare("lt", monitor.limit, worst), compare("le", x, add(worst, worst)))
-                required.append(invert(both(both(worse, invert(compare("le", x, monitor.limit))), invert(again))))
 
     # --- the group ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,178 @@
+"""The part of a loop's trace that looks at its samples: monitors and measures, and what they remember."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler.loop_memory import Rows
+from geomctrl.control.contracts import Command
+from geomctrl.control.monitors import Monitor
+from geomctrl.control.sample import Sample
+from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.tracing.branches import joined
+from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare, invert, is_symbol, where
+
+from .law_trace import named
+from .symbolic_copies import SymbolicCopies
+from .trace_parts import as_symbol, columns_of, entries_of, one_number, same_entries, trace_of
+from .traced_loop import Column, Remembered
+
+# the graph's arrays; of a row what follows the held command
+NUMBERS, TIME, STATE, HELD, MEMORY, ROW = range(6)
+SETTINGS = {"limit", "held"}  # numbers of every monitor, which do not change in a run
+
+
+class TraceOfMonitors:
+    """What watchers make of a sample on symbols: outputs of the sample, or of its row, and what they remember."""
+
+    copies: SymbolicCopies
+    law: Any
+    t: Any
+    y: SymbolArray
+    watching: list[tuple[Any, dict[str, tuple[Any, Any]]]]  # copies of the watchers, each with what it is before
+
+    def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, graph: Graph):
+        self.loop, self.watchers, self.strict, self.graph = loop, watchers, strict, graph
+        self.memory: list[Remembered] = []
+        self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
+        self.size = 0
+        self.of_rows: list[tuple[int, Any]] = []  # (monitor, its value), where that depends on a sample's row alone
+        self.required_of_rows: list[Any] = []
+
+    def monitored(self, sample: Sample) -> tuple[list[Any], dict[str, Any]]:
+        """What the monitors measure, None for what is computed of rows; their signals."""
+        row = sample if self.loop.hold else self._in_a_row(sample)
+        values, watched = [], {}
+        for k, (m, before) in enumerate(self.watching):
+            if (value := self._of_row(k, m, before, row)) is not None:
+                self.of_rows.append((k, value))
+                values.append(None)
+                continue
+            value, signals, changed = self._joined(
+                lambda k=k, m=m, before=before: self._watched(k, m, before, sample),
+                lambda m=m, before=before: self._reset_watcher(m, before),
+            )
+            values += [value] if isinstance(m, Monitor) else []
+            watched = signals | watched
+            for place in self.memory:
+                if place.watcher == k:
+                    self.renewed += self._renewed(place, changed[place.name])
+        return values, watched
+
+    def _in_a_row(self, sample: Sample) -> Sample:
+        """A sample whose command is read from its row, where it comes first."""
+        found: dict[tuple[str, str], Any] = {("tau", ""): sample.tau}
+        found |= {("signal", name): x for name, x in sample.signals.items()}
+        if self.loop.plant.actuators:
+            found["applied", ""] = sample.applied
+        loaded = {(c.kind, c.name): self._loaded(ROW, c) for c in columns_of(found, 0)[0]}
+        tau, signals = loaded["tau", ""], {name: x for (kind, name), x in loaded.items() if kind == "signal"}
+        return sample._replace(command=Command(tau, signals=signals), applied=loaded.get(("applied", ""), tau))
+
+    def _of_row(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], row: Sample) -> Any:
+        """What a monitor measures, where that depends on nothing but the row of a sample; else None.
+
+        It is computed later, for many rows at once. A strict loop needs it in its sample.
+        """
+        places = [place for place in self.memory if place.watcher == k]
+        if self.strict or not isinstance(clone, Monitor) or not SETTINGS.issuperset(place.name for place in places):
+            return None
+        with requirements() as required:
+            value, signals, changed = self._joined(
+                lambda: self._watched(k, clone, before, row), lambda: self._reset_watcher(clone, before)
+            )
+        if signals or not is_symbol(value) or any(self._renewed(place, changed[place.name]) for place in places):
+            return None
+        graph = self.graph
+        needed = graph.needed([graph.operand(value), *(graph.operand(x) for x in required if x is not True)])
+        if any(graph.nodes[index][:2] == ("load", MEMORY) for index in needed):
+            return None
+        self.required_of_rows += required
+        return value
+
+    def _remember(self, watcher: int, name: str, x: Any) -> Any:
+        """A monitor's number or array as a place in the loop's memory."""
+        place = Remembered(watcher, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
+        symbols = [self.graph.load(MEMORY, self.size + j) for j in range(place.size)]
+        self.memory.append(place)
+        self.size += place.size
+        return symbols[0] if place.shape is None else symbol_array(symbols, place.shape)
+
+    def _watched(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], sample: Sample) -> tuple[Any, Any, Any]:
+        """(what a monitor measures, its signals, the new content of the memory that this changes)."""
+        value = None
+        if isinstance(clone, Monitor):
+            value = one_number(named(clone, lambda: clone.measure(sample)))
+        else:
+            named(clone, lambda: clone.add(sample))
+        places = {place.name: place for place in self.memory if place.watcher == k}
+        changed, signals = {}, {}
+        for name, now in vars(clone).items():
+            was, entries = before.get(name, (None, None))
+            if name == "signals":
+                signals = {signal: one_number(x) for signal, x in now.items()}
+            elif name in places:
+                place = places[name]
+                changed[name] = [one_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
+                if len(changed[name]) != place.size:
+                    raise UntraceableError(f"{clone.name!r} changes the shape of {name}")
+            elif now is not was or not same_entries(entries_of(now), entries):
+                raise UntraceableError(f"{clone.name!r} changes {name}, which is neither number nor array")
+        return value, signals, changed
+
+    def _renewed(self, place: Remembered, numbers: list[Any]) -> list[tuple[Any, int]]:
+        """Those of an attribute's numbers that are other ones after a sample, each with its place in the memory."""
+        graph, places = self.graph, range(place.first, place.first + place.size)
+        return [(x, k) for x, k in zip(numbers, places) if graph.operand(x) != graph.operand(graph.load(MEMORY, k))]
+
+    def _reset_watcher(self, clone: Any, before: dict[str, tuple[Any, Any]]) -> None:
+        """Make a monitor what it was before it measured."""
+        self.copies.reset()
+        for name in vars(clone).keys() - before.keys():
+            delattr(clone, name)
+        for name, (x, entries) in before.items():
+            if not same_entries(entries_of(x), entries):
+                x.ravel()[:] = entries
+            clone.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
+
+    def _compare_with_worst(self, values: list[Any], required: list) -> None:
+        """The worst values so far and when, as `Record.add` keeps them; strict: a sample that it accuses has none."""
+        self.worst, n = self.size, len(values)
+        self.size += 2 * n
+        for j, (value, (monitor, _)) in enumerate(zip(values, self.watching)):
+            if value is None:
+                continue
+            worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
+            x = value if is_symbol(value) else as_symbol(self.graph, value)
+            worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan exceeds all and stays
+            self.renewed += [
+                (where(worse, x, worst), self.worst + j),
+                (where(worse, self.t, since), self.worst + n + j),
+            ]
+            if self.strict:
+                again = both(compare("lt", monitor.limit, worst), compare("le", x, add(worst, worst)))
+                required.append(invert(both(both(worse, invert(compare("le", x, monitor.limit))), invert(again))))
+
+    def rows_of(self, columns: list[Column], held: int, numbers: int) -> tuple[list[tuple[int, int]], Rows | None]:
+        """(Monitors that are computed of rows, each with its place there; their trace).
+
+        A row: t, y, so many numbers of a held command, and so many that are looked at, which columns describe.
+        """
+        if not self.of_rows:
+            return [], None
+        before = 1 + len(self.y) + held - self.loop.group.dim
+        places = {c.name: c.first + before for c in columns if c.kind == "monitor"}
+        of_rows = [(j, places[self.watchers[j].name]) for j, _ in self.of_rows]
+        inputs = (1, len(self.y), held, 0, numbers)
+        trace = trace_of(self.graph, inputs, [[x for _, x in self.of_rows]], self.required_of_rows)
+        return of_rows, Rows(trace, [place for _, place in of_rows])
+
+    def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
+        """What user's code returns, for all ways through it."""
+        return joined(lambda: (self.copies.choose(self.law), call())[1], reset or self.copies.reset)
+
+    def _loaded(self, array: int, column: Column) -> SymbolArray:
+        return symbol_array([self.graph.load(array, column.first + k) for k in range(column.size)], column.shape)
