@@ -43,7 +43,7 @@ MAXIMUM = {
     "sensors": 10,
     "so3": 12,
     "structure_preserving": 6,
-    "testing": 58,
+    "testing": 53,
 }
 WITH_MORE_PARAMETERS = {
     "Joint": 13,

@@ -12,14 +12,11 @@ from .contraction import contraction_at as contraction_at
 from .contraction import contraction_rate as contraction_rate
 from .counterexample import Counterexample as Counterexample
 from .domain import State as State
-from .flows import Rates as Rates
 from .lyapunov import assert_lyapunov as assert_lyapunov
 from .lyapunov import lyapunov_at as lyapunov_at
 from .lyapunov_certificates import certify_lyapunov as certify_lyapunov
 from .lyapunov_certificates import region_of_attraction as region_of_attraction
-from .lyapunov_rate import LyapunovAt as LyapunovAt
 from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
-from .passivity import PassivityIndex as PassivityIndex
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index
 from .passivity import rates_at as rates_at
@@ -28,7 +25,6 @@ from .random_robots import configurations as configurations
 from .random_robots import inertias as inertias
 from .random_robots import motions as motions
 from .random_robots import random_inertia as random_inertia
-from .random_robots import random_joint as random_joint
 from .random_robots import random_robot as random_robot
 from .random_robots import robots as robots
 from .random_robots import states as states
@@ -38,7 +34,6 @@ from .robot_terms import assert_skew_symmetric as assert_skew_symmetric
 from .robustness import Robustness as Robustness
 from .robustness import assert_robust as assert_robust
 from .robustness import worst_case as worst_case
-from .sampled import Held as Held
 from .sampled import assert_sampled as assert_sampled
 from .sampled import held_for as held_for
 from .sampled import largest_control_dt as largest_control_dt

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ class Counterexample(AssertionError):
         self.message, self.state, self.promise, self.paste, self.source = message, state, promise, paste, source
 
     def __str__(self):
-        reproduced = f"\n\nTo reproduce it:\n\n{_indented(self.paste)}" if self.paste else ""
+        code = textwrap.indent(self.paste, "    ")
+        reproduced = f"\n\nTo reproduce it:\n\n{code}" if self.paste else ""
         return f"{self.message} {self.state}{reproduced}"
 
 
@@ -52,10 +54,6 @@ def unresolved(error: SimulationError) -> str:
     results = error.run.monitors.values()
     reasons = [x.explanation for x in results if x.explanation]
     return "" if any(x.ok is False for x in results) else next(iter(reasons), str(error))
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" if line else "" for line in text.splitlines())
 
 
 def paste(plant: Plant, code: str, measured: str = MEASURED) -> str:

@@ -78,9 +78,11 @@ class Inputs:
         return self.torques(robot, q).T.dot(v) if self.own is None else self.own(t, q, v, z)
 
 
-def code_of(port: Port) -> str:
-    """Code for a port: its name, or "port", the test's own."""
-    return repr(port.at) if isinstance(port.at, str) and port.output is None else "port"
+def rates_code(port: Port, storage: Any = None) -> str:
+    """Code that prints the rates at a state; of a port that is more than its name, and of a storage, the test's own."""
+    options = "port=" + (repr(port.at) if isinstance(port.at, str) and port.output is None else "port")
+    options += ", storage=storage" * (storage is not None)
+    return f"print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
 
 
 class Flow:

@@ -17,13 +17,12 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 
 from .domain import State
-from .flows import Flow, Function, Inputs, Rates, code_of
+from .flows import Flow, Function, Inputs, Rates, rates_code
 from .loop_states import require_lyapunov
 from .search import NEGLIGIBLE, Inquiry
 from .settings import Port, Region, port_of, region_of
 
 STRAY = 1e-9  # of an input's effect on S: less than that is rounding
-MEASURED = "print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
 
 
 class PassivityIndex(NamedTuple):
@@ -78,7 +77,7 @@ def assert_passive_port(
             f" with u = {np.array2string(u, separator=', ')}, y = {np.array2string(r.output, separator=', ')}"
         )
 
-    inquiry.hold(excess, "passivity", words, _measured(storage, port))
+    inquiry.hold(excess, "passivity", words, rates_code(port, storage))
 
 
 def passivity_index(
@@ -160,8 +159,3 @@ def _worst_input(r: Rates, nu: float, largest: float) -> np.ndarray:
     size = float(np.linalg.norm(d))
     direction = d / size if size > 0.0 else np.eye(len(d))[0]
     return direction * (largest if nu >= 0.0 else min(largest, 0.5 * size / -nu))
-
-
-def _measured(storage: Any, port: Port) -> str:
-    options = f"port={code_of(port)}" + ", storage=storage" * (storage is not None)
-    return MEASURED.format(options=options)

@@ -60,10 +60,6 @@ def known_kinds(kinds: Sequence[str]) -> list[str]:
     return [str(k) for k in kinds]
 
 
-def _are_numbers(parents) -> bool:
-    return isinstance(parents, Sequence | np.ndarray) and all(isinstance(p, int | np.integer) for p in parents)
-
-
 def random_robot(
     rng: np.random.Generator,
     kinds: Sequence[str] | None = None,
@@ -86,7 +82,8 @@ def random_robot(
     if parents is None:
         parents = [int(rng.integers(-1, i)) for i in range(len(kinds))]
     kinds = known_kinds(kinds)
-    if not _are_numbers(parents) or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
+    numbers = isinstance(parents, Sequence | np.ndarray) and all(isinstance(p, int | np.integer) for p in parents)
+    if not numbers or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
         raise ArgumentError(
             f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {parents!r:.80}"
         )

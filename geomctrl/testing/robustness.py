@@ -27,7 +27,7 @@ from geomctrl.control.sweeping.space import Point
 from geomctrl.errors import ArgumentError
 from geomctrl.output import transcript
 
-from .counterexample import Counterexample
+from .counterexample import MEASURED, Counterexample
 from .domain import State
 from .flows import Flow, Rates
 from .loop_states import require_lyapunov
@@ -37,7 +37,6 @@ from .settings import Region, region_of
 MAX_CORNERS = 64
 ROUNDS = 3  # of the search along the parameters, one after the other
 ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)  # of an interval
-NUMBERS = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
 
 Measure = Callable[[Rates], float]
 
@@ -169,7 +168,7 @@ def assert_robust(
             f"{result.measured} is {bad.worst:.6g}, allowed {limit:.6g}, with {point}\n{result.table}",
             bad.state,
             "robustness",
-            "\n".join(["import numpy as np", "from geomctrl import testing", code, state, own, NUMBERS]),
+            "\n".join(["import numpy as np", "from geomctrl import testing", code, state, own, MEASURED]),
             "searched",
         )
     return result

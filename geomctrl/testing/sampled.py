@@ -165,7 +165,7 @@ def largest_control_dt(
         below = high
     else:
         below, high = _bisected(holds, low, high)
-    while failing := [T for T in _probes(low, below) if not holds(T)]:
+    while failing := [T for T in np.geomspace(low, below, PROBES + 2)[1:-1].tolist() if not holds(T)]:
         below, high = _bisected(holds, low, min(failing))
     return below
 
@@ -284,7 +284,3 @@ def _bisected(holds, low: float, high: float) -> tuple[float, float]:
         middle = float(np.sqrt(low * high))
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low, high
-
-
-def _probes(low: float, high: float) -> list[float]:
-    return list(np.geomspace(low, high, PROBES + 2)[1:-1])

@@ -22,16 +22,14 @@ from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError, SimulationError
 
 from . import evidence
-from .counterexample import Counterexample, paste, unresolved
+from .counterexample import MEASURED, Counterexample, paste, unresolved
 from .domain import State
-from .flows import Flow, Inputs, code_of
+from .flows import Flow, Inputs, rates_code
 from .loop_states import require_lyapunov, start_of_run
 from .search import NEGLIGIBLE, Inquiry
 from .settings import Port, Region, Runs, port_of, runs_of
 from .shrinking import literal
 
-LYAPUNOV = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
-AT_PORT = "print(testing.rates_at(controller, plant, t, q, v, z, port={port}))"
 RUN = "print(simulate(plant, controller, q, v, {duration!r}, {dt!r}).signals['lyapunov'])"
 SIZES = np.linspace(0.0, 1.0, 17)  # of disturbances, at which a gain that is a function is compared
 
@@ -75,7 +73,7 @@ def assert_exponential(
         r = flow.at(x)
         return f"V' <= -2 rate V does not hold: V' = {r.slope:.9g}, -2 rate V = {-2.0 * rate * r.value:.9g}"
 
-    inquiry.hold(excess, "exponential", words, LYAPUNOV)
+    inquiry.hold(excess, "exponential", words, MEASURED)
     for start, run in _runs(inquiry, inquiry.controller, runs):
         V = run.signals["lyapunov"]
         over = V - (1.0 + 1e-6) * V[0] * np.exp(-2.0 * rate * run.t) - 1e-12
@@ -179,7 +177,7 @@ def assert_input_to_state_stable(
             f" {share * r.promised:.9g}, gamma = {supplied[k]:.9g} with d = {np.array2string(d, separator=', ')}"
         )
 
-    inquiry.hold(excess, "input-to-state", words, AT_PORT.format(port=code_of(port_of(port))))
+    inquiry.hold(excess, "input-to-state", words, rates_code(port_of(port)))
     decay = _decay(inquiry, flow, share) if runs.count else 0.0
     for name, kind in (("constant", _constant), ("wandering", _wandering), ("worst", _worst)):
         law = Disturbed(inquiry.controller, flow, largest, kind)

@@ -20,6 +20,7 @@ from geomctrl.motion.structure_preserving import (
     variational,
     variational_step,
 )
+from geomctrl.testing.random_robots import random_joint
 
 FLOATING = models.three_spheres()
 SPIN = np.array([0.3, 0.3, 0.3, 0.1, 0.1, 0.1, 0.4, 0.4])
@@ -30,7 +31,7 @@ def mixed_tree(free: bool) -> gc.Robot:
     rng = np.random.default_rng(5)
     kinds = ["free" if free else "revolute", "spherical", "planar", "cylindrical", "helical"]
     bodies = [
-        gc.Body(f"b{i}", None if i == 0 else f"b{(i - 1) // 2}", testing.random_joint(rng, kind), None,
+        gc.Body(f"b{i}", None if i == 0 else f"b{(i - 1) // 2}", random_joint(rng, kind), None,
                 testing.random_inertia(rng))
         for i, kind in enumerate(kinds)
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 from hostile.calls import Example
 from hostile.examples.common import FOLDER, ROBOT, Q, V, path, rng, words
-from hostile.values import Argument, Fresh, number, text
+from hostile.values import Argument, Fresh, number
 
 from geomctrl import Plant, controllers, models, references, testing
 from geomctrl.models.io.mjcf import load_mjcf
@@ -167,7 +167,6 @@ EXAMPLES = {
         {"controller": LAW, "plant": ROBOT, "t": number(0.5, negative=False), "q": Q, "v": V, "z": None}, compare=False
     ),
     "testing.random_inertia": Example({"rng": rng()}),
-    "testing.random_joint": Example({"rng": rng(), "kind": "revolute", "aligned": True, "name": text("j", "none")}),
     "testing.random_robot": Example(
         {
             "rng": rng(),
