@@ -59,29 +59,30 @@ def test_what_is_overridden_is_called_or_refused(law, name):
     assert bool(calls) != refused
 
 
-def test_an_adaptation_that_would_never_be_called_is_refused():
-    with pytest.raises(ArgumentError, match="Own: overrides `adaptation`, which the law of SlotineLi does not call"):
+def test_a_method_that_would_never_be_called_is_refused():
+    with pytest.raises(ArgumentError, match="Own: overrides `sliding`, which the law of ModelBased does not call"):
 
         class Own(controllers.SlotineLi):
-            def adaptation(self, g, z):
-                return -2.0 * g
+            def sliding(self, t, q, v):
+                return None
 
 
 def test_a_subclass_that_calls_the_method_itself_may_override_it():
     class Own(controllers.SlotineLi):
-        def adaptation(self, g, z):
-            return 2.0 * super().adaptation(g, z)
+        def sliding(self, t, q, v):
+            x = super().sliding(t, q, v)
+            return x._replace(s=2.0 * x.s)
 
         def __call__(self, t, q, v, z):
-            tau, g, e, s = self.law(t, q, v, z)
-            return gc.Command(tau, self.adaptation(g, z), {"e": e, "s": s})
+            return super().__call__(t, q, v, z)._replace(signals={"s": self.sliding(t, q, v).s})
 
     class Further(Own):
-        def adaptation(self, g, z):
-            return super().adaptation(g, z) - 0.0 * z
+        def sliding(self, t, q, v):
+            x = super().sliding(t, q, v)
+            return x._replace(s=x.s - 0.0 * q)
 
     motion = gc.control.references.hold(ARM, [0.1, 0.2])
     q, v, z = np.zeros(2), np.ones(2), ARM.parameters.ravel()
-    rates = [kind(ARM, motion)(0.0, q, v, z).z_rate for kind in (controllers.SlotineLi, Own, Further)]
-    np.testing.assert_allclose(rates[1], 2.0 * rates[0])
-    np.testing.assert_allclose(rates[2], rates[1])
+    s = [kind(ARM, motion)(0.0, q, v, z).signals["s"] for kind in (controllers.SlotineLi, Own, Further)]
+    np.testing.assert_allclose(s[1], 2.0 * s[0])
+    np.testing.assert_allclose(s[2], s[1])
