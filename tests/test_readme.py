@@ -5,25 +5,44 @@ from pathlib import Path
 
 import pytest
 
+import geomctrl as gc
 from geomctrl.identification.excitation import load_surroundings
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 
 
-def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "proof"), [("README.md", "proof"), ("docs/overview.md", "found")])
+def test_python_on_the_first_pages_runs(page, proof, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 5
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 3
     space: dict = {}
     for block in blocks:
-        exec(compile(block, str(README), "exec"), space)
-    said = capsys.readouterr().out
-    assert "V does not change as promised" in said
-    assert "lyapunov" in said
-    assert said.count("VIOLATED") == 0
+        exec(compile(block, page, "exec"), space)
+    printed = capsys.readouterr().out
+    assert "V does not change as promised" in printed
+    assert printed.count("VIOLATED") == 0
     assert space["run"].ok
-    assert space["found"].proved
+    assert space[proof].proved
+
+
+def test_the_wrong_law_of_the_readme_passes_in_simulation_and_its_message_is_the_one_shown():
+    """What the text around the code says."""
+    text = README.read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    space: dict = {}
+    exec("\n".join(blocks[:2]), space)
+    start = {"q0": space["q_d"] + 0.3, "v0": [0.0] * 7, "t_end": 2.0, "dt": 1e-3}
+    assert gc.simulate(space["robot"], space["wrong"], **start).ok
+    with pytest.raises(AssertionError) as raised:
+        gc.testing.assert_lyapunov(space["wrong"], space["robot"])
+    shown = text[text.rindex("V does not change as promised") :].split("```")[0]
+    assert " ".join(str(raised.value).splitlines()[0].split()) == " ".join(shown.split())
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 PACKAGES = (
