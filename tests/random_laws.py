@@ -19,6 +19,7 @@ class Law:
         self.n, self.total, self.x, self.on, self.mode, self.i = 0, 0.0, 0.0, False, "b", 0
         self.last, self.buffer, self.ring = np.zeros(2), np.zeros(3), np.zeros(3)
         self.history = deque([0.0, 0.0, 0.0], maxlen=3)
+        self.hits, self.near, self.work = np.zeros(2, int), np.zeros(2, bool), np.zeros(2)
         self.gains, self.pair, self.seen = {"a": 0.5, "b": 1.0}, [0.1, 0.2], (0.0, 0.0)
 
     def start(self):
@@ -48,9 +49,27 @@ REMEMBERS = [
     ["if {condition}:", "    self.on = not self.on"],
     ["if {condition}:", "    self.total = 0.0", "else:", "    self.n = self.n + 1"],
     ["self.x = 0.9 * self.x + 0.1 * {number}"],
+    ["self.n = self.n // 2 + int({condition})"],
+    ["self.n = divmod(self.n - 3, 4)[1] + (e[0] > 0.1) + (t > 0.1)"],
+    ["self.x = max(self.x, e[0], -0.5)", "self.n += isinstance(self.x, np.floating)"],
+    ["self.total = float(self.total)", "self.n = self.n + 1 if type(self.x) is float else self.n - 1"],
+    ["self.x = min(self.n, e[0])", "self.n += int(np.digitize(e[0], [-0.1, 0.0, 0.3]))"],
+    ["self.hits[v > 0.1] += 1", "self.total = 0.01 * self.hits.sum()"],
+    ["self.near |= np.abs(e) < 0.2", "self.last[self.near] = e[self.near]"],
+    ["self.work[:] = e", "self.work *= self.K", "self.x = self.work[np.argmax(np.abs(v))]"],
+    ["for k in range(3):", "    self.total += 0.01 * k", "    if {condition}:", "        break"],
+    ["try:", "    self.x = 1.0 / (self.n % 3)", "except ZeroDivisionError:", "    self.x = 0.0"],
+    ["self.hits = np.floor(10.0 * q).astype(int) // 2"],
 ]
 ENDS = ["0.0", "np.clip({array}, -5.0, 5.0)", "np.tanh({array})", "np.clip({number}, -2.0, 2.0)"]
-ENDS_WITH_MEMORY = ["(1.0 if self.on else 0.0)", "0.1 * self.buffer[-1]", "0.1 * sum(self.history)", "self.ring.max()"]
+ENDS_WITH_MEMORY = [
+    "(1.0 if self.on else 0.0)",
+    "0.01 * self.hits",
+    "np.where(self.near, 0.1, 0.0)",
+    "0.1 * self.buffer[-1]",
+    "0.1 * sum(self.history)",
+    "self.ring.max()",
+]
 ENDS_WITH_MEMORY += ["(0.5 if self.mode == 'a' else 0.0)", "0.1 * self.last", "0.01 * self.n"]
 
 

@@ -7,18 +7,35 @@ has what takes the place of other functions while a law runs.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype
 from .elementwise import BINARY, TERNARY, UNARY
-from .operators import leak, refuse_narrow
+from .indices import known_index
+from .operators import exact, leak, refuse_narrow
 from .requirements import on_symbols as on_symbols
 from .requirements import require
 from .requirements import requirements as requirements
-from .symbols import Condition, Symbol, UntraceableError, as_python, caller, is_symbol, truth, where
+from .selected import Selected
+from .symbols import (
+    INT64,
+    NUMPY,
+    Condition,
+    Symbol,
+    UntraceableError,
+    as_numpy,
+    as_python,
+    caller,
+    invert,
+    is_symbol,
+    relation,
+    truth,
+    where,
+    with_kind,
+)
 
 
 class SymbolArray(np.ndarray):
@@ -51,30 +68,32 @@ class SymbolArray(np.ndarray):
         self[...] = value
 
     def __getitem__(self, key) -> Any:
-        try:
-            return super().__getitem__(key)
-        except IndexError:
-            _refuse_symbols_in(key)
-            raise
+        if _is_mask(key):
+            return Selected(self, key)
+        return super().__getitem__(known_index(key))
 
     def __setitem__(self, key, value):
-        if not isinstance(key, SymbolArray):
-            try:
-                return super().__setitem__(key, value)
-            except IndexError:
-                _refuse_symbols_in(key)
-                raise
-        if np.ndim(value):
+        if not _is_mask(key):
+            return super().__setitem__(known_index(key), _stored(value, self))
+        value = _stored(value.of(self, key) if isinstance(value, Selected) else value, self)
+        if np.ndim(value) and np.shape(value) != self.shape:
             raise UntraceableError(f"entries where a condition holds are set to an array{caller()}: use np.where")
         return super().__setitem__(..., np.frompyfunc(where, 3, 1)(_elements(key), _elements(value), _elements(self)))
 
     def astype(self, dtype, *args, **kwargs):
-        if np.dtype(dtype) not in (np.float64, object):
-            raise UntraceableError(f"an array of symbols as {np.dtype(dtype)} does not trace{caller()}")
-        return self.copy()
+        return wrapped(np.frompyfunc(CAST[known_dtype(dtype)], 1, 1)(self.view(np.ndarray)))
 
     def dot(self, b):
         return np.dot(self, b)
+
+    def argmax(self, axis=None):
+        return np.argmax(self, axis=axis)
+
+    def argmin(self, axis=None):
+        return np.argmin(self, axis=axis)
+
+    def searchsorted(self, v, side="left"):
+        return np.searchsorted(self, v, side)
 
     def round(self, decimals=0):
         return np.round(self, decimals)
@@ -105,7 +124,7 @@ class SymbolArray(np.ndarray):
 
 
 REFUSED = {
-    **dict.fromkeys(("argmax", "argmin", "sort", "argsort", "partition", "argpartition", "searchsorted"), "is ordered"),
+    **dict.fromkeys(("sort", "argsort", "partition", "argpartition"), "is ordered"),
     **dict.fromkeys(("nonzero", "choose", "compress", "put", "setfield", "getfield", "byteswap"), "is asked where"),
     **dict.fromkeys(("tobytes", "tofile", "dump", "dumps", "__bytes__", "__buffer__"), "is used as bytes"),
     **dict.fromkeys(("__str__", "__repr__", "__format__"), "is written as text"),
@@ -140,14 +159,12 @@ ROWS: dict[Any, Callable[..., Any]] = {}  # filled by `functions`
 
 def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
     out = np.empty(len(symbols), object)
-    out[:] = [Symbol(x.graph, x.index) if type(x) is Symbol else x for x in symbols]  # numpy's numbers
+    out[:] = list(map(as_numpy, symbols))
     return out.reshape(shape).view(SymbolArray)
 
 
-def _refuse_symbols_in(index: Any) -> None:
-    for x in index if isinstance(index, tuple) else (index,):
-        if isinstance(x, Symbol):
-            operator.index(x)  # names the line  # pyright: ignore[reportArgumentType]
+def _is_mask(key: Any) -> bool:
+    return isinstance(key, SymbolArray) and dtype_of(key).kind == "b" and key.size > 0
 
 
 def has_symbols(x: Any) -> bool:
@@ -161,11 +178,36 @@ def holds_symbols(x: Any) -> bool:
 
 
 def wrapped(result: Any) -> Any:
+    """What numpy has computed, with numbers of numpy's kinds: an array of symbols has entries of one kind."""
     if isinstance(result, np.ndarray) and result.dtype == object:
+        entries = np.ndarray.ravel(result).view(np.ndarray).tolist()
+        own = [as_numpy(x) for x in entries]
+        if any(type(x) is Symbol and x.kind is INT64 for x in own) and not all(map(is_whole, own)):
+            own = [with_kind(x, NUMPY) for x in own]
+        others = [(k, y) for k, (x, y) in enumerate(zip(entries, own)) if x is not y]
+        result = result.copy() if others and not result.flags.writeable else result
+        for k, y in others:
+            result.flat[k] = y
         return result.view(SymbolArray)
     if isinstance(result, (tuple, list)) and not hasattr(result, "_fields"):
         return type(result)(wrapped(x) for x in result)
-    return result
+    return as_numpy(result)
+
+
+def _stored(value: Any, array: np.ndarray) -> Any:
+    """A value as it becomes when it is written into an array."""
+    symbols = has_symbols(value)
+    if not symbols and not (isinstance(value, (list, tuple)) and holds_any(value)) and is_float(array):
+        return value
+    dtype = dtype_of(array)
+    cast = np.frompyfunc(CAST[dtype], 1, 1)
+    if dtype != np.float64 and np.size(array) and not all(map(FITS[dtype], _elements(value).ravel().tolist())):
+        raise UntraceableError(f"numbers are written into an array of {dtype}{caller()}: make it an array of floats")
+    return cast(_elements(value))
+
+
+def holds_any(x: Any) -> bool:
+    return any(map(holds_any, x)) if isinstance(x, (tuple, list)) else has_symbols(x)
 
 
 def plain(x: Any) -> Any:
@@ -195,6 +237,17 @@ def _operand(x: Any) -> Any:
 
 NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy's own, of the products and sums of symbols
 KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "accumulate": {"axis"}}
+
+
+OF_WHOLE = {"add", "subtract", "multiply", "negative", "positive", "absolute", "square", "sign", "maximum", "minimum"}
+OF_WHOLE |= {"fmax", "fmin", "clip", "floor_divide", "remainder", "floor", "ceil", "trunc"}
+FLOATING = {*UNARY, "divide", "arctan2", "hypot", "copysign", "float_power", "heaviside", "less", "less_equal", "equal"}
+FLOATING |= {"greater", "greater_equal", "not_equal", "logical_and", "logical_or", "logical_xor", *NATIVE}
+FLOATING -= {*OF_WHOLE, "reciprocal", "conjugate", "invert"}
+
+
+def _all_whole(x: Any) -> bool:
+    return dtype_of(x) == np.int64 if isinstance(x, np.ndarray) else is_whole(x)
 
 
 def _says_nothing(key: str, x: Any) -> bool:
@@ -233,7 +286,15 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         if python is None:
             raise UntraceableError(f"np.{name} of symbols does not trace{caller()}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
-    result = wrapped(getattr(function, method)(*operands, **kwargs))
+    whole = name not in FLOATING and all(map(_all_whole, operands))
+    if whole and name not in OF_WHOLE:
+        raise UntraceableError(f"np.{name} of whole numbers does not trace{caller()}: make them floats, as 1.0 * x")
+    result = getattr(function, method)(*operands, **kwargs)
+    if whole:
+        for x in _elements(operands[1]).ravel().tolist() if name in ("floor_divide", "remainder") else ():
+            require(invert(relation("eq", x, 0)))
+        result = np.frompyfunc(lambda x: exact(x, INT64), 1, 1)(_operand(result))
+    result = wrapped(result)
     if out is None:
         return result
     target = out[0]

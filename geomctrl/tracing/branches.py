@@ -77,6 +77,8 @@ def joined(call: Callable[[], Any], reset: Callable[[], Any] = lambda: None) -> 
         if not good:
             raise next((x.error for x in ways if isinstance(x.error, UntraceableError)), ways[0].error)  # pyright: ignore[reportGeneralTypeIssues]
         result, holds = _join(ways, 0)
+        if holds is False:
+            raise UntraceableError("the code has a result nowhere: it raises on each way, or a number is nan")
         require(holds)
         return result
     busiest = ", ".join(f"{line.removeprefix(', ')} ({n} times)" for line, n in lines.most_common(3))

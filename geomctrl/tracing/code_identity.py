@@ -328,7 +328,7 @@ class Replacements:
             self._classes[place] = kind, tuple(vars(kind))
         self._members.append((f"{name}: bases", lambda: [x for kind in classes for x in kind.__bases__]))
         held = [*members.values(), *(x for kind in classes for x in vars(kind).values())]
-        self._functions += {id(f): f for x in held for f in _functions(x) if f.__module__ == name}.values()
+        self._functions += {id(f): f for x in held for f in functions_in(x) if f.__module__ == name}.values()
 
 
 CODE, DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
@@ -339,7 +339,7 @@ MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str,
 
 def is_foreign(x: Any, package: str) -> bool:
     """Return whether a member of a package's module or class has code that is neither the package's nor a library's."""
-    return any(_is_elsewhere(f, package) for f in _functions(x))
+    return any(_is_elsewhere(f, package) for f in functions_in(x))
 
 
 def _is_elsewhere(function: types.FunctionType, package: str) -> bool:
@@ -370,9 +370,9 @@ def replaced_in(*packages: str) -> dict[str, Any]:
     return replaced
 
 
-def _functions(x: Any) -> Iterator[types.FunctionType]:
+def functions_in(x: Any) -> Iterator[types.FunctionType]:
     """The functions that a member of a class or module consists of."""
     if isinstance(x, types.FunctionType):
         yield x
     for part in parts_of(x) or ():
-        yield from _functions(part)
+        yield from functions_in(part)

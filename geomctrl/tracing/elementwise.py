@@ -11,6 +11,7 @@ import numpy as np
 
 from .operators import floor_divided, modulo, truncated
 from .symbols import (
+    WHOLE,
     Condition,
     binary,
     both,
@@ -19,6 +20,7 @@ from .symbols import (
     invert,
     is_finite,
     is_symbol,
+    kind_of,
     mul,
     neg,
     relation,
@@ -36,13 +38,18 @@ def maximum(a: Any, b: Any) -> Any:
     """numpy's: nan where one is."""
     if is_symbol(b) and not is_symbol(a):
         a, b = b, a
-    return where(relation("eq", b, b), binary("max", a, b), b)
+    return where(_number(b), binary("max", a, b), b)
 
 
 def minimum(a: Any, b: Any) -> Any:
     if is_symbol(b) and not is_symbol(a):
         a, b = b, a
-    return where(relation("eq", b, b), binary("min", a, b), b)
+    return where(_number(b), binary("min", a, b), b)
+
+
+def _number(x: Any) -> Any:
+    """Whether x is not nan, which whole numbers never are."""
+    return kind_of(x) in WHOLE or relation("eq", x, x)
 
 
 def _but_nan(op: str) -> Callable[[Any, Any], Any]:

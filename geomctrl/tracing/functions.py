@@ -12,111 +12,44 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from . import arrays, linear_algebra
-from .arrays import SymbolArray
-from .operators import rounded
+from .choices import (
+    clip,
+    count_nonzero,
+    digitize,
+    each,
+    entries,
+    first_of,
+    interp,
+    isclose,
+    nan_to_num,
+    piecewise,
+    refused,
+    searchsorted,
+    select,
+    symbolic,
+    where_,
+)
+from .operators import number_of, rounded
 from .requirements import require
 from .symbols import (
-    Condition,
     UntraceableError,
+    as_numpy,
     both,
     caller,
-    div,
     invert,
     is_finite,
-    is_symbol,
     relation,
-    unary,
     where,
 )
-
-Elementwise = Callable[..., Any]
-
-
-def entries(x: Any) -> np.ndarray:
-    """x as a plain array of Python's numbers, symbols and conditions."""
-    if hasattr(x, "graph"):
-        out = np.empty((), object)
-        out[()] = x
-        return out
-    out = np.asarray(x)
-    return out if out.dtype == object else out.astype(object)
-
-
-def _each(function: Elementwise, *arrays: Any) -> Any:
-    return np.frompyfunc(function, len(arrays), 1)(*map(entries, arrays))
 
 
 def _fold(ufunc: np.ufunc, a: Any, axis: Any, keepdims: Any) -> Any:
     return ufunc.reduce(symbolic(a), axis=axis, keepdims=bool(keepdims))
-
-
-def symbolic(x: Any) -> Any:
-    """The entries of x as an array that numpy's elementwise functions of symbols are done on."""
-    return entries(x).view(SymbolArray)
-
-
-def _refused(message: str) -> Any:
-    raise UntraceableError(f"{message}{caller()}")
-
-
-# --- choices -----------------------------------------------------------------------------------------------------
-
-
-def where_(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    if x is None or y is None:
-        _refused("np.where of a condition alone asks where it holds: give both values")
-    return _each(where, condition, x, y)
-
-
-def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
-    a = symbolic(a) if low is None else np.maximum(symbolic(a), low)
-    return a if high is None else np.minimum(a, high)
-
-
-def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
-    if len(condlist) != len(choicelist):
-        raise ValueError("list of cases must be same length as list of conditions")
-    for condition, choice in reversed(list(zip(condlist, choicelist))):
-        default = where_(condition, choice, default)
-    return default
-
-
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
-    """Piecewise linear interpolation, piece by piece."""
-    x, xp, fp = symbolic(x), entries(xp).ravel().tolist(), entries(fp).ravel().tolist()
-    if any(map(is_symbol, xp)) or not all(a < b for a, b in pairwise(xp)):
-        _refused("np.interp traces where xp is known and increases")
-    if len(xp) != len(fp) or not xp or not all(math.isfinite(y) for y in (*xp, *fp) if not is_symbol(y)):
-        _refused("np.interp traces where xp and fp are as long as each other, and finite")
-    value: Any = entries(fp[0] if left is None else left)
-    for k in range(len(xp) - 1):
-        slope = div(fp[k + 1] - fp[k], xp[k + 1] - xp[k])
-        value = where_(x >= xp[k], slope * (x - xp[k]) + fp[k], value)
-    value = where_(x >= xp[-1], fp[-1], value)
-    value = value if right is None else where_(x > xp[-1], right, value)
-    return where_(np.isnan(x), x, value)
-
-
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    x, largest = symbolic(x), float(np.finfo(float).max)
-    x = where_(np.isnan(x), nan, x)
-    x = where_(_each(lambda y: relation("eq", y, math.inf), x), largest if posinf is None else posinf, x)
-    return where_(_each(lambda y: relation("eq", y, -math.inf), x), -largest if neginf is None else neginf, x)
-
-
-def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
-    def close(x: Any, y: Any) -> Any:
-        near = relation("le", unary("abs", x - y), atol + rtol * unary("abs", y))
-        return invert(both(invert(both(near, is_finite(y))), invert(relation("eq", x, y))))
-
-    return _each(close, a, b)
 
 
 def _all(conditions: Any) -> Any:
@@ -133,7 +66,7 @@ def _sum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 def _numbers(a: np.ndarray) -> np.ndarray:
     """Conditions as 0 and 1."""
-    return np.frompyfunc(lambda x: where(x, 1.0, 0.0) if isinstance(x, Condition) else x, 1, 1)(a)
+    return np.frompyfunc(lambda x: as_numpy(number_of(x)), 1, 1)(a)
 
 
 def mean(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
@@ -157,7 +90,7 @@ def average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     if weights is None:
         return mean(a, axis)
     if np.shape(weights) != np.shape(a):
-        _refused("np.average traces where the weights have the array's shape")
+        refused("np.average traces where the weights have the array's shape")
     return np.divide(symbolic(_sum(symbolic(a) * weights, axis)), symbolic(_sum(weights, axis)))
 
 
@@ -177,7 +110,7 @@ def sort(a: Any) -> Any:
     """Of one axis, nan last, by exchanges of neighbours."""
     x = entries(a).tolist()
     if np.ndim(a) != 1 or len(x) > MAX_SORTED:
-        _refused(f"np.sort traces for one axis of at most {MAX_SORTED} numbers")
+        refused(f"np.sort traces for one axis of at most {MAX_SORTED} numbers")
     for last in range(len(x) - 1, 0, -1):
         for k in range(last):
             a, b = x[k], x[k + 1]
@@ -205,7 +138,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def gradient(f: Any, *spacing: Any) -> Any:
     f, h = symbolic(f), spacing[0] if spacing else 1.0
     if f.ndim != 1 or len(spacing) > 1 or np.ndim(h):
-        _refused("np.gradient traces in one dimension, with one spacing")
+        refused("np.gradient traces in one dimension, with one spacing")
     inner = (f[2:] - f[:-2]) / (2.0 * h)
     return np.concatenate([(f[1:2] - f[:1]) / h, inner, (f[-1:] - f[-2:-1]) / h])
 
@@ -243,7 +176,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if vector and ord in (1, math.inf, -math.inf):
         ufunc = np.add if ord == 1 else np.maximum if ord > 0 else np.minimum
         return ufunc.reduce(np.abs(x), axis=axis, keepdims=keepdims)
-    return _refused(f"np.linalg.norm with ord={ord!r:.20} does not trace")
+    return refused(f"np.linalg.norm with ord={ord!r:.20} does not trace")
 
 
 def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -268,8 +201,14 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.isclose: isclose,
     np.allclose: lambda a, b, rtol=1e-5, atol=1e-8: _all(isclose(a, b, rtol, atol)),
     np.array_equal: lambda a1, a2: (
-        np.shape(a1) == np.shape(a2) and _all(_each(lambda x, y: relation("eq", x, y), a1, a2))
+        np.shape(a1) == np.shape(a2) and _all(each(lambda x, y: relation("eq", x, y), a1, a2))
     ),
+    np.piecewise: piecewise,
+    np.argmax: first_of(lambda x, best: both(invert(relation("lt", best, x)), relation("eq", x, x))),
+    np.argmin: first_of(lambda x, best: both(invert(relation("lt", x, best)), relation("eq", x, x))),
+    np.searchsorted: searchsorted,
+    np.digitize: digitize,
+    np.count_nonzero: count_nonzero,
     np.sum: _sum,
     np.prod: lambda a, axis=None, keepdims=False: np.multiply.reduce(
         _numbers(entries(a)), axis=axis, keepdims=keepdims
@@ -294,7 +233,7 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.zeros_like: lambda a, shape=None: np.zeros(np.shape(a) if shape is None else shape).astype(object),
     np.ones_like: lambda a, shape=None: np.ones(np.shape(a) if shape is None else shape).astype(object),
     np.empty_like: lambda a, shape=None: np.zeros(np.shape(a) if shape is None else shape).astype(object),
-    np.full_like: lambda a, fill_value, shape=None: _each(
+    np.full_like: lambda a, fill_value, shape=None: each(
         lambda x, _: x, fill_value, np.zeros(np.shape(a) if shape is None else shape)
     ),
     np.gradient: gradient,

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from .code_identity import is_followed
-from .untraceable import UntraceableError, caller
+from .untraceable import UntraceableError, asker
 
 BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "sin", "cos", "tanh", "floor", "rint"}
 
@@ -42,7 +42,6 @@ class Graph:
         self.finite, self.watched, self.finite_arrays, self.limit = finite, watched, frozenset(finite_arrays), limit
         self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
         self._bounded: dict[int, bool] = {}
-        self.whole: set[int] = set()  # nodes that are Python's own whole numbers, as of math.floor
         self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
 
     @contextmanager
@@ -79,8 +78,8 @@ class Graph:
         return index
 
     def load(self, array: int, index: int) -> Symbol:
-        """Number `index` of input array number `array`; it may be Python's own float."""
-        return Symbol(self, self.node("load", array, index), True)
+        """Number `index` of input array number `array`, as Python's own float."""
+        return Symbol(self, self.node("load", array, index), FLOAT)
 
     def is_finite_input(self, x: Symbol) -> bool:
         """Whether a symbol is a number of `finite_arrays`; it is then relied upon."""
@@ -117,19 +116,61 @@ def operands(node: tuple) -> tuple[int, ...]:
     return () if node[0] in ("const", "load") else node[1:]
 
 
-UNCERTAIN = 2  # of a symbol: it may be Python's own number or one of numpy's
+NUMPY, FLOAT, INT, INT64 = range(4)  # kinds of numbers: np.float64, float, int, np.int64; of conditions: np.bool_, bool
+CLASSES = np.float64, float, int, np.int64
+PYTHON, WHOLE = (FLOAT, INT), (INT, INT64)
+MAX_DEPTH = 4  # of kinds that depend on conditions
+
+
+class Either:
+    """The kind of a number that depends on a condition: what a law remembers, or the larger of two."""
+
+    __slots__ = ("condition", "no", "yes")
+
+    def __init__(self, condition: Condition, yes: Any, no: Any):
+        self.condition, self.yes, self.no = condition, yes, no
+
+
+def kinds_in(kind: Any) -> set[int]:
+    """The kinds that a number may have."""
+    return kinds_in(kind.yes) | kinds_in(kind.no) if type(kind) is Either else {kind}
+
+
+def combined(rule: Callable[..., int], *kinds: Any, depth: int = 0) -> Any:
+    """The kind of a result by the rule for kinds that are certain; beyond `MAX_DEPTH` conditions each is a branch."""
+    for k, kind in enumerate(kinds):
+        if type(kind) is Either:
+            chosen = (kind.yes, kind.no) if depth < MAX_DEPTH else (kind.yes if kind.condition else kind.no,)
+            results = [
+                combined(rule, *(_under(x, kind.condition, y is kind.yes) for x in kinds[:k]), y,
+                         *(_under(x, kind.condition, y is kind.yes) for x in kinds[k + 1 :]), depth=depth + 1)
+                for y in chosen
+            ]  # fmt: skip
+            return results[0] if results[0] is results[-1] else Either(kind.condition, *results)
+    return rule(*kinds)
+
+
+def _under(kind: Any, condition: Condition, holds: bool) -> Any:
+    """A kind where the condition is known."""
+    if type(kind) is not Either:
+        return kind
+    if kind.condition.index == condition.index:
+        return _under(kind.yes if holds else kind.no, condition, holds)
+    yes, no = (_under(x, condition, holds) for x in (kind.yes, kind.no))
+    return yes if yes is no else Either(kind.condition, yes, no)
+
+
+def certain(kind: Any) -> int:
+    """The kind on this way through the code: where it depends on a condition, that is a branch."""
+    while type(kind) is Either:
+        kind = kind.yes if kind.condition else kind.no
+    return kind
 
 
 def python_type(x: Any) -> type:
     """The class of the number that Python has in the place of a symbol or condition."""
-    if x.python == UNCERTAIN:
-        raise UntraceableError(
-            f"the type of a number is asked for{caller()}, which may be Python's or numpy's: make it one of them, as by"
-            " np.float64(x), where it comes from"
-        )
-    if type(x) is Condition:
-        return bool if x.python else np.bool_
-    return (int if x.index in x.graph.whole else float) if x.python else np.float64
+    kind = certain(x.kind)
+    return CLASSES[kind] if type(x) is Symbol else bool if kind else np.bool_
 
 
 def asked_by_user(*libraries: str) -> bool:
@@ -139,26 +180,25 @@ def asked_by_user(*libraries: str) -> bool:
 
 
 def _class(self: Any) -> type:
-    if not asked_by_user("numpy", "abc"):
-        return type(self)
-    return float if self.python == UNCERTAIN else python_type(self)  # a float in any case, as numpy's is one too
+    if type(self.kind) is Either and (asker.get() is None or not asked_by_user()):
+        return float if asked_by_user("numpy", "abc") else type(self)  # a float or a np.float64, which is one too
+    return python_type(self) if asked_by_user("numpy", "abc") else type(self)
 
 
 class Symbol:
     """A real number that is not known yet.
 
-    python: whether it may be Python's own float, which raises where numpy's numbers become nan or infinite; False where
-    it is certainly numpy's, as the entries of arrays are; UNCERTAIN where it may be either. Where Python would raise
-    there is no result (`require`).
+    kind: what Python has in its place, `NUMPY`, `FLOAT`, `INT`, `INT64` or `Either`. Python's own numbers raise where
+    numpy's become nan or infinite: there is no result there (`require`).
     """
 
-    __slots__ = ("graph", "index", "python")
+    __slots__ = ("graph", "index", "kind")
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
     __array_function__: Any
 
-    def __init__(self, graph: Graph, index: int, python: int = False):
-        self.graph, self.index, self.python = graph, index, python
+    def __init__(self, graph: Graph, index: int, kind: Any = NUMPY):
+        self.graph, self.index, self.kind = graph, index, kind
 
     def __copy__(self, *_):
         return self
@@ -168,15 +208,15 @@ class Symbol:
 
 
 class Condition:
-    """A comparison of symbols: true or false, not known yet. python: whether it may be Python's own bool."""
+    """A comparison of symbols, not known yet. kind: `NUMPY`, `FLOAT` for Python's own bool, or `Either`."""
 
-    __slots__ = ("graph", "index", "python")
+    __slots__ = ("graph", "index", "kind")
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None
     __array_function__: Any
 
-    def __init__(self, graph: Graph, index: int, python: bool = False):
-        self.graph, self.index, self.python = graph, index, python
+    def __init__(self, graph: Graph, index: int, kind: Any = NUMPY):
+        self.graph, self.index, self.kind = graph, index, kind
 
     def __copy__(self, *_):
         return self

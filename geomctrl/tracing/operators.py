@@ -7,33 +7,46 @@ user's code. Where Python's own floats raise, a division by zero say, they requi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .requirements import require
 from .symbols import (
+    FLOAT,
+    INT,
+    INT64,
+    NUMPY,
+    PYTHON,
+    WHOLE,
     Condition,
+    Either,
     Symbol,
     add,
     as_python,
     as_whole,
     binary,
     both,
+    certain,
+    combined,
     compare,
     differ,
     div,
     invert,
     is_finite,
     is_number,
-    is_python,
     is_symbol,
+    kind_of,
+    kinds_in,
+    may_raise,
     mul,
     neg,
     relation,
     sub,
     unary,
     where,
+    with_kind,
 )
 from .untraceable import UntraceableError, asker, caller
 
@@ -110,30 +123,66 @@ def _real_and_finite(a: Any, b: Any) -> None:
 
 
 NARROW = np.dtype("float16"), np.dtype("float32"), np.dtype("longdouble")
+LARGEST_INT = 2.0**53  # beyond, doubles are no longer every whole number
 
 
 def refuse_narrow(x: Symbol, other: Any) -> None:
     """Raise UntraceableError where numpy computes with Python's float x in numbers that are no doubles."""
-    if x.python and type(other) is not Symbol and getattr(other, "dtype", None) in NARROW:
+    if type(other) is not Symbol and getattr(other, "dtype", None) in NARROW and not kinds_in(x.kind) <= {NUMPY, INT64}:
         raise UntraceableError(
             f"a float meets numbers of {other.dtype}{caller()}, and numpy computes in {other.dtype}: make these float64"
         )
 
 
-def _operator(operation: Any, partial: Any = None, swapped: bool = False) -> Any:
+def _of_both(a: int, b: int) -> int:
+    """The kind of a sum, difference, product, remainder or whole quotient."""
+    if a in PYTHON and b in PYTHON:
+        return INT if a is b is INT else FLOAT
+    return INT64 if a in WHOLE and b in WHOLE else NUMPY
+
+
+def _of_quotient(a: int, b: int) -> int:
+    return FLOAT if a in PYTHON and b in PYTHON else NUMPY
+
+
+def _power_rule(exponent: Any) -> Callable[[int, int], int]:
+    def rule(a: int, b: int) -> int:
+        if a not in WHOLE or b not in WHOLE:
+            return _of_quotient(a, b)
+        if is_symbol(exponent) or exponent > POWERS or (exponent < 0 and a is INT64):
+            raise UntraceableError(f"a power of whole numbers does not trace{caller()}: write float(x) ** n")
+        return _of_both(a, b) if exponent >= 0 else FLOAT
+
+    return rule
+
+
+def _is_whole(kind: Any) -> Any:
+    """Whether a number of that kind is whole, a condition where it depends on one."""
+    return where(kind.condition, _is_whole(kind.yes), _is_whole(kind.no)) if type(kind) is Either else kind in WHOLE
+
+
+def exact(x: Any, kind: Any) -> Any:
+    """A result with its kind; whole numbers are required to be exact as doubles."""
+    x = with_kind(x, kind)
+    if is_symbol(x) and not x.graph.finite and not kinds_in(kind).isdisjoint(WHOLE):
+        small = relation("le", unary("abs", x), LARGEST_INT)
+        require(_either(invert(_is_whole(kind)), small))
+    return x
+
+
+def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = False) -> Any:
     """A method of Symbol. partial: requires what Python's own floats need for not to raise."""
 
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
         refuse_narrow(self, other)
-        other = float(other) if type(other) is bool else other
         a, b = (other, self) if swapped else (self, other)
-        if not (self.python and is_python(other)):
-            return operation(a, b)
-        if partial is not None and not self.graph.finite:  # kernels look before they divide
+        kind = combined(rule if partial is not _real_and_finite else _power_rule(b), kind_of(a), kind_of(b))
+        a, b = (float(x) if type(x) is bool else x for x in (a, b))
+        if partial is not None and not self.graph.finite and not kinds_in(kind) <= {NUMPY}:  # kernels look first
             partial(a, b)
-        return as_python(operation(a, b))
+        return exact(operation(a, b), kind)
 
     return method
 
@@ -144,10 +193,14 @@ def _relation(op: str, swapped: bool = False) -> Any:
             return NotImplemented
         refuse_narrow(self, other)
         condition = compare(op, other, self) if swapped else compare(op, self, other)
-        condition.python = self.python and is_python(other)
+        condition.kind = _kind_of_relation(self, other)
         return condition
 
     return method
+
+
+def _kind_of_relation(a: Any, b: Any) -> Any:
+    return combined(lambda x, y: FLOAT if x in PYTHON and y in PYTHON else NUMPY, kind_of(a), kind_of(b))
 
 
 def _whole(op: str, x: Symbol) -> Any:
@@ -157,44 +210,74 @@ def _whole(op: str, x: Symbol) -> Any:
     return as_whole(unary(op, x))
 
 
-for _name, _operation, _partial in (
-    ("add", add, None), ("sub", sub, None), ("mul", mul, None), ("truediv", div, _nonzero),
-    ("mod", modulo, _nonzero), ("floordiv", floor_divided, _nonzero), ("pow", raised, _real_and_finite),
-):  # fmt: skip
-    setattr(Symbol, f"__{_name}__", _operator(_operation, _partial))
-    setattr(Symbol, f"__r{_name}__", _operator(_operation, _partial, swapped=True))
+OPERATIONS = {  # operation, the kind of its result, what it requires of Python's own numbers
+    "add": (add, _of_both, None),
+    "sub": (sub, _of_both, None),
+    "mul": (mul, _of_both, None),
+    "truediv": (div, _of_quotient, _nonzero),
+    "mod": (modulo, _of_both, _nonzero),
+    "floordiv": (floor_divided, _of_both, _nonzero),
+    "pow": (raised, _of_quotient, _real_and_finite),
+}
+for _name, _operation in OPERATIONS.items():
+    setattr(Symbol, f"__{_name}__", _operator(*_operation))
+    setattr(Symbol, f"__r{_name}__", _operator(*_operation, swapped=True))
 for _name, _op, _swapped in (("lt", "lt", 0), ("le", "le", 0), ("gt", "lt", 1), ("ge", "le", 1), ("eq", "eq", 0)):
     setattr(Symbol, f"__{_name}__", _relation(_op, bool(_swapped)))
 
 
 def _not_equal(self: Symbol, other: Any) -> Any:
-    return invert(compare("eq", self, other)) if is_number(other) else NotImplemented
+    if not is_number(other):
+        return NotImplemented
+    condition = invert(compare("eq", self, other))
+    condition.kind = _kind_of_relation(self, other)
+    return condition
 
 
 def _of_one(operation: Any) -> Any:
-    return lambda self: as_python(operation(self)) if self.python else operation(self)
+    return lambda self: with_kind(operation(self), self.kind)
 
 
 def _round(self: Symbol, digits: Any = None) -> Any:
     if digits is None:
         return _whole("rint", self)
-    if self.python:
-        raise UntraceableError(f"round(x, {digits!r:.20}) of a float does not trace{caller()}: np.round does")
-    return rounded(self, digits)
+    if certain(self.kind) is FLOAT:
+        raise UntraceableError(f"round(x, {digits!r:.20}) of a float does not trace{caller()}: write np.round(x, n)")
+    return rounded(self, digits) if certain(self.kind) is NUMPY else self
 
 
-def _trunc(self: Symbol) -> Any:
-    require(is_finite(self))
-    return as_whole(truncated(self))
+def whole_number(x: Any, kind: int = INT) -> Any:
+    """int(x) of a symbol or condition: there is none of nan and infinity."""
+    x = number_of(x)
+    if _is_whole(x.kind) is True:
+        return with_kind(x, kind)
+    require(is_finite(x))
+    return exact(truncated(x), kind)
 
 
-def _times(self: Condition, other: Any) -> Any:
-    """A condition as 0 or 1 in a product, or in a sum with `_plus`."""
-    return where(self, 1.0, 0.0) * other if is_number(other) else NotImplemented
+def _divmod(self: Any, other: Any) -> Any:
+    return (self // other, self % other) if is_number(other) else NotImplemented
 
 
-def _plus(self: Condition, other: Any) -> Any:
-    return where(self, 1.0, 0.0) + other if is_number(other) else NotImplemented
+def number_of(x: Any) -> Any:
+    """A condition as the number that it counts as."""
+    return with_kind(where(x, 1.0, 0.0), kind_of(x)) if type(x) is Condition else x
+
+
+def _of_truths(name: str, logical: Any) -> Any:
+    """An operator of a condition and a number; numpy's truths do not count one another: + is or, * is and."""
+
+    def method(self: Condition, other: Any) -> Any:
+        if isinstance(other, (Condition, bool, np.bool_)):
+            if INT64 in (certain(kind_of(self)), certain(kind_of(other))) and name != "truediv":
+                if logical is None:
+                    raise TypeError(f"numpy has no {name} of two truths")
+                return logical(self, other)
+        elif not is_number(other):
+            return NotImplemented
+        return getattr(number_of(self), f"__{name}__")(number_of(other))
+
+    return method
 
 
 _METHODS = {
@@ -205,12 +288,12 @@ _METHODS = {
     "__round__": _round,
     "__floor__": lambda self: _whole("floor", self),
     "__ceil__": lambda self: as_whole(sub(0.0, _whole("floor", neg(self)))),
-    "__trunc__": _trunc,
+    "__trunc__": whole_number,
+    "__divmod__": _divmod,
+    "__rdivmod__": lambda self, other: (other // self, other % self) if is_number(other) else NotImplemented,
 }
 for _name, _method in _METHODS.items():
     setattr(Symbol, _name, _method)
-for _name, _method in {"mul": _times, "rmul": _times, "add": _plus, "radd": _plus}.items():
-    setattr(Condition, f"__{_name}__", _method)
 
 
 # --- conditions ---------------------------------------------------------------------------------------------------
@@ -218,13 +301,18 @@ for _name, _method in {"mul": _times, "rmul": _times, "add": _plus, "radd": _plu
 
 def _of_two(operation: Any) -> Any:
     """An operator of two conditions; an array beside one knows what to do."""
-    return lambda self, other: (
-        NotImplemented if hasattr(other, "dtype") and other.dtype == object else operation(self, other)
-    )
+
+    def method(self: Condition, other: Any) -> Any:
+        if isinstance(other, np.ndarray) and other.dtype.hasobject:
+            return NotImplemented
+        result = operation(self, other)
+        return as_python(result) if may_raise(self, other) else result
+
+    return method
 
 
 def _not(self: Condition) -> Any:
-    if self.python:
+    if self.kind is not NUMPY:
         raise UntraceableError(f"~ of a bool is a whole number{caller()}: write np.logical_not")
     return invert(self)
 
@@ -235,10 +323,14 @@ def _truth(self: Condition) -> bool:
     return ask(self)
 
 
-_either = _of_two(lambda a, b: invert(both(invert(a), invert(b))))
+def _either(a: Any, b: Any) -> Any:
+    return invert(both(invert(a), invert(b)))
+
+
 _OF_CONDITIONS = {
+    **{f"__{r}{x}__": _of_truths(r + x, {"add": _either, "mul": both}.get(x)) for r in ("", "r") for x in OPERATIONS},
     **dict.fromkeys(("__and__", "__rand__"), _of_two(both)),
-    **dict.fromkeys(("__or__", "__ror__"), _either),
+    **dict.fromkeys(("__or__", "__ror__"), _of_two(_either)),
     **dict.fromkeys(("__xor__", "__rxor__", "__ne__"), _of_two(differ)),
     "__eq__": _of_two(lambda a, b: invert(differ(a, b))),
     "__invert__": _not,
@@ -248,6 +340,7 @@ for _name, _method in _OF_CONDITIONS.items():
     setattr(Condition, _name, _method)
 for _name, _method in {"__bool__": lambda self: bool(invert(compare("eq", self, 0.0))), "item": as_python}.items():
     setattr(Symbol, _name, _method)
+Condition.item = as_python
 
 
 # --- leaks -------------------------------------------------------------------------------------------------------
@@ -260,7 +353,6 @@ LEAKS = {
     "__bytes__": "is used as bytes",
     "__buffer__": "is used as bytes",
     "__int__": "is used as a whole number",
-    "__index__": "is used as a whole number",
     "__complex__": "is used as a complex number",
     "__reduce_ex__": "is stored",
     "__getstate__": "is stored",
@@ -283,6 +375,7 @@ def leak(owner: str, how: str) -> Any:
 for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
     for _name, _how in LEAKS.items():
         setattr(_kind, _name, leak(_what, _how))
+Condition.__index__ = leak("a condition", "is used as an index: write a if condition else b, or np.where")
 _HINT = "is used as a number{}: it is not known while a kernel or law is traced; functions of numpy and math trace"
 
 

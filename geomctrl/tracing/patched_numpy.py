@@ -8,32 +8,44 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
+import statistics
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, plain, require, scalar, wrapped
+from .arrays import SymbolArray, has_symbols, holds_any, plain, require, scalar, wrapped
+from .code_identity import CACHE, PLAIN
 from .elementwise import BINARY, UNARY
 from .symbols import (
+    FLOAT,
+    INT,
+    NUMPY,
+    Condition,
+    Either,
     UntraceableError,
-    as_python,
+    add,
     as_whole,
     binary,
     caller,
+    certain,
     div,
     is_finite,
-    is_python,
-    perhaps_python,
+    is_symbol,
+    kind_of,
+    relation,
+    sub,
     unary,
+    with_kind,
 )
 from .tables import scipy_on_symbols
-from .type_tests import type_for
+from .type_tests import asks_which_type, twins_of_types
 from .untraceable import tried
 
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
@@ -58,17 +70,12 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
             (space, name, value)
             for space in rooms
             for name, value in list(space.items())
-            if isinstance(value, REPLACED) and value in twins
+            if isinstance(value, REPLACED) and (value in twins or (type(value) is CACHE and not _is_room(space)))
         ]
-        added = [
-            (space, name)
-            for space in rooms
-            for name in builtin
-            if name not in space and not (name == "type" and space.get("__name__", "").startswith("geomctrl."))
-        ]
+        added = [(space, name) for space in rooms for name in _names_for(space, builtin) if name not in space]
         try:
             for space, name, value in places:
-                space[name] = twins[value]
+                space[name] = twins[value] if value in twins else _cached(value)
             for space, name in added:
                 space[name] = builtin[name]
             yield
@@ -79,7 +86,44 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
                 space.pop(name, None)
 
 
-REPLACED = (ModuleType, BuiltinFunctionType, type(np.full))
+OF_TYPES = {"type", "float", "int"}
+REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.full))
+
+
+def _names_for(space: dict[str, Any], builtin: dict[str, Any]) -> list[str]:
+    """Python's own names that are replaced in a module."""
+    left = OF_TYPES if _is_room(space) else {"float", "int"} if asks_which_type(space) else set()
+    return [name for name in builtin if name not in left]
+
+
+def _is_room(space: dict[str, Any]) -> bool:
+    return space.get("__name__", "").startswith("geomctrl.")
+
+
+def twin_of(x: Any) -> Any:
+    """What stands in the place of a function or module that an object or a closure holds, in this thread's trace."""
+    return _twins(threading.get_ident())[0].get(x, x) if isinstance(x, REPLACED) else x
+
+
+def _cached(function: Any) -> Callable[..., Any]:
+    """A function under functools.cache: of symbols it is computed, of numbers it is what Python remembers."""
+    owner = threading.get_ident()
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        symbols = threading.get_ident() == owner and holds_any([*args, *kwargs.values()])
+        result = (function.__wrapped__ if symbols else function)(*args, **kwargs)
+        if threading.get_ident() == owner and not _never_changes(result):
+            raise UntraceableError(
+                f"{function.__name__} is cached and returns a {type(result).__name__}{caller()}, on which its callers"
+                " may write: let it return numbers or tuples"
+            )
+        return result
+
+    return functools.update_wrapper(call, function.__wrapped__)
+
+
+def _never_changes(x: Any) -> bool:
+    return all(map(_never_changes, x)) if type(x) is tuple else isinstance(x, PLAIN) or has_symbols(x)
 
 
 def _spaces() -> Iterator[dict[str, Any]]:
@@ -107,11 +151,13 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_numpy = {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
     of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
-    builtin["type"] = type_for(owner)
-    twins = {getattr(np, name): f for name, f in of_numpy.items()} | {
-        getattr(math, name): f for name, f in of_math.items()
-    }
-    return {**twins, np: _Module(np, of_numpy), math: _Module(math, of_math)}, builtin
+    builtin |= twins_of_types(owner)
+    of_statistics = {name: own(getattr(statistics, name), _mean_of(name)) for name in ("mean", "fmean")}
+    twins: dict[Any, Any] = {}
+    for module, functions in ((np, of_numpy), (math, of_math), (statistics, of_statistics)):
+        twins |= {getattr(module, name): f for name, f in functions.items()}
+        twins[module] = _Module(module, functions)
+    return twins, builtin
 
 
 class _Module(ModuleType):
@@ -138,8 +184,8 @@ def _array_maker(name: str) -> Callable[..., Any]:
     def converted(x, *args, **kwargs):
         x = plain(x) if isinstance(x, (tuple, list)) else x
         kind = args[0] if args else kwargs.get("dtype")
-        if kind not in (None, float, np.float64, object, "float", "float64") and _holds_any(x):
-            raise UntraceableError(f"symbols as {np.dtype(kind)} do not trace{caller()}")
+        if kind is not None and kind is not object and holds_any(x):
+            return original(x, object).view(SymbolArray).astype(kind)
         try:
             with tried():
                 array = original(x, *args, **kwargs)
@@ -151,29 +197,27 @@ def _array_maker(name: str) -> Callable[..., Any]:
     return filled if name in FILLED else converted
 
 
-def _holds_any(x: Any) -> bool:
-    return any(map(_holds_any, x)) if isinstance(x, (tuple, list)) else has_symbols(x)
-
-
 def _of_math(name: str) -> Callable[..., Any]:
     """math's function of that name, on numbers and symbols."""
     original, row = getattr(math, name), MATH.get(name)
 
-    def function(*args):
-        if not any(map(has_symbols, args)):
-            return original(*args)
+    def function(*args, **kwargs):
+        if name in OF_SEQUENCES:
+            args = [list(x) for x in args]
+        if kwargs or not any(map(holds_any, args)):
+            return original(*args, **kwargs)
         if row is None:
             raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
         try:
-            result = row(*map(scalar, args))
+            result = row(*(args if name in OF_SEQUENCES else map(scalar, args)))
         except TypeError as error:
             raise UntraceableError(f"math.{name} of symbols does not trace{caller()}: {error}") from None
         own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # where nothing is chosen from
         if own and name in WHOLE:
             require(is_finite(scalar(args[0])))
-        elif own and name not in TOTAL:  # Python raises where numpy has nan or inf
+        elif own and name not in TOTAL and name != "prod":  # Python raises where numpy has nan or inf
             require(is_finite(result))
-        return as_python(result)
+        return result if name == "prod" else with_kind(result, INT if name in WHOLE else FLOAT)
 
     return function
 
@@ -196,6 +240,41 @@ def _whole(function: Callable[[Any], Any], x: Any) -> Any:
     return as_whole(function(x))
 
 
+def _exact_sum(xs: Any) -> Any:
+    """The sum with three times the precision, as math.fsum, which raises where the sum overflows."""
+    xs = [scalar(x) for x in xs]
+    total = functools.reduce(add, xs, 0.0)
+    for _ in range(2):
+        for k in range(1, len(xs)):
+            high = add(xs[k], xs[k - 1])
+            part = sub(high, xs[k])
+            xs[k], xs[k - 1] = high, add(sub(xs[k], sub(high, part)), sub(xs[k - 1], part))
+    require(is_finite(total))
+    return functools.reduce(add, xs[::-1]) if len(xs) > 1 else total
+
+
+def _mean_of(name: str) -> Callable[..., Any]:
+    """statistics.mean or fmean, of numbers and symbols."""
+
+    def mean(data: Any, *args: Any, **kwargs: Any) -> Any:
+        xs = list(data)
+        if args or kwargs or not holds_any(xs):
+            return getattr(statistics, name)(xs, *args, **kwargs)
+        kinds = {certain(kind_of(x)) for x in xs}
+        if name == "mean" and not kinds & {NUMPY, FLOAT}:
+            raise UntraceableError(f"statistics.mean of whole numbers does not trace{caller()}: write statistics.fmean")
+        return with_kind(div(_exact_sum(xs), float(len(xs))), NUMPY if name == "mean" and NUMPY in kinds else FLOAT)
+
+    return mean
+
+
+def _distance(p: Any, q: Any) -> Any:
+    p, q = list(p), list(q)
+    if len(p) != len(q):
+        raise ValueError("both points must have the same number of dimensions")
+    return _hypotenuse(*(sub(scalar(a), scalar(b)) for a, b in zip(p, q)))
+
+
 def _hypotenuse(x: Any, *others: Any) -> Any:
     return functools.reduce(lambda a, b: binary("hypot", a, b), others, x) if others else unary("abs", x)
 
@@ -209,7 +288,11 @@ MATH: dict[str, Callable[..., Any]] = {
     "remainder": lambda x, y: binary("remainder", x, y),
     "log": _logarithm,
     "hypot": _hypotenuse,
+    "dist": _distance,
+    "fsum": _exact_sum,
+    "prod": lambda xs, start=1: functools.reduce(operator.mul, xs, start),
 }
+OF_SEQUENCES = {"dist", "fsum", "prod"}
 
 
 def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,15 +300,31 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def chosen(*args, **kwargs):
         values = args if len(args) > 1 else list(*args)
-        if not any(map(has_symbols, values)):
+        if "key" in kwargs or not any(map(has_symbols, values)):
             return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
-        if "key" in kwargs:
-            raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
-        extreme = functools.reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
-        kinds = {bool(is_python(x)) for x in values}
-        return perhaps_python(extreme) if len(kinds) > 1 else as_python(extreme) if True in kinds else extreme
+        return functools.reduce(functools.partial(_more_extreme, original.__name__), map(_one, values))
 
     return chosen
+
+
+def _one(x: Any) -> Any:
+    """A number or symbol, also where it comes as an array of one."""
+    x = x.item() if type(x) is SymbolArray else x
+    if type(x) is Condition:
+        raise UntraceableError(f"the larger or smaller of conditions does not trace{caller()}: write int(condition)")
+    return x
+
+
+def _more_extreme(name: str, a: Any, b: Any) -> Any:
+    """The larger or smaller of two, of its own kind: the first where they are equal."""
+    extreme, kinds = binary(name, scalar(a), scalar(b)), (kind_of(a), kind_of(b))
+    if not is_symbol(extreme):
+        return (max if name == "max" else min)(a, b)
+    if kinds[0] is kinds[1]:
+        return with_kind(extreme, kinds[0])
+    second = relation("lt", scalar(a), scalar(b)) if name == "max" else relation("lt", scalar(b), scalar(a))
+    kind = Either(second, kinds[1], kinds[0]) if isinstance(second, Condition) else kinds[0 if not second else 1]
+    return with_kind(extreme, kind)
 
 
 def _print(*_: Any, **__: Any) -> None:

@@ -22,10 +22,19 @@ from typing import Any
 
 import numpy as np
 
-from .graph import UNCERTAIN as UNCERTAIN
+from .graph import FLOAT as FLOAT
+from .graph import INT as INT
+from .graph import INT64 as INT64
+from .graph import NUMPY as NUMPY
+from .graph import PYTHON as PYTHON
+from .graph import WHOLE as WHOLE
 from .graph import Condition as Condition
+from .graph import Either as Either
 from .graph import Graph as Graph
 from .graph import Symbol as Symbol
+from .graph import certain as certain
+from .graph import combined as combined
+from .graph import kinds_in as kinds_in
 from .graph import operands as operands
 from .operations import EVEN, ODD, VALUES, value
 from .requirements import on_symbols, require
@@ -59,27 +68,49 @@ def is_number(x: Any) -> bool:
     return kind is not Condition and (isinstance(x, Real) or (getattr(x, "shape", None) == () and x.dtype != object))
 
 
-def is_python(x: Any) -> bool:
-    """Whether x may be one of Python's own numbers: beside one of numpy's, numpy computes, and nothing is raised."""
-    return bool(x.python) if type(x) is Symbol else type(x) in (float, int, bool)
+def kind_of(x: Any) -> Any:
+    """The kind of a number: `NUMPY`, `FLOAT`, `INT`, `INT64`, or `Either` of a symbol."""
+    if type(x) is Symbol:
+        return x.kind
+    if type(x) is Condition:
+        return combined(lambda kind: INT if kind in PYTHON else INT64, x.kind)
+    if type(x) in (float, int, bool):
+        return FLOAT if type(x) is float else INT
+    return INT64 if isinstance(x, (np.integer, np.bool_)) or getattr(x, "dtype", None) == np.int64 else NUMPY
 
 
-def perhaps_python(x: Any) -> Any:
-    """x, which may be one of Python's own numbers or one of numpy's: its type can not be asked for."""
-    return Symbol(x.graph, x.index, UNCERTAIN) if type(x) is Symbol else x
+def may_raise(*xs: Any) -> bool:
+    """Whether all may be Python's own numbers: beside one of numpy's, numpy computes, and nothing is raised."""
+    return all(not kinds_in(kind_of(x)).isdisjoint(PYTHON) for x in xs)
+
+
+def with_kind(x: Any, kind: Any) -> Any:
+    """A symbol as a number of that kind; among whole numbers there is no -0, and they are exact to 2^53."""
+    if type(x) is not Symbol or (x.kind is kind and kind not in WHOLE):
+        return x
+    if type(kind) is Either:
+        yes, no = (with_kind(x, y) for y in (kind.yes, kind.no))
+        x = yes if yes.index == no.index else where(kind.condition, yes, no)
+    elif kind in WHOLE:
+        x = add(x, 0.0)
+    return Symbol(x.graph, x.index, kind)
 
 
 def as_python(x: Any) -> Any:
-    """The same number as Python's own float, which functions of math and `item` answer."""
-    return Symbol(x.graph, x.index, True) if type(x) is Symbol and not x.python else x
+    """The same number or truth as Python's own, which functions of math and `item` answer."""
+    return type(x)(x.graph, x.index, combined(lambda k: INT if k in WHOLE else FLOAT, x.kind)) if _is_traced(x) else x
 
 
-def as_whole(x: Any) -> Any:
+def as_numpy(x: Any) -> Any:
+    """The same number or truth as numpy's own, as arrays hold it."""
+    if not _is_traced(x) or x.kind in (NUMPY, INT64):
+        return x
+    return type(x)(x.graph, x.index, combined(lambda k: INT64 if k in WHOLE else NUMPY, x.kind))
+
+
+def as_whole(x: Any, kind: Any = INT) -> Any:
     """A symbol without digits after the point as Python's own int, among which there is no -0."""
-    x_plus_zero = add(x, 0.0)
-    if is_symbol(x_plus_zero):
-        x_plus_zero.graph.whole.add(x_plus_zero.index)
-    return as_python(x_plus_zero)
+    return with_kind(x, kind)
 
 
 def _made(op: str, *args: Any) -> Symbol:
@@ -304,7 +335,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         a, b = (where(x, 1.0, 0.0) if truth else x for x, truth in zip((a, b), truths))
     if not is_symbol(a) and not is_symbol(b) and a == b and math.copysign(1.0, a) == math.copysign(1.0, b):
         return a
-    if is_symbol(a) and is_symbol(b) and a.index == b.index:
+    if is_symbol(a) and is_symbol(b) and a.index == b.index and a.kind is b.kind:
         return a
-    graph = condition.graph
-    return Symbol(graph, graph.node("where", condition.index, graph.operand(a), graph.operand(b)))
+    graph, kinds = condition.graph, [x.kind for x in (a, b) if is_symbol(x)]
+    kind = kinds[0] if len(kinds) == 2 and kinds[0] is kinds[1] else NUMPY
+    return Symbol(graph, graph.node("where", condition.index, graph.operand(a), graph.operand(b)), kind)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import SymbolArray, has_symbols, symbol_array
-from .functions import entries
+from .choices import entries
 from .operators import modulo
 from .requirements import require
 from .symbols import UntraceableError, both, caller, invert, is_symbol, relation, where

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray
-from .graph import UNCERTAIN, asked_by_user, python_type
-from .symbols import Condition, Symbol, UntraceableError
+from .arrays import SymbolArray, dtype_of
+from .code_identity import functions_in
+from .graph import Either, asked_by_user, python_type
+from .operators import number_of, whole_number
+from .symbols import FLOAT, Condition, Symbol, UntraceableError, with_kind
 
 COMPUTED = {"COMPARE_OP", "CONTAINS_OP", "LOAD_FAST", "LOAD_FAST_BORROW", "CALL", "CALL_FUNCTION", "UNARY_NOT"}
 
@@ -26,7 +28,7 @@ def _of_numpy(name: str, value: Any) -> property:
     """An attribute of numpy's numbers that Python's do not have."""
 
     def attribute(self: Any) -> Any:
-        if not asked_by_user() and self.python == UNCERTAIN:  # np.shape(x) is the same for either
+        if not asked_by_user() and type(self.kind) is Either:  # np.shape(x) is the same for either
             return value(self)
         if not issubclass(python_type(self), np.generic):
             raise AttributeError(f"{python_type(self).__name__!r} object has no attribute {name!r}")
@@ -49,31 +51,74 @@ def _dtype(self: SymbolArray) -> np.dtype:
     own = np.ndarray.dtype.__get__(self)
     if own != np.dtype(object) or not asked_by_user():
         return own
-    conditions = [isinstance(x, (Condition, bool, np.bool_)) for x in np.ndarray.tolist(np.ndarray.ravel(self))]
-    return np.dtype(bool if conditions and all(conditions) else float)
+    return dtype_of(self)
 
 
 SymbolArray.dtype = property(_dtype)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-class _TypeOfType(type):
+class _Twin(type):
+    """A class that stands in the place of `type`, `float` or `int` in a user's modules; each is equal to its original.
+
+    Called by the thread that traces it takes symbols; for others, and for numbers, it is the original.
+    """
+
     owner: int
+    original: type
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and type(args[0]) in (Symbol, Condition) and threading.get_ident() == cls.owner:
-            return python_type(args[0])
-        return type(*args, **kwargs)
+        x = args[0] if len(args) == 1 and not kwargs else None
+        if cls.original is not type:
+            x = x.item() if type(x) is SymbolArray and x.size == 1 else x
+            own = type(x) in (Symbol, Condition) and threading.get_ident() == cls.owner
+            return CONVERTED[cls.original](x) if own else cls.original(*args, **kwargs)
+        own = type(x) in (Symbol, Condition) and threading.get_ident() == cls.owner
+        return python_type(x) if own else type(*args, **kwargs)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, type)
+        own = type(x) in (Symbol, Condition)
+        return issubclass(python_type(x), cls.original) if own else isinstance(x, cls.original)
 
     def __subclasscheck__(cls, x: type) -> bool:
-        return issubclass(x, type)
+        return issubclass(x, cls.original)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls.original or getattr(other, "original", other) is cls.original
+
+    def __hash__(cls) -> int:
+        return hash(cls.original)
 
 
-def type_for(owner: int) -> Any:
-    """What stands in the place of `type` in a user's modules, for calls from the thread `owner`."""
-    return _TypeOfType("type", (), {"owner": owner})
+CONVERTED = {
+    float: lambda x: with_kind(number_of(x), FLOAT),
+    int: whole_number,
+}
+
+
+def twins_of_types(owner: int) -> dict[str, Any]:
+    """What stands in the place of `type`, `float` and `int`, by name, for calls from the thread `owner`."""
+    twins: dict[str, Any] = {"type": _Twin("type", (), {"owner": owner, "original": type})}
+    for kind in (float, int):
+        space = {"owner": owner, "original": kind, "dtype": np.dtype(kind)}
+        twins[kind.__name__] = _Twin(kind.__name__, (kind,), space)
+    return twins
+
+
+def asks_which_type(space: dict[str, Any]) -> bool:
+    """Whether code of a module asks `is float` or `is int`: these names are then what they are, in every thread."""
+    members = [y for x in list(space.values()) for y in (vars(x).values() if isinstance(x, type) else (x,))]
+    own = (f for x in members for f in functions_in(x) if f.__globals__ is space)
+    return any(_identity_of_type(f.__code__) for f in own)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _identity_of_type(code: types.CodeType) -> bool:
+    before = None
+    for instruction in dis.get_instructions(code) if {"float", "int"} & {*code.co_names} else ():
+        if instruction.opname == "IS_OP" and before != "None":
+            return True
+        before = instruction.argrepr if instruction.opname.startswith("LOAD") else None
+    return any(_identity_of_type(x) for x in code.co_consts if isinstance(x, types.CodeType))
 
 
 @functools.lru_cache(maxsize=10_000)

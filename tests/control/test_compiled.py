@@ -149,7 +149,7 @@ def of_math(self, t, q, v, z):
 
 
 def a_number(self, t, q, v, z):
-    return float(q[0]) * q
+    return complex(q[0]).real * q
 
 
 def counting(self, t, q, v, z):
@@ -188,7 +188,7 @@ def printing(self, t, q, v, z):
     ("body", "words", "at_a_line"),
     [
         (of_math, "math.gamma of a symbol does not trace", True),
-        (a_number, "a symbol is used as a number", True),
+        (a_number, "a symbol is used as a complex number", True),
         (printing, "a compiled law prints nothing", True),
         (of_scipy, "Law does not trace", False),
         (counting, "count changes during a call", False),

@@ -495,7 +495,6 @@ class IntegratesAllTheTime(Law):
 REFUSED = {
     Logs: r"controller.log changes its length during a call, in .*test_engineers_controllers.py, line \d+",
     IntegratesAllTheTime: r"integral changes during a call, in .*, line \d+: .*control_dt",
-    SquareWave: r"a symbol is used as a whole number, in .*test_engineers_controllers.py, line \d+",
 }
 LAWS = [kind for kind in Law.__subclasses__() if kind not in REFUSED]
 assert len(LAWS) >= 38

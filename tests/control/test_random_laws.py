@@ -41,6 +41,8 @@ def same(a, b):
         return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
     if isinstance(a, (str, bool, np.bool_)) or isinstance(b, (str, bool, np.bool_)):
         return bool(a == b)
+    if np.ndim(a) == 0 and type(a) is not type(b):
+        return False
     return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-6, atol=1e-7, equal_nan=True)
 
 

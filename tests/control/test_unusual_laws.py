@@ -203,11 +203,6 @@ def shares(self, t, q, v):
     return -v - self.old
 
 
-def of_ints(self, t, q, v):
-    self.hits[0] += 1
-    return -v
-
-
 def grows(self, t, q, v):
     self.past.append(v[0])
     return -v
@@ -229,7 +224,6 @@ def test_what_changes_its_shape_on_one_way_goes_on_in_python():
             lambda: Law(shares, old=np.zeros(2), new=np.ones(2)),
             "new is an array that a call changes by another name too: copy one",
         ),
-        (lambda: Law(of_ints, hits=np.zeros(2, int)), "becomes an array of int64"),
         (lambda: Law(grows, past=deque(maxlen=3)), r"past changes its length during a call"),
     ],
 )

@@ -165,19 +165,15 @@ TRACED = {
     "142 median": lambda q, v: [np.median(q), np.median(v[:3])],
 }
 REFUSED = {
-    "argmax": lambda q, v: q[np.argmax(v)],
     "argsort": lambda q, v: q[np.argsort(v)],
     "percentile": lambda q, v: [np.percentile(q, 50.0)],
     "eigh": lambda q, v: np.linalg.eigh(np.outer(q, q) + K)[1].ravel(),
     "svd": lambda q, v: np.linalg.svd(np.outer(q, v))[1],
     "lstsq": lambda q, v: np.linalg.lstsq(K, q, rcond=None)[0],
     "searchsorted": lambda q, v: q[np.searchsorted(TABLE_X, v)],
-    "as whole numbers": lambda q, v: q.astype(int),
     "as single precision": lambda q, v: np.asarray(q, np.float32),
-    "as array of whole numbers": lambda q, v: np.asarray(q, int),
     "interp of a period": lambda q, v: np.interp(q, TABLE_X, TABLE_Y, period=3.0),
     "sum where": lambda q, v: [np.sum(q, where=q > 0.0)],
-    "clip into": lambda q, v: np.clip(q, -1.0, 1.0, out=np.empty(4)),
     "nextafter": lambda q, v: np.nextafter(q, v),
 }
 TRAPEZOID = getattr(np, "trapezoid" if hasattr(np, "trapezoid") else "trapz")

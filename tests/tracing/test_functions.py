@@ -15,7 +15,7 @@ from grids import BOOLEAN, CONSTANTS, FEW, GRID, ONE, OPERATORS, PAIRS, SIGNLESS
 
 from geomctrl.tracing import tracer
 from geomctrl.tracing.elementwise import BINARY, UNARY
-from geomctrl.tracing.patched_numpy import MATH
+from geomctrl.tracing.patched_numpy import MATH, OF_SEQUENCES
 from geomctrl.tracing.untraceable import UntraceableError
 
 
@@ -55,7 +55,14 @@ def test_clip_takes_its_bounds_in_every_form():
 
 
 def test_every_row_of_math_is_tested():
-    assert {*ONE, *TWO} == {name for name in MATH if hasattr(math, name)}
+    assert {*ONE, *TWO, *OF_SEQUENCES} == {name for name in MATH if hasattr(math, name)}
+
+
+@pytest.mark.parametrize("name", OF_SEQUENCES)
+def test_functions_of_sequences(name):
+    rows = np.array([[a, b, 0.1 * a] for a, b in PAIRS])
+    f = (lambda x: math.dist(x[:1], x[1:2])) if name == "dist" else lambda x: getattr(math, name)(list(x))
+    require_as_python(name, f, rows, signs=False)
 
 
 @pytest.mark.parametrize(("name", "arguments"), [*((name, 1) for name in ONE), *((name, 2) for name in TWO)])

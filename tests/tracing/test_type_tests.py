@@ -49,9 +49,13 @@ def test_types_are_those_of_python_where_no_comparison_looks(name):
     assert run(t, x) == pytest.approx(f(t, x))
 
 
-def test_a_type_that_depends_on_the_state_is_refused():
-    with pytest.raises(UntraceableError, match="type of a number is asked for"):
-        trace(lambda t, x: one(type(max(t, x[0])) is float), (), (1,))
+@pytest.mark.parametrize("x", [-2.0, 0.5, 3.0])
+def test_a_type_that_depends_on_the_state_is_a_branch(x):
+    def f(t, x):
+        larger = max(t, x[0])
+        return one(type(larger) is float) + 2.0 * one(isinstance(2.0 * larger, np.floating)) + 4.0 * one(larger > 1.0)
+
+    assert trace(f, (), (1,)).to_llvm()(0.5, np.array([x])) == f(0.5, np.array([x]))
 
 
 @pytest.mark.parametrize("narrow", [np.float32(0.1), np.array([0.1, 0.2], np.float32), np.float16(0.1)])

@@ -19,8 +19,8 @@ from .comparison import Comparison
 from .law_memory import Cell, covering
 from .loop_parts import LoopParts, copied_parts, law_of
 from .machine import Machine
+from .settling import trace_loop
 from .symbolic_copies import SymbolicCopies
-from .trace import trace_loop
 from .traced_loop import TracedLoop
 
 MIN_EVALUATIONS = 16_000  # evaluations of the law that take Python as long as tracing and compiling take

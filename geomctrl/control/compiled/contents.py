@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,11 @@ Filled = Sequence[tuple[Any, str, Any]]  # (clone, path, what it held)
 def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
     """Raise UntraceableError where arrays share their memory with one another, or with a clone at another path."""
     own = [(path, x.view(np.ndarray)) for path, x in arrays.items()]
-    others = [(path, clone.view(np.ndarray)) for clone, path, _ in filled if issubclass(type(clone), np.ndarray)]
+    others = [
+        (path, clone.view(np.ndarray))
+        for clone, path, _ in filled
+        if issubclass(type(clone), np.ndarray) and path not in arrays
+    ]
     for k, (path, x) in enumerate(own):
         for other, y in [*own[:k], *others]:
             if other != path and np.may_share_memory(x, y):
@@ -119,7 +123,7 @@ def put_back(clone: Any, before: Any) -> None:
     if isinstance(before, np.ndarray):
         clone[...] = before
     elif issubclass(type(clone), np.ndarray):
-        clone.ravel()[:] = before
+        clone.view(np.ndarray).ravel()[:] = before
     elif issubclass(type(clone), np.random.Generator):
         clone.bit_generator.state = before
     elif issubclass(type(clone), (list, deque)):
@@ -134,3 +138,53 @@ def put_back(clone: Any, before: Any) -> None:
         clone.update(before)
     else:
         set_attributes(clone, before)
+
+
+# --- work buffers ------------------------------------------------------------------------------------------------
+
+BUFFERS = 99  # the number of a graph's array that no code has: what work buffers held before a call
+MAX_BUFFERS = 16
+STATE_ADVICE = (
+    "keep it in the state z, of which start() gives the first value and Command(z_rate=...) or z_next the next"
+)
+ADVICE = {
+    "compile": f"gc.compile makes functions of t, q, v and z: {STATE_ADVICE}; or let gc.simulate(..., control_dt=...)"
+    " compile the loop, in which a law's attributes are its memory",
+    "sampled": "a sampled law remembers in its own attributes: let it be one of them",
+    "always": f"it is a memory, which would depend on how often an integrator calls; {STATE_ADVICE}, or give"
+    " simulate(..., control_dt=...)",
+}
+
+
+class Changes(UntraceableError):
+    """A call changes what it should not; place: the path of that."""
+
+    def __init__(self, place: str, message: str):
+        super().__init__(message)
+        self.place = place
+
+
+T = TypeVar("T")
+
+
+def with_work_buffers(trace: Callable[[frozenset[str]], T]) -> T:
+    """What `trace` returns for the work buffers of a law: arrays that it writes on in a call and never reads before."""
+    buffers: frozenset[str] = frozenset()
+    while True:
+        try:
+            return trace(buffers)
+        except Changes as error:
+            if error.place in buffers or len(buffers) == MAX_BUFFERS:
+                raise
+            buffers |= {error.place}
+
+
+def require_overwritten(
+    traced: Iterable[tuple[Any, Sequence[int]]], place: str, kinds: Iterable[type], advice: str
+) -> None:
+    """Raise UntraceableError where an output of a graph depends on what a work buffer held before the call."""
+    for graph, outputs in traced:
+        if any(graph.nodes[k][:2] == ("load", BUFFERS) for k in graph.needed(outputs)):
+            raise UntraceableError(
+                f"{place} changes during a call{line_of_change(place, kinds)}, and is read by the next: {advice}"
+            )

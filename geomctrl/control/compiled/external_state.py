@@ -165,6 +165,11 @@ class ExternalState:
             if name in CREATED and (not value or name == "__slotnames__"):
                 continue
             self._named.append((owner, name, value))
+            if isinstance(owner, type) and CACHE in (type(value), type(getattr(value, "__func__", None))):
+                raise UntraceableError(
+                    f"{owner.__name__}.{name} is cached by functools, and keeps what it is called with: cache a"
+                    " function of the module instead, or compute it in __init__"
+                )
             self._visit(value, f"{owner.__name__}.{name}")
         asked = [
             (module, name)
@@ -262,6 +267,11 @@ class ExternalState:
                 if isinstance(own, types.FunctionType):
                     self._visit(own, other)
         for module in names.modules:
+            if module in ("math", "statistics"):  # whose functions are replaced by name in the user's modules
+                raise UntraceableError(
+                    f"{name} imports {module}, in {x.__code__.co_filename}, line {x.__code__.co_firstlineno}: import it"
+                    " at the top of the module"
+                )
             package = space.get("__package__") or ""
             found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
             if found is None:
@@ -316,8 +326,6 @@ class ExternalState:
         elif issubclass(type(x), LIBRARY) or kind.__module__ in PURE_MODULES or x is MISSING:
             self.signature.append((name, id(x)))
             _refuse_files(x, name)
-        elif kind is CACHE:
-            raise UntraceableError(f"{name} is cached by functools: it may know older values, and remembers new ones")
         elif (parts := parts_of(x)) is not None:
             self._several(name, kind, *parts)
         elif issubclass(kind, (*CONTAINERS, types.MappingProxyType, np.random.Generator)):

@@ -23,26 +23,31 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.arrays import SymbolArray, require, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, dtype_of, symbol_array
 from geomctrl.tracing.code_identity import is_own_function
+from geomctrl.tracing.graph import CLASSES
+from geomctrl.tracing.operators import LARGEST_INT
 from geomctrl.tracing.symbols import (
+    INT64,
+    WHOLE,
     Condition,
+    Either,
     Graph,
     Symbol,
     UntraceableError,
     compare,
     is_symbol,
-    operands,
-    perhaps_python,
+    kind_of,
+    kinds_in,
     where,
+    with_kind,
 )
 
 from .containers import is_named_tuple
 
-LARGEST_INT = 2.0**31  # beyond, quotients of whole numbers as floats may be off by one: there is no result
 MAX_VALUES = 64  # that are no numbers, of one attribute
-INT_OPERATIONS = {"add", "sub", "mul", "neg", "abs", "min", "max", "floor", "where"}
 STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # of arrays that a law can remember
 
 
 class MemoryGrows(Exception):
@@ -53,15 +58,19 @@ class MemoryGrows(Exception):
         self.cells = cells
 
 
+class NoMemoryError(UntraceableError):
+    """The law remembers something that compiled code can not."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """What an attribute can be. values: those that are no numbers, by their number; shape: of numbers, None without;
-    whole, real: whether a number is an int, a float."""
+    kinds: of a number, float, int, np.float64 or np.int64, by their numbers; dtype: of an array."""
 
     values: tuple[Any, ...] = ()
     shape: tuple[int, ...] | None = None
-    whole: bool = False
-    real: bool = False
+    kinds: frozenset[int] = frozenset()
+    dtype: np.dtype | None = None
     replaced: bool = False  # by another object, an array that is not written on in place
 
     @property
@@ -70,15 +79,15 @@ class Cell:
 
     @property
     def mixed(self) -> bool:
-        return self.whole and self.real
+        return len(self.kinds) > 1
 
     @property
     def size(self) -> int:
-        """(which value, the numbers, whether the number is a float), each as far as it is not known."""
+        """(which value, the numbers, the kind of the number), each as far as it is not known."""
         return bool(self.values) + self.numbers + self.mixed
 
-    def with_value(self, path: str, x: Any, choices: bool, whole: bool | None = None) -> Cell:
-        """A cell that can be x too. choices: ints are values of which there are few. whole: of a symbol."""
+    def with_value(self, path: str, x: Any, choices: bool) -> Cell:
+        """A cell that can be x too. choices: ints are values of which there are few."""
         if isinstance(x, Condition):
             return self.with_value(path, True, choices).with_value(path, False, choices)
         x = bool(x) if isinstance(x, np.bool_) else x
@@ -88,32 +97,37 @@ class Cell:
             if len(self.values) == MAX_VALUES:
                 raise UntraceableError(f"{path} takes more than {MAX_VALUES} values that are no numbers")
             return replace(self, values=(*self.values, x))
-        x = x.item() if isinstance(x, np.ndarray) and not x.ndim else x
-        if is_symbol(x) or isinstance(x, (int, np.floating, float)):
-            shape, real = (), not (whole if is_symbol(x) else type(x) is int)
-        elif isinstance(x, SymbolArray) or (isinstance(x, np.ndarray) and x.dtype == np.float64):
-            shape, real = x.shape, True
+        x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x
+        if is_symbol(x) or type(x) in CLASSES:
+            shape, kinds, dtype = (), kinds_in(kind_of(x)), None
+        elif isinstance(x, np.ndarray) and (isinstance(x, SymbolArray) or x.dtype in DTYPES):
+            shape, kinds, dtype = x.shape, frozenset(), dtype_of(x) if isinstance(x, SymbolArray) else x.dtype
         else:
             kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
-            raise UntraceableError(f"{path} becomes {kind}: expected numbers, arrays of floats, bools, strings or None")
+            raise NoMemoryError(
+                f"{path} becomes {kind}: a law can remember numbers, arrays of floats, ints or bools, strings, enums"
+                " and None, in lists, tuples, dicts and deques of one length"
+            )
         if self.shape not in (None, shape):
             raise UntraceableError(f"{path} changes its shape from {self.shape} to {shape}: let it keep one")
-        return replace(self, shape=shape, whole=self.whole or not real, real=self.real or real)
+        if self.dtype not in (None, dtype):
+            raise UntraceableError(f"{path} changes from {self.dtype} to {dtype}: let it be an array of floats always")
+        return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype)
 
     def encoded(self, x: Any) -> np.ndarray | None:
         """The numbers of a value; None of one that the cell can not be."""
+        x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x
         x = bool(x) if isinstance(x, np.bool_) else x
         for k, y in enumerate(self.values):
             if type(x) is type(y) and x == y:
                 return np.array([k, *[0.0] * (self.size - 1)], float)
-        number = isinstance(x, (float, np.floating)) or type(x) is int
-        if np.shape(x) != self.shape or not (number or (isinstance(x, np.ndarray) and x.dtype == np.float64)):
+        kind = CLASSES.index(type(x)) if type(x) in CLASSES else None
+        if np.shape(x) != self.shape or getattr(x, "dtype", None) != self.dtype if kind is None else self.shape != ():
             return None
-        whole = type(x) is int
-        if not (self.whole if whole else self.real) or (whole and abs(x) > LARGEST_INT):
+        if kind is not None and (kind not in self.kinds or (kind in WHOLE and abs(x) > LARGEST_INT)):
             return None
         index = [len(self.values)] if self.values else []
-        return np.array([*index, *np.ravel(x), *([float(not whole)] if self.mixed else [])], float)
+        return np.array([*index, *np.ravel(x), *([float(kind)] if kind is not None and self.mixed else [])], float)
 
     def decoded(self, numbers: np.ndarray) -> Any:
         """The value of such numbers."""
@@ -121,9 +135,9 @@ class Cell:
         if index < len(self.values):
             return self.values[index]
         x = numbers[bool(self.values) : bool(self.values) + self.numbers]
-        if self.shape != ():
-            return x.reshape(self.shape or ()).copy()
-        return int(x[0]) if self.whole and not (self.mixed and numbers[-1]) else float(x[0])
+        if self.dtype is not None:
+            return x.reshape(self.shape or ()).astype(self.dtype)
+        return CLASSES[int(numbers[-1]) if self.mixed else min(self.kinds)](x[0])
 
 
 class LawMemory:
@@ -158,34 +172,13 @@ class LawMemory:
             if last or compare("eq", symbols[0], float(k)):
                 return x
         numbers = symbols[bool(cell.values) :][: cell.numbers]
-        return perhaps_python(numbers[0]) if cell.shape == () else symbol_array(numbers, cell.shape or ())
-
-    def is_whole(self, x: Any) -> Any:
-        """Whether a symbol is an int, a condition where that depends on what is remembered."""
-        found: Any = True
-        nodes, todo, seen = self.graph.nodes, [x.index], set()
-        loads = {
-            self.symbols(p)[bool(c.values)].index: (p, c) for p, c in self.cells.items() if c.whole and c.shape == ()
-        }
-        while todo:
-            at = todo.pop()
-            if at in seen or at in self.graph.whole:
-                continue
-            seen.add(at)
-            op, *rest = nodes[at]
-            if at in loads:
-                path, cell = loads[at]
-                if cell.mixed:
-                    is_int = compare("eq", self.symbols(path)[-1], 0.0)
-                    found = is_int if found is True else found & is_int
-            elif op == "const":
-                if rest[0] != rest[0] or isinstance(rest[0], str) or rest[0] != math.floor(rest[0]):
-                    return False
-            elif op in INT_OPERATIONS:
-                todo += operands(nodes[at])[op == "where" :]
-            else:
-                return False
-        return found
+        if cell.dtype is not None:
+            entries = [compare("eq", x, 1.0) if cell.dtype.kind == "b" else with_kind(x, INT64) for x in numbers]
+            return symbol_array(numbers if cell.dtype.kind == "f" else entries, cell.shape or ())
+        *others, kind = sorted(cell.kinds)
+        for k in others:
+            kind = Either(compare("eq", symbols[-1], float(k)), k, kind)
+        return with_kind(numbers[0], kind)
 
     def numbers(self, path: str, x: Any) -> list[Any]:
         """What becomes of a path's numbers where it is x after a call."""
@@ -193,19 +186,22 @@ class LawMemory:
         if isinstance(x, Condition):
             yes, no = (next(k for k, y in enumerate(cell.values) if y is truth) for truth in (True, False))
             return [where(x, float(yes), float(no)), *[0.0] * (cell.size - 1)]
-        x = x.item() if isinstance(x, (np.ndarray, np.bool_)) and not x.ndim else x
+        x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x.item() if isinstance(x, np.bool_) else x
         for k, y in enumerate(cell.values):
             if type(x) is type(y) and x == y:
                 return [float(k), *[0.0] * (cell.size - 1)]
         index = [float(len(cell.values))] if cell.values else []
-        flag: list[Any] = []
-        if is_symbol(x) and cell.whole:
-            whole = self.is_whole(x)
-            require(compare("le", abs(x), LARGEST_INT))
-            flag = [where(whole, 0.0, 1.0)] if isinstance(whole, Condition) else [0.0 if whole else 1.0]
-        elif cell.whole:
-            flag = [0.0 if type(x) is int else 1.0]
-        return [*index, *np.asarray(x, object).ravel().tolist(), *(flag if cell.mixed else [])]
+        flag = [_number_of_kind(kind_of(x))] if cell.mixed else []
+        entries = [
+            where(y, 1.0, 0.0) if isinstance(y, Condition) else y for y in np.asarray(x, object).ravel().tolist()
+        ]
+        return [*index, *entries, *flag]
+
+
+def _number_of_kind(kind: Any) -> Any:
+    if type(kind) is not Either:
+        return float(kind)
+    return where(kind.condition, _number_of_kind(kind.yes), _number_of_kind(kind.no))
 
 
 # --- paths -------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from geomctrl.tracing.symbols import (
 from geomctrl.tracing.tracer import finished
 from geomctrl.tracing.traces import Trace
 
+from .contents import ADVICE, BUFFERS, LAW, Changes, with_work_buffers
 from .symbolic_copies import SymbolicCopies
 
 OF_STATE = ("z_rate", "z_next")  # what a Command says of the controller's state
@@ -43,6 +44,18 @@ def require_compilable_size(owner: str, numbers: int) -> None:
 
 def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
     """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
+    try:
+        return with_work_buffers(lambda buffers: _traced(controller, robot, z0, buffers, False))
+    except UntraceableError as error:  # perhaps it writes symbols into an array of its own
+        try:
+            return with_work_buffers(lambda buffers: _traced(controller, robot, z0, buffers, True))
+        except UntraceableError as other:
+            raise (other if isinstance(other, Changes) else error) from None
+
+
+def _traced(
+    controller: Controller, robot: Robot, z0: np.ndarray | None, buffers: frozenset[str], writable: bool
+) -> tuple[Trace, dict[str, tuple[int, ...]]]:
     graph, lengths = Graph(finite=False), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
     t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
     for x in (q, v, *z):
@@ -50,8 +63,10 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
     time_ = t.item()
-    copies = SymbolicCopies()
-    clone = copies.of(controller)
+    copies = SymbolicCopies(
+        buffer=lambda k: graph.load(BUFFERS, k), buffers=buffers, advice=ADVICE["compile"], writable=writable
+    )
+    clone = copies.of(controller, LAW)
     states, rates = (set(), set()) if z0 is None else ({z0.shape}, _rate_shapes(controller, z0))
 
     def called() -> dict[str, Any]:
@@ -60,7 +75,9 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
 
     with copies.used(), requirements() as required, numpy_on_symbols(space):
         outputs = joined(called, copies.reset)
-    arrays = [np.asarray(y, object) for y in outputs.values()]
+        arrays = [np.asarray(y, object) for y in outputs.values()]
+        copies.traced.append((graph, [graph.operand(x) for y in arrays for x in y.ravel().tolist()]))
+        copies.traced.append((graph, [graph.operand(x) for x in required]))
     trace = finished(graph, [(n,) for n in lengths], arrays, required)
     if trace is None:
         raise UntraceableError(f"{class_name(controller)}: a term of a robot has no result")

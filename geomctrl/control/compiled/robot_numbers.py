@@ -103,7 +103,7 @@ def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
     for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # a subclass's own
         copies.signature.append(name)
         own[name] = copies.of(getattr(x, name), f"{path}.{name}")
-    copies._kinds[type(x)] = None
+    copies.kinds[type(x)] = None
     if copies.load is None:
         return clone
     model = pattern.astype(object)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import functools
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.tracing.arrays import SymbolArray
+from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.code_identity import (
     PLAIN,
     attributes_of,
@@ -28,47 +28,57 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     set_attributes,
 )
+from geomctrl.tracing.patched_numpy import twin_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
-from geomctrl.tracing.symbols import UntraceableError, as_python
+from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python
 from geomctrl.tracing.untraceable import heard
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
 from .containers import array_signature, is_named_tuple, key_signature
-from .contents import LAW, changes, check_sharing, content, difference, put_back
+from .contents import LAW, Changes, content, difference, put_back, require_overwritten
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
 
 MAX_SYMBOLIC_SIZE = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 
-Load = Callable[[int], Any]
-
 
 class SymbolicCopies:
     """Makes the copies, and records every object that it copies.
 
     load: the symbol for number k of `values`; None keeps the numbers: a clone is then a copy. constant: all numbers are
-    constants of the trace, and words. cells: what a law remembers, by path; memory: the same in a trace.
+    constants of the trace, and words. cells: what a law remembers, by path; memory: the same in a trace. buffers: paths
+    of work buffers, whose entries before a call are `buffer(k)`; advice: what to do about what a call changes.
     """
 
     def __init__(
         self,
-        load: Load | None = None,
+        load: Callable[[int], Any] | None = None,
         *,
         constant: bool = False,
         cells: Mapping[str, Cell] | None = None,
         memory: LawMemory | None = None,
+        buffer: Callable[[int], Any] | None = None,
+        buffers: frozenset[str] = frozenset(),
+        advice: str = "",
+        writable: bool = False,
     ):
+        self.writable = writable  # arrays of numbers that are constants take symbols
+
+        self.buffer, self.buffers, self.advice = buffer, buffers, advice
+        self.traced: list[tuple[Any, Sequence[int]]] = []  # graphs and their outputs, which no buffer may reach
         self.memory, self.cells = memory, memory.cells if memory else cells or {}
+        self.symbolic = load is not None or buffer is not None
         self.load, self.constant = None if constant else load, constant
         self.signature: list[Any] = []
         self._values: list[np.ndarray] = []
         self._count = 0
         self._copies: dict[int, tuple[int, Any]] = {}
         self._kept: list[Any] = []  # an id is an object's as long as it lives
-        self._filled: list[tuple[Any, str, Any]] = []
+        self.filled: list[tuple[Any, str, Any]] = []
+        self._written: list[tuple[np.ndarray, list]] = []  # work buffers and what they held
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
-        self._kinds: dict[type, None] = {}  # of objects
+        self.kinds: dict[type, None] = {}  # of objects
         self._copied_functions: list[types.FunctionType] = []
         self._owners: dict[int, list[np.ndarray]] = {}  # copies of arrays by whose memory theirs is
         self._external_state: ExternalState | None = None
@@ -90,16 +100,14 @@ class SymbolicCopies:
         self.reset(remembering)
         place = place or self._changed
         if place:
-            raise UntraceableError(
-                f"{place} changes during a call{line_of_change(place, self._kinds)}: it is a memory, which would depend"
-                " on how often an integrator calls; keep it in the state z, or sample the law (control_dt)"
-            )
+            raise Changes(place, f"{place} changes during a call{line_of_change(place, self.kinds)}: {self.advice}")
+        require_overwritten(self.traced, min(self.buffers, default=""), self.kinds, self.advice)
 
     @property
     def external_state(self) -> ExternalState:
         """What the code of what was met reaches by names. Raises UntraceableError where that may be a memory."""
         if self._external_state is None:
-            self._external_state = ExternalState(self._roots, self._kinds, self._copied_functions)
+            self._external_state = ExternalState(self._roots, self.kinds, self._copied_functions)
         return self._external_state
 
     def key(self) -> tuple:
@@ -134,20 +142,12 @@ class SymbolicCopies:
                 raise UntraceableError(f"{path} is an array that a call changes by another name too: copy one of them")
             self.signature.append(("again", known[0]))
             return known[1]
-        make = MAKERS.get(kind)
-        if make is None:
-            make = (
-                SymbolicCopies._robot
-                if issubclass(kind, Mechanism)
-                else SymbolicCopies._named
-                if is_named_tuple(x)
-                else SymbolicCopies._object
-            )
+        make = MAKERS.get(kind) or (copy_of_robot if issubclass(kind, Mechanism) else SymbolicCopies._object)
         return make(self, x, path)
 
     def of_kind(self, kind: type) -> Any:
         """An object of a class, with nothing in it."""
-        self._kinds[kind] = None
+        self.kinds[kind] = None
         self.signature.append(kind)
         return object.__new__(kind)
 
@@ -158,7 +158,9 @@ class SymbolicCopies:
                 self._changed = self._changed or f"{LAW}{path}"
             put_at(law, path, before)
         self._chosen.clear()
-        for clone, path, before in self._filled:
+        for clone, entries in self._written:
+            clone.view(np.ndarray).ravel()[:] = entries
+        for clone, path, before in self.filled:
             name = difference(clone, before)
             if name is not None:
                 if not (remembering and path.startswith(LAW)):
@@ -172,15 +174,6 @@ class SymbolicCopies:
                 before, x = value_at(law, path), self.memory.value(path)
                 self._chosen.append((law, path, before, x))
                 put_at(law, path, x)
-
-    def check_sharing(self, arrays: dict[str, np.ndarray]) -> None:
-        """Raise UntraceableError where arrays that are remembered share their memory with others."""
-        check_sharing({f"{LAW}{path}": x for path, x in arrays.items()}, self._filled)
-
-    def changes(self) -> Iterator[tuple[str, Any, bool]]:
-        """(path, what it is now, whether as another object) of what a call has changed. Raises UntraceableError where
-        that is no number, array or value."""
-        return changes(self._filled, self._kinds)
 
     # --- what an object can be -----------------------------------------------------------------------------------
 
@@ -208,7 +201,7 @@ class SymbolicCopies:
             return x
         self.signature.append(type(x))
         number = self._numbers(np.array([x])).item()
-        return as_python(number) if type(x) is float else number
+        return as_python(number) if type(x) is float else as_numpy(number)
 
     def _remembered(self, x: Any, path: str, cell: Cell) -> Any:
         """What a law remembers is neither a word nor one of the numbers: all loops have it as their state."""
@@ -223,7 +216,7 @@ class SymbolicCopies:
             self._remembered_ids.add(id(x))
             self._begin(x, clone)
             entries = clone.copy() if clone.dtype != object else clone.view(np.ndarray).ravel().tolist()
-            self._filled.append((clone, path, entries))
+            self.filled.append((clone, path, entries))
             self.is_copy(clone, x)
         del self.signature[words:]
         return clone
@@ -231,8 +224,16 @@ class SymbolicCopies:
     def _array(self, x: np.ndarray, path: str) -> Any:
         if x.dtype == object:
             return self._unknown(x, path)
-        if x.dtype != np.float64 or self.constant or x.size > MAX_SYMBOLIC_SIZE:
-            clone = self._begin(x, x.copy(), *array_signature(x))
+        if path.lstrip(".") in self.buffers and self.buffer is not None and x.dtype == np.float64:
+            clone = symbol_array([self.buffer(k) for k in range(x.size)], x.shape)
+            self._begin(x, clone, x.shape)
+            self._written.append((clone, clone.view(np.ndarray).ravel().tolist()))
+            self.is_copy(clone, x)
+            return clone
+        if x.dtype != np.float64 or self.constant or self.writable or x.size > MAX_SYMBOLIC_SIZE:
+            writable = self.writable and x.dtype == np.float64 and x.size <= MAX_SYMBOLIC_SIZE
+            clone = x.astype(object).view(SymbolArray) if writable else x.copy()
+            self._begin(x, clone, *array_signature(x))
         else:
             numbers, zero = self._numbers(x), (x == 0.0).ravel() & ~np.signbit(x).ravel()
             if self.load is not None:
@@ -240,7 +241,7 @@ class SymbolicCopies:
                     numbers.ravel()[zero] = 0.0
                 numbers = numbers.view(SymbolArray)
             clone = self._begin(x, numbers, x.shape, zero.tobytes())
-        self._filled.append(
+        self.filled.append(
             (clone, path, x if clone.dtype == x.dtype != object else clone.view(np.ndarray).ravel().tolist())
         )
         self.is_copy(clone, x)
@@ -278,7 +279,7 @@ class SymbolicCopies:
         kind, fields = type(x), type(x)._fields
         values = [self.of(value, f"{path}.{n}") for n, value in zip(fields, tuple.__iter__(x), strict=False)]
         clone = self._begin(x, tuple.__new__(kind, values), len(values))
-        self._kinds[kind] = None
+        self.kinds[kind] = None
         set_attributes(clone, {n: self.of(value, f"{path}.{n}") for n, value in attributes_of(x).items()})
         return clone
 
@@ -294,9 +295,6 @@ class SymbolicCopies:
             self._kept.append(key)
             clone[key] = self.of(value, f"{path}[{key!r}]")
         return self._done(clone, path)
-
-    def _robot(self, x: Mechanism, path: str) -> Mechanism:
-        return copy_of_robot(self, x, path)
 
     def _function(self, x: types.FunctionType, path: str) -> Any:
         self._roots.append((x, path))
@@ -329,20 +327,24 @@ class SymbolicCopies:
         clone = np.random.Generator(type(x.bit_generator)())
         clone.bit_generator.state = x.bit_generator.state
         self._begin(x, clone)
-        self._filled.append((clone, path, x.bit_generator.state))
+        self.filled.append((clone, path, x.bit_generator.state))
         return clone
 
     def _object(self, x: Any, path: str) -> Any:
         kind = type(x)
+        if is_named_tuple(x):
+            return self._named(x, path)
         if issubclass(kind, LIBRARY) or kind.__module__ == "typing":
             return self._opaque(x, path)
+        if kind.__module__.startswith("scipy.interpolate"):
+            return self._table(x)
         if not is_own_class(kind) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
             clone = kind() if kind is types.SimpleNamespace else object.__new__(kind)
         except TypeError:
             return self._unknown(x, path)
-        self._kinds[kind] = None
+        self.kinds[kind] = None
         self._begin(x, clone)
         attributes = {}
         for name, value in attributes_of(x).items():
@@ -351,15 +353,21 @@ class SymbolicCopies:
         set_attributes(clone, attributes)
         return self._done(clone, path)
 
+    def _table(self, x: Any) -> Any:
+        """A spline or table of scipy, itself, which calls do not change; its numbers are constants."""
+        for name, y in sorted(attributes_of(x).items()):
+            self.signature.append((name, array_signature(y) if isinstance(y, np.ndarray) else id(y)))
+            self._kept.append(y)
+        return self._begin(x, x)
+
     def _opaque(self, x: Any, path: str) -> Any:
         self.signature.append(id(x))
         self._kept.append(x)
-        return x
-
-    def _builtin(self, x: Any, path: str) -> Any:
-        return self._unknown(x, path) if x in PRINTED else self._root(x, path)
+        return twin_of(x) if self.symbolic else x
 
     def _root(self, x: Any, path: str) -> Any:
+        if any(x is y for y in PRINTED):
+            return self._unknown(x, path)
         self._roots.append((x, path.lstrip(".")))
         return self._opaque(x, path)
 
@@ -367,7 +375,7 @@ class SymbolicCopies:
         return self._begin(x, UntraceableAttribute(path, type(x)))
 
     def _done(self, clone: Any, path: str) -> Any:
-        self._filled.append((clone, path, content(clone)))
+        self.filled.append((clone, path, content(clone)))
         return clone
 
 
@@ -385,7 +393,7 @@ MAKERS: dict[type, Callable[[SymbolicCopies, Any, str], Any]] = {
     np.random.Generator: SymbolicCopies._generator,
     type: SymbolicCopies._root,
     types.ModuleType: SymbolicCopies._root,
-    types.BuiltinFunctionType: SymbolicCopies._builtin,
+    types.BuiltinFunctionType: SymbolicCopies._root,
     defaultdict: SymbolicCopies._dict,
     OrderedDict: SymbolicCopies._dict,
     Counter: SymbolicCopies._dict,

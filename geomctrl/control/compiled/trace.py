@@ -7,8 +7,7 @@ numbers, attributes that a sample changes, are inputs and outputs of it, as are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -34,10 +33,11 @@ from geomctrl.tracing.symbols import (
 )
 from geomctrl.tracing.traces import Trace
 
-from .law_memory import Cell, LawMemory, MemoryGrows, value_at
+from .contents import ADVICE, BUFFERS, LAW, changes, check_sharing
+from .law_memory import Cell, LawMemory, MemoryGrows, NoMemoryError, line_of_change, value_at
 from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
 from .loop_parts import law_of, loop_parts
-from .symbolic_copies import LAW, SymbolicCopies
+from .symbolic_copies import SymbolicCopies
 from .trace_of_monitors import HELD, NUMBERS, STATE, TIME, TraceOfMonitors
 from .trace_parts import (
     as_symbols,
@@ -51,52 +51,31 @@ from .trace_parts import (
 from .traced_loop import Column, TracedLoop
 
 
-def trace_loop(
-    loop: Any,
-    watchers: Sequence[Any],
-    *,
-    strict: bool = False,
-    constant: bool = False,
-    cells: Mapping[str, Cell] | None = None,
-) -> TracedLoop:
-    """The loop's trace. loop: a `Loop` whose first sample has been looked at. watchers: monitors, measures.
-
-    constant: as for `SymbolicCopies`. cells: what the law is known to remember. Raises UntraceableError.
-    """
-    cells = dict(cells or {})
-    try:
-        return _settled(loop, watchers, strict, constant, cells, frozenset())
-    except UntraceableError as error:  # perhaps an int that indexes: then each of its values is a way
-        ints = [path for path, cell in cells.items() if cell.whole and cell.shape == ()]
-        for path in ints if " is used as a " in str(error) else ():
-            known = {other: cell for other, cell in cells.items() if other != path}
-            with suppress(UntraceableError):
-                return _settled(loop, watchers, strict, constant, known, frozenset([path]))
-        raise
-
-
-def _settled(
-    loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: frozenset[str]
-) -> TracedLoop:
-    """The trace that knows all that the law remembers, which `cells` tells then."""
-    while True:
-        try:
-            return _Tracing(loop, watchers, strict, constant, cells, choices).traced()
-        except MemoryGrows as grown:
-            cells |= grown.cells
-
-
-class _Tracing(TraceOfMonitors):
+class LoopTrace(TraceOfMonitors):
     """One pass over a loop on symbols."""
 
     def __init__(
-        self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: Any
+        self,
+        loop: Any,
+        watchers: Sequence[Any],
+        strict: bool,
+        constant: bool,
+        cells: dict[str, Cell],
+        choices: frozenset[str],
+        buffers: frozenset[str],
     ):
         super().__init__(loop, watchers, strict, Graph(finite=False, finite_arrays=(NUMBERS, TIME, STATE)))
         self.choices = choices
         first = 0 if loop.sensing is None else loop.sensing.size
         self.law_memory = LawMemory(cells, self.graph, HELD, first)
-        self.copies = SymbolicCopies(lambda k: self.graph.load(NUMBERS, k), constant=constant, memory=self.law_memory)
+        self.copies = SymbolicCopies(
+            lambda k: self.graph.load(NUMBERS, k),
+            constant=constant,
+            memory=self.law_memory,
+            buffer=lambda k: self.graph.load(BUFFERS, k),
+            buffers=buffers,
+            advice=ADVICE["sampled" if loop.hold else "always"],
+        )
         self.grown: dict[str, Cell] = {}
 
     def traced(self) -> TracedLoop:
@@ -215,10 +194,28 @@ class _Tracing(TraceOfMonitors):
         """What the law returns, by name, and what becomes of what it remembers."""
         if not self.loop.hold:
             return self._joined(lambda: self._asked(state)), {}
+
+        def grows() -> bool:
+            return any(self.law_memory.cells.get(path) != cell for path, cell in self.grown.items())
+
+        refused: list[UntraceableError] = []  # on one way only, on which nobody would know what is remembered
+
+        def called() -> tuple[dict[str, Any], dict[str, list[Any]]]:
+            outputs = self._asked(state)
+            try:
+                return outputs, self._remembered()
+            except NoMemoryError as error:
+                path = str(error).partition(" ")[0]
+                owner = "" if path.startswith(LAW) else LAW
+                refused.append(UntraceableError(f"{owner}{error}{line_of_change(path, self.copies.kinds)}"))
+                raise refused[-1] from None
+
         try:
-            found = self._joined(lambda: (self._asked(state), self._remembered()), lambda: self.copies.reset(True))
+            found = self._joined(called, lambda: self.copies.reset(True))
+            if refused and not grows():
+                raise refused[0]
         finally:
-            if any(self.law_memory.cells.get(path) != cell for path, cell in self.grown.items()):
+            if grows():
                 raise MemoryGrows(self.grown) from None
         return found
 
@@ -233,7 +230,7 @@ class _Tracing(TraceOfMonitors):
     def _remembered(self) -> dict[str, list[Any]]:
         """The numbers of what the law remembers, after a call."""
         memory, grows = self.law_memory, False
-        for path, x, another in self.copies.changes():
+        for path, x, another in changes(self.copies.filled, self.copies.kinds):
             own = path.removeprefix(LAW)
             cell = self.grown.get(own) or memory.cells.get(own)
             if cell is None:
@@ -241,14 +238,13 @@ class _Tracing(TraceOfMonitors):
                 if not isinstance(x, (list, tuple, dict, deque)):
                     cell = cell.with_value(own, value_at(law_of(self.loop), own), own in self.choices)
             if not isinstance(x, (list, tuple, dict, deque)):
-                whole = memory.is_whole(x) is not False if is_symbol(x) else None
-                cell = cell.with_value(own, x, own in self.choices, whole)
+                cell = cell.with_value(own, x, own in self.choices)
             self.grown[own] = replace(cell, replaced=cell.replaced or (another and not is_symbol(x)))
             grows = grows or memory.cells.get(own) != self.grown[own]
         if grows:
             return {}
         values = {path: value_at(self.law, path) for path, cell in memory.cells.items() if cell.size}
-        self.copies.check_sharing({path: x for path, x in values.items() if isinstance(x, np.ndarray)})
+        check_sharing({f"{LAW}{p}": x for p, x in values.items() if isinstance(x, np.ndarray)}, self.copies.filled)
         return {path: memory.numbers(path, x) for path, x in values.items()}
 
     def _held(self, column: Column) -> SymbolArray:
@@ -306,4 +302,6 @@ class _Tracing(TraceOfMonitors):
         return move, pull, trace_of(graph, (ny,), [list(size)], required)
 
     def _trace(self, outputs: list[list[Any]], required: list, held: int, memory: int) -> Trace:
-        return trace_of(self.graph, (1, len(self.loop.y), held, memory), outputs, required)
+        trace = trace_of(self.graph, (1, len(self.loop.y), held, memory), outputs, required)
+        self.copies.traced.append((self.graph, trace.ends))
+        return trace

@@ -135,7 +135,7 @@ class TraceOfMonitors:
             delattr(clone, name)
         for name, (x, entries) in before.items():
             if not same_entries(entries_of(x), entries):
-                x.ravel()[:] = entries
+                x.view(np.ndarray).ravel()[:] = entries
             clone.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
 
     def _compare_with_worst(self, values: list[Any], required: list) -> None:
@@ -168,6 +168,7 @@ class TraceOfMonitors:
         of_rows = [(j, places[self.watchers[j].name]) for j, _ in self.of_rows]
         inputs = (1, len(self.y), held, 0, numbers)
         trace = trace_of(self.graph, inputs, [[x for _, x in self.of_rows]], self.required_of_rows)
+        self.copies.traced.append((self.graph, trace.ends))
         return of_rows, Rows(trace, [place for _, place in of_rows])
 
     def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:

@@ -1,0 +1,79 @@
+"""The trace of a closed loop, made again until it knows all that the law remembers, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from geomctrl.tracing.symbols import WHOLE, UntraceableError
+
+from .contents import LAW, with_work_buffers
+from .law_memory import Cell, MemoryGrows, value_at
+from .loop_parts import copied_parts, law_of
+from .trace import LoopTrace
+from .traced_loop import TracedLoop
+
+MAX_WHOLES = 64  # entries of an array of ints or bools that a law may write on
+
+
+def trace_loop(
+    loop: Any,
+    watchers: Sequence[Any],
+    *,
+    strict: bool = False,
+    constant: bool = False,
+    cells: Mapping[str, Cell] | None = None,
+) -> TracedLoop:
+    """The loop's trace. loop: a `Loop` whose first sample has been looked at. watchers: monitors, measures.
+
+    constant: as for `SymbolicCopies`. cells: what the law is known to remember. Raises UntraceableError.
+    """
+    cells = dict(cells or {})
+    try:
+        return _settled(loop, watchers, strict, constant, cells, frozenset())
+    except UntraceableError as error:  # perhaps an int that indexes: then each of its values is a way
+        ints = [path for path, cell in cells.items() if cell.kinds & {*WHOLE}]
+        for path in ints if " is used as a " in str(error) else ():
+            known = {other: cell for other, cell in cells.items() if other != path}
+            with suppress(UntraceableError):
+                return _settled(loop, watchers, strict, constant, known, frozenset([path]))
+        arrays = _arrays_of_wholes(loop, cells) if loop.hold else {}
+        if arrays.keys() <= cells.keys():
+            raise
+        with suppress(UntraceableError):
+            return _settled(loop, watchers, strict, constant, cells | arrays, frozenset())
+        raise
+
+
+def _arrays_of_wholes(loop: Any, cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """The law's arrays of ints and bools as what it remembers: those that it writes on can not be constants."""
+    copies, _ = copied_parts(loop, (), cells)
+    paths = [path for clone, path, _ in copies.filled if path.startswith(LAW) and _of_wholes(clone)]
+    found = {}
+    for path in (x.removeprefix(LAW) for x in paths):
+        with suppress(UntraceableError):
+            found[path] = Cell().with_value(path, value_at(law_of(loop), path), False)
+    return found
+
+
+def _of_wholes(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype in (np.int64, bool) and x.size <= MAX_WHOLES
+
+
+def _settled(
+    loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: frozenset[str]
+) -> TracedLoop:
+    """The trace that knows all that the law remembers, which `cells` tells then."""
+    known = cells
+
+    def trace(buffers: frozenset[str]) -> TracedLoop:
+        return LoopTrace(loop, watchers, strict, constant, known, choices, buffers).traced()
+
+    while True:
+        try:
+            return with_work_buffers(trace)
+        except MemoryGrows as grown:
+            known |= grown.cells

@@ -1,0 +1,170 @@
+"""numpy's functions that choose: by conditions, from tables, the largest and the smallest."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .arrays import SymbolArray
+from .dtypes import dtype_of
+from .operators import number_of
+from .symbols import (
+    INT64,
+    UntraceableError,
+    add,
+    as_python,
+    both,
+    caller,
+    div,
+    invert,
+    is_finite,
+    is_symbol,
+    relation,
+    truth,
+    unary,
+    where,
+    with_kind,
+)
+
+Elementwise = Callable[..., Any]
+
+
+def entries(x: Any) -> np.ndarray:
+    """x as a plain array of Python's numbers, symbols and conditions."""
+    if hasattr(x, "graph"):
+        out = np.empty((), object)
+        out[()] = x
+        return out
+    out = np.asarray(x)
+    return out if out.dtype == object else out.astype(object)
+
+
+def each(function: Elementwise, *arrays: Any) -> Any:
+    return np.frompyfunc(function, len(arrays), 1)(*map(entries, arrays))
+
+
+def symbolic(x: Any) -> Any:
+    """The entries of x as an array that numpy's elementwise functions of symbols are done on."""
+    return entries(x).view(SymbolArray)
+
+
+def refused(message: str) -> Any:
+    raise UntraceableError(f"{message}{caller()}")
+
+
+def where_(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if x is None or y is None:
+        refused("np.where of a condition alone asks where it holds: give both values")
+    result, whole = each(where, condition, x, y), all(dtype_of(entries(a)).kind == "i" for a in (x, y))
+    return each(lambda a: with_kind(a, INT64), result) if whole else result
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    x = symbolic(x)
+    conditions = [symbolic(c) for c in (condlist if isinstance(condlist, (list, tuple)) else [condlist])]
+    if len(funclist) == len(conditions) + 1:
+        conditions.append(np.logical_not(functools.reduce(np.logical_or, conditions)))
+    elif len(funclist) != len(conditions):
+        raise ValueError(f"with {len(conditions)} condition(s), either {len(conditions)} functions are expected")
+    y = symbolic(np.zeros(x.shape))
+    for condition, f in zip(conditions, funclist):
+        y[condition] = f(x[condition], *args, **kw) if callable(f) else f
+    return y
+
+
+def first_of(worse: Elementwise) -> Callable[..., Any]:
+    """argmax or argmin: the first of the best, or the first nan."""
+
+    def first(a: Any, axis: Any = None) -> Any:
+        a = entries(a)
+        rows = a.reshape(1, -1) if axis is None else np.moveaxis(a, axis, -1)
+        out = np.empty(rows.shape[:-1], object)
+        for place in np.ndindex(out.shape):
+            (best, *others), at = rows[place].tolist(), 0.0
+            for k, x in enumerate(others, 1):
+                wins = both(relation("eq", best, best), invert(worse(x, best)))
+                best, at = where(wins, x, best), where(wins, float(k), at)
+            out[place] = with_kind(at, INT64) if is_symbol(at) else int(at)
+        return out[0] if axis is None else out
+
+    return first
+
+
+def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
+    knots = entries(a).tolist()
+    if np.ndim(a) != 1 or any(map(is_symbol, knots)) or not all(x <= y for x, y in pairwise(knots)):
+        refused("np.searchsorted and np.digitize trace where the table is known and increases")
+    return each(lambda x: _place(knots, x, side == "right"), v)
+
+
+def _place(knots: list[float], x: Any, right: bool) -> Any:
+    """How many knots come before x; nan comes last."""
+    before = [relation("le", y, x) if right else relation("lt", y, x) for y in knots]
+    count = functools.reduce(add, [where(y, 1.0, 0.0) for y in before], 0.0)
+    count = where(relation("eq", x, x), count, float(len(knots)))
+    return with_kind(count, INT64) if is_symbol(count) else int(count)
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    knots = entries(bins)
+    if knots.size > 1 and knots[0] > knots[-1]:
+        return len(knots) - symbolic(searchsorted(knots[::-1], x, "left" if right else "right"))
+    return searchsorted(knots, x, "left" if right else "right")
+
+
+def count_nonzero(a: Any) -> Any:
+    return as_python(sum((number_of(truth(x)) for x in entries(a).ravel().tolist()), 0))
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    a = symbolic(a) if low is None else np.maximum(symbolic(a), low)
+    a = a if high is None else np.minimum(a, high)
+    if out is None:
+        return a
+    out.view(SymbolArray)[...] = a
+    return out
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    for condition, choice in reversed(list(zip(condlist, choicelist))):
+        default = where_(condition, choice, default)
+    return default
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
+    """Piecewise linear interpolation, piece by piece."""
+    x, xp, fp = symbolic(x), entries(xp).ravel().tolist(), entries(fp).ravel().tolist()
+    if any(map(is_symbol, xp)) or not all(a < b for a, b in pairwise(xp)):
+        refused("np.interp traces where xp is known and increases")
+    if len(xp) != len(fp) or not xp or not all(math.isfinite(y) for y in (*xp, *fp) if not is_symbol(y)):
+        refused("np.interp traces where xp and fp are as long as each other, and finite")
+    value: Any = entries(fp[0] if left is None else left)
+    for k in range(len(xp) - 1):
+        slope = div(fp[k + 1] - fp[k], xp[k + 1] - xp[k])
+        value = where_(x >= xp[k], slope * (x - xp[k]) + fp[k], value)
+    value = where_(x >= xp[-1], fp[-1], value)
+    value = value if right is None else where_(x > xp[-1], right, value)
+    return where_(np.isnan(x), x, value)
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    x, largest = symbolic(x), float(np.finfo(float).max)
+    x = where_(np.isnan(x), nan, x)
+    x = where_(each(lambda y: relation("eq", y, math.inf), x), largest if posinf is None else posinf, x)
+    return where_(each(lambda y: relation("eq", y, -math.inf), x), -largest if neginf is None else neginf, x)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
+    def close(x: Any, y: Any) -> Any:
+        near = relation("le", unary("abs", x - y), atol + rtol * unary("abs", y))
+        return invert(both(invert(both(near, is_finite(y))), invert(relation("eq", x, y))))
+
+    return each(close, a, b)

@@ -1,0 +1,114 @@
+"""Symbols as indices: a whole number of few values is each of them, on ways through the code of their own."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .dtypes import dtype_of
+from .symbols import WHOLE, Condition, Symbol, UntraceableError, caller, certain
+
+MAX_INDICES = 64  # values of a whole number that is used as an index: each is a way through the code
+
+
+def _index(self: Symbol) -> int:
+    """A whole number of few values as each of them, on ways of their own."""
+    kind = certain(self.kind)
+    if kind not in WHOLE:
+        raise UntraceableError(f"a symbol is used as a whole number{caller()}, and it is a float: write int(x)")
+    low, high = bounds(self.graph, self.index)
+    if not high - max(low, 0.0) < MAX_INDICES:
+        raise UntraceableError(
+            f"a symbol is used as a whole number{caller()}, of which it is not known how large it is: limit it, as by"
+            " min(max(i, 0), n - 1), or choose with np.where, np.select or np.interp"
+        )
+    lowest = int(low) if high - low < MAX_INDICES else 0
+    for k in range(lowest, int(high)):
+        if self == k:
+            return k
+    if low < lowest and self != int(high):
+        raise UntraceableError(f"a negative index{caller()}")  # on a way that Python computes
+    return int(high)
+
+
+def bounds(graph: Any, index: int) -> tuple[float, float]:
+    """Numbers between which a node's value is unless it is nan; infinite where they are not known."""
+    known: dict[int, tuple[float, float]] = {}
+    for k in graph.needed([index]):
+        op, *ends = graph.nodes[k]
+        if op == "const":
+            known[k] = (ends[0], ends[0]) if ends[0] != "nan" else UNBOUNDED
+            continue
+        rule = BOUNDS.get(op)
+        if op == "where" and graph.nodes[ends[0]] == ("eq", ends[2], ends[2]):  # else nan
+            own = known[ends[1]]
+        else:
+            own = rule(*(known[x] for x in ends)) if rule and op != "load" else UNBOUNDED
+        known[k] = own if own[0] == own[0] and own[1] == own[1] else UNBOUNDED
+    return known[index]
+
+
+Range = tuple[float, float]
+UNBOUNDED = -math.inf, math.inf
+
+
+def _corners(operation: Callable[[float, float], float]) -> Callable[[Range, Range], Range]:
+    """The range of a product or quotient of finite ranges."""
+
+    def ranged(x: Range, y: Range) -> Range:
+        if not all(map(math.isfinite, (*x, *y))) or (operation is not operator.mul and y[0] <= 0.0 <= y[1]):
+            return UNBOUNDED
+        corners = [operation(a, b) for a in x for b in y]
+        return min(corners), max(corners)
+
+    return ranged
+
+
+def _of_monotone(f: Callable[[float], float]) -> Callable[[Range], Range]:
+    return lambda x: tuple(f(a) if math.isfinite(a) else a for a in x)  # pyright: ignore[reportReturnType]
+
+
+BOUNDS: dict[str, Callable[..., Range]] = {
+    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "sub": lambda x, y: (x[0] - y[1], x[1] - y[0]),
+    "mul": _corners(operator.mul),
+    "div": _corners(operator.truediv),
+    "where": lambda _, x, y: (min(x[0], y[0]), max(x[1], y[1])),
+    "min": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
+    "max": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "neg": lambda x: (-x[1], -x[0]),
+    "abs": lambda x: (max(x[0], -x[1], 0.0), max(-x[0], x[1])),
+    "floor": _of_monotone(math.floor),
+    "rint": _of_monotone(round),
+    "fmod": lambda x, y: (0.0 if x[0] >= 0.0 else -max(map(abs, y)), 0.0 if x[1] <= 0.0 else max(map(abs, y))),
+    "copysign": lambda x, y: (
+        0.0 if y[0] > 0.0 else -max(map(abs, x)),
+        0.0 if y[1] < 0.0 else max(map(abs, x)),
+    ),
+    **dict.fromkeys(("lt", "le", "eq"), lambda x, y: (0.0, 1.0)),
+    **dict.fromkeys(("and", "or", "not"), lambda *_: (0.0, 1.0)),
+}
+
+
+Symbol.__index__ = _index  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def known_index(key: Any) -> Any:
+    """An index as numbers; a symbol that is a whole number of few values is each of them on a way of its own."""
+    if isinstance(key, tuple):
+        return tuple(map(known_index, key))
+    if isinstance(key, slice):
+        return slice(*map(known_index, (key.start, key.stop, key.step)))
+    if isinstance(key, Symbol):
+        return operator.index(key)  # pyright: ignore[reportArgumentType]
+    if isinstance(key, Condition) or (
+        isinstance(key, np.ndarray) and dtype_of(key).kind == "b" and key.dtype.hasobject
+    ):
+        raise UntraceableError(f"a condition is a part of an index{caller()}: write np.where")
+    if isinstance(key, np.ndarray) and key.dtype.hasobject:
+        return np.array([operator.index(x) for x in key.view(np.ndarray).ravel().tolist()], int).reshape(key.shape)
+    return key

@@ -1,0 +1,64 @@
+"""The entries of an array where a condition holds: `x[mask]`, of which there are not known how many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .symbols import UntraceableError, caller
+
+
+class Selected(np.lib.mixins.NDArrayOperatorsMixin):
+    """The entries of an array where a condition holds, a number of them that is not known.
+
+    Elementwise functions trace, and writing the result where the same condition holds.
+    """
+
+    def __init__(self, array: np.ndarray, mask: np.ndarray):
+        self._array, self._mask = np.array(np.broadcast_to(array, np.shape(mask)), object).view(type(mask)), mask
+        if np.shape(array) != np.shape(mask):
+            raise UntraceableError(f"rows where a condition holds do not trace{caller()}: write np.where")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        out = kwargs.pop("out", None)
+        if method != "__call__" or kwargs:
+            _refuse_selected(self)
+        result = ufunc(*(self._like(x) for x in inputs))
+        if out is None:
+            return Selected(result, self._mask)
+        out[0]._array[...] = result
+        return out[0]
+
+    def _like(self, x: Any) -> Any:
+        if isinstance(x, Selected):
+            return x.of(self._array, self._mask)
+        return x if np.ndim(x) == 0 else _refuse_selected(self)
+
+    def of(self, array: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """All entries, for an array at which the same condition selects."""
+        same = np.shape(array) == np.shape(mask) == np.shape(self._mask)
+        pairs = zip(_entries(mask), _entries(self._mask))
+        if not same or not all(x is y or getattr(x, "index", x) == getattr(y, "index", y) for x, y in pairs):
+            raise UntraceableError(f"entries that different conditions select meet{caller()}: use np.where")
+        return self._array
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _refuse_selected(self)
+
+
+def _refuse_selected(self: Any, *_: Any, **__: Any) -> Any:
+    raise UntraceableError(
+        f"how many entries a condition selects is not known{caller()}: write np.where(condition, x, 0.0) over all"
+    )
+
+
+for _name in ("__len__", "__iter__", "__getitem__", "__setitem__", "__array__", "__float__", "__bool__", "__matmul__",
+              "__rmatmul__", "__array_function__"):  # fmt: skip
+    setattr(Selected, _name, _refuse_selected)
+
+
+def _entries(x: Any) -> list:
+    return np.asarray(x, object).view(np.ndarray).ravel().tolist()
