@@ -224,7 +224,7 @@ class ValidationOptions:
 
     def validation(self, reading: Reading) -> Validation:
         """The arguments; reading: of the log that trains."""
-        keys, period = dict(self.test_columns), self.period
+        keys, period = dict(self.test_columns), self.period  # pyright: ignore[reportAttributeAccessIssue]
         if keys and self.test_log is None:
             raise ArgumentError("--test-column: for a --test-log")
         if self.test_log is None:

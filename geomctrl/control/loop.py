@@ -132,7 +132,7 @@ def reported(
 ) -> Iterator[Callable[[float], Any]]:
     """The function that a loop calls with the fraction done; `progress` as for `simulate`."""
     if not _is_view(progress):
-        with shown(progress) as report:
+        with shown(cast("bool | Callable[[float], Any]", progress)) as report:
             yield report
         return
     live, record = cast("LiveView", progress), runner.record

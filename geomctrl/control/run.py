@@ -310,8 +310,13 @@ class Run(Samples):
             for k, (description, limit, worst, t, finding) in about["monitors"].items()
         }
         samples = Samples(
-            **{name: data[name] for name in ("t", "q", "v", "tau")},
-            **{name: data.get(name) for name in ("z", "x", "applied")},  # pyright: ignore[reportArgumentType]
+            data["t"],
+            data["q"],
+            data["v"],
+            data["tau"],
+            z=data.get("z"),
+            x=data.get("x"),
+            applied=data.get("applied"),  # pyright: ignore[reportArgumentType]
             desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
             signals={k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
             measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},

@@ -97,7 +97,7 @@ class MujocoPlant(Plant):
 
     def acceleration(self, t, q, v, tau, x=None):
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
-        return self._rate_of(q, v, self._moved(t, q, v, self.applied(t, q, v, tau, x)))
+        return self._rate_of(q, v, self._moved(t, q, v, self._applied(t, q, v, tau, x)))
 
     def power(self, t, q, v, tau, x=None):
         out = np.empty(2 * self.robot.nv + (0 if x is None else len(x)) + 1)
@@ -127,4 +127,4 @@ class MujocoPlant(Plant):
     ) -> np.ndarray:
         """What contacts, limits, equalities and dry friction feed into the joints (nv,) [N m, N]."""
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
-        return self._ours(q, self._moved(t, q, v, self.applied(t, q, v, tau, x)).qfrc_constraint)
+        return self._ours(q, self._moved(t, q, v, self._applied(t, q, v, tau, x)).qfrc_constraint)

@@ -93,7 +93,7 @@ class SymbolArray(np.ndarray):
         return np.argmin(self, axis=axis)
 
     def searchsorted(self, v, side="left"):
-        return np.searchsorted(self, v, side)
+        return np.searchsorted(self, v, side)  # pyright: ignore
 
     def round(self, decimals=0):
         return np.round(self, decimals)

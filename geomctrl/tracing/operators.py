@@ -340,7 +340,7 @@ for _name, _method in _OF_CONDITIONS.items():
     setattr(Condition, _name, _method)
 for _name, _method in {"__bool__": lambda self: bool(invert(compare("eq", self, 0.0))), "item": as_python}.items():
     setattr(Symbol, _name, _method)
-Condition.item = as_python
+setattr(Condition, "item", as_python)  # noqa: B010 (declared nowhere)
 
 
 # --- leaks -------------------------------------------------------------------------------------------------------
@@ -375,7 +375,8 @@ def leak(owner: str, how: str) -> Any:
 for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
     for _name, _how in LEAKS.items():
         setattr(_kind, _name, leak(_what, _how))
-Condition.__index__ = leak("a condition", "is used as an index: write a if condition else b, or np.where")
+_AS_INDEX = leak("a condition", "is used as an index: write a if condition else b, or np.where")
+setattr(Condition, "__index__", _AS_INDEX)  # noqa: B010 (declared nowhere)
 _HINT = "is used as a number{}: it is not known while a kernel or law is traced; functions of numpy and math trace"
 
 

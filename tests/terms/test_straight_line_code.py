@@ -37,7 +37,8 @@ def results(robot, term, q, v, a):
 
 @pytest.mark.parametrize("robot", [CHAIN, pytest.param(FLOATING, marks=pytest.mark.slow)], ids=["chain", "floating"])
 @pytest.mark.parametrize("name", TERMS)
-def test_straight_line_code_is_the_loops(robot, name, compiled_terms, monkeypatch):
+@pytest.mark.usefixtures("compiled_terms")
+def test_straight_line_code_is_the_loops(robot, name, monkeypatch):
     rng = np.random.default_rng(4)
     q = np.stack([robot.random_configuration(rng) for _ in range(40)])
     v, a = rng.normal(size=(2, 40, robot.nv))

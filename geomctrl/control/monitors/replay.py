@@ -78,7 +78,7 @@ class Replay:
         loop.command = None if tau is None else Command(tau)
         loop.z_rates[:] = 0.0
         if loop.adaptive:
-            loop.h, loop.tolerances = None, tuple(x / parts**self.order for x in self._tolerances)
+            loop.h, loop.tolerances = None, [x / parts**self.order for x in self._tolerances]
         try:
             for j in range(parts):
                 loop.step(t + j * h / parts, h / parts, None)

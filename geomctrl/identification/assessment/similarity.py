@@ -65,7 +65,7 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     scale = np.where(scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300), scale, np.inf)  # what stands still
     scale *= np.sqrt(max(1, int(np.isfinite(scale).sum())))
     z, y, s, t = z / scale, y / scale, training.t[rows], test.t[pick]
-    apart, nearest_rows = KDTree(z).query(y)
+    apart, nearest_rows = (np.asarray(x) for x in KDTree(z).query(y))
     seen = apart < NEAR_DISTANCE
     again = _retraced(seen, (t, y), (s, z), nearest_rows) if min(len(s), len(t)) > 2 else np.zeros(len(t), bool)
     lag = float(np.median((t - s[nearest_rows])[again])) if again.any() else 0.0

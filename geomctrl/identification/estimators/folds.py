@@ -241,4 +241,4 @@ def _inverse_trigamma(y: float) -> float:
 
     if y < 1e-6:
         return 1.0 / y
-    return brentq(lambda x: float(polygamma(1, x)) - y, y**-0.5, 0.5 * (1.0 + (1.0 + 4.0 * y) ** 0.5) / y, rtol=1e-12)  # pyright: ignore[reportReturnType]
+    return brentq(lambda x: float(polygamma(1, x)) - y, y**-0.5, 0.5 * (1.0 + (1.0 + 4.0 * y) ** 0.5) / y, rtol=1e-12)  # pyright: ignore
