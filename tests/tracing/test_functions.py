@@ -58,7 +58,7 @@ def test_every_row_of_math_is_tested():
     assert {*ONE, *TWO, *OF_SEQUENCES} == {name for name in MATH if hasattr(math, name)}
 
 
-@pytest.mark.parametrize("name", OF_SEQUENCES)
+@pytest.mark.parametrize("name", sorted(OF_SEQUENCES))
 def test_functions_of_sequences(name):
     rows = np.array([[a, b, 0.1 * a] for a, b in PAIRS])
     f = (lambda x: math.dist(x[:1], x[1:2])) if name == "dist" else lambda x: getattr(math, name)(list(x))
