@@ -22,7 +22,7 @@ from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import base_parameters
 from geomctrl.terms.dynamics import Form, form_number
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 RATE = 20.0  # of adaptation, where a step can follow it
 

@@ -24,7 +24,7 @@ from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.robot import Robot
 from geomctrl.terms import derivatives
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class Regression(NamedTuple):

@@ -14,7 +14,7 @@ from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.identification.online.square_root import solved
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import has_symbols
+from geomctrl.tracing.numbers import has_symbols
 
 BASIS = inertia.pseudo(np.eye(10))  # P of each parameter alone: P is linear in them
 TO_P = BASIS.reshape(10, 16).T

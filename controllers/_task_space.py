@@ -23,7 +23,7 @@ from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class Task(NamedTuple):

@@ -10,7 +10,7 @@ from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class AttitudeTracking(ModelBased):

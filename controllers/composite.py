@@ -10,7 +10,7 @@ from geomctrl.arguments import number
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.controllers._filtered_regression import FilteredAdaptation
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class Composite(FilteredAdaptation):

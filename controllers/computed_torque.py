@@ -15,7 +15,7 @@ from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class ComputedTorque(ModelBased):

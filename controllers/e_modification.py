@@ -12,7 +12,7 @@ from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class EModification(AdaptiveSliding):

@@ -22,9 +22,8 @@ from geomctrl.controllers._model_based import Law
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
-from geomctrl.terms.derivatives import inverse_dynamics_derivatives
-from geomctrl.terms.time_derivatives import inverse_dynamics_rates
-from geomctrl.tracing.arrays import scalar
+from geomctrl.terms.derivatives import inverse_dynamics_derivatives, inverse_dynamics_rates
+from geomctrl.tracing.numbers import scalar
 
 
 class ElasticJoint(Law):

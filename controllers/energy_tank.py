@@ -22,7 +22,7 @@ from geomctrl.controllers._component import (
 )
 from geomctrl.controllers._model_based import Law
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class EnergyTank(Law):

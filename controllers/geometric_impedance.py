@@ -9,7 +9,7 @@ from geomctrl.control.contracts import Reference
 from geomctrl.controllers._task_space import TaskImpedance
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class GeometricImpedance(TaskImpedance):

@@ -16,7 +16,7 @@ from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class JointImpedance(ModelBased):

@@ -16,7 +16,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 SHARE = 0.1  # of the linearisation's rate that is promised of the robot's
 DIRECTIONS, RADII = 4000, np.geomspace(1e-2, 1e2, 81)  # in which, and in which sizes, the region is looked for

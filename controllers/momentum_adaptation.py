@@ -22,7 +22,7 @@ from geomctrl.controllers._pseudo_inertias import (
 )
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class MomentumAdaptation(AdaptiveSliding):

@@ -23,7 +23,7 @@ from geomctrl.controllers._component import (
 from geomctrl.controllers._model_based import Law, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.terms import operational_space
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class MomentumObserver(Law):

@@ -24,7 +24,7 @@ from geomctrl.controllers._pseudo_inertias import (
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class NaturalAdaptation(AdaptiveSliding):

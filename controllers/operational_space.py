@@ -9,7 +9,7 @@ from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tracking import gain_matrix
 from geomctrl.controllers._task_space import TaskSpace
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class OperationalSpace(TaskSpace):

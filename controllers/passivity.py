@@ -17,7 +17,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class Passivity(ModelBased):

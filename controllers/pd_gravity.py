@@ -23,7 +23,7 @@ from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
 from geomctrl.terms.bounds import Bounds
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 SHARE_OF_DAMPING = 0.05  # of the slowest rate of M^-1 Kd: the cross term's c
 

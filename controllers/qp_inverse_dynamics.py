@@ -17,7 +17,7 @@ from geomctrl.controllers._quadratic_program import QuadraticProgram
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 SLACK = 1e4  # what a unit of broken limit costs
 

@@ -14,7 +14,7 @@ from geomctrl.controllers._model_based import Law
 from geomctrl.controllers.attitude_tracking import attitude_loss, cross_limit
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 
 class Flight(NamedTuple):

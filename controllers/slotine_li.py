@@ -15,7 +15,7 @@ from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
-from geomctrl.tracing.arrays import possible, scalar
+from geomctrl.tracing.numbers import possible, scalar
 
 
 class SlotineLi(AdaptiveSliding):

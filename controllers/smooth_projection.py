@@ -13,7 +13,7 @@ from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.controllers._model_based import true_robot
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 EDGE = 0.1  # of the radius squared, over which the projection sets in
 

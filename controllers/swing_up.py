@@ -15,7 +15,7 @@ from geomctrl.controllers.lqr import LQR, selection
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 GRID = 48  # angles of a turn at which the gains' condition is looked at
 

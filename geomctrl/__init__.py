@@ -18,7 +18,7 @@ __version__ = "0.1.0"  # the one place: pyproject.toml reads it here
 NAMES = {
     "Body": "mechanism.building",
     "Coupling": "mechanism.coupling",
-    "Frame": "mechanism.frame",
+    "Frame": "mechanism.origin",
     "Joint": "mechanism.joint",
     "Robot": "robot",
     "Terms": "compiler.catalogue",

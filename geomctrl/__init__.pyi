@@ -1,4 +1,7 @@
 # What geomctrl/__init__.py loads when asked, for type checkers; a test compares the two.
+from geomctrl.lie import groups as groups
+from geomctrl.terms import derivatives as derivatives
+
 from . import constrained as constrained
 from . import control as control
 from . import controllers as controllers
@@ -43,20 +46,17 @@ from .errors import ModelError as ModelError
 from .errors import NameNotFoundError as NameNotFoundError
 from .errors import SimulationError as SimulationError
 from .errors import SweepError as SweepError
-from .lie import groups as groups
 from .lie import se3 as se3
 from .lie import so3 as so3
 from .mechanism import inertia as inertia
 from .mechanism.building import Body as Body
 from .mechanism.coupling import Coupling as Coupling
-from .mechanism.frame import Frame as Frame
 from .mechanism.joint import Joint as Joint
 from .models.io.mjcf import load_mjcf as load_mjcf
 from .models.io.urdf import load_urdf as load_urdf
 from .motion import structure_preserving as structure_preserving
 from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot
-from .terms import derivatives as derivatives
 from .terms import operational_space as operational_space
 from .viewing.live import LiveView as LiveView
 

@@ -1,5 +1,6 @@
 """What stands between a caller's array and a kernel: conversion, checks, and flattening of the leading axes."""
 
+import contextlib
 import math
 import operator
 import os
@@ -14,7 +15,7 @@ from .errors import ArgumentError
 
 FLOAT64 = np.dtype(np.float64)
 NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # though numpy makes floats of them
-MOST = 2**31 - 1  # of whatever is counted
+MAX_COUNT = 2**31 - 1  # of whatever is counted
 ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
 
 
@@ -119,7 +120,7 @@ def number(
     return value
 
 
-def count(name: str, x: object, least: int = 0, most: int = MOST, expected: str = "") -> int:
+def count(name: str, x: object, least: int = 0, most: int = MAX_COUNT, expected: str = "") -> int:
     """x as an int; raises ArgumentError, naming the argument `name`, unless it is a whole number from least to most.
 
     Floats are none, not even 3.0. The bound keeps a slip like 1e30 from asking for more than a machine has.
@@ -129,7 +130,7 @@ def count(name: str, x: object, least: int = 0, most: int = MOST, expected: str 
     except TypeError:
         n = None
     if n is None or not least <= n <= most:
-        whole = f"a whole number from {least}" + (f" to {most}" if most < MOST else "")
+        whole = f"a whole number from {least}" + (f" to {most}" if most < MAX_COUNT else "")
         raise ArgumentError(f"{name}: expected {expected or whole}, got {x!r:.80}")
     return n
 
@@ -141,16 +142,16 @@ def flag(name: str, x: object) -> bool:
     return bool(x)
 
 
-def choice(name: str, x: object, known: Iterable[str]) -> str:
+def choice(name: str, x: object, options: Iterable[str]) -> str:
     """x itself; raises ArgumentError, naming the argument `name`, unless it is one of the `known` words."""
-    words = tuple(known)
-    if not isinstance(x, str) or x not in words:
-        raise ArgumentError(f"{name}: expected {_one_of(words)}, got {x!r:.80}")
+    allowed = tuple(options)
+    if not isinstance(x, str) or x not in allowed:
+        raise ArgumentError(f"{name}: expected {_one_of(allowed)}, got {x!r:.80}")
     return x
 
 
-def _one_of(words: Sequence[str]) -> str:
-    quoted = [repr(w) for w in words]
+def _one_of(options: Sequence[str]) -> str:
+    quoted = [repr(w) for w in options]
     return " or ".join(quoted) if len(quoted) < 3 else "one of " + ", ".join(quoted)
 
 
@@ -168,11 +169,12 @@ def path_of(name: str, x: object) -> Path:
     return Path(x)
 
 
-def listed(name: str, x: object) -> list:
-    """What x lists; raises ArgumentError, naming the argument `name`, for words, dicts and what is no list."""
-    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable) or np.ma.is_masked(x):
-        raise ArgumentError(f"{name}: expected a list, got {x!r:.80}")
-    return list(x)
+def listed(name: str, x: object, expected: str = "a list") -> list:
+    """The items of x; raises ArgumentError, naming the argument `name`, for text, dicts and what has no items."""
+    if not isinstance(x, (str, bytes, Mapping)) and isinstance(x, Iterable) and not np.ma.is_masked(x):
+        with contextlib.suppress(TypeError):  # an array without axes
+            return list(x)
+    raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
 
 
 def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:
@@ -233,9 +235,9 @@ def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
     out = np.zeros((*batch, n, n))
     k = 0
     for b in blocks:
-        at = slice(k, k + b.shape[-1])
-        out[..., at, at] = b
-        k = at.stop
+        span = slice(k, k + b.shape[-1])
+        out[..., span, span] = b
+        k = span.stop
     return out
 
 

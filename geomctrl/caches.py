@@ -59,7 +59,7 @@ def _checksum(name: str, code: bytes) -> bytes:
 
 def read(places: Iterable[Path], name: str, load: Callable[[bytes], T]) -> T | None:
     """What `load` makes of the file's content, where one of the folders has it, whole; what is damaged is set aside."""
-    found, damaged = None, []
+    loaded, damaged = None, []
     places = list(places)
     refused = list(map(_untrusted, places))
     for folder in (x for x, why in zip(places, refused) if not why):
@@ -73,17 +73,17 @@ def read(places: Iterable[Path], name: str, load: Callable[[bytes], T]) -> T | N
         code = content[SIZE:]
         if code and _checksum(name, code) == content[:SIZE]:
             with contextlib.suppress(Exception):  # whatever is wrong with what it holds, to make it again is the remedy
-                found = load(code)
-        if found is not None:
+                loaded = load(code)
+        if loaded is not None:
             break
         damaged.append(path)
     moved = [_set_aside(path) for path in damaged]
     for path, is_moved in zip(damaged, moved):
-        if is_moved or found is None:  # what can not be moved is found again and again: silent where another is good
+        if is_moved or loaded is None:  # what can not be moved is found again and again: silent where another is good
             warnings.warn(f"{path}: damaged; what it held is compiled again", RuntimeWarning, stacklevel=2)
     if all(refused):
         _say_unusable([f"{folder} ({why})" for folder, why in zip(places, refused)])
-    return found
+    return loaded
 
 
 def _untrusted(folder: Path) -> str:

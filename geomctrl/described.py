@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 LONGEST = 12  # numbers of an array that are written out
+EMPTY = inspect.Parameter.empty
 WIDEST = 80  # characters of anything else
 
 
@@ -30,15 +31,15 @@ class Described:
         parameters = inspect.signature(type(self)).parameters
         parts = []
         for name, value in self._constructed_with(list(parameters)).items():
-            default = parameters[name].default if name in parameters else inspect.Parameter.empty
+            default = parameters[name].default if name in parameters else getattr(type(self), name, EMPTY)
             if not _same(value, default):
                 parts.append(described(value) if name == "robot" else f"{name}={described(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _constructed_with(self, names: Sequence[str]) -> dict[str, Any]:
         """Name and value of each argument that is still known, in the constructor's order."""
-        known = {name: getattr(self, name, self) for name in names}
-        return {name: value for name, value in known.items() if value is not self and not _own_method(self, value)}
+        values = {name: getattr(self, name, self) for name in names}
+        return {name: value for name, value in values.items() if value is not self and not _own_method(self, value)}
 
 
 def described(x: Any) -> str:
@@ -88,7 +89,7 @@ def _same(value: Any, default: Any) -> bool:
     """Whether it is the default; an array is where all its numbers are."""
     if value is default:
         return True
-    if default is inspect.Parameter.empty or value is None or default is None:
+    if default is EMPTY or value is None or default is None:
         return False
     if np.ndim(default) and np.shape(value) != np.shape(default):
         return False

@@ -11,19 +11,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import building, configuration
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.other_names import ON_ROBOT, missing_attribute
-from geomctrl.terms import (
-    articulated,
-    bounds,
-    compiled,
-    cuda,
-    derivatives,
-    dynamics,
-    export,
-    inverse_kinematics,
-    kinematics,
-    regressor,
-    wrenches,
-)
+from geomctrl.terms import bounds, derivatives, dynamics, export, inverse_kinematics, kinematics, regressor
 
 
 class _RobotType(type):
@@ -83,7 +71,7 @@ class Robot(Mechanism, metaclass=_RobotType):
     inverse_kinematics = inverse_kinematics.inverse_kinematics
     jacobian = kinematics.jacobian
     jacobian_rate = kinematics.jacobian_rate
-    body_wrenches = wrenches.body_wrenches
+    body_wrenches = kinematics.body_wrenches
 
     terms = dynamics.terms
     mass_matrix = dynamics.mass_matrix
@@ -102,8 +90,8 @@ class Robot(Mechanism, metaclass=_RobotType):
     centroidal_momentum_matrix = dynamics.centroidal_momentum_matrix
     centroidal_momentum_matrix_rate = dynamics.centroidal_momentum_matrix_rate
     regressor = regressor.regressor
-    mass_matrix_inverse = articulated.mass_matrix_inverse
-    mass_matrix_solve = articulated.mass_matrix_solve
+    mass_matrix_inverse = dynamics.mass_matrix_inverse
+    mass_matrix_solve = dynamics.mass_matrix_solve
 
     inverse_dynamics_derivatives = derivatives.inverse_dynamics_derivatives
     forward_dynamics_derivatives = derivatives.forward_dynamics_derivatives
@@ -111,9 +99,9 @@ class Robot(Mechanism, metaclass=_RobotType):
     bounds = bounds.bounds
 
     to_c = export.to_c
-    to_numba = compiled.to_numba
-    to_ptx = cuda.to_ptx
-    to_cuda = cuda.to_cuda
+    to_numba = export.to_numba
+    to_ptx = export.to_ptx
+    to_cuda = export.to_cuda
 
     def __getattr__(self, name: str):
         public = [] if name.startswith("_") else dir(self)

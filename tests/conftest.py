@@ -31,10 +31,10 @@ def _fix_what_is_compiled():
     By default a process compiles the terms of the robots that it meets first, and of others those it calls often: what
     a test runs, and its results' last bits, would depend on the tests before it. See `compiled_terms`.
     """
-    from geomctrl.compiler import budget, code
+    from geomctrl.compiler import code
     from geomctrl.kernels.tree import n_v
 
-    budget.EAGER, budget.CALLS = 0, 10**12
+    code.EAGER, code.CALLS = 0, 10**12
     shared = code._structure
 
     def structure(pattern):
@@ -58,10 +58,10 @@ def _small_bundled_robots():
 @pytest.fixture
 def compiled_terms(monkeypatch):
     """Robots that this test makes compute their terms by straight-line code."""
-    from geomctrl.compiler import budget, code
+    from geomctrl.compiler import code
 
     code._structure.cache_clear()
-    monkeypatch.setattr(budget, "EAGER", 10**12)
+    monkeypatch.setattr(code, "EAGER", 10**12)
     yield
     code._structure.cache_clear()
 
@@ -71,7 +71,7 @@ def kernels(request, monkeypatch):
     """Algorithms run as the Python functions that they are written as, which needs no compilation; slow: in numba."""
     if request.param == "numba":
         return
-    from geomctrl.kernels import algorithms, uncompiled
+    from geomctrl.kernels import algorithms, numba_loops
 
     entries = {}
 
@@ -82,7 +82,7 @@ def kernels(request, monkeypatch):
         entries[self, name] = make(self)
         return entries[self, name]
 
-    monkeypatch.setattr(algorithms, "compiled", uncompiled.entry)
+    monkeypatch.setattr(algorithms, "compiled", numba_loops.uncompiled_entry)
     for name in ("one", "many"):  # properties of a class come before what its objects hold
         monkeypatch.setattr(algorithms.Algorithm, name, entry_of(name, vars(algorithms.Algorithm)[name].func))
 

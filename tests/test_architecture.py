@@ -219,6 +219,16 @@ def test_no_test_imports_another():
     assert importing == []
 
 
+def test_controllers_and_models_know_no_symbols():
+    """As the contract in pyproject.toml says of the packages inside geomctrl/, which alone import-linter sees there."""
+    rest = {"numbers", "untraceable", "backends.c_files"}  # which of tracing they may import
+    allowed = {f"geomctrl.tracing.{name}" for name in rest}
+    others = [m for m in MODULES if m.startswith(("geomctrl.controllers", "geomctrl.models"))]
+    foreign = {m: {x for x in imported(MODULES[m], m) if x.startswith("geomctrl.tracing")} - allowed for m in others}
+    assert len(others) > 40
+    assert {m: x for m, x in foreign.items() if x} == {}
+
+
 def test_the_model_array_stays_in_the_rooms_that_call_kernels():
     rooms = {"terms", "motion", "control", "mechanism", "compiler"}
     touching = [

@@ -26,7 +26,7 @@ MAXIMUM = {
     "constrained": 39,
     "control": 13,
     "controllers": 64,
-    "derivatives": 17,
+    "derivatives": 11,
     "friction": 7,
     "groups": 23,
     "identification": 136,
@@ -46,7 +46,6 @@ MAXIMUM = {
     "testing": 53,
 }
 WITH_MORE_PARAMETERS = {
-    "Joint": 13,
     "identification.Dataset": 12,
     "identification.DriveGains": 13,
     "identification.Estimate": 11,

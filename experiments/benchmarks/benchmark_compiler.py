@@ -2,7 +2,7 @@
 
 Chains of revolute joints in general position, the worst case. For each term: scalar operations, the time to trace and
 to compile (one state; eight at a time), the sizes of both codes, and the time of a state beside numba's loops, single
-and in a batch. `loops` marks what `geomctrl.compiler.budget` leaves to the loops. Run it with `make bench`, or
+and in a batch. `loops` marks what `geomctrl.compiler.code` leaves to the loops. Run it with `make bench`, or
     python experiments/benchmarks/benchmark_compiler.py [--quick]
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import geomctrl as gc
-from geomctrl.compiler import budget
+from geomctrl.compiler import code
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.code import Code
 from geomctrl.compiler.kernel_traces import structure, trace
@@ -33,7 +33,7 @@ HEAD = "joints  operations   trace        compile [ms]          size [kB]       
 BELOW = "                      [ms]     one   lanes         one   lanes      traced    loops    traced    loops"
 
 
-ALLOWS = budget.allows
+ALLOWS = code.allows
 RESULTS = Results("compiler")
 
 
@@ -76,8 +76,8 @@ def line(robot: gc.Robot, term: str, seconds: float) -> str:
 
 
 def main(*, quick: Quick = False) -> None:
-    print(f"budget: {budget.OPERATIONS} operations; {host.lanes()} lanes")
-    budget.allows = lambda trace: True  # so that what is beyond it is measured as well
+    print(f"budget: {code.OPERATIONS} operations; {host.lanes()} lanes")
+    code.allows = lambda trace: True  # so that what is beyond it is measured as well
     for term in TERMS:
         print(f"\n{term}\n{HEAD}\n{BELOW}")
         for n in (2, 7, 30) if quick else (2, 4, 7, 10, 15, 20, 30, 40, 50):

@@ -30,8 +30,8 @@ from geomctrl import controllers, models
 from geomctrl.control.references import Sinusoids
 from geomctrl.integrators.driver import integrate, steps
 from geomctrl.integrators.tableaus import method, methods
-from geomctrl.kernels import joint_accelerations
-from geomctrl.kernels.runge_kutta import march
+from geomctrl.kernels import articulated_bodies
+from geomctrl.kernels.marches import march
 from geomctrl.lie.groups import SO3
 from geomctrl.motion.rollout import plan_of, rollout
 
@@ -61,7 +61,7 @@ def step_cost(robot: gc.Robot, budget: float) -> None:
     copies = [np.tile(x, (4 * n, 1)) for x in (q, v, tau)]
     plan, rows = plan_of(method("MK4"), 1e-5, robot), (np.empty((2, robot.nq)), np.empty((2, robot.nv)))
     functions = {
-        "kernel": lambda: joint_accelerations.forward_dynamics.many(
+        "kernel": lambda: articulated_bodies.forward_dynamics.many(
             robot._model, *copies, np.empty((0, 6 * robot.nbodies))
         ),
         "MK4": lambda: march(robot._model, plan, tau[None], 0, n, q.copy(), v.copy(), n, *rows),

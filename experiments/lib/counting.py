@@ -135,7 +135,7 @@ def chain(joints: int) -> gc.Robot:
 def count_operations(methods: list[str]) -> None:
     """Print the operations of one step besides forward dynamics as JSON; for a Python without numba's compiler."""
     from geomctrl.kernels import exponentials
-    from geomctrl.kernels.runge_kutta import StageWork, rk_step
+    from geomctrl.kernels.marches import StageWork, rk_step
     from geomctrl.motion.rollout import plan_of
 
     exponentials.math = CountingMath()

@@ -160,7 +160,7 @@ def table_iv() -> None:
 
 
 def vector_operations(name: str) -> tuple[int, ...]:
-    """The columns of Table X from the tableau: what `kernels.runge_kutta.rk_step` does."""
+    """The columns of Table X from the tableau: what `kernels.marches.rk_step` does."""
     tableau = method(name)
     rows = [row for _, rows in tableau.stages for row in rows]
     s = len(tableau.c)

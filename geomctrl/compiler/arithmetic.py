@@ -16,8 +16,8 @@ import numpy as np
 from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm, Array, Option
 from geomctrl.kernels.couplings import fitting
+from geomctrl.kernels.exponentials import either, sin_cos, where
 from geomctrl.kernels.primitives import python_function, references
-from geomctrl.kernels.scalars import either, sin_cos, where
 from geomctrl.kernels.tangents import moving, place_of, tangent
 from geomctrl.tracing.duals import Dual
 from geomctrl.tracing.rebinding import empty_cells, rebind

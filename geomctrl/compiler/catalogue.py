@@ -10,28 +10,21 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl.kernels import (
-    centroidal,
+    articulated_bodies,
     composite_bodies,
     configuration,
-    contact,
     derivatives,
-    energies,
     frames,
-    joint_accelerations,
-    laws,
+    higher_derivatives,
     mass_matrix_inverse,
-    matrix_products,
+    momenta,
     newton_euler,
-    operational_space,
     plant,
-    references,
     regressor,
     skewness,
-    time_derivatives,
-    tracking,
 )
 from geomctrl.kernels.algorithms import Algorithm
-from geomctrl.kernels.rigid_body import CHRISTOFFEL, PLOEN
+from geomctrl.kernels.newton_euler import CHRISTOFFEL, PLOEN
 
 
 class Terms(NamedTuple):
@@ -80,8 +73,8 @@ CATALOGUE = {
     "mass_matrix": Function(composite_bodies.mass_matrix),
     "terms": Function(composite_bodies.terms, {"form": PLOEN}, Terms),
     "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}, Terms),
-    "forward_dynamics": Function(joint_accelerations.forward_dynamics),
-    "forward_dynamics_external": Function(joint_accelerations.forward_dynamics, optional=("f_ext",)),
+    "forward_dynamics": Function(articulated_bodies.forward_dynamics),
+    "forward_dynamics_external": Function(articulated_bodies.forward_dynamics, optional=("f_ext",)),
     "mass_matrix_inverse": Function(mass_matrix_inverse.mass_matrix_inverse),
     "inverse_dynamics_derivatives": Function(
         derivatives.inverse_dynamics_derivatives, result=InverseDynamicsDerivatives
@@ -92,18 +85,18 @@ CATALOGUE = {
     "regressor": Function(regressor.regressor, {"form": PLOEN}),
     "regressor_christoffel": Function(regressor.regressor, {"form": CHRISTOFFEL}),
     "regressor_products": Function(regressor.products, {"form": PLOEN}),
-    "mechanical_state": Function(energies.mechanical_state),
+    "mechanical_state": Function(momenta.mechanical_state),
 }
 # what the public functions may have made: these, and algorithms with a frame's or a controller's numbers among their
 # options (`Code.index`)
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
-    *(frames.pose, frames.jacobian, frames.jacobian_rate, frames.body_wrenches, contact.contact_wrenches),
-    *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, skewness.skewness),
+    *(frames.pose, frames.jacobian, frames.jacobian_rate, frames.body_wrenches, plant.contact_wrenches),
+    *(configuration.tracking_error, configuration.sliding, plant.adaptive_law, plant.plant_rate, skewness.skewness),
     *(skewness.skewness_of, skewness.mass_matrix_in_motion),
-    *(centroidal.center_of_mass, centroidal.centroidal_momentum),
-    *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
+    *(momenta.center_of_mass, momenta.centroidal_momentum),
+    *(configuration.product_motion, configuration.sinusoid_motion, configuration.error_gradient),
     *(regressor.momentum_regressor, regressor.momentum_rate_regressor),
-    *(time_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),
-    *(operational_space.operational_mobility, operational_space.operational_inertia),
-    *(matrix_products.mass_matrix_product, matrix_products.coriolis_transpose_product),
+    *(higher_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),
+    *(mass_matrix_inverse.operational_mobility, mass_matrix_inverse.operational_inertia),
+    *(composite_bodies.mass_matrix_product, composite_bodies.coriolis_transpose_product),
 }

@@ -3,7 +3,7 @@
     robot._code.inverse_dynamics(q, v, a)       a new array, or None for what it was not made for
 
 Code is made when it is first asked for and shared by all robots of the same structure, in memory and on disk. Which way
-a function runs is decided here and known to nobody else; results differ by rounding.
+a function runs is decided here and nowhere else; results differ by rounding.
 """
 
 from __future__ import annotations
@@ -19,21 +19,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geomctrl.compiler.arithmetic import Sizes, evaluated
+from geomctrl.compiler.catalogue import CATALOGUE, OFFERED
+from geomctrl.compiler.kernel_traces import finite_numbers, structure, symbolic, trace
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import fingerprint
-from geomctrl.tracing.arrays import SymbolArray, has_symbols, holds_symbols, require
+from geomctrl.tracing.arrays import SymbolArray, has_symbols, holds_symbols
 from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.backends.machine_code import MAX_OPERATIONS
+from geomctrl.tracing.partition import STORE
+from geomctrl.tracing.requirements import require
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.traces import Trace
 
-from . import budget
-from .arithmetic import Sizes, evaluated
-from .catalogue import CATALOGUE, OFFERED
-from .kernel_traces import finite_numbers, structure, symbolic, trace
+# Up to here a function compiles in about two seconds and beats the loops: four times at 7 joints, 1.3 to 2 times at 30,
+# where the loops' batches come from memory. Longer code is fetched as slowly as it is computed and gains ever less
+# (experiments/benchmarks/benchmark_compiler.py).
+OPERATIONS = MAX_OPERATIONS
+# A trace is given up at so many nodes, of which some turn out not to be needed.
+NODES = 2 * OPERATIONS
+# A closed loop compiles where its law and monitors have more: users' code is traced without the shortcuts of finite
+# numbers, and a loop that compiles in three seconds saves minutes.
+LOOP_OPERATIONS = 100_000
+# Inputs of a single state lie on the stack, which a thread may have little of.
+INPUTS = 8192
+LOOPS = b"loops"  # kept in the place of object code for structures over the budget
+# A process compiles at once for its first structures, and for others what it has wanted so often: making code for one
+# takes as long as the loops take for that many states.
+EAGER = 8
+CALLS = 50_000
+
+
+def allows(trace: Trace) -> bool:
+    return sum(trace.inputs) <= INPUTS and trace.operations + STORE * len(trace.outputs) <= OPERATIONS
+
 
 _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
@@ -56,13 +79,13 @@ class Structure:
     def __init__(self):
         self.addresses: dict[tuple, Addresses] = {}
         self.wanted = Counter()
-        self.eager = _structures["met"] < budget.EAGER
+        self.eager = _structures["met"] < EAGER
         _structures["met"] += 1
 
     def worthwhile(self, call: Any, states: int) -> bool:
         """Whether a function is compiled now. A process that meets many structures compiles those it works with."""
         self.wanted[call] += states
-        return self.eager or self.wanted[call] >= budget.CALLS
+        return self.eager or self.wanted[call] >= CALLS
 
 
 class Code:
@@ -214,7 +237,7 @@ class Code:
     def one(
         self, algorithm: Algorithm, optional: tuple[str, ...] = (), *, result: type = tuple, **options: int
     ) -> Call | None:
-        """f(*inputs) -> outputs of a single state, or None where loops are better (see `budget`).
+        """f(*inputs) -> outputs of a single state, or None where loops are better (`OPERATIONS`).
 
         options: the integer ones. f itself answers None for arguments that it was not made for, and where there is no
         result; arrays among the options come behind its inputs.
@@ -287,16 +310,16 @@ class Code:
 
         def make() -> bytes:
             try:
-                guarded, limit = kind == "one", budget.NODES
+                guarded, limit = kind == "one", NODES
                 traced: Trace | None = trace(algorithm, self.pattern, options, optional, guarded=guarded, limit=limit)
             except UntraceableError:
                 traced = None
-            if traced is None or not budget.allows(traced):
-                return budget.LOOPS
+            if traced is None or not allows(traced):
+                return LOOPS
             return host.object_code(module(traced, [1] if kind == "one" else [host.lanes()], side=host.lanes()))
 
         code = cache.kept(key, make)
-        return None if code == budget.LOOPS else host.load(code, cache.ENTRY_NAMES[kind])
+        return None if code == LOOPS else host.load(code, cache.ENTRY_NAMES[kind])
 
 
 @functools.lru_cache(maxsize=256)

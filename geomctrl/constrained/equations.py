@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import FLOAT64, checked, number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import OFF_GROUP
-from geomctrl.kernels.constraints import AXES, D_A, D_B, LENGTH, R_B
+from geomctrl.kernels.maximal import AXES, D_A, D_B, LENGTH, R_B
 
 from .joints import LOWER_PAIRS, Constraint, checked_names
 from .rows import set_up_rows

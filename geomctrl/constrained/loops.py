@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 
 from geomctrl.arguments import checked, instance, number
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import constraints as kernels
+from geomctrl.kernels import maximal as kernels
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.robot import Robot

@@ -7,7 +7,7 @@ body on SO(3) x R^3 is (omega, pdot), pdot in inertial axes (20). Without stabil
 the paper's subject.
 
 Redundant rows are found, as often as the equations are set up, by what the rows before them leave
-(`kernels.multipliers`), and left out; the motion is unique, and of the multipliers `reactions` takes those of least
+(`kernels.maximal`), and left out; the motion is unique, and of the multipliers `reactions` takes those of least
 norm. What is left is measured in the metric M^-1, so that a body held by another that is 1e10 times lighter counts as
 held by nothing.
 """
@@ -23,9 +23,9 @@ from scipy.sparse import coo_array, csr_array
 
 from geomctrl.arguments import block_diagonal, checked, number, require_rotation
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import constraints as row_kernels
+from geomctrl.kernels import maximal
 from geomctrl.kernels import maximal as kernels
-from geomctrl.kernels import multipliers
+from geomctrl.kernels import maximal as row_kernels
 from geomctrl.lie import se3
 from geomctrl.lie.groups import SE3, Product, Rn, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
@@ -259,13 +259,13 @@ class ConstrainedSystem(Index1System):
         rows = self._evaluate(y)
         JM, L, d = np.empty(rows.J.shape), np.empty(self._size), np.empty(self._m)
         layout = self._pairs, self._first, self._start
-        multipliers.factorise(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
+        maximal.factorise_rows(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
         return rows._replace(JM=JM, L=L, d=d)
 
     def _least(self, rows, right):
         lam, x = right.copy(), np.zeros(rows.V.shape)
-        multipliers.solve(rows.L, rows.d, self._first, self._start, lam)
-        multipliers.add_reactions(rows.JM, self._row_bodies, lam, x)
+        maximal.solve_rows(rows.L, rows.d, self._first, self._start, lam)
+        maximal.add_reactions(rows.JM, self._row_bodies, lam, x)
         return x, lam
 
     def _null(self, rows):
@@ -278,7 +278,7 @@ class ConstrainedSystem(Index1System):
         null = np.zeros((self._m, len(dropped)))
         for column, k in zip(null.T, dropped):
             z = -gram[:, [k]].toarray().ravel()
-            multipliers.solve(rows.L, rows.d, self._first, self._start, z)
+            maximal.solve_rows(rows.L, rows.d, self._first, self._start, z)
             column[:] = z
             column[k] = 1.0
         return null

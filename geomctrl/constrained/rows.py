@@ -14,14 +14,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
-from geomctrl.kernels.constraints import ALONG, AXES, D_A, D_B, DATA, DISTANCE, LENGTH, MEET, R_A, R_B, USER
+from geomctrl.kernels.maximal import ALONG, AXES, D_A, D_B, DATA, DISTANCE, LENGTH, MEET, R_A, R_B, USER
 from geomctrl.lie import se3
 
 from .joints import CLOSE, LOWER_PAIRS, WORLD, Constraint, direction, point
 
 
 class RowTable(NamedTuple):
-    """What `kernels.constraints` reads, rows in the order of elimination."""
+    """What `kernels.maximal` reads, rows in the order of elimination."""
 
     index: np.ndarray  # (m, 3): kind, body a, body b
     data: np.ndarray  # (m, DATA): points and directions

@@ -15,7 +15,7 @@ from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 from .contracts import Desired, time
 from .references import SmoothReference

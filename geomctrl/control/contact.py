@@ -29,11 +29,11 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import exactly, frozen, instance, listed, number
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import contact as kernels
+from geomctrl.kernels import plant as kernels
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.batches import over_states
-from geomctrl.terms.wrenches import on_a_body
+from geomctrl.terms.kinematics import on_a_body
 
 from .wrenches import External
 

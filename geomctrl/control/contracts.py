@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from geomctrl.arguments import function, number, read_only
-from geomctrl.tracing.arrays import holds_symbols
+from geomctrl.tracing.numbers import holds_symbols
 
 
 class Command(NamedTuple):

@@ -19,7 +19,7 @@ from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError
 from geomctrl.motion.trajectory import step_count
 from geomctrl.robot import Robot
 from geomctrl.tracing.code_identity import raised_in
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .closed_loop import Loop
 from .compiled.choice import Known, machine_for

@@ -15,7 +15,7 @@ from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 from .actuators.actuator import Actuator
 from .actuators.chain import Chain, chain_of

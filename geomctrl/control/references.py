@@ -23,12 +23,12 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, number
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels.references import product_motion, quintic_blend, sinusoid_motion
+from geomctrl.kernels.configuration import product_motion, quintic_blend, sinusoid_motion
 from geomctrl.mechanism.configuration import difference, integrate
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import has_symbols
+from geomctrl.tracing.numbers import has_symbols
 
 from .contracts import Desired, time
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from geomctrl.compiler.code import enabled
 from geomctrl.errors import SimulationError
 from geomctrl.tracing.backends import host
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import Known, known_trace, say
 from .compiled.comparison import BESIDE, WHOLE, Comparison, Extent

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import FLOAT64, checked, count, flag
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import laws, tracking
+from geomctrl.kernels import configuration, plant
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
 from geomctrl.terms.regressor import products
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 from .contracts import Desired
 
@@ -40,7 +40,7 @@ def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -
     """The TrackingError of the state (q, v) against `desired`; one state."""
     q_d, v_d, a_d = desired if type(desired) is Desired else _parts(desired)
     try:
-        call = robot._code.at(tracking.tracking_error, result=TrackingError)
+        call = robot._code.at(configuration.tracking_error, result=TrackingError)
     except AttributeError:
         require_robot("robot", robot)
         raise
@@ -65,7 +65,7 @@ class Sliding(NamedTuple):
 def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
     try:
-        call = robot._code.at(tracking.sliding, result=Sliding)
+        call = robot._code.at(configuration.sliding, result=Sliding)
     except AttributeError:
         require_robot("robot", robot)
         raise
@@ -134,7 +134,7 @@ def adaptive_law(
 ) -> AdaptiveLaw:
     """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
     try:
-        call = robot._code.at(laws.adaptive_law, form_number(form), result=AdaptiveLaw)
+        call = robot._code.at(plant.adaptive_law, form_number(form), result=AdaptiveLaw)
     except AttributeError:
         require_robot("robot", robot)
         raise
@@ -167,7 +167,7 @@ def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 def joint_forces(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
     """`error_gradient` of what is known to be (nv,) numbers each."""
-    return f if robot.nq == robot.nv else robot._code.at(tracking.error_gradient)(e, f)
+    return f if robot.nq == robot.nv else robot._code.at(configuration.error_gradient)(e, f)
 
 
 def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np.ndarray:

@@ -15,8 +15,7 @@ from geomctrl.arguments import exactly, frozen, function, listed, number
 from geomctrl.described import Described, described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.terms.kinematics import Representation, representation_number
-from geomctrl.terms.wrenches import on_a_body
+from geomctrl.terms.kinematics import Representation, on_a_body, representation_number
 
 from .contracts import time
 

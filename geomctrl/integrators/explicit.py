@@ -2,7 +2,7 @@
 
 Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of `tableaus`; one step of any of them is
 `rk_step`. Equation numbers are those of Park and Chung 2005; being left-trivialised, the increment stands on the right
-and dexp^-1 is taken at -Theta (41). The same step in compiled code, on a robot's states, is `kernels.runge_kutta`.
+and dexp^-1 is taken at -Theta (41). The same step in compiled code, on a robot's states, is `kernels.marches`.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 from geomctrl.arguments import function, number, vector
 from geomctrl.errors import ArgumentError, IntegrationError
-from geomctrl.kernels.marches import LARGEST_ANGLE
+from geomctrl.kernels.exponentials import LARGEST_ANGLE
 from geomctrl.lie.groups import Product, Rn, rotation
 
 from . import tableaus

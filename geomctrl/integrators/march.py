@@ -14,7 +14,7 @@ import numpy as np
 
 from geomctrl.arguments import count, exactly, number
 from geomctrl.errors import ArgumentError, IntegrationError
-from geomctrl.kernels.step_sizes import GROW, LEAST_BEFORE, NEARLY, SHRINK, ULPS
+from geomctrl.kernels.marches import GROW, LEAST_BEFORE, NEARLY, SHRINK, ULPS
 
 from .solution import DenseOutput, Solution, Watch
 from .step_control import StepControl

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, number
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels.step_sizes import LEAST_ERROR, PI_GAIN, SAFETY
+from geomctrl.kernels.marches import LEAST_ERROR, PI_GAIN, SAFETY
 
 from .tableaus import Tableau, method
 

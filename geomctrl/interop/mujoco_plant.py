@@ -17,8 +17,8 @@ import numpy as np
 from geomctrl.arguments import checked
 from geomctrl.control.plant import Plant
 from geomctrl.models.io.mjcf import the_package, with_the_rest
-from geomctrl.tracing.arrays import has_symbols
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.numbers import has_symbols
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .states import Matched, mujoco_joints, put_mujoco, velocities_from_mujoco
 

@@ -5,8 +5,9 @@ The mass matrix is Ploen 1999 (36), M = sum_i Jac_i^T J_i Jac_i; `terms` has the
 
 from typing import NamedTuple
 
-from .algorithms import algorithm, per_body, per_coordinate
-from .passes import (
+from geomctrl.kernels.algorithms import algorithm, per_body, per_coordinate
+from geomctrl.kernels.newton_euler import ADJOINT, PLOEN
+from geomctrl.kernels.passes import (
     Axis,
     Moving,
     MovingAxis,
@@ -14,34 +15,47 @@ from .passes import (
     get_moving_axis,
     inertial_axes,
     inward,
+    joint_twist_at,
     outward,
     place,
     place_axes,
     place_moving_axes,
 )
-from .primitives import primitive
-from .records import put_inertia, reader, writer
-from .rigid_body import ADJOINT, PLOEN
-from .screws import Inertia, Pose, Wrench, apply_inertia, inertia_to, pair, zero_twist
-from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies
-from .vectors import (
+from geomctrl.kernels.primitives import primitive
+from geomctrl.kernels.records import put_inertia, put_wrench, reader, writer
+from geomctrl.kernels.screws import (
+    Ad,
+    Inertia,
     Matrix,
+    Pose,
     Symmetric,
+    Twist,
     Vector,
+    Wrench,
+    ad,
     add3,
     add33,
+    apply_inertia,
     cross,
     dot,
     hat3,
     hat_squared,
+    inertia_to,
     mul3,
     neg3,
+    pair,
     rot,
     rotT,
     sub3,
     sym_mul,
     transpose,
+    twist_add,
+    wrench_add,
+    wrench_mul,
+    zero_twist,
+    zero_wrench,
 )
+from geomctrl.kernels.tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, screw_of
 
 # --- M -----------------------------------------------------------------------------------------------------------
 
@@ -223,3 +237,97 @@ def terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g):
             x = get_moving(bodies, i)
             put_bracket(composites, i, bracket(inertia_to(x.T, inertia_of(model, i)), x.V))
         add_brackets(model, composites, axes, C)
+
+
+# --- products with vectors -------------------------------------------------------------------------------------------
+#
+# M x and C^T x by recursion, O(n), in inertial axes: what generalised momenta and their observers are made of.
+#
+# With X_i = Jac_i x the twist that x gives to body i, (M x)_k = S_k . sum J_i X_i over the subtree of coordinate k, and
+# (C^T x)_k = dS_k . sum J_i X_i + S_k . sum B_i^T X_i with the B of `MovingInertia`: the transposes of its columns.
+
+
+class CarriedBody(NamedTuple):
+    """A body's pose and the twist X = Jac x."""
+
+    T: Pose
+    X: Twist
+
+
+class CarriedMoving(NamedTuple):
+    """A body's pose, its twist V and the twist X = Jac x."""
+
+    T: Pose
+    V: Twist
+    X: Twist
+
+
+class Share(NamedTuple):
+    """Of a subtree: P = sum J X and Q = sum B^T X."""
+
+    P: Wrench
+    Q: Wrench
+
+
+get_carried, get_carried_moving, put_share = reader(CarriedBody), reader(CarriedMoving), writer(Share)
+
+
+@outward(CarriedBody)
+def carry(model, i, parent, q, x, momenta):
+    T = place(model, i, parent.T, q)
+    X = twist_add(parent.X, joint_twist_at(model, i, T, x))
+    put_wrench(momenta, i, apply_inertia(inertia_to(T, inertia_of(model, i)), X))
+    return CarriedBody(T, X)
+
+
+@inward(Wrench)
+def gather_momenta(model, i, P, x, bodies, y):
+    T, (first, end) = get_carried(bodies, i).T, dofs_of(model, i)
+    for k in range(first, end):
+        y[k] = pair(Ad(T, screw_of(model, i, k - first)), P) + armature_of(model, i) * x[k]
+    return P
+
+
+@algorithm("q, x -> y", (per_body(CarriedBody), per_body(Wrench)))
+def mass_matrix_product(model, q, x, bodies, momenta, y):
+    """M x."""
+    carry(model, CarriedBody(inertial_axes(model, q), zero_twist()), bodies, q, x, momenta)
+    gather_momenta(model, momenta, x, bodies, y)
+
+
+@primitive
+def bracket_product(E, X):
+    """E X for the skew E of a `Bracket`."""
+    m = add3(add3(cross(E.a, X.w), cross(E.b, X.v)), sym_mul(E.N, X.v))
+    f = sub3(add3(cross(E.b, X.w), cross(E.c, X.v)), sym_mul(E.N, X.w))
+    return wrench_mul(0.5, Wrench(m, f))
+
+
+@outward(CarriedMoving)
+def carry_moving(model, i, parent, q, v, x, form, shares):
+    T, own = place(model, i, parent.T, q), inertia_of(model, i)
+    V = twist_add(parent.V, joint_twist_at(model, i, T, v))
+    X = twist_add(parent.X, joint_twist_at(model, i, T, x))
+    J = inertia_to(T, own)
+    B11, p = coriolis_composite(J, V, form, own.I[0] + own.I[2] + own.I[5])
+    Q = Wrench(add3(rotT(B11, X.w), cross(p, X.v)), (0.0, 0.0, 0.0))
+    E = bracket_product(bracket(J, V), X) if form == ADJOINT else zero_wrench()
+    put_share(shares, i, Share(apply_inertia(J, X), wrench_add(Q, wrench_mul(-1.0, E))))
+    return CarriedMoving(T, V, X)
+
+
+@inward(Share)
+def gather_shares(model, i, share, bodies, y):
+    body, (first, end) = get_carried_moving(bodies, i), dofs_of(model, i)
+    for k in range(first, end):
+        S = Ad(body.T, screw_of(model, i, k - first))
+        y[k] = pair(ad(body.V, S), share.P) + pair(S, share.Q)
+    return share
+
+
+@algorithm("q, v, x; form: i8 -> y", (per_body(CarriedMoving), per_body(Share)))
+def coriolis_transpose_product(model, q, v, x, form, bodies, shares, y):
+    """C(q, v)^T x."""
+    root = CarriedMoving(inertial_axes(model, q), zero_twist(), zero_twist())
+    carry_moving(model, root, bodies, q, v, x, form, shares)
+    gather_shares(model, shares, bodies, y)

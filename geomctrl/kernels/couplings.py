@@ -19,26 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.rebinding import rebind
-
-from . import (
+from geomctrl.kernels import (
     articulated_bodies,
     composite_bodies,
     configuration,
     derivatives,
-    joint_accelerations,
-    laws,
     mass_matrix_inverse,
     newton_euler,
     plant,
-    references,
-    skewness,
-    tracking,
 )
+from geomctrl.kernels.newton_euler import PLOEN
+from geomctrl.kernels.primitives import primitive, python_function
+from geomctrl.kernels.primitives import references as globals_of
+from geomctrl.tracing.rebinding import rebind
+
+from . import skewness
 from .algorithms import Algorithm, Array
-from .primitives import primitive, python_function
-from .primitives import references as globals_of
-from .rigid_body import PLOEN
 from .tree import (
     FIRST,
     WIDTH,
@@ -302,13 +298,13 @@ def _with_memory(algorithm: Algorithm, function: Callable[..., Any]) -> Callable
 # --- which is which ----------------------------------------------------------------------------------------------
 
 ON_COORDINATES = {
-    *(configuration.moved, configuration.difference, tracking.tracking_error, tracking.error_gradient),
-    *(tracking.sliding, references.product_motion, references.sinusoid_motion),
+    *(configuration.moved, configuration.difference, configuration.tracking_error, configuration.error_gradient),
+    *(configuration.sliding, configuration.product_motion, configuration.sinusoid_motion),
 }
-COMPOSED = {plant.plant_rate, laws.adaptive_law, skewness.skewness, skewness.skewness_of}
+COMPOSED = {plant.plant_rate, plant.adaptive_law, skewness.skewness, skewness.skewness_of}
 BY_MASS_MATRIX = {
-    joint_accelerations.forward_dynamics: accelerate,
     articulated_bodies.forward_dynamics: accelerate,
+    articulated_bodies.forward_dynamics_articulated: accelerate,
     mass_matrix_inverse.mass_matrix_inverse: invert,
     derivatives.forward_dynamics_derivatives: differentiate,
 }

@@ -11,14 +11,29 @@ accelerations.
 
 from typing import NamedTuple
 
+from geomctrl.kernels.composite_bodies import composite_inertias, place_inertias
+from geomctrl.kernels.primitives import primitive
+from geomctrl.kernels.screws import (
+    Inertia,
+    Matrix,
+    Pose,
+    Vector,
+    Wrench,
+    add3,
+    add33,
+    cross,
+    dot,
+    hat_squared,
+    mul3,
+    outer,
+    pair,
+    rot,
+)
+
 from .algorithms import algorithm, numbers, per_body, per_coordinate
-from .composite_bodies import composite_inertias, place_inertias
 from .passes import Axis, get_axis, inertial_axes
-from .primitives import primitive
 from .records import get_inertia, reader, width, writer
-from .screws import Inertia, Pose, Wrench, pair
 from .tree import dofs_of, n_bodies, n_v
-from .vectors import Matrix, Vector, add3, add33, cross, dot, hat_squared, mul3, outer, rot
 
 
 class Affine(NamedTuple):

@@ -17,33 +17,44 @@ without the first line's last term where j and k belong to the same joint. D = 2
 B = Cbar - J ad_V of `composite_bodies.MovingInertia`.
 
 `move` and `derivative_rows` compute with whatever numbers their records hold: with complex ones they are the passes of
-`second_derivatives` too.
+`higher_derivatives.second_derivatives` too.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from .algorithms import algorithm, numbers, per_body, per_coordinate
-from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics
-from .composite_bodies import composite_inertias, coriolis_composite, place_inertias
-from .lanes import LANES
-from .mass_matrix_inverse import invert
-from .passes import Axis, get_axis, inertial_axes, inward, outward, place, place_axes
-from .primitives import primitive
-from .records import get_inertia, get_wrench, reader, writer
-from .rigid_body import CHRISTOFFEL, inertial_wrench
-from .screws import (
+from geomctrl.kernels.algorithms import algorithm, numbers, per_body, per_coordinate
+from geomctrl.kernels.articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics_articulated, unit_twist
+from geomctrl.kernels.composite_bodies import composite_inertias, coriolis_composite, place_inertias
+from geomctrl.kernels.lanes import LANES
+from geomctrl.kernels.mass_matrix_inverse import invert
+from geomctrl.kernels.newton_euler import CHRISTOFFEL, inertial_wrench
+from geomctrl.kernels.passes import Axis, get_axis, inertial_axes, inward, outward, place, place_axes
+from geomctrl.kernels.primitives import primitive
+from geomctrl.kernels.records import get_inertia, get_wrench, pose_at, reader, width, writer
+from geomctrl.kernels.screws import (
+    Ad,
     Ad_dual,
     Inertia,
+    Matrix,
     Pose,
     Twist,
+    Vector,
     Wrench,
     ad,
     ad_dual,
+    add3,
+    add33,
     apply_inertia,
+    compose,
+    cross,
+    dot,
     inertia_to,
     pair,
+    rot,
+    rotT,
+    sub3,
     twist_add,
     twist_mul,
     wrench_add,
@@ -51,8 +62,20 @@ from .screws import (
     zero_twist,
     zero_wrench,
 )
-from .tree import add_armature, base_acceleration, dofs_of, inertia_of, last_dof_of_parent, n_bodies, parent_of
-from .vectors import Matrix, Vector, add3, add33, cross, dot, rot, rotT, sub3
+from geomctrl.kernels.tree import (
+    ROTATING,
+    WIDTH,
+    A,
+    C,
+    add_armature,
+    base_acceleration,
+    dofs_of,
+    inertia_of,
+    kind_of,
+    last_dof_of_parent,
+    n_bodies,
+    parent_of,
+)
 
 
 class Body(NamedTuple):
@@ -158,7 +181,7 @@ def pull_back(x, S):
 def derivative_rows(model, i, x, axes, variations, part, dq, dv, da):
     """dtau/dq, dtau/dv and M between a subtree's joint and those on its path to the root: the four formulas above.
 
-    `part` of the numbers is what is kept: all of a real one, the tangent of a complex one (`second_derivatives`).
+    `part` of the numbers is what is kept: all of a real one, the tangent of a complex one (`higher_derivatives`).
     """
     parent_dof = last_dof_of_parent(model, i)
     first, end = dofs_of(model, i)
@@ -223,7 +246,7 @@ def forward_dynamics_derivatives(
     """da/dq = -M^-1 dtau/dq, da/dv = -M^-1 dtau/dv, M^-1 and a. False unless M > 0."""
     n = v.shape[0]
     q_rows, v_rows, M = memory_q.reshape((n, n)), memory_v.reshape((n, n)), memory_a.reshape((n, n))
-    good = forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, accelerations, a)
+    good = forward_dynamics_articulated(model, q, v, tau, f_ext, moving, eliminated, handles, accelerations, a)
     invert(eliminated, W, dtau)
     inverse_dynamics_derivatives(
         model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, q_rows, v_rows, M
@@ -277,3 +300,95 @@ def put_rates(axes, r, k, c, F, out):
         axis = get_axis(axes, c)
         out[r, c, k] = out[c, r, k] = pair(axis.S, F)
         c = int(axis.ancestor)
+
+
+# --- geometric sensitivity -------------------------------------------------------------------------------------------
+#
+# How inverse dynamics changes with a robot's geometry: Mueller 2018 section 6.2.
+#
+# A change M_i exp(U d) of a placement is a motion of a locked, massless joint with screw U before joint i, and
+# exp(S q) exp(U d) one of a joint behind it: the formulas of `derivatives` with these joints' screws.
+
+
+BEFORE, BEHIND = 0, 1
+
+
+class LockedJoint(NamedTuple):
+    """What a locked joint's motion would change: alpha, and beta's angular part."""
+
+    alpha: Twist
+    beta: Vector
+
+
+get_frame = reader(Pose)
+get_locked, put_locked = reader(LockedJoint), writer(LockedJoint)
+
+
+@primitive
+def placement_of(model, i):
+    """M_i, the joint's frame at coordinate zero or before its pose."""
+    a, c = pose_at(model, i * WIDTH + A), pose_at(model, i * WIDTH + C)
+    if kind_of(model, i) == ROTATING:
+        return Pose(add33(a.R, c.R), add3(a.p, c.p))
+    return a
+
+
+@primitive
+def locked_number(i, side, e):
+    """The number of the locked joint along twist e of six, before or behind joint i."""
+    return 12 * i + 6 * side + e
+
+
+@inward(Subtree)
+def sum_subtrees(model, i, x):
+    return x
+
+
+@primitive
+def inner_rows(model, i, side, T, motion, x, axes, locked, out):
+    """Torques between the root and a change at T, along six twists, of what moves with `motion` there."""
+    for e in range(6):
+        U = Ad(T, unit_twist(e))
+        beta = ad(motion.V, U)
+        alpha = twist_add(ad(motion.A, U), ad(motion.V, beta))
+        put_locked(locked, locked_number(i, side, e), LockedJoint(alpha, beta.w))
+        Q = wrench_add(change_of_wrench(x, alpha, beta.w), ad_dual(U, x.F))
+        k = last_dof_of_parent(model, i) if side == BEFORE else dofs_of(model, i)[1] - 1
+        while k >= 0:
+            out[side, k, i, e] = pair(get_axis(axes, k).S, Q)
+            k = int(get_axis(axes, k).ancestor)
+
+
+@primitive
+def outer_rows(model, i, x, axes, locked, out):
+    """Torques of body i's joint, for changes before it and on its path to the root."""
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        S = get_axis(axes, k).S
+        JS, DTS = apply_inertia(x.J, S), pull_back(x, S)
+        b, sides = i, 1
+        while b >= 0:
+            for side in range(sides):
+                for e in range(6):
+                    y = get_locked(locked, locked_number(b, side, e))
+                    out[side, k, b, e] = pair(y.alpha, JS) + dot(y.beta, DTS)
+            b, sides = parent_of(model, b), 2
+
+
+@algorithm("q, v, a, f_ext? -> out[2, nv, nb, 6]", (*MEMORY, numbers(f"{12 * width(LockedJoint)} * nb")))
+def geometric_sensitivity(
+    model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, locked, out
+):  # fmt: skip
+    """dtau for twists before (out[0]) and behind (out[1]) each joint."""
+    out[:] = 0.0
+    root, base = inertial_axes(model, q), base_at_rest(model)
+    place_bodies(model, root, frames, q, f_ext, axes, bodies)
+    move(model, base, motions, v, a, axes, bodies, variations, subtrees)
+    sum_subtrees(model, subtrees)
+    for i in range(n_bodies(model)):
+        p, x = parent_of(model, i), get_subtree(subtrees, i)
+        T, motion = (root, base) if p < 0 else (get_frame(frames, p), get_motion(motions, p))
+        inner_rows(model, i, BEFORE, compose(T, placement_of(model, i)), motion, x, axes, locked, out)
+        inner_rows(model, i, BEHIND, get_frame(frames, i), get_motion(motions, i), x, axes, locked, out)
+    for i in range(n_bodies(model)):
+        outer_rows(model, i, get_subtree(subtrees, i), axes, locked, out)

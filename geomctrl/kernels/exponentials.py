@@ -1,14 +1,86 @@
-"""Exponentials, logarithms and their differentials on SO(3) and SE(3), accurate to a few ulp at every angle.
+"""Sine, cosine, and exponentials, logarithms and their differentials on SO(3) and SE(3), to a few ulp at every angle.
 
 Sources: Park and Chung 2005 section II, Lemma 1; Mueller and Terze 2013 (9), (10).
 """
 
 import math
 
-from .primitives import primitive
-from .scalars import either, polynomial, where
-from .screws import Pose, Twist
-from .vectors import add3, add33, cross, dot, eye33, hat3, hat_squared, matmul, mul3, mul33, transpose
+import numpy as np
+
+from geomctrl.kernels.primitives import primitive
+from geomctrl.kernels.screws import (
+    Pose,
+    Twist,
+    add3,
+    add33,
+    cross,
+    dot,
+    eye33,
+    hat3,
+    hat_squared,
+    matmul,
+    mul3,
+    mul33,
+    transpose,
+)
+from geomctrl.tracing.polynomials import COSINE, HALF_PI, REDUCIBLE, SINE
+
+# --- sine and cosine -------------------------------------------------------------------------------------------
+
+
+@primitive
+def polynomial(c, x):
+    """c[0] + c[1] x + c[2] x^2 + ..."""
+    y = 0.0
+    for i in range(len(c) - 1, -1, -1):
+        y = y * x + c[i]
+    return y
+
+
+@primitive
+def sin_cos(x):
+    """(sin x, cos x), to an ulp of 1."""
+    if abs(x) <= REDUCIBLE:
+        return reduced_sin_cos(x)
+    return math.sin(x), math.cos(x)
+
+
+@primitive
+def reduced_sin_cos(x):
+    """(sin x, cos x) for |x| <= REDUCIBLE, to an ulp of 1, ten times faster than libm's and open to vectorisation.
+
+    Argument reduction by Cody and Waite, minimax polynomials on [-pi/4, pi/4].
+    """
+    k = np.floor(x * 0.6366197723675814 + 0.5)
+    r = ((x - k * HALF_PI[0]) - k * HALF_PI[1]) - k * HALF_PI[2]
+    u = r * r
+    s = r + r * u * polynomial(SINE, u)
+    c = 1.0 - 0.5 * u + u * u * polynomial(COSINE, u)
+    quadrant = k - 4.0 * np.floor(0.25 * k)
+    odd = (quadrant == 1.0) | (quadrant == 3.0)
+    sine = c if odd else s
+    cosine = s if odd else c
+    sine = -sine if quadrant >= 2.0 else sine
+    cosine = -cosine if (quadrant == 1.0) | (quadrant == 2.0) else cosine
+    return sine, cosine
+
+
+# --- choosing: what a branch on a number is in a kernel, so that symbols and intervals can take both ways ---------
+
+
+@primitive
+def where(condition, a, b):
+    """a where the condition holds, else b; both are computed."""
+    return a if condition else b
+
+
+@primitive
+def either(condition, yes, no, x):
+    """yes(x) where the condition holds, else no(x); only one of them is computed, where numbers are known."""
+    if condition:
+        return yes(x)
+    return no(x)
+
 
 # --- exponentials ----------------------------------------------------------------------------------------------
 #
@@ -201,3 +273,12 @@ def dexp_inv_se3(X, Y):
     second = add3(cross(w, first), cross(v, wy))
     linear = add3(mul3(-0.5, first), add3(mul3(g1, second), mul3(dot(w, v) * g2, wwy)))
     return Twist(add3(y, add3(mul3(-0.5, wy), mul3(g1, wwy))), add3(Y.v, linear))
+
+
+LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad a joint may turn within a step: dexp^-1 is singular at 2 pi
+
+
+@primitive
+def within_a_turn(w):
+    """False also for nan."""
+    return dot(w, w) < LARGEST_ANGLE * LARGEST_ANGLE

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .jit import KernelTypeError, kernel
+from geomctrl.kernels.primitives import KernelTypeError, kernel
+
 from .records import finite
 
 

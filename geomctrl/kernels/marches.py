@@ -5,29 +5,48 @@ went, `velocity` writes v where the method has another state beside q. `march_ke
 one signature for all methods.
 """
 
-import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .jit import kernel, primitive
-from .records import finite
-from .tree import n_v
-from .vectors import dot
-
-LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad a joint may turn within a step: dexp^-1 is singular at 2 pi
+from geomctrl.kernels.articulated_bodies import accelerations, dynamics_memory
+from geomctrl.kernels.configuration import polish
+from geomctrl.kernels.exponentials import dexp_inv_se3, exp_se3, within_a_turn
+from geomctrl.kernels.momenta import get_subtree, momentum_sweep, sweep_memory, weightless
+from geomctrl.kernels.primitives import kernel, primitive
+from geomctrl.kernels.records import finite, pose_at, put6, put_pose, twist_at, wrench_at
+from geomctrl.kernels.screws import (
+    Ad_dual,
+    Ad_inv_dual,
+    Wrench,
+    add3,
+    compose,
+    cross,
+    mul3,
+    pair,
+    twist_mul,
+    wrench_add,
+)
+from geomctrl.kernels.tree import (
+    coordinate_of,
+    dual_screw_of,
+    first_dof_of,
+    gravity_of,
+    holds_pose,
+    joint_frame,
+    joint_twist,
+    n_bodies,
+    n_q,
+    n_v,
+    ndof_of,
+    root_origin,
+)
 
 DONE, NOT_FINITE, TURNED, SINGULAR, NOT_CONVERGED = range(5)  # how a step went
 
 
 MARCH = "Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])"
-
-
-@primitive
-def within_a_turn(w):
-    """False also for nan."""
-    return dot(w, w) < LARGEST_ANGLE * LARGEST_ANGLE
 
 
 @primitive
@@ -80,3 +99,269 @@ def march_kernel(module: str, name: str, begin: Callable, step: Callable, veloci
 
     march.__module__, march.__name__, march.__qualname__ = module, name, name
     return kernel(MARCH)(march)
+
+
+# --- the length of the next step -------------------------------------------------------------------------------------
+#
+# How long the next step may be: the numbers of the rule, for steps in Python and in compiled code.
+#
+# h becomes h min(max(SAFETY e^(3/4 PI_GAIN - 1/order) e_before^PI_GAIN, SHRINK), GROW), e the error of the step, 1
+# where it is just good enough, e_before that of the step before. After an error above 1 it becomes h SAFETY at most,
+# and does not grow with the next step.
+
+
+SAFETY, SHRINK, GROW, PI_GAIN = 0.9, 0.2, 5.0, 0.04
+LEAST_ERROR, LEAST_BEFORE = 1e-10, 1e-4  # what e and e_before count as at least; e_before of a first step
+NEARLY = 1.01  # a step that reaches the end when so much longer is made to end there
+ULPS = 10.0  # of the time, below which no step goes
+
+
+# --- Runge-Kutta methods ---------------------------------------------------------------------------------------------
+#
+# Explicit Runge-Kutta steps on a Lie group, for states (q, y) of a robot: Park and Chung 2005 section IV-B.
+#
+# Crouch-Grossman (46), commutator-free (39) and Munthe-Kaas (47) methods: any `Tableau`, as one array of numbers.
+# Being left-trivialised, the increment stands on the right and dexp^-1 is taken at -Theta (41). `integrators.explicit`
+# has the same step for a field in Python on any group.
+
+
+POLISH_EVERY = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
+
+# --- a method as one array of numbers ----------------------------------------------------------------------------
+#
+# [s, rows, Munthe-Kaas?, is the basis of every free joint the identity?] [stage 0] ... [stage s], the last being the
+# update. A stage is, with h multiplied in,
+# [the stage whose pose it starts from, number of exponentials, does a later stage start here?] [classical row (s)]
+# [exponentials (rows, s)].
+
+HEADER, STAGE = 4, 3
+
+
+@primitive
+def increment(plan, row, K, count, n, u):
+    """u = sum_j plan[row + j] K_j over the first `count` slopes of n numbers."""
+    for k in range(n):
+        u[k] = 0.0
+    for j in range(count):
+        c = plan[row + j]
+        if c != 0.0:
+            for k in range(n):
+                u[k] += c * K[j * n + k]
+
+
+@primitive
+def twist_of(model, i, x, identity):
+    """S x of a joint stored as a pose; a free joint's basis is the identity, and 36 products with it take time."""
+    if identity and ndof_of(model, i) == 6:
+        return twist_at(x, first_dof_of(model, i))
+    return joint_twist(model, i, x)
+
+
+@primitive
+def move(model, x, q, identity):
+    """q <- q exp(x), joint by joint."""
+    for i in range(n_bodies(model)):
+        k = coordinate_of(model, i)
+        if holds_pose(model, i):
+            put_pose(q, k, compose(pose_at(q, k), exp_se3(twist_of(model, i, x, identity))))
+        else:
+            q[k] += x[first_dof_of(model, i)]
+
+
+@primitive
+def pull_back(model, u, v, K, first, identity):
+    """K[at:] = dexp^-1_{-u} v (47e), joint by joint; False where u turns a joint by 2 pi."""
+    for i in range(n_bodies(model)):
+        k = first_dof_of(model, i)
+        if holds_pose(model, i):
+            U, V = twist_of(model, i, u, identity), twist_of(model, i, v, identity)
+            if not within_a_turn(U.w):
+                return False
+            X = dexp_inv_se3(twist_mul(-1.0, U), V)
+            if identity and ndof_of(model, i) == 6:
+                put6(K, first + k, X)
+                continue
+            for c in range(ndof_of(model, i)):
+                K[first + k + c] = pair(X, dual_screw_of(model, i, c))
+        else:
+            K[first + k] = v[k]
+    return True
+
+
+class StageWork(NamedTuple):
+    """Work memory of `rk_step`: the stages' configurations (s, nq) and slopes (s, nv), flat, then those of the stage at
+    hand: exponent, configuration, y, velocity and slope of y; what a field needs; an empty array."""
+
+    Q: Any
+    Kq: Any
+    Ky: Any
+    u: Any
+    qi: Any
+    yi: Any
+    vi: Any
+    ai: Any
+    memory: Any
+    none: Any
+
+
+@primitive
+def stage_work(model, plan, memory):
+    s, nq, nv = int(plan[0]), n_q(model), n_v(model)
+    Q, Kq, Ky = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
+    u, qi, yi, vi, ai = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv)
+    return StageWork(Q, Kq, Ky, u, qi, yi, vi, ai, memory, np.empty(0))
+
+
+@primitive
+def rk_step(field, model, plan, tau, q, y, work, context):
+    """One step of (q, y), in place. field(model, q, y, tau, context, memory, a) writes ydot to a; q turns at y, or
+    at what the field, having work.vi in its context, writes there. `accelerations` is one (44), with its external
+    wrenches for context."""
+    Q, Kq, Ky, u, qi, yi, vi, ai, memory, _ = work
+    s, max_terms, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
+    nq, nv = n_q(model), n_v(model)
+    for i in range(s + 1):
+        row = HEADER + i * (STAGE + s * (1 + max_terms))
+        base, rows, keep = int(plan[row]), int(plan[row + 1]), plan[row + 2] == 1.0
+        for k in range(nq):
+            qi[k] = Q[base * nq + k] if base > 0 else q[k]
+        for r in range(rows):  # (46i), (39b), (47d)
+            increment(plan, row + STAGE + s * (1 + r), Kq, i, nv, u)
+            move(model, u, qi, identity)
+        increment(plan, row + STAGE, Ky, i, nv, yi)  # (46g), (46h)
+        for k in range(nv):
+            yi[k] += y[k]
+        if i == s:
+            break
+        if keep:
+            for k in range(nq):
+                Q[i * nq + k] = qi[k]
+        for k in range(nv):
+            vi[k] = yi[k]
+        if not field(model, qi, yi, tau, context, memory, ai):
+            return SINGULAR if finite(qi) and finite(yi) else NOT_FINITE
+        if munthe_kaas and rows > 0:
+            if not pull_back(model, u, vi, Kq, i * nv, identity):
+                return TURNED
+        else:
+            for k in range(nv):
+                Kq[i * nv + k] = vi[k]
+        for k in range(nv):
+            Ky[i * nv + k] = ai[k]
+    for k in range(nq):
+        q[k] = qi[k]
+    for k in range(nv):
+        y[k] = yi[k]
+    return DONE
+
+
+# --- the robot's own motion --------------------------------------------------------------------------------------
+
+
+@primitive
+def begin_runge_kutta(model, plan, q, v):
+    return stage_work(model, plan, dynamics_memory(model))
+
+
+@primitive
+def step_runge_kutta(model, plan, tau, q, v, k, work):
+    result = rk_step(accelerations, model, plan, tau, q, v, work, work.none)
+    if (k + 1) % POLISH_EVERY == 0:
+        polish(model, q)
+    return result if result != DONE or finite(v) else NOT_FINITE
+
+
+march = march_kernel(__name__, "march", begin_runge_kutta, step_runge_kutta, velocities_are_the_state)
+
+
+# --- the momentum form -----------------------------------------------------------------------------------------------
+#
+# The momentum form of the equations of motion: Mueller 2018 (36) for the whole robot, (79) for its joints.
+#
+# The state beside q is y = (spatial momentum Pi, joints' momenta), of a robot whose first joint is its base's free one.
+
+
+class Context(NamedTuple):
+    """What `hamiltonian` writes, v = M^-1 p first, and the robot without gravity."""
+
+    v: Any
+    p: Any
+    mu: Any
+    diagonal: Any
+    rest: Any
+    none: Any
+    still: Any
+
+
+class MomentumWork(NamedTuple):
+    stages: StageWork
+    context: Context
+    y: Any
+    no_torque: Any
+
+
+@primitive
+def context_of(model, v):
+    nv = n_v(model)
+    return Context(v, np.empty(nv), np.empty(nv), np.empty(nv), np.zeros(nv), np.empty(0), weightless(model))
+
+
+@primitive
+def hamiltonian(model, q, y, tau, context, memory, rate):
+    """y' and, in the context, v = M^-1 p, for y = (spatial momentum Pi, joints' momenta p): (36) and (79)."""
+    v, p, mu, diagonal, rest, none, still = context
+    dynamics, sweep = memory
+    base = joint_frame(model, 0, q)
+    for k in range(6, n_v(model)):
+        p[k] = y[k]
+    put6(p, 0, Ad_inv_dual(base, wrench_at(y, 0)))
+    if not accelerations(still, q, rest, p, none, dynamics, v):
+        return False
+    momentum_sweep(model, q, v, sweep, mu, rate, diagonal)
+    for k in range(6, n_v(model)):
+        rate[k] += tau[k]
+    gravity, J = gravity_of(model), get_subtree(sweep[2], 0).J
+    f = mul3(J.m, gravity)
+    weight = Wrench(add3(cross(J.h, gravity), cross(root_origin(model, q), f)), f)
+    put6(rate, 0, wrench_add(weight, Ad_dual(base, wrench_at(tau, 0))))
+    return True
+
+
+@kernel("b1(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+def momentum_rates(model, q, y, tau, v, rate):
+    """v (nv,) and y' (nv,) at one state of the momentum form; False where the mass matrix is singular."""
+    return hamiltonian(model, q, y, tau, context_of(model, v), memory_of(model), rate)
+
+
+@primitive
+def memory_of(model):
+    return dynamics_memory(model), sweep_memory(model)
+
+
+@primitive
+def begin_momentum_form(model, plan, q, v):
+    stages, y = stage_work(model, plan, memory_of(model)), np.empty(n_v(model))
+    context = context_of(model, stages.vi)
+    momentum_sweep(model, q, v, stages.memory[1], y, stages.ai, context.diagonal)
+    put6(y, 0, Ad_dual(joint_frame(model, 0, q), wrench_at(y, 0)))
+    return MomentumWork(stages, context, y, np.zeros(n_v(model)))
+
+
+@primitive
+def step_momentum_form(model, plan, tau, q, v, k, work):
+    result = rk_step(hamiltonian, model, plan, tau, q, work.y, work.stages, work.context)
+    polish(model, q)
+    return result if result != DONE or finite(work.y) else NOT_FINITE
+
+
+@primitive
+def velocity_of_momentum(model, q, v, work):
+    stages = work.stages
+    hamiltonian(model, q, work.y, work.no_torque, work.context, stages.memory, stages.ai)
+    for j in range(v.shape[0]):
+        v[j] = stages.vi[j]
+
+
+march_momentum_form = march_kernel(
+    __name__, "march_momentum_form", begin_momentum_form, step_momentum_form, velocity_of_momentum
+)

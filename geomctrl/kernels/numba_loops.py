@@ -2,6 +2,10 @@
 
 A kernel is a plain Python function whose globals name other plain functions. Numba wants its own objects there, so each
 is compiled from a twin: the same code, with the primitives among its globals and cells replaced by numba's.
+
+With NUMBA_DISABLE_JIT=1 kernels run as they are, in Python, for debugging: breakpoints and prints work in every kernel,
+and GEOMCTRL_COMPILER=off makes all that is computed pass through them. An entry takes what it takes when compiled, and
+refuses the rest in the same way.
 """
 
 from __future__ import annotations
@@ -16,13 +20,41 @@ from types import FunctionType
 from typing import Any
 
 import numba
-from numba.core import config, sigutils
+import numpy as np
+from numba.core import config, sigutils, types
+from numba.np import numpy_support
 
 from geomctrl import caches
+from geomctrl.kernels.primitives import FLAGS, KernelTypeError, fingerprint, modules, python_function, references
 from geomctrl.tracing.rebinding import empty_cells, rebind
 
-from . import uncompiled
-from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, references
+
+def uncompiled_entry(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
+    """The function for arguments of the types in `signature`; KernelTypeError, as from compiled code, for others."""
+    declared, _ = sigutils.normalize_signature(signature)
+    fits = [_fits(kind) for kind in declared]
+
+    def call(*args):
+        if len(args) != len(fits) or not all(good(x) for good, x in zip(fits, args)):
+            raise KernelTypeError(function.__name__, declared, args)
+        with np.errstate(all="ignore"):  # compiled code says nothing either
+            return function(*args)
+
+    called: Any = functools.wraps(function)(call)
+    called.py_func = function
+    return called
+
+
+def _fits(kind: Any) -> Callable[[Any], bool]:
+    if isinstance(kind, types.Array):
+        dtype, axes = numpy_support.as_dtype(kind.dtype), kind.ndim
+        return lambda x: type(x) is np.ndarray and x.dtype == dtype and x.ndim == axes and x.flags.carray
+    if isinstance(kind, types.Integer):
+        return lambda x: isinstance(x, (int, np.integer))
+    if isinstance(kind, types.Float):
+        return lambda x: isinstance(x, (int, float, np.number)) and not isinstance(x, np.complexfloating)
+    return lambda x: True
+
 
 # Compiled code alone calls primitives. Their wrappers for Python and C would take two fifths of a kernel's compilation.
 WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -37,7 +69,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     announce: called with the entry's name before it is compiled, not where it is loaded.
     """
     if getattr(config, "DISABLE_JIT", False):
-        return uncompiled.entry(function, signature)
+        return uncompiled_entry(function, signature)
     twin = rebind(function, {}, empty_cells(function))
     dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **FLAGS)(twin)  # batches: see `threads`
 
@@ -138,7 +170,7 @@ class _Cache:
         name = function.__qualname__.translate({ord(c): None for c in "<>"})  # not in names of Windows' files
         self.title = f"{function.__module__}.{name}.{sys.implementation.cache_tag}"
         flags = FLAGS["error_model"], sorted(FLAGS["fastmath"]), "nogil"
-        self.key = fingerprint(function), signature, flags, numba.__version__
+        self.key = fingerprint(function), signature, flags, numba.__version__, sorted(modules(function))
 
     @property
     def cache_path(self):

@@ -1,14 +1,19 @@
 """The regressors of a tree: of torque, tau = Y(q, v, a, v_ref) pi, and of momentum; products with vectors without Y."""
 
-from .algorithms import algorithm, per_body, per_coordinate
-from .newton_euler import (
+from geomctrl.kernels.newton_euler import (
     ReferenceMotion,
     base_reference_motion,
     get_reference_motion,
+    inertia_row,
     move_reference,
     reference_wrench,
+    regressor_row,
     transmit_reference,
 )
+from geomctrl.kernels.primitives import primitive
+from geomctrl.kernels.screws import Ad_inv, Twist, Wrench, ad, twist_add, twist_sub, zero_twist
+
+from .algorithms import algorithm, per_body, per_coordinate
 from .passes import (
     Axis,
     Moving,
@@ -22,10 +27,7 @@ from .passes import (
     place_axes,
     place_moving_axes,
 )
-from .primitives import primitive
 from .records import get_inertia, put_wrench, reader
-from .rigid_body import inertia_row, regressor_row
-from .screws import Ad_inv, Twist, Wrench, ad, twist_add, twist_sub, zero_twist
 from .tree import base_acceleration, dofs_of, joint_twist, n_bodies
 
 get_twist = reader(Twist)
@@ -74,7 +76,7 @@ def place_moving(model, i, parent, q, v, axes):
 
 @algorithm("q, v -> Y[nv, 10 nb]", (per_body(Moving), per_coordinate(MovingAxis)))
 def momentum_regressor(model, q, v, bodies, axes, Y):
-    """p_k = S_k . sum_i J_i V_i over the bodies that k moves (`spatial_momentum`), by the bodies' parameters."""
+    """p_k = S_k . sum_i J_i V_i over the bodies that k moves (`momenta`), by the bodies' parameters."""
     Y[:, :] = 0.0
     place_moving(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v, axes)
     for i in range(n_bodies(model)):

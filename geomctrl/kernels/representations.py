@@ -4,29 +4,32 @@ Equation numbers are Mueller's, with slips of the print corrected: (70d) is Vdot
 is 0X_i = Ad_{-r_i} J_i^s, the screw without the shift; and (76b) takes the angular part (w, 0) of the twist.
 """
 
-from .algorithms import algorithm, per_body, per_coordinate
-from .newton_euler import Motion, base_motion
-from .passes import Axis, get_axis, inward, outward, place, place_axes, put_axis
-from .primitives import primitive
-from .records import get_wrench, put_wrench, reader
-from .rigid_body import inertial_wrench
-from .screws import (
+from geomctrl.kernels.newton_euler import Motion, base_motion, inertial_wrench
+from geomctrl.kernels.primitives import primitive
+from geomctrl.kernels.screws import (
     Ad_dual,
     Pose,
     Twist,
     Wrench,
     ad,
+    add3,
     apply_inertia,
+    cross,
     inertia_to,
     pair,
+    rot,
+    sub3,
     twist_add,
     twist_mul,
     wrench_add,
     wrench_sub,
     zero_twist,
 )
+
+from .algorithms import algorithm, per_body, per_coordinate
+from .passes import Axis, get_axis, inward, outward, place, place_axes, put_axis
+from .records import get_wrench, put_wrench, reader
 from .tree import armature_of, dofs_of, inertia_of, last_dof_of_parent, parent_of, screw_of
-from .vectors import add3, cross, rot, sub3
 
 get_motion = reader(Motion)
 MEMORY = per_body(Motion), per_coordinate(Axis), per_body(Wrench)

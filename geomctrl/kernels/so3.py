@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal, quaternion_so3
+from geomctrl.kernels.exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal, quaternion_so3
+from geomctrl.kernels.primitives import kernel, primitive
+from geomctrl.kernels.screws import matmul
+
 from .groups import Equations, array_entries
-from .jit import kernel, primitive
 from .records import put, vec
-from .vectors import matmul
 
 
 @primitive

@@ -18,13 +18,24 @@ from itertools import accumulate
 import numpy as np
 
 from geomctrl.arguments import ROTATION_TOLERANCE
+from geomctrl.kernels.exponentials import log_se3, sin_cos
+from geomctrl.kernels.primitives import kernel, primitive
+from geomctrl.kernels.screws import (
+    Pose,
+    Twist,
+    add3,
+    compose,
+    cross,
+    dot,
+    mul3,
+    neg3,
+    pair,
+    twist_add,
+    twist_mul,
+    twist_sub,
+)
 
-from .exponentials import log_se3
-from .jit import kernel, primitive
 from .records import finite, inertia_at, pose_at, twist_at, vec, wrench_at
-from .scalars import sin_cos
-from .screws import Pose, Twist, compose, pair, twist_add, twist_mul, twist_sub
-from .vectors import add3, cross, dot, mul3, neg3
 
 
 def _offsets(*widths: int) -> Iterator[int]:

@@ -1,11 +1,17 @@
-"""What a Lie group is to an integrator, a state or a controller, and the checks that the groups here share."""
+"""The contract of a Lie group, R^n, and the checks that groups, `so3` and `se3` share."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, same_batch
+from geomctrl import arguments
+from geomctrl.arguments import FLOAT64, ROTATION_TOLERANCE, checked, count, generator, rotation_residual, same_batch
+from geomctrl.compiler.kernel_traces import run
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.numbers import has_symbols, holds
 
 
 @runtime_checkable
@@ -164,3 +170,103 @@ class CheckedGroup:
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.asarray(self._residual(a))
         return np.asarray(np.where(np.isfinite(off), off, np.inf))[()]
+
+
+def over_batch(kernel: Callable, core: int, *arrays: np.ndarray) -> np.ndarray:
+    """Call `kernel`, made for one leading axis, on arrays with any number of them before their last `core` axes."""
+    batch = arrays[0].shape[: arrays[0].ndim - core]
+    out = run(kernel, *(np.ascontiguousarray(a.reshape(-1, *a.shape[a.ndim - core :])) for a in arrays))
+    return out.reshape(batch + out.shape[1:])
+
+
+def matrix_of(kernel: Callable, x: np.ndarray) -> np.ndarray:
+    """The matrices (..., n, n) of the linear maps y -> kernel(x, y), from their columns."""
+    n = x.shape[-1]
+    columns = over_batch(kernel, 1, np.repeat(x[..., None, :], n, axis=-2), np.tile(np.eye(n), (*x.shape[:-1], 1, 1)))
+    return np.ascontiguousarray(columns.swapaxes(-1, -2))
+
+
+def differential(kernel: Callable, names: tuple[str, str], dim: int, x: ArrayLike, y: ArrayLike | None) -> np.ndarray:
+    """The matrices (..., dim, dim) of y -> kernel(x, y); with y, kernel(x, y) itself (..., dim)."""
+    a = checked(names[0], x, (dim,))
+    if y is None:
+        return matrix_of(kernel, a)
+    b = checked(names[1], y, (dim,))
+    same_batch(names, a, b, (1, 1))
+    return over_batch(kernel, 1, a, b)
+
+
+def require_rotation(name: str, R: np.ndarray) -> None:
+    """`arguments.require_rotation`; of symbols it is required."""
+    if has_symbols(R):
+        holds(rotation_residual(R) <= ROTATION_TOLERANCE)
+    else:
+        arguments.require_rotation(name, R)
+
+
+@dataclass(frozen=True)
+class Rn(CheckedGroup):
+    """R^n with addition: elements and algebra vectors are (..., n)."""
+
+    n: int
+
+    def __post_init__(self):
+        n = count("n", self.n)
+        self.__dict__.update(n=n, dim=n, shape=(n,))
+
+    def __repr__(self):
+        return f"Rn({self.n})"
+
+    def identity(self):
+        return np.zeros(self.dim)
+
+    def inverse(self, a):
+        return -checked("a", a, self.shape)
+
+    def log(self, a):
+        return checked("a", a, self.shape).copy()
+
+    def Ad(self, a):
+        return self._ones(checked("a", a, self.shape))
+
+    def ad(self, x):
+        return np.zeros((*checked("x", x, self.shape).shape, self.dim))
+
+    def dexp(self, x):
+        return self._ones(checked("x", x, self.shape))
+
+    def dexp_inv(self, x):
+        return self._ones(checked("x", x, self.shape))
+
+    def dexp_inv_mul(self, x, y):
+        """y itself."""
+        return y if self._plain(x) and self._plain(y) else super().dexp_inv_mul(x, y)
+
+    def advance(self, y, x):
+        """y + x."""
+        return y + x if self._plain(x) and self._plain(y) else super().advance(y, x)
+
+    def _plain(self, x):
+        """Whether x is one finite vector as kernels take it; other vectors may be good as well."""
+        return type(x) is np.ndarray and x.shape == self.shape and x.dtype == FLOAT64 and x.dot(x) < np.inf
+
+    def random(self, rng):
+        return generator("rng", rng).normal(size=self.dim)
+
+    def _ones(self, x):
+        return np.tile(np.eye(self.dim), (*x.shape[:-1], 1, 1))
+
+    def _compose(self, a, b):
+        return a + b
+
+    def _exp(self, x):
+        return x.copy()
+
+    def _dexp_inv_mul(self, x, y):
+        return y
+
+    def _rotation(self, x):
+        return np.zeros(x.shape[:-1])[()]
+
+    def _residual(self, a):
+        return np.zeros(a.shape[:-1])

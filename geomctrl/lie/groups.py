@@ -3,9 +3,149 @@
 Sources: Park and Chung 2005 section II; Mueller and Terze 2013 section 2, whose direct product is SO3xR3.
 """
 
-from .contract import LieGroup, rotation
-from .matrix_groups import SE3, SO3, SO3xR3
-from .product import Product
-from .vectors import Rn
+from dataclasses import dataclass
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+
+from geomctrl.arguments import block_diagonal, checked, generator, rotation_residual
+from geomctrl.compiler.kernel_traces import run
+from geomctrl.kernels import se3 as se3_kernels
+from geomctrl.kernels import so3 as so3_kernels
+from geomctrl.kernels import so3xr3 as so3xr3_kernels
+from geomctrl.kernels.primitives import KernelTypeError
+from geomctrl.lie import se3, so3
+from geomctrl.lie.contract import CheckedGroup, LieGroup, Rn, matrix_of, over_batch, require_rotation, rotation
+from geomctrl.lie.product import Product
+from geomctrl.tracing.numbers import ARRAYS
 
 __all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3", "rotation"]
+
+
+class MatrixGroup(CheckedGroup):
+    """A group whose module of kernels takes single elements too. Those are tried first: they refuse whatever needs
+    checking or a batch."""
+
+    dim: ClassVar[int]
+    shape: ClassVar[tuple[int, int]]
+    kernels: ClassVar[ModuleType]
+
+    def identity(self):
+        return np.eye(self.shape[0], self.shape[1])
+
+    def advance(self, y, x):
+        if type(y) in ARRAYS and type(x) in ARRAYS:
+            try:
+                return run(self.kernels.advance_one, y, x)
+            except (KernelTypeError, ValueError):  # the latter if numba has no type at all for an argument
+                pass
+        return super().advance(y, x)
+
+    def dexp_inv_mul(self, x, y):
+        if type(x) in ARRAYS and type(y) in ARRAYS:
+            try:
+                return run(self.kernels.dexp_inv_one, x, y)
+            except (KernelTypeError, ValueError):
+                pass
+        return super().dexp_inv_mul(x, y)
+
+    def _compose(self, a, b):
+        return a @ b
+
+    def _exp(self, x):
+        return over_batch(self.kernels.exp_many, 1, x)
+
+    def _dexp_inv_mul(self, x, y):
+        return over_batch(self.kernels.dexp_inv_many, 1, x, y)
+
+    def _rotation(self, x):
+        return np.linalg.norm(x[..., :3], axis=-1)
+
+
+@dataclass(frozen=True)
+class SO3(MatrixGroup):
+    """Rotations: elements (..., 3, 3), algebra vectors omega (..., 3), body-fixed."""
+
+    dim: ClassVar = 3
+    shape: ClassVar = (3, 3)
+    kernels: ClassVar = so3_kernels
+    inverse = staticmethod(so3.inverse)
+    log = staticmethod(so3.log)
+    Ad = staticmethod(so3.Ad)
+    ad = staticmethod(so3.ad)
+    dexp = staticmethod(so3.dexp)
+    dexp_inv = staticmethod(so3.dexp_inv)
+
+    def random(self, rng):
+        """Uniform, from the QR factors of a normal matrix."""
+        Q, R = np.linalg.qr(generator("rng", rng).normal(size=(3, 3)))
+        Q = Q * np.sign(np.diag(R))
+        return Q if np.linalg.det(Q) > 0.0 else -Q
+
+    def _residual(self, a):
+        return rotation_residual(a)
+
+
+@dataclass(frozen=True)
+class SE3(MatrixGroup):
+    """Rigid transforms: elements (..., 4, 4), algebra vectors body-fixed twists (omega, v) (..., 6)."""
+
+    dim: ClassVar = 6
+    shape: ClassVar = (4, 4)
+    kernels: ClassVar = se3_kernels
+    inverse = staticmethod(se3.inverse)
+    log = staticmethod(se3.log)
+    Ad = staticmethod(se3.Ad)
+    ad = staticmethod(se3.ad)
+    dexp = staticmethod(se3.dexp)
+    dexp_inv = staticmethod(se3.dexp_inv)
+
+    def random(self, rng):
+        return np.vstack((SO3xR3().random(rng), (0.0, 0.0, 0.0, 1.0)))
+
+    def _residual(self, a):
+        last_row = np.abs(a[..., 3, :] - (0.0, 0.0, 0.0, 1.0)).max(axis=-1)
+        return np.maximum(rotation_residual(a[..., :3, :3]), last_row)
+
+
+@dataclass(frozen=True)
+class SO3xR3(MatrixGroup):
+    """Poses [R | p] (..., 3, 4) multiplied componentwise; algebra vectors (omega, pdot) (..., 6).
+
+    omega is body-fixed, pdot in inertial axes. Mueller and Terze 2013 (16)-(19).
+    """
+
+    dim: ClassVar = 6
+    shape: ClassVar = (3, 4)
+    kernels: ClassVar = so3xr3_kernels
+
+    def inverse(self, a):
+        a = checked("a", a, self.shape)
+        return np.concatenate((so3.inverse(a[..., :3]), -a[..., 3:]), axis=-1)
+
+    def log(self, a):
+        a = checked("a", a, self.shape)
+        require_rotation("R", a[..., :3])
+        return over_batch(so3xr3_kernels.log_many, 2, a)
+
+    def Ad(self, a):
+        return block_diagonal(so3.Ad(checked("a", a, self.shape)[..., :3]), np.eye(3))
+
+    def ad(self, x):
+        return block_diagonal(so3.ad(checked("x", x, (6,))[..., :3]), np.zeros((3, 3)))
+
+    def dexp(self, x):
+        return matrix_of(so3xr3_kernels.dexp_many, checked("x", x, (6,)))
+
+    def dexp_inv(self, x):
+        return matrix_of(so3xr3_kernels.dexp_inv_many, checked("x", x, (6,)))
+
+    def random(self, rng):
+        return np.column_stack((SO3().random(rng), rng.normal(size=3)))
+
+    def _compose(self, a, b):
+        return np.concatenate((a[..., :3] @ b[..., :3], a[..., 3:] + b[..., 3:]), axis=-1)
+
+    def _residual(self, a):
+        return rotation_residual(a[..., :3])

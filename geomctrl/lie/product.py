@@ -9,9 +9,7 @@ import numpy as np
 
 from geomctrl.arguments import FLOAT64, block_diagonal, checked, same_batch
 from geomctrl.errors import ArgumentError
-
-from .contract import CheckedGroup, LieGroup, checked_pair, require_group, rotation
-from .vectors import Rn
+from geomctrl.lie.contract import CheckedGroup, LieGroup, Rn, checked_pair, require_group, rotation
 
 
 class _Part(NamedTuple):
@@ -118,13 +116,13 @@ class Product(CheckedGroup):
             y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,))
         out = np.empty(y.shape)
         if y.ndim == 1:
-            for g, at, part in self._inner:
-                out[at] = g.advance(y[at].reshape(g.shape), x[part]).ravel()
+            for g, place, part in self._inner:
+                out[place] = g.advance(y[place].reshape(g.shape), x[part]).ravel()
         else:
             batch = y.shape[:-1]
-            for g, at, part in self._inner:
-                step = g.advance(y[..., at].reshape(batch + g.shape), x[..., part])
-                out[..., at] = step.reshape(out[..., at].shape)
+            for g, place, part in self._inner:
+                step = g.advance(y[..., place].reshape(batch + g.shape), x[..., part])
+                out[..., place] = step.reshape(out[..., place].shape)
         return out
 
     def _compose(self, a, b):
@@ -136,7 +134,7 @@ class Product(CheckedGroup):
 
     def _rotation(self, x):
         lead = x.shape[:-1]
-        angles = [rotation(g, x[..., at].reshape(*lead, n, g.dim)).max(axis=-1) for g, at, n in self._runs]
+        angles = [rotation(g, x[..., span].reshape(*lead, n, g.dim)).max(axis=-1) for g, span, n in self._runs]
         return reduce(np.maximum, angles)
 
     def _residual(self, a):
@@ -178,17 +176,17 @@ def _laid_out(groups):
 
 def _runs(parts):
     runs = []
-    for g, _, at in parts:
+    for g, _, span in parts:
         if runs and runs[-1][0] == g:
             _, before, n = runs.pop()
-            runs.append((g, slice(before.start, at.stop), n + 1))
+            runs.append((g, slice(before.start, span.stop), n + 1))
         else:
-            runs.append((g, at, 1))
+            runs.append((g, span, 1))
     return tuple(runs)
 
 
 def _elements(parts, y):
-    return [y[..., at].reshape(y.shape[:-1] + g.shape) for g, at, _ in parts]
+    return [y[..., place].reshape(y.shape[:-1] + g.shape) for g, place, _ in parts]
 
 
 def _joined(parts, elements):

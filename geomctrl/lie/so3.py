@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
-from geomctrl.tracing.arrays import holds
-
-from .applied import differential, over_batch, require_rotation
+from geomctrl.lie.contract import differential, over_batch, require_rotation
+from geomctrl.tracing.numbers import holds
 
 __all__ = [
     "Ad",

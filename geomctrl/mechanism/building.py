@@ -11,20 +11,19 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, flag, frozen, number, vector
+from geomctrl.arguments import checked, choice, flag, frozen, listed, number, vector
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.kernels import composite_bodies
 from geomctrl.kernels.couplings import fitting
+from geomctrl.mechanism.origin import WORLD, Frame, Origin
 
 from . import inertia as _inertia
-from .checks import check_name, check_transform, items, no_duplicates
+from .checks import check_name, check_transform, no_duplicates
 from .configuration import neutral, random_configuration
 from .coupling import Coupling
-from .frame import WORLD, Frame
 from .joint import Joint
 from .mechanism import Mechanism, _no_such, require_robot
-from .origin import Origin
 
 R = TypeVar("R", bound=Mechanism)
 
@@ -88,12 +87,12 @@ def build(
     that do not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
     """
     flag("physical", physical)
-    given = items("bodies", bodies, "geomctrl.Body objects")
-    _check_bodies(given)
+    sequence = listed("bodies", bodies, "geomctrl.Body objects")
+    _check_bodies(sequence)
     tree = []
     merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
     parameters = []
-    for body in _parents_first(given):
+    for body in _parents_first(sequence):
         pi = np.zeros(10) if body.inertia is None else np.asarray(body.inertia)
         if physical:
             _inertia.check(pi, body.name)
@@ -109,7 +108,7 @@ def build(
                 parameters[anchor] = parameters[anchor] + _inertia.transform(M, pi)
     if not tree:
         raise ModelError(f"robot {name!r}: no joint that moves")
-    for item in items("frames", frames, "tuples (name, body name, T_body_frame)"):
+    for item in listed("frames", frames, "tuples (name, body name, T_body_frame)"):
         try:
             frame, body_name, T = item
         except (TypeError, ValueError):
@@ -128,8 +127,8 @@ def build(
     robot = cls(
         name, names, parents, joints, np.array(placements), np.array(parameters), vector("gravity", gravity, 3),
         tuple(Frame(str(n), i, T) for n, (i, T) in merged.items()),
-        couplings=tuple(items("couplings", couplings, "geomctrl.Coupling objects")),
-        origin=Origin(renumbered=list(names) != [b.name for b in given if b.joint.dof]),
+        couplings=tuple(listed("couplings", couplings, "geomctrl.Coupling objects")),
+        origin=Origin(renumbered=list(names) != [b.name for b in sequence if b.joint.dof]),
     )  # fmt: skip
     if not _inertia.is_physical(robot.parameters, strict=True).all():
         check_positive_mass_matrix(robot)
@@ -191,10 +190,10 @@ def from_screws(
     if A.shape != (n, 6) or H.shape != (n, 4, 4):
         raise ArgumentError(f"screws, homes: expected (n, 6), (n, 4, 4), got {A.shape}, {H.shape}")
     inertias = _inertias(inertias, n)
-    words = f"{n} numbers from -1 to {n - 1}"
-    parents = _numbers_of("parents", range(-1, n - 1) if parents is None else parents, words, range(-1, n))
+    expected = f"{n} numbers from -1 to {n - 1}"
+    parents = _numbers_of("parents", range(-1, n - 1) if parents is None else parents, expected, range(-1, n))
     if len(parents) != n:
-        raise ArgumentError(f"parents: expected {words}, got {parents}")
+        raise ArgumentError(f"parents: expected {expected}, got {parents}")
     bodies = []
     for i, p in enumerate(parents):
         T = check_transform(f"homes[{i}]", H[i])
@@ -235,15 +234,15 @@ def with_payload(
 ) -> R:
     """The same robot carrying `mass` [kg] at `com` [m] in `frame` (default: the last body's), with I_com (3, 3)."""
     require_robot("robot", robot)
-    at = robot.frame(frame if frame is not None else robot.body_names[-1])
-    if at.body < 0:
-        raise ArgumentError(f"frame: {at.name!r} is fixed to the world and can not carry a load")
+    carrier = robot.frame(frame if frame is not None else robot.body_names[-1])
+    if carrier.body < 0:
+        raise ArgumentError(f"frame: {carrier.name!r} is fixed to the world and can not carry a load")
     if (mass := number("mass", mass)) < 0.0:
         raise InertiaError(f"mass: body 'payload': mass {mass:.6g} is negative")
     load = _inertia.from_com(mass, vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com)
     _inertia.check(load, "payload")
     pi = robot.parameters.copy()
-    pi[at.body] += _inertia.transform(at.placement, load)
+    pi[carrier.body] += _inertia.transform(carrier.placement, load)
     return with_parameters(robot, pi)
 
 
@@ -254,14 +253,14 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
     Raises ArgumentError for negative ones, ModelError where the mass matrix without them is singular.
     """
     require_robot("robot", robot)
-    given = checked("armature", armature, ())
-    if given.shape not in ((), (robot.nv,)) or (given < 0.0).any():
+    requested = checked("armature", armature, ())
+    if requested.shape not in ((), (robot.nv,)) or (requested < 0.0).any():
         raise ArgumentError(f"armature: expected a number >= 0 or {robot.nv} of them, got {armature!r:.80}")
     single = np.array([j.dof == 1 for j in robot.coupling.independent_joints for _ in range(j.dof)])
-    if given.shape and given[~single].any():
-        name = robot.dof_names[np.flatnonzero(~single & (given != 0.0))[0]]
+    if requested.shape and requested[~single].any():
+        name = robot.dof_names[np.flatnonzero(~single & (requested != 0.0))[0]]
         raise ArgumentError(f"armature: expected 0 at {name!r}, whose joint has several degrees of freedom")
-    values = np.where(single, given, 0.0)
+    values = np.where(single, requested, 0.0)
     each = (values[s][:1].sum() for s in robot.v_slices)  # none for joints that follow others
     joints = (replace(j, armature=float(x)) for j, x in zip(robot.joints, each))
     changed = robot._with_joints(tuple(joints))
@@ -331,15 +330,15 @@ def check_positive_mass_matrix(robot: Mechanism) -> None:
 
 def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
     """Ten parameters for each of n bodies."""
-    rows = items("inertias", inertias, "ten parameters a body")
+    rows = listed("inertias", inertias, "ten parameters a body")
     if len(rows) != n:
         raise ArgumentError(f"inertias: expected {n}, one a body, got {len(rows)}")
     return [_ten_parameters(f"inertias[{i}]", row) for i, row in enumerate(rows)]
 
 
-def _numbers_of(name: str, values: Any, expected: str, known: range) -> list[int]:
-    numbers = items(name, values, expected)
-    if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in known for k in numbers):
+def _numbers_of(name: str, values: Any, expected: str, allowed: range) -> list[int]:
+    numbers = listed(name, values, expected)
+    if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in allowed for k in numbers):
         raise ArgumentError(f"{name}: expected {expected}, got {numbers!r:.80}")
     return [int(k) for k in numbers]
 
@@ -367,11 +366,11 @@ def _parents_first(bodies: list[Body]) -> list[Body]:
     lost: dict[str, Body] = {}
     for body in bodies:
         path: dict[str, Body] = {}  # to the world, or to a body that has its place
-        at = body.name
-        while at is not None and at not in order and at not in path and at not in lost:
-            path[at] = named[at]
-            at = named[at].parent
-        reached = at is None or at in order
+        ancestor = body.name
+        while ancestor is not None and ancestor not in order and ancestor not in path and ancestor not in lost:
+            path[ancestor] = named[ancestor]
+            ancestor = named[ancestor].parent
+        reached = ancestor is None or ancestor in order
         (order if reached else lost).update(reversed(path.items()))
     if lost:
         loop = ", ".join(repr(b.name) for b in bodies if b.name in lost)

@@ -6,47 +6,37 @@ Kernels index by what passes here and look at none of it again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, exactly, require_rotation, rotation_residual, vector
+from geomctrl.arguments import checked, count, exactly, listed, require_rotation, rotation_residual, vector
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.mechanism.origin import WORLD, Frame
 
-from .frame import WORLD, Frame
 from .joint import Joint
 
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # in a line of text, or in a file
 
 
-def items(name: str, values: Any, expected: str) -> list:
-    """The values as a list; raises ArgumentError where there is no list of them."""
-    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
-        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}")
-    try:
-        return list(values)
-    except TypeError:  # an array without axes
-        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}") from None
-
-
-def check_name(what: str, name: object) -> None:
+def check_name(label: str, name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f"{what}: expected a name, got {name!r:.80}")
-    check_text(what, name)
+        raise ArgumentError(f"{label}: expected a name, got {name!r:.80}")
+    check_text(label, name)
 
 
-def check_text(what: str, text: str) -> None:
+def check_text(label: str, text: str) -> None:
     """Raise ArgumentError for control characters and halves of characters: names go to terminals and files."""
     if UNWRITABLE.search(text):
-        raise ArgumentError(f"{what}: expected a name without control characters, got {text!r:.80}")
+        raise ArgumentError(f"{label}: expected a name without control characters, got {text!r:.80}")
 
 
-def no_duplicates(what: str, names: list) -> None:
+def no_duplicates(label: str, names: list) -> None:
     for n in names:
         if names.count(n) > 1:
-            raise ModelError(f"{what} {n!r}: the name is used {names.count(n)} times")
+            raise ModelError(f"{label} {n!r}: the name is used {names.count(n)} times")
 
 
 def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
@@ -70,8 +60,8 @@ def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
 
 def _transforms(names: Sequence[str], T: np.ndarray) -> np.ndarray:
     """`check_transform` of many (n, 4, 4), one by one only where one of them may be wrong."""
-    sure = (rotation_residual(T[:, :3, :3]) <= 1e-14) & (T[:, 3] == (0.0, 0.0, 0.0, 1.0)).all(axis=1)
-    for k in np.flatnonzero(~sure).tolist():
+    exact = (rotation_residual(T[:, :3, :3]) <= 1e-14) & (T[:, 3] == (0.0, 0.0, 0.0, 1.0)).all(axis=1)
+    for k in np.flatnonzero(~exact).tolist():
         T[k] = check_transform(names[k], T[k])
     return T
 
@@ -89,7 +79,7 @@ def checked_tree(
     bodies = _names_of_bodies(body_names)
     n = len(bodies)
     joints = _joints(joints, n)
-    above = items("parents", parents, f"{n} numbers of bodies, -1 for the world")
+    above = listed("parents", parents, f"{n} numbers of bodies, -1 for the world")
     if len(above) != n:
         raise ArgumentError(f"parents: expected {n} numbers, one a body, got {len(above)}")
     above = [count(f"parents[{i}], of body {b!r}", p, -1, i - 1) for i, (b, p) in enumerate(zip(bodies, above))]
@@ -106,7 +96,7 @@ def checked_tree(
 
 
 def _names_of_bodies(body_names: Any) -> list[str]:
-    names = items("body_names", body_names, "names")
+    names = listed("body_names", body_names, "names")
     if not names:
         raise ModelError("body_names: expected at least one, got none")
     for name in names:
@@ -118,35 +108,35 @@ def _names_of_bodies(body_names: Any) -> list[str]:
 
 
 def _joints(joints: Any, n: int) -> list[Joint]:
-    found = items("joints", joints, "geomctrl.Joint objects")
-    for joint in found:
+    moving = listed("joints", joints, "geomctrl.Joint objects")
+    for joint in moving:
         if not isinstance(joint, Joint):
             raise ArgumentError(f"joints: expected geomctrl.Joint, got {joint!r:.80}")
         check_name("joints: name", joint.name)
         if not joint.dof:
             raise ModelError(f"joints: {joint.name!r} does not move: Robot.build merges its body into the parent")
-    if len(found) != n:
-        raise ArgumentError(f"joints: expected {n}, one for each of body_names, got {len(found)}")
-    no_duplicates("joints: name", [j.name for j in found])
-    return found
+    if len(moving) != n:
+        raise ArgumentError(f"joints: expected {n}, one for each of body_names, got {len(moving)}")
+    no_duplicates("joints: name", [j.name for j in moving])
+    return moving
 
 
 def _frames(frames: Any, bodies: list[str]) -> tuple[Frame, ...]:
-    found = items("frames", frames, "geomctrl.Frame objects")
-    for frame in found:
+    named = listed("frames", frames, "geomctrl.Frame objects")
+    for frame in named:
         if not isinstance(frame, Frame):
             raise ArgumentError(f"frames: expected geomctrl.Frame, got {frame!r:.80}")
         check_name("frames: name", frame.name)
-    names = [frame.name for frame in found]
+    names = [frame.name for frame in named]
     no_duplicates("frames: frame", names)
     labels = [f"frames: placement of {name!r}" for name in names]
-    numbers = [count(f"frames: body of {f.name!r}", f.body, -1, len(bodies) - 1) for f in found]
-    T = np.array([exactly(label, f.placement, (4, 4)) for label, f in zip(labels, found)]).reshape(-1, 4, 4)
+    numbers = [count(f"frames: body of {f.name!r}", f.body, -1, len(bodies) - 1) for f in named]
+    T = np.array([exactly(label, f.placement, (4, 4)) for label, f in zip(labels, named)]).reshape(-1, 4, 4)
     T = _transforms(labels, T)
-    made = tuple(Frame(*frame) for frame in zip(names, numbers, T))
-    by_name = {frame.name: frame for frame in made}
+    checked_frames = tuple(Frame(*frame) for frame in zip(names, numbers, T))
+    by_name = {frame.name: frame for frame in checked_frames}
     for number, name in enumerate([*bodies, WORLD]):
         own = by_name.get(name)
         if own is None or own.body != (number if name != WORLD else -1) or (own.placement != np.eye(4)).any():
             raise ModelError(f"frames: expected one named {name!r}, that of the body (or the world) itself")
-    return made
+    return checked_frames

@@ -17,10 +17,10 @@ from geomctrl.compiler.kernel_traces import run
 from geomctrl.kernels import configuration, tree
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
-from geomctrl.kernels.jit import KernelTypeError
+from geomctrl.kernels.primitives import KernelTypeError
 from geomctrl.lie import se3
 from geomctrl.lie.groups import Rn
-from geomctrl.lie.matrix_groups import PLAIN
+from geomctrl.tracing.numbers import ARRAYS
 
 from .joint import Joint
 from .mechanism import Mechanism, require_robot
@@ -37,8 +37,8 @@ class JointCoordinates(NamedTuple):
 
 def joint_coordinates(robot: Mechanism) -> list[JointCoordinates]:
     """Of each joint that has coordinates, in their order: joints that follow others have none."""
-    found = map(JointCoordinates, robot.joints, robot.q_slices, robot.v_slices)
-    return [x for x in found if x.v.start < x.v.stop]
+    coordinates = map(JointCoordinates, robot.joints, robot.q_slices, robot.v_slices)
+    return [x for x in coordinates if x.v.start < x.v.stop]
 
 
 def single_coordinates(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
@@ -46,8 +46,8 @@ def single_coordinates(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
     Their ranges are those in `robot.limits`, which has those of the joints that follow them.
     """
-    found = [(x.q.start, x.v.start) for x in joint_coordinates(robot) if x.joint.dof == 1]
-    q, v = np.array(found, int).reshape(-1, 2).T
+    places = [(x.q.start, x.v.start) for x in joint_coordinates(robot) if x.joint.dof == 1]
+    q, v = np.array(places, int).reshape(-1, 2).T
     return q, v
 
 
@@ -103,8 +103,8 @@ def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 
 def _over(robot: Mechanism, algorithm: Algorithm, *rows: np.ndarray) -> np.ndarray:
     """The algorithm for checked states."""
-    found = robot._code.over(algorithm, rows, (), {})
-    return fitting(algorithm, robot._model).many(robot._model, *rows) if found is None else found[0]
+    outcome = robot._code.over(algorithm, rows, (), {})
+    return fitting(algorithm, robot._model).many(robot._model, *rows) if outcome is None else outcome[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ class ConfigurationGroup:
         return flat.reshape(*lead, self.dim)
 
     def advance(self, y, x):
-        if type(y) in PLAIN and type(x) in PLAIN:
+        if type(y) in ARRAYS and type(x) in ARRAYS:
             try:
                 return run(configuration.advance_one, self.robot._model, y, x)
             except (KernelTypeError, ValueError):

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import frozen, number
+from geomctrl.arguments import frozen, listed, number
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 
-from .checks import check_name, items
+from .checks import check_name
 from .joint import Joint
 
 SHARED = ("damping", "friction", "stiffness", "armature")  # what would couple the coordinates that a joint follows
@@ -56,10 +56,10 @@ class Coupling:
 
 def checked_couplings(couplings: Any, joints: Sequence[Joint]) -> tuple[Coupling, ...]:
     """The couplings, of joints that there are; errors name the joint."""
-    found = items("couplings", couplings, "geomctrl.Coupling objects")
+    checked = listed("couplings", couplings, "geomctrl.Coupling objects")
     named = {str(j.name): j for j in joints}
     seen = set()
-    for coupling in found:
+    for coupling in checked:
         if not isinstance(coupling, Coupling):
             raise ArgumentError(f"couplings: expected geomctrl.Coupling, got {coupling!r:.80}")
         label = f"coupling of joint {coupling.joint!r}"
@@ -75,7 +75,7 @@ def checked_couplings(couplings: Any, joints: Sequence[Joint]) -> tuple[Coupling
         if coupling.joint in seen:
             raise ModelError(f"{label}: it is coupled twice")
         seen.add(coupling.joint)
-    return tuple(found)
+    return tuple(checked)
 
 
 class Reduction:
@@ -144,8 +144,8 @@ class Reduction:
         return [i in self.independent for i, d in enumerate(self.dofs) for _ in range(d)]
 
     def _tightest(self, key: str, k: int, joints: Sequence[Joint]) -> float:
-        at = np.repeat(np.arange(len(self.dofs)), self.dofs)
-        rows = [(self.A[r, k], joints[at[r]], self.offsets[r]) for r in np.flatnonzero(self.A[:, k] * self.single)]
+        owner = np.repeat(np.arange(len(self.dofs)), self.dofs)
+        rows = [(self.A[r, k], joints[owner[r]], self.offsets[r]) for r in np.flatnonzero(self.A[:, k] * self.single)]
         if key == "velocity":
             return min(j.velocity / abs(a) for a, j, _ in rows)
         if key == "effort":
@@ -158,18 +158,18 @@ def _in_terms_of_independent(
     joints: Sequence[Joint], couplings: Sequence[Coupling]
 ) -> dict[str, tuple[dict[str, float], float]]:
     """Per coupled joint the ratios to independent joints, and the offset. Raises ModelError for a cycle."""
-    given = {c.joint: c for c in couplings}
+    coupled = {c.joint: c for c in couplings}
     done: dict[str, tuple[dict[str, float], float]] = {}
 
     def resolved(name: str, path: tuple[str, ...]) -> tuple[dict[str, float], float]:
         if name in path:
             cycle = " -> ".join(map(repr, (*path[path.index(name) :], name)))
             raise ModelError(f"coupling of joint {name!r}: joints follow each other in a cycle, {cycle}")
-        if name not in given:
+        if name not in coupled:
             return {name: 1.0}, 0.0
         if name not in done:
-            ratios, offset = {}, given[name].offset
-            for leader, ratio in given[name].follows.items():
+            ratios, offset = {}, coupled[name].offset
+            for leader, ratio in coupled[name].follows.items():
                 inner, b = resolved(leader, (*path, name))
                 offset += ratio * b
                 for k, r in inner.items():
@@ -177,4 +177,4 @@ def _in_terms_of_independent(
             done[name] = ratios, offset
         return done[name]
 
-    return {name: resolved(name, ()) for name in given}
+    return {name: resolved(name, ()) for name in coupled}

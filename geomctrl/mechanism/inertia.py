@@ -192,10 +192,10 @@ def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
     """`check` for bodies (n, 10), all at once."""
     pi = _parameters(parameters, finite=False)
     with np.errstate(invalid="ignore"):
-        sure = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
-        moments = np.linalg.eigvalsh(com_tensor(np.where(sure[:, None], pi, 0.0)))
-        sure &= (moments[:, 0] >= 0.0) & (moments[:, 0] + moments[:, 1] >= moments[:, 2])
-    for k in np.flatnonzero(~sure).tolist():
+        physical = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
+        moments = np.linalg.eigvalsh(com_tensor(np.where(physical[:, None], pi, 0.0)))
+        physical &= (moments[:, 0] >= 0.0) & (moments[:, 0] + moments[:, 1] >= moments[:, 2])
+    for k in np.flatnonzero(~physical).tolist():
         check(pi[k], names[k])
 
 

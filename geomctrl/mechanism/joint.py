@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,17 +89,60 @@ def _limit(name: str, x: Any) -> float:
     return float(a)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+class JointProperties(TypedDict, total=False):
+    """What a `Joint` takes by keyword, besides its name."""
+
+    lower: float
+    upper: float
+    velocity: float
+    effort: float
+    damping: float
+    friction: float
+    stiffness: float
+    rest: float
+    armature: float
+    gear_ratio: float
+
+
+class JointOptions(JointProperties, total=False):
+    """What every kind of joint takes by keyword."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Joint(Described):
     """A lower pair: the motion subgroup exp(span S), S (6, d) constant in the body's frame, angular part first.
 
-    Limits are those of a joint with one degree of freedom: position [rad or m], velocity, effort [N m or N];
-    `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use. A joint with one degree
-    of freedom may have a spring, of which a `Plant` feels the torque -stiffness (q - rest) [N m/rad, N/m; rad, m], and
-    a motor: `gear_ratio` [rad/rad, rad/m] is the motor's speed over the joint's, negative where they turn against each
-    other, and `armature` [kg m^2, kg] the inertia of motor and gears as the joint feels it, the rotor's own times
-    gear_ratio^2 (`with_motor`). Armature is on M's diagonal and no body's: it weighs nothing and turns no base, the
-    usual neglect of how rotors are carried along (right for high ratios; MuJoCo's and Pinocchio's, too).
+    Parameters
+    ----------
+    kind : str
+        "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "free" or "fixed". The classmethods
+        of these names compute S.
+    S : array_like, shape (6, d)
+        The screws that span the joint's motions; one screw is a unit one.
+    name : str, optional
+        Default: that of the body which the joint carries.
+    lower, upper : float
+        Limits of the coordinate [rad, m] of a joint with one degree of freedom; infinite by default.
+    velocity, effort : float
+        Limits of the speed [rad/s, m/s] and of the torque or force [N m, N]; infinite by default.
+    damping, friction : float
+        Viscous and Coulomb friction as a model file states them, for a plant to use.
+    stiffness, rest : float
+        The spring of a joint with one degree of freedom, of which a `Plant` feels the torque -stiffness (q - rest)
+        [N m/rad, N/m; rad, m].
+    armature : float
+        The inertia of motor and gears as the joint feels it [kg m^2, kg], the rotor's own times gear_ratio^2
+        (`with_motor`). It is on M's diagonal and no body's: it weighs nothing and turns no base, the usual neglect of
+        how rotors are carried along (right for high ratios; MuJoCo's and Pinocchio's, too).
+    gear_ratio : float
+        The motor's speed over the joint's [rad/rad, rad/m], negative where they turn against each other.
+
+    Raises
+    ------
+    ArgumentError, ModelError
+        Naming the joint and the property.
     """
 
     kind: str
@@ -116,22 +159,33 @@ class Joint(Described):
     armature: float = 0.0
     gear_ratio: float = 1.0
 
+    def __init__(self, kind: str, S: ArrayLike, name: str | None = None, **properties: Unpack[JointProperties]):
+        names = (*LIMITS, *FINITE)
+        for key in properties:
+            if key not in names:
+                raise ArgumentError(f"{key}: a joint has no such property; expected some of {', '.join(names)}")
+        values = {key: properties.get(key, getattr(Joint, key)) for key in names}
+        self._check(kind, S, name, values)
+
     def _constructed_with(self, names):
         """S by its columns, the screws."""
-        return super()._constructed_with(names) | {"S": [*self.S.T]}
+        return super()._constructed_with([field.name for field in fields(self)]) | {"S": [*self.S.T]}
 
-    def __post_init__(self):
-        if not isinstance(self.kind, str) or self.kind not in DOFS:
-            raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {self.kind!r:.80}")
-        if self.name is not None and (not isinstance(self.name, str) or not self.name):
-            raise ArgumentError(f"name: expected a name, or None for that of the body, got {self.name!r:.80}")
-        label = f"joint {self.name or self.kind!r}"
-        S = checked(f"{label}: S", self.S, (), finite=False)
+    def _check(self, kind: Any, S: Any, name: Any, properties: dict[str, Any]) -> None:
+        """Check what the joint is made of, and set its fields."""
+        put = object.__setattr__
+        if not isinstance(kind, str) or kind not in DOFS:
+            raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {kind!r:.80}")
+        if name is not None and (not isinstance(name, str) or not name):
+            raise ArgumentError(f"name: expected a name, or None for that of the body, got {name!r:.80}")
+        label = f"joint {name or kind!r}"
+        S = checked(f"{label}: S", S, (), finite=False)
         _check_basis(label, S)
-        _check_kind(label, self.kind, S)
-        object.__setattr__(self, "S", frozen(S))
-        for key in (*LIMITS, *FINITE):
-            object.__setattr__(self, key, _limit(f"{label}: {key}", getattr(self, key)))
+        _check_kind(label, kind, S)
+        for key, value in {"kind": kind, "S": frozen(S), "name": name}.items():
+            put(self, key, value)
+        for key, value in properties.items():
+            put(self, key, _limit(f"{label}: {key}", value))
         if self.lower > self.upper:
             raise ModelError(f"{label}: lower limit {self.lower} above upper limit {self.upper}")
         for key in ("velocity", "effort", "damping", "friction", "stiffness", "armature"):
@@ -142,9 +196,10 @@ class Joint(Described):
                 raise ModelError(f"{label}: {key}: expected a finite number, got {getattr(self, key)}")
         if not self.gear_ratio:
             raise ModelError(f"{label}: gear_ratio: expected a number other than 0")
-        for key, what in (("stiffness", "a spring"), ("armature", "a motor"), ("gear_ratio", "a motor")):
-            if getattr(self, key) != getattr(type(self), key) and S.shape[1] != 1:
-                raise ModelError(f"{label}: {key}: a joint with one degree of freedom has {what}, {self.kind} has none")
+        for key, device in (("stiffness", "a spring"), ("armature", "a motor"), ("gear_ratio", "a motor")):
+            if getattr(self, key) != getattr(Joint, key) and S.shape[1] != 1:
+                expected = f"a joint with one degree of freedom has {device}, {kind} has none"
+                raise ModelError(f"{label}: {key}: {expected}")
 
     def with_motor(self, rotor: float, gear_ratio: float = 1.0) -> Joint:
         """The same joint driven by a motor whose rotor has that inertia [kg m^2] about its own axis, through gears: its
@@ -169,18 +224,24 @@ class Joint(Described):
         return 12 if self.dof > 1 else self.dof
 
     @classmethod
-    def revolute(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
+    def revolute(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
         """Rotation about `axis` through `point`; options: name, limits, friction, spring, motor (see the class)."""
         return cls.helical(axis, point, 0.0, kind="revolute", **options)
 
     @classmethod
-    def prismatic(cls, axis: ArrayLike, **options: Any) -> Joint:
+    def prismatic(cls, axis: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
         """Translation along `axis`."""
         return cls("prismatic", np.concatenate((np.zeros(3), _axis("axis", axis)))[:, None], **options)
 
     @classmethod
     def helical(
-        cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), pitch: float = 0.0, *, kind="helical", **options: Any
+        cls,
+        axis: ArrayLike,
+        point: ArrayLike = (0, 0, 0),
+        pitch: float = 0.0,
+        *,
+        kind="helical",
+        **options: Unpack[JointOptions],
     ) -> Joint:
         """Screw motion about `axis` through `point`, `pitch` metres per radian."""
         w, p = _axis("axis", axis), vector("point", point, 3)
@@ -188,7 +249,7 @@ class Joint(Described):
         return cls(kind, np.concatenate((w, np.cross(p, w) + pitch * w))[:, None], **options)
 
     @classmethod
-    def from_screw(cls, screw: ArrayLike, **options: Any) -> Joint:
+    def from_screw(cls, screw: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
         """The joint with screw S = (w, v): |w| = 1, or w = 0 and |v| = 1."""
         S = vector("screw", screw, 6)
         w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
@@ -203,13 +264,13 @@ class Joint(Described):
         return cls(kind, (S / unit)[:, None], **options)
 
     @classmethod
-    def cylindrical(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
+    def cylindrical(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
         """Rotation about and translation along `axis` through `point`; velocities in that order."""
         turn, slide = cls.revolute(axis, point).S, cls.prismatic(axis).S
         return cls("cylindrical", np.hstack((turn, slide)), **options)
 
     @classmethod
-    def planar(cls, normal: ArrayLike, **options: Any) -> Joint:
+    def planar(cls, normal: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
         """Two translations across `normal`, then rotation about it: velocities (along e1, along e2, about normal)."""
         n = _axis("normal", normal)
         e1 = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
@@ -219,17 +280,17 @@ class Joint(Described):
         return cls("planar", S, **options)
 
     @classmethod
-    def spherical(cls, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
+    def spherical(cls, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
         """Rotation about `point`: velocities are the body-fixed angular velocity."""
         p = vector("point", point, 3)
         return cls("spherical", np.vstack((np.eye(3), np.cross(p, np.eye(3)).T)), **options)
 
     @classmethod
-    def free(cls, **options: Any) -> Joint:
+    def free(cls, **options: Unpack[JointOptions]) -> Joint:
         """Six degrees of freedom: velocities are the body twist."""
         return cls("free", np.eye(6), **options)
 
     @classmethod
-    def fixed(cls, **options: Any) -> Joint:
+    def fixed(cls, **options: Unpack[JointOptions]) -> Joint:
         """No motion: `Robot.build` merges the body into its parent and keeps its name as a frame."""
         return cls("fixed", np.zeros((6, 0)), **options)

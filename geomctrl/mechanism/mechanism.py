@@ -20,13 +20,12 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, frozen
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
+from geomctrl.mechanism.origin import BUILT, WORLD, Frame, Origin
 from geomctrl.tables import html_table
 
 from .checks import checked_tree
 from .coupling import Coupling, Reduction, checked_couplings
-from .frame import WORLD, Frame
 from .joint import Joint
-from .origin import BUILT, Origin
 
 if TYPE_CHECKING:  # it imports llvmlite, and data need none
     from geomctrl.compiler.code import Code
@@ -313,20 +312,20 @@ def require_robot(name: str, x: object) -> None:
         raise ArgumentError(f"{name}: expected a Robot, got {x!r:.80}")
 
 
-def require_free_joints(what: str, robot: object) -> None:
+def require_free_joints(label: str, robot: object) -> None:
     """Raise ModelError where joints of the robot follow others, which `what` is not made for; others pass."""
     if isinstance(robot, Mechanism) and robot.couplings:
         names = ", ".join(repr(c.joint) for c in robot.couplings)
         raise ModelError(
-            f"{what}: not for joints that follow others ({names}); ask robot.tree, where every joint is free"
+            f"{label}: not for joints that follow others ({names}); ask robot.tree, where every joint is free"
         )
 
 
-def _no_such(what: str, name: object, known: list[str]) -> str:
-    near = difflib.get_close_matches(str(name), known, n=3)
+def _no_such(label: str, name: object, names: list[str]) -> str:
+    near = difflib.get_close_matches(str(name), names, n=3)
     hint = (
         f"did you mean {', '.join(map(repr, near))}?"
         if near
-        else f"known: {', '.join(map(repr, known[:12]))}" + (", ..." if len(known) > 12 else "")
+        else f"known: {', '.join(map(repr, names[:12]))}" + (", ..." if len(names) > 12 else "")
     )
-    return f"no {what} named {name!r}; {hint}"
+    return f"no {label} named {name!r}; {hint}"

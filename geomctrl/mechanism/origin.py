@@ -1,4 +1,4 @@
-"""Where a robot comes from: the order of its bodies, and its shapes. No term and no controller needs it."""
+"""Frames by name, and where a robot comes from: the order of its bodies, its shapes. No term needs the latter."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ import numpy as np
 
 from geomctrl.arguments import flag
 from geomctrl.errors import ArgumentError
+
+WORLD = "world"
+
+
+class Frame(NamedTuple):
+    """A named frame fixed in body number `body` (-1: the world) at `placement`, T_body_frame."""
+
+    name: str
+    body: int
+    placement: np.ndarray
 
 
 class Shape(NamedTuple):

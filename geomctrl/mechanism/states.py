@@ -56,8 +56,8 @@ def require_vectors(name: str, robot: Mechanism, why: str = "") -> None:
     degree of freedom each."""
     for joint in robot.joints:
         if joint.dof > 1:
-            words = f"{name}: expected joints with one degree of freedom, got {joint.name!r}, {joint.kind}"
-            raise ArgumentError(f"{words}: {why}" if why else words)
+            message = f"{name}: expected joints with one degree of freedom, got {joint.name!r}, {joint.kind}"
+            raise ArgumentError(f"{message}: {why}" if why else message)
 
 
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:

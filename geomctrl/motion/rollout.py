@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.integrators.tableaus import Tableau
-from geomctrl.kernels import runge_kutta
-from geomctrl.kernels.runge_kutta import STAGE
+from geomctrl.kernels import marches
+from geomctrl.kernels.marches import STAGE
 from geomctrl.robot import Robot
 
 from .trajectory import Method, Trajectory, fixed_step, march_compiled, step_compiled
@@ -61,7 +61,7 @@ def rollout_step(
 
 
 def explicit(tableau: Tableau, robot: Robot) -> Method:
-    return Method(tableau.name, runge_kutta.march, lambda h: plan_of(tableau, h, robot))
+    return Method(tableau.name, marches.march, lambda h: plan_of(tableau, h, robot))
 
 
 @lru_cache(maxsize=64)

@@ -13,9 +13,9 @@ from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.explicit import Explicit
 from geomctrl.integrators.march import Step
 from geomctrl.integrators.tableaus import Tableau
-from geomctrl.kernels import momentum_form
-from geomctrl.kernels.broyden import ITERATIONS, PATIENCE
+from geomctrl.kernels import marches
 from geomctrl.kernels.marches import DONE, NOT_CONVERGED, SINGULAR
+from geomctrl.kernels.structure_preserving import ITERATIONS, PATIENCE
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.robot import Robot
@@ -138,4 +138,4 @@ class MomentumForm(Explicit):
         return np.concatenate((v, rate))
 
     def _rates(self, q, y, tau, v, rate) -> bool:
-        return momentum_form.momentum_rates(self.robot._model, q, y[self.robot.nq :].copy(), tau, v, rate)
+        return marches.momentum_rates(self.robot._model, q, y[self.robot.nq :].copy(), tau, v, rate)

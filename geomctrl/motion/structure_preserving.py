@@ -42,9 +42,9 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.tableaus import Tableau
-from geomctrl.kernels import discrete_mechanics
-from geomctrl.kernels import energy_momentum as energy_momentum_kernels
-from geomctrl.kernels import momentum_form as momentum_form_kernels
+from geomctrl.kernels import marches as momentum_form_kernels
+from geomctrl.kernels import structure_preserving
+from geomctrl.kernels import structure_preserving as energy_momentum_kernels
 from geomctrl.robot import Robot
 
 from .rollout import plan_of
@@ -190,7 +190,7 @@ def _momentum_form(tableau: Tableau, robot: Robot) -> Method:
 
 
 def _variational(robot: Robot) -> Method:
-    return Method("variational", discrete_mechanics.march_variational, lambda h: np.array([h]))
+    return Method("variational", structure_preserving.march_variational, lambda h: np.array([h]))
 
 
 def _energy_momentum(robot: Robot) -> Method:

@@ -33,10 +33,9 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels import curvature
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
-from geomctrl.terms.articulated import mass_matrix_inverse, mass_matrix_solve
 from geomctrl.terms.batches import over_states
-from geomctrl.terms.dynamics import coriolis_matrix, mass_matrix
-from geomctrl.tracing.arrays import holds
+from geomctrl.terms.dynamics import coriolis_matrix, mass_matrix, mass_matrix_inverse, mass_matrix_solve
+from geomctrl.tracing.numbers import holds
 
 __all__ = [
     "christoffel_symbols",

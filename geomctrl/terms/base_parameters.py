@@ -30,8 +30,8 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
+from geomctrl.terms.dynamics import Form
 
-from .dynamics import Form
 from .regressor import regressor
 
 SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}", "Iyy{0}", "Ixz{0}", "Iyz{0}", "Izz{0}")
@@ -83,17 +83,17 @@ class BaseParameters:
 
     def unobservable(self) -> list[str]:
         """Every direction of `null_space` in words."""
-        words = []
+        descriptions = []
         for direction in self.null_space().T:
             used = np.flatnonzero(np.abs(direction) > 1e-9)
             text = combinations(direction[None], lead=used[:1])[0]
             if len(used) == 1:
-                words.append(f"{text}: no torque depends on it")
+                descriptions.append(f"{text}: no torque depends on it")
                 continue
             bodies = sorted({i // 10 + 1 for i in used})
             where = f"within body {bodies[0]}" if len(bodies) == 1 else f"among bodies {', '.join(map(str, bodies))}"
-            words.append(f"{text}: this exchange {where} changes no torque")
-        return words
+            descriptions.append(f"{text}: this exchange {where} changes no torque")
+        return descriptions
 
 
 def base_parameters(
@@ -288,10 +288,10 @@ def _independent(N):
 def _null_of(N, kept):
     """Null vectors of N (rows), each raising one parameter that is not kept by 1."""
     free = np.flatnonzero(~kept)
-    at = np.flatnonzero(kept)
+    columns = np.flatnonzero(kept)
     null = np.zeros((len(free), 10))
     null[np.arange(len(free)), free] = 1.0
-    if len(at):
-        null[:, at] = -np.linalg.lstsq(N[:, at], N[:, free], rcond=None)[0].T
+    if len(columns):
+        null[:, columns] = -np.linalg.lstsq(N[:, columns], N[:, free], rcond=None)[0].T
     null[np.abs(null) < 1e-13] = 0.0
     return null

@@ -18,8 +18,8 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
-from geomctrl.tracing.arrays import has_symbols
 from geomctrl.tracing.backends.batches import SHARE
+from geomctrl.tracing.numbers import has_symbols
 
 REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of options, raises for what it was not made for
 
@@ -59,11 +59,11 @@ def over_states(
     left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})
-    given = dict(zip(names, arrays))
+    rows_of = dict(zip(names, arrays))
     if any(map(has_symbols, (robot._model, *arrays))):
-        return _on_symbols(robot, algorithm, lead, given, options)
-    found = _by_code(robot, algorithm, given, options, threads)
-    out, failed = _by_loops(robot, algorithm, given, options, threads) if found is None else found
+        return _on_symbols(robot, algorithm, lead, rows_of, options)
+    outcome = _by_code(robot, algorithm, rows_of, options, threads)
+    out, failed = _by_loops(robot, algorithm, rows_of, options, threads) if outcome is None else outcome
     if failed >= 0:
         raise failure(robot, arrays[0][failed])
     if len(algorithm.outputs) > 1:
@@ -71,22 +71,24 @@ def over_states(
     return out.reshape(*lead, *out.shape[1:])
 
 
-def _by_code(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple, threads: int) -> Any:
+def _by_code(
+    robot: Mechanism, algorithm: Algorithm, rows_of: dict[str, np.ndarray], options: tuple, threads: int
+) -> Any:
     """(outputs, number of the first state without a result or -1); None where loops are to do it."""
-    rows = [_flat(given[x.name]) for x in algorithm.inputs if x.name in given]
-    present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in given)
+    rows = [_flat(rows_of[x.name]) for x in algorithm.inputs if x.name in rows_of]
+    present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in rows_of)
     return robot._code.over(algorithm, rows, present, dict(zip((x.name for x in algorithm.options), options)), threads)
 
 
 def _on_symbols(
-    robot: Mechanism, algorithm: Algorithm, lead: tuple[int, ...], given: dict[str, np.ndarray], options: tuple
+    robot: Mechanism, algorithm: Algorithm, lead: tuple[int, ...], rows_of: dict[str, np.ndarray], options: tuple
 ) -> Any:
     """The same for states that hold symbols, as laws compute with while they are traced."""
     numbers = {x.name: value for x, value in zip(algorithm.options, options) if not x.is_array}
     shared = [value for x, value in zip(algorithm.options, options) if x.is_array]
-    rows = [given[x.name] for x in algorithm.inputs if x.name in given]
-    present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in given)
-    found = [
+    rows = [rows_of[x.name] for x in algorithm.inputs if x.name in rows_of]
+    present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in rows_of)
+    results = [
         robot._code.on_symbols(algorithm, present, numbers, tuple, *(x[b].astype(object) for x in rows), *shared)
         for b in range(len(rows[0]))
     ]
@@ -94,13 +96,13 @@ def _on_symbols(
     def stacked(outputs: list) -> np.ndarray:
         return np.stack(outputs).reshape(*lead, *np.shape(outputs[0]))
 
-    return stacked(found) if len(algorithm.outputs) == 1 else tuple(stacked(list(y)) for y in zip(*found))
+    return stacked(results) if len(algorithm.outputs) == 1 else tuple(stacked(list(y)) for y in zip(*results))
 
 
 def _by_loops(
-    robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple, threads: int
+    robot: Mechanism, algorithm: Algorithm, rows_of: dict[str, np.ndarray], options: tuple, threads: int
 ) -> tuple[Any, int]:
-    rows = [_flat(given[x.name]) if x.name in given else np.empty((0, 0)) for x in algorithm.inputs]
+    rows = [_flat(rows_of[x.name]) if x.name in rows_of else np.empty((0, 0)) for x in algorithm.inputs]
     states = len(rows[0])
 
     def run(first: int, end: int) -> tuple[Any, int]:

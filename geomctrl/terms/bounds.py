@@ -17,16 +17,13 @@ from geomctrl.arguments import choice, count, function, number
 from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
+from geomctrl.terms.bounding.quantities import Bodies, Domain, Extreme, Measure, bodies_of, domain_of, extreme, measures
+from geomctrl.terms.dynamics import FORMS, Form
 
 from .bounding import inertia_extremes
 from .bounding.branch_and_bound import JOINTS, Budget, quantity_of, searched
 from .bounding.closed_form import ClosedForm
-from .bounding.domain import Domain, domain_of
-from .bounding.extremes import Extreme, extreme
-from .bounding.quantities import Measure, measures
 from .bounding.reach import Reach
-from .bounding.uncertainty import Bodies, bodies_of
-from .dynamics import FORMS, Form
 
 Method = Literal["auto", "closed form", "branch and bound"]
 METHODS = ("auto", "closed form", "branch and bound")
@@ -76,21 +73,21 @@ class Bounds(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        words = {
+        parts = {
             "m1": "m1 <= lambda(M)",
             "m2": "lambda(M) <= m2",
             "k_C": f"|C(q, v)| <= k_C |v|, {self.form}",
             "k_g": "|dg/dq| <= k_g",
             "g": "|g(q)| <= g",
         }
-        width = max(map(len, words.values()))
+        width = max(map(len, parts.values()))
         lines = [f"{self.robot}, {self.seconds:.2g} s", f"{'':{width}} {'proved':>11} {'found':>11} {'gap':>8}  by"]
         for name in NAMES:
             x: Bound = getattr(self, name)
             by = f"{x.method}, {x.boxes} boxes" if x.boxes else x.method
             by += "" if x.finished else ", not finished"
             proved = _rounded(x.value, ROUND_FLOOR if name == "m1" else ROUND_CEILING)
-            lines.append(f"{words[name]:{width}} {proved:11g} {x.sampled:11.5g} {100.0 * x.gap:7.2g}%  {by}")
+            lines.append(f"{parts[name]:{width}} {proved:11g} {x.sampled:11.5g} {100.0 * x.gap:7.2g}%  {by}")
         return "\n".join(lines)
 
 
@@ -142,15 +139,15 @@ def bounds(
     if method == "branch and bound" and why_not:
         raise ArgumentError(f"method: {why_not}; method='closed form' is for any robot")
     closed = ClosedForm(robot, bodies, Reach(robot, domain.lower, domain.upper), form)
-    found = {}
+    outcome = {}
     for name, measure in measures(form).items():
         x = _closed(name, measure, closed, domain)
         budget = Budget(tolerance, NEGLIGIBLE * _size(name, closed), boxes, seconds, report)
         near = abs(x.value - x.sampled) <= budget.slack(x.sampled)
         if method == "branch and bound" or (method == "auto" and not why_not and not near):
             x = _branched(name, measure, x, closed, domain, budget)
-        found[name] = x
-    return Bounds(robot.name, form, **found, seconds=time.monotonic() - started)
+        outcome[name] = x
+    return Bounds(robot.name, form, **outcome, seconds=time.monotonic() - started)
 
 
 def _check_bodies(robot: Mechanism, parameters: np.ndarray, argument: str) -> None:
@@ -192,9 +189,9 @@ def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> 
             value, method = closed.m2(), CLOSED
     else:
         value, method = {"k_C": closed.k_C, "k_g": closed.k_g, "g": closed.g}[name](), CLOSED
-    found = extreme(robot, bodies, domain, measure)
-    v = _velocity(measure, found) if name == "k_C" else None
-    return Bound(value, measure.sign * found.value, found.q, method, v)
+    outcome = extreme(robot, bodies, domain, measure)
+    v = _velocity(measure, outcome) if name == "k_C" else None
+    return Bound(value, measure.sign * outcome.value, outcome.q, method, v)
 
 
 def _velocity(measure: Measure, at: Extreme) -> np.ndarray:

@@ -6,9 +6,10 @@ columns, whatever nq is, and go with `Robot.integrate` and `Robot.difference`. S
 first ones, in this order: within one joint of several degrees of freedom the two orders differ by a bracket of screws.
 
 Each function is also a method of `Robot`; all take leading batch axes and raise ArgumentError like the other terms.
-Sources: Mueller 2018 section 6, Singh, Russo and Wensing 2022; the modules `derivatives`, `second_derivatives` and
-`geometric_sensitivity` of `kernels` say how. Derivatives with respect to inertial parameters are `terms.regressor`,
-derivatives in time `terms.time_derivatives`.
+Sources: Mueller 2018 section 6, Singh, Russo and Wensing 2022; the modules `derivatives` and
+`higher_derivatives` of `kernels` say how. Derivatives with respect to inertial parameters are `terms.regressor`,
+derivatives
+in time of any order `inverse_dynamics_rates`, by power series in inertial axes (Mueller 2018 section 6.3).
 """
 
 from __future__ import annotations
@@ -18,29 +19,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked
 from geomctrl.compiler.catalogue import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
-from geomctrl.kernels import derivatives, second_derivatives
-from geomctrl.kernels import geometric_sensitivity as geometry
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import derivatives, higher_derivatives
+from geomctrl.kernels import derivatives as geometry
 from geomctrl.kernels.couplings import fitting
 from geomctrl.lie import se3
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
-
-from .articulated import mass_matrix_inverse
-from .batches import ONE, REFUSED, check_threads, over_states, plain
-from .dynamics import mass_matrix_rate
-from .kinematics import poses
-from .regressor import momentum_rate_regressor, momentum_regressor
-from .time_derivatives import inverse_dynamics_rates
+from geomctrl.terms.batches import ONE, REFUSED, check_threads, over_states, plain
+from geomctrl.terms.dynamics import mass_matrix_inverse, mass_matrix_rate
+from geomctrl.terms.kinematics import poses
+from geomctrl.terms.regressor import momentum_rate_regressor, momentum_regressor
 
 __all__ = [
-    "ForwardDynamicsDerivatives",
-    "ForwardDynamicsSecondDerivatives",
-    "GeometricSensitivity",
-    "InverseDynamicsDerivatives",
-    "InverseDynamicsSecondDerivatives",
-    "Linearization",
     "forward_dynamics_second_derivatives",
     "geometric_sensitivity",
     "inverse_dynamics_derivatives_along",
@@ -113,9 +107,9 @@ def inverse_dynamics_derivatives(
     """
     if threads is not ONE:
         check_threads(threads)
-    found = robot._code.inverse_dynamics_derivatives(q, v, a) if f_ext is None else None
-    if found is not None:
-        return found
+    result = robot._code.inverse_dynamics_derivatives(q, v, a) if f_ext is None else None
+    if result is not None:
+        return result
     algorithm = derivatives.inverse_dynamics_derivatives
     return InverseDynamicsDerivatives(*over_states(robot, algorithm, threads=threads, q=q, v=v, a=a, f_ext=f_ext))
 
@@ -136,9 +130,9 @@ def forward_dynamics_derivatives(
     """
     if threads is not ONE:
         check_threads(threads)
-    found = robot._code.forward_dynamics_derivatives(q, v, tau) if f_ext is None else None
-    if found is not None:
-        return found
+    result = robot._code.forward_dynamics_derivatives(q, v, tau) if f_ext is None else None
+    if result is not None:
+        return result
     algorithm = derivatives.forward_dynamics_derivatives
     return ForwardDynamicsDerivatives(*over_states(robot, algorithm, threads=threads, q=q, v=v, tau=tau, f_ext=f_ext))
 
@@ -203,7 +197,7 @@ def inverse_dynamics_derivatives_along(
     constant in their frames.
     """
     require_robot("robot", robot)
-    along = second_derivatives.derivatives_along
+    along = higher_derivatives.derivatives_along
     try:
         if f_ext is None and plain(q, v, a, dq, dv, da):
             block = np.empty((3 * robot.nv, robot.nv))
@@ -225,7 +219,7 @@ def inverse_dynamics_second_derivatives(
     """
     require_robot("robot", robot)
     n = robot.nv
-    out = over_states(robot, second_derivatives.second_derivatives, q=q, v=v, a=a, f_ext=f_ext)
+    out = over_states(robot, higher_derivatives.second_derivatives, q=q, v=v, a=a, f_ext=f_ext)
     out = np.moveaxis(out, -3, -1)  # the coordinate of the second derivative comes last
     dqdq, dvdq, dadq, dvdv = (out[..., k * n : (k + 1) * n, :, :] for k in range(4))
     return InverseDynamicsSecondDerivatives(dqdq, dvdq, dvdv, dadq)
@@ -336,3 +330,31 @@ def linearize(
     A[..., n:, :n], A[..., n:, n:] = d.dq, d.dv
     B[..., n:, :] = d.dtau
     return Linearization(A, B, d.a)
+
+
+def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> np.ndarray:
+    """tau and its time derivatives (..., m - 1, nv) from the velocity and its rates (..., m, nv), m >= 2, O(n m^2).
+
+    rates = (v, a, a', a'', ...) gives (tau, tau', tau'', ...), in N m, N m/s, N m/s^2 for revolute joints: as many as
+    the motion determines, (v, a) the inverse dynamics alone, four rates tau'' as well (Mueller 2018 section 6.3). For
+    joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
+    ArgumentError like the other terms.
+    """
+    require_robot("robot", robot)
+    if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
+        tau = robot._code.at(higher_derivatives.inverse_dynamics_rates, len(rates) - 1)(q, rates.reshape(-1))
+        if tau is not None:
+            return tau
+    lead, (q,) = as_batch(robot, q=q)
+    rates = checked("rates", rates, ())
+    m = rates.shape[-2] if rates.ndim > 1 else 0
+    if m < 2:
+        raise ArgumentError(f"rates: expected v, a and more, shape (..., m, {robot.nv}) with m >= 2, got {rates.shape}")
+    rates = checked("rates", rates, (m, robot.nv))
+    if rates.shape[:-2] != lead:
+        raise ArgumentError(
+            f"rates: expected the leading axes of q, {lead}, got {rates.shape[:-2]} (nothing is broadcast)"
+        )
+    call = fitting(higher_derivatives.inverse_dynamics_rates, robot._model)
+    tau = call.many(robot._model, q, rates.reshape(len(q), m * robot.nv), m - 1)
+    return tau.reshape(*lead, m - 1, robot.nv)

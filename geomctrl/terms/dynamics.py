@@ -11,26 +11,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice
+from geomctrl.arguments import checked, choice
 from geomctrl.compiler.catalogue import Terms
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import (
-    centroidal,
-    composite_bodies,
-    energies,
-    joint_accelerations,
-    matrix_products,
-    newton_euler,
-    rigid_body,
-)
+from geomctrl.kernels import articulated_bodies, composite_bodies, momenta, newton_euler
+from geomctrl.kernels import mass_matrix_inverse as inverses
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
-
-from .batches import ONE, check_threads, over_states
+from geomctrl.terms.batches import ONE, REFUSED, check_threads, not_positive, over_states, plain
+from geomctrl.tracing.numbers import has_symbols
 
 Form = Literal["ploen", "christoffel", "adjoint"]
 DEFAULT = "ploen"  # asked for by `is` first, which costs a call nothing
-FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL, "adjoint": rigid_body.ADJOINT}
+FORMS = {"ploen": newton_euler.PLOEN, "christoffel": newton_euler.CHRISTOFFEL, "adjoint": newton_euler.ADJOINT}
 
 
 def form_number(form: str) -> int:
@@ -53,15 +46,15 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *,
         check_threads(threads)
     if form is not DEFAULT:
         choice("form", form, FORMS)
-    code, found = robot._code, None
+    code, result = robot._code, None
     if form == "ploen":
-        found = code.terms(q, v)
+        result = code.terms(q, v)
     elif form == "christoffel":
-        found = code.terms_christoffel(q, v)
+        result = code.terms_christoffel(q, v)
     elif form == "adjoint":
-        found = code.at(composite_bodies.terms, rigid_body.ADJOINT, result=Terms)(q, v)
-    if found is not None:
-        return found
+        result = code.at(composite_bodies.terms, newton_euler.ADJOINT, result=Terms)(q, v)
+    if result is not None:
+        return result
     return Terms(*over_states(robot, composite_bodies.terms, form_number(form), threads=threads, q=q, v=v))
 
 
@@ -88,8 +81,8 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
 
 def mass_matrix_product(robot: Mechanism, q: ArrayLike, x: ArrayLike) -> np.ndarray:
     """M(q) x (..., nv) without forming M, O(n); with x = v the generalised momentum dL/dv. x (..., nv)."""
-    y = robot._code.at(matrix_products.mass_matrix_product)(q, x)
-    return over_states(robot, matrix_products.mass_matrix_product, q=q, x=x) if y is None else y
+    y = robot._code.at(composite_bodies.mass_matrix_product)(q, x)
+    return over_states(robot, composite_bodies.mass_matrix_product, q=q, x=x) if y is None else y
 
 
 def coriolis_transpose_product(
@@ -100,10 +93,10 @@ def coriolis_transpose_product(
     The generalised momentum p = M v moves as p' = tau + C^T v - g because Mdot = C + C^T (De Luca and others 2006 (7)).
     """
     x, number = v if x is None else x, form_number(form)
-    y = robot._code.at(matrix_products.coriolis_transpose_product, number)(q, v, x)
+    y = robot._code.at(composite_bodies.coriolis_transpose_product, number)(q, v, x)
     if y is not None:
         return y
-    return over_states(robot, matrix_products.coriolis_transpose_product, number, q=q, v=v, x=x)
+    return over_states(robot, composite_bodies.coriolis_transpose_product, number, q=q, v=v, x=x)
 
 
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -141,7 +134,7 @@ def inverse_dynamics(
     elif form == "christoffel" and f_ext is None:
         tau = robot._code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
     elif form == "adjoint" and f_ext is None:
-        call = robot._code.at(newton_euler.inverse_dynamics_reference, rigid_body.ADJOINT)
+        call = robot._code.at(newton_euler.inverse_dynamics_reference, newton_euler.ADJOINT)
         tau = call(q, v, a, v if v_ref is None else v_ref)
     else:
         tau = None
@@ -176,12 +169,12 @@ def forward_dynamics(
     a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
     if a is not None:
         return a
-    return over_states(robot, joint_accelerations.forward_dynamics, threads=threads, q=q, v=v, tau=tau, f_ext=f_ext)
+    return over_states(robot, articulated_bodies.forward_dynamics, threads=threads, q=q, v=v, tau=tau, f_ext=f_ext)
 
 
 def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:
     state = robot._code.mechanical_state(q, v)
-    return over_states(robot, energies.mechanical_state, q=q, v=v) if state is None else state
+    return over_states(robot, momenta.mechanical_state, q=q, v=v) if state is None else state
 
 
 def kinetic_energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
@@ -225,8 +218,8 @@ def center_of_mass(robot: Mechanism, q: ArrayLike) -> np.ndarray:
         For wrong shapes, nan, infinity, and for a robot without mass.
     """
     _require_mass(robot)
-    com = robot._code.at(centroidal.center_of_mass)(q)
-    return over_states(robot, centroidal.center_of_mass, q=q) if com is None else com
+    com = robot._code.at(momenta.center_of_mass)(q)
+    return over_states(robot, momenta.center_of_mass, q=q) if com is None else com
 
 
 def centroidal_momentum_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -277,10 +270,48 @@ def centroidal_momentum_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike
 
 def _centroidal(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     _require_mass(robot)
-    both = robot._code.at(centroidal.centroidal_momentum)(q, v)
-    return over_states(robot, centroidal.centroidal_momentum, q=q, v=v) if both is None else both
+    both = robot._code.at(momenta.centroidal_momentum)(q, v)
+    return over_states(robot, momenta.centroidal_momentum, q=q, v=v) if both is None else both
 
 
 def _require_mass(robot: Mechanism) -> None:
     if not robot.parameters[:, 0].sum() > 0.0:
         raise ArgumentError(f"robot {robot.name!r}: expected a positive total mass, got none: no centre of mass")
+
+
+def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies
+    (`kernels.mass_matrix_inverse`).
+
+    Raises ModelError where the mass matrix is not positive definite.
+    """
+    inverse = robot._code.mass_matrix_inverse(q)
+    return over_states(robot, inverses.mass_matrix_inverse, q=q) if inverse is None else inverse
+
+
+def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """M(q)^-1 b without forming M, O(n) a column: the accelerations that forces b (..., nv) cause from rest.
+
+    b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
+    """
+    try:
+        tree = not robot.couplings and not any(map(has_symbols, (robot._model, q, b)))
+        if tree and plain(q, b) and np.ndim(b) == 1:
+            x = np.empty(robot.nv)
+            inverses.mass_matrix_solve_one(robot._model, q, b, x)
+            return x
+    except REFUSED:
+        pass
+    lead, (q,) = as_batch(robot, q=q)
+    b = checked("b", b, ())
+    columns = b.ndim == len(lead) + 2
+    b = checked("b", b, (robot.nv, b.shape[-1]) if columns else (robot.nv,))
+    if b.shape[: b.ndim - 1 - columns] != lead:
+        raise ArgumentError(f"b: expected the leading axes of q, {lead}, then nv = {robot.nv}, got shape {b.shape}")
+    flat = b.reshape(len(q), robot.nv, b.shape[-1] if columns else 1)
+    if robot.couplings or any(map(has_symbols, (robot._model, q, b))):
+        return (mass_matrix_inverse(robot, q) @ flat).reshape(b.shape)
+    out, singular = inverses.mass_matrix_solve_many(robot._model, q, flat)
+    if singular >= 0:
+        raise not_positive(robot, q[singular])
+    return out.reshape(b.shape)

@@ -22,10 +22,9 @@ from geomctrl.lie import se3, so3
 from geomctrl.mechanism.configuration import integrate, neutral, random_configuration, single_coordinates
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import one_configuration
-from geomctrl.tracing.arrays import on_symbols
+from geomctrl.terms.kinematics import jacobian, pose
+from geomctrl.tracing.numbers import on_symbols
 from geomctrl.tracing.untraceable import UntraceableError, caller
-
-from .kinematics import jacobian, pose
 
 SHARE = 0.99  # of the errors that may be left after PATIENCE steps
 PATIENCE = 8
@@ -175,7 +174,7 @@ def _descent(
 
 def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np.ndarray, float]:
     """All errors, one below the other, and the largest of a target."""
-    found, largest = [], 0.0
+    errors, largest = [], 0.0
     for frame, kind, value in targets:
         T = pose(robot, q, frame)
         if kind == "pose":
@@ -185,8 +184,8 @@ def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np
             e = T[:3, 3] - value if kind == "position" else _log(so3_kernels, value.T @ T[:3, :3])
             off = [e]
         largest = max(largest, *(float(np.sqrt(x @ x)) for x in off))
-        found.append(e)
-    return np.concatenate(found), largest
+        errors.append(e)
+    return np.concatenate(errors), largest
 
 
 def _log(group: Any, a: np.ndarray) -> np.ndarray:

@@ -20,8 +20,7 @@ from geomctrl.kernels import frames
 from geomctrl.kernels.frames import BODY_FIXED, HYBRID, MIXED, SPATIAL
 from geomctrl.mechanism.mechanism import Frame as NamedFrame
 from geomctrl.mechanism.mechanism import Mechanism
-
-from .batches import over_states
+from geomctrl.terms.batches import over_states
 
 Representation = Literal["body", "spatial", "hybrid", "mixed"]
 REPRESENTATIONS = {"body": BODY_FIXED, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
@@ -31,8 +30,8 @@ def representation_number(name: str, argument: str = "representation") -> int:
     try:
         return REPRESENTATIONS[name]
     except (KeyError, TypeError):
-        words = ", ".join(map(repr, REPRESENTATIONS))
-        raise ArgumentError(f"{argument}: expected one of {words}, got {name!r:.80}") from None
+        names = ", ".join(map(repr, REPRESENTATIONS))
+        raise ArgumentError(f"{argument}: expected one of {names}, got {name!r:.80}") from None
 
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
@@ -42,8 +41,8 @@ def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
 
 def where_is(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
     """The body that a frame is fixed in, -1 for the world, and its placement there (12,)."""
-    at: NamedFrame = robot.frame(frame)
-    return at.body, at.placement[:3].flatten()
+    place: NamedFrame = robot.frame(frame)
+    return place.body, place.placement[:3].flatten()
 
 
 def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
@@ -76,3 +75,32 @@ def jacobian_rate(
     form = representation_number(representation)
     dJ = robot._code.at(frames.jacobian_rate, body, form)(q, v, placement)
     return over_states(robot, frames.jacobian_rate, body, placement, form, q=q, v=v) if dJ is None else dJ
+
+
+def body_wrenches(
+    robot: Mechanism, q: ArrayLike, wrench: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """f_ext (..., nbodies, 6), as dynamics take it, of a wrench (m, f) (..., 6) [N m, N] on the named frame.
+
+    representation: of the twist on which the wrench does work (Mueller 2018), so that it feeds J^T wrench into the
+    joints, J that of `jacobian` with the same representation: "body", about the frame's origin in its axes; "hybrid",
+    about its origin in world axes; "spatial", about the world's origin in world axes; "mixed", the moment in the
+    frame's axes, the force in world axes. Raises NameNotFoundError for an unknown frame, ArgumentError for one that is
+    fixed in the world.
+    """
+    body, placement = on_a_body(robot, frame)
+    form = representation_number(representation)
+    F = robot._code.at(frames.body_wrenches, body, form)(q, wrench, placement)
+    if F is not None:
+        return F
+    return over_states(robot, frames.body_wrenches, body, placement, form, q=q, wrench=wrench)
+
+
+def on_a_body(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
+    """The body's number and the placement (12,) of a named frame. Raises ArgumentError for one of the world's."""
+    place = robot.frame(frame)
+    if place.body < 0:
+        raise ArgumentError(
+            f"frame: expected one on a body of {robot.name!r}, got {frame!r}, which is fixed in the world"
+        )
+    return place.body, place.placement[:3].flatten()

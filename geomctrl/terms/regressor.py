@@ -20,9 +20,9 @@ from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
+from geomctrl.terms.dynamics import DEFAULT, FORMS, Form, form_number
 
 from .batches import ONE, check_threads, over_states
-from .dynamics import DEFAULT, FORMS, Form, form_number
 
 
 def products(
@@ -42,14 +42,14 @@ def products(
     """
     number = form_number(form)
     call = robot._code.at(kernels.products, number)
-    found = call(parameters, q, v, a, v_ref, x)
-    if found is None:
+    result = call(parameters, q, v, a, v_ref, x)
+    if result is None:
         lead, arrays = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref, x=x)
         if lead:
             raise ArgumentError(f"q, v, a, v_ref, x: expected one state, got leading axes {lead}") from None
         pi = checked("parameters", parameters, (10 * robot.nbodies,))
-        found = call(pi, *(b[0] for b in arrays))
-    return found
+        result = call(pi, *(b[0] for b in arrays))
+    return result
 
 
 def regressor(

@@ -8,15 +8,15 @@ import numpy as np
 
 from geomctrl.kernels import skewness as kernels
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.terms.dynamics import Form, form_number
 
 from .batches import over_states
-from .dynamics import Form, form_number
 
 
 def mass_matrix_in_motion(robot: Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """M (nv, nv) and its rate along v, by the sums that make M: C and `Robot.mass_matrix_rate` come from others."""
-    found = robot._code.at(kernels.mass_matrix_in_motion)(q, v)
-    return over_states(robot, kernels.mass_matrix_in_motion, q=q, v=v) if found is None else found
+    result = robot._code.at(kernels.mass_matrix_in_motion)(q, v)
+    return over_states(robot, kernels.mass_matrix_in_motion, q=q, v=v) if result is None else result
 
 
 def residual_of_terms(robot: Mechanism, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: Form) -> float:
@@ -31,5 +31,5 @@ def residual_of(robot: Mechanism, q: np.ndarray, v: np.ndarray, C: np.ndarray) -
 
 def _number(robot: Mechanism, algorithm: Any, *options: int, **state: Any) -> Any:
     """An algorithm's only number, at one state."""
-    found = robot._code.at(algorithm, *options)(*state.values())
-    return (over_states(robot, algorithm, *options, **state) if found is None else found).item(0)
+    result = robot._code.at(algorithm, *options)(*state.values())
+    return (over_states(robot, algorithm, *options, **state) if result is None else result).item(0)

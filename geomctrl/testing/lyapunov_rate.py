@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler import budget
+from geomctrl.compiler import code
 from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loop
 from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
@@ -172,8 +172,8 @@ class Exact:
     def __init__(self, loop: TracedClosedLoop):
         self.loop, self.dim = loop, loop.group.dim  # t takes the place of the work, which nothing depends on
         self.outputs = [loop.value, loop.rate, loop.slope]
-        if (operations := loop.trace(self.outputs).operations) > budget.OPERATIONS:
-            raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")
+        if (operations := loop.trace(self.outputs).operations) > code.OPERATIONS:
+            raise UntraceableError(f"{operations} operations, at most {code.OPERATIONS} are compiled")
         self.has_gradients = operations <= GRADIENTS
         self._three = loop.function(self.outputs)
 

@@ -17,7 +17,6 @@ from .elementwise import BINARY, TERNARY, UNARY
 from .indices import known_index
 from .operators import exact, leak, refuse_narrow
 from .requirements import on_symbols as on_symbols
-from .requirements import require
 from .requirements import requirements as requirements
 from .selected import Selected
 from .symbols import (
@@ -78,7 +77,7 @@ class SymbolArray(np.ndarray):
         value = _stored(value.of(self, key) if isinstance(value, Selected) else value, self)
         if np.ndim(value) and np.shape(value) != self.shape:
             raise UntraceableError(f"entries where a condition holds are set to an array{caller()}: use np.where")
-        return super().__setitem__(..., np.frompyfunc(where, 3, 1)(_elements(key), _elements(value), _elements(self)))
+        return super().__setitem__(..., np.frompyfunc(where, 3, 1)(elements(key), elements(value), elements(self)))
 
     def astype(self, dtype, *args, **kwargs):
         return wrapped(np.frompyfunc(CAST[known_dtype(dtype)], 1, 1)(self.view(np.ndarray)))
@@ -316,7 +315,7 @@ def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
 Symbol.__array_ufunc__ = Condition.__array_ufunc__ = _beside_an_array
 
 
-def _elements(x: Any) -> np.ndarray:
+def elements(x: Any) -> np.ndarray:
     """x as a plain array of Python's numbers and symbols."""
     return _operand(x) if has_symbols(x) else np.asarray(plain(x)).astype(object)
 
@@ -332,28 +331,3 @@ Symbol.__array_function__ = Condition.__array_function__ = _without_an_array
 
 
 # --- numbers that may be symbols ---------------------------------------------------------------------------------
-
-
-def scalar(x: Any) -> Any:
-    """A number as Python's own float; a symbol, or an array of one, as the symbol."""
-    if type(x) is SymbolArray:
-        x = x.item()
-    return x if type(x) is Symbol else float(x)
-
-
-def possible(condition: Any) -> bool:
-    """Whether a condition may hold: it does, or it is not known yet. What is done then must change nothing where it
-    does not hold."""
-    return isinstance(condition, Condition) or bool(condition)
-
-
-# --- what must hold for there to be a result ---------------------------------------------------------------------
-
-
-def holds(condition: Any) -> bool:
-    """Whether a condition holds everywhere; what is not known yet is required, and taken to hold."""
-    if not has_symbols(condition):
-        return bool(np.all(condition))
-    for x in _elements(condition).ravel().tolist():
-        require(x)
-    return True

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, require, requirements
+from .arrays import SymbolArray, has_symbols
+from .requirements import require, requirements
 from .symbols import Condition, Symbol, both, invert, is_symbol, where
 from .untraceable import UntraceableError, asker, caller, calling_frame, heard, tried
 

@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, holds_any, plain, require, scalar, wrapped
+from .arrays import SymbolArray, has_symbols, holds_any, plain, wrapped
 from .code_identity import CACHE, PLAIN
 from .elementwise import BINARY, UNARY
+from .numbers import scalar
+from .requirements import require
 from .symbols import (
     FLOAT,
     INT,

@@ -12,10 +12,11 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 
-from .arrays import has_symbols, requirements, symbol_array
+from .arrays import has_symbols, symbol_array
 from .branches import joined
 from .code_identity import raised_in
 from .patched_numpy import numpy_on_symbols
+from .requirements import requirements
 from .symbols import Condition, Graph, both, is_symbol
 from .traces import Trace
 from .untraceable import UntraceableError, heard

@@ -88,15 +88,15 @@ ROUNDING = 1e-9  # of the largest number of a body
 
 def require_same(label: str, own: Robot, robot: Robot) -> None:
     """Raises ArgumentError unless a file's robot is this one but for inertias, friction and limits."""
-    for what in ("body_names", "joint_names", "parents"):
-        a, b = getattr(own, what), getattr(robot, what)
+    for field in ("body_names", "joint_names", "parents"):
+        a, b = getattr(own, field), getattr(robot, field)
         if a != b:
-            raise ArgumentError(f"{label}: robot: is not of this file: expected {what} {a}, got {b}")
-    for body, joint, theirs, M, given in zip(
+            raise ArgumentError(f"{label}: robot: is not of this file: expected {field} {a}, got {b}")
+    for body, joint, theirs, M, expected in zip(
         own.body_names, own.joints, robot.joints, own.placements, robot.placements
     ):
         same = joint.kind == theirs.kind and np.allclose(joint.S, theirs.S, atol=ROUNDING)
-        if not same or not np.allclose(M, given, atol=ROUNDING):
+        if not same or not np.allclose(M, expected, atol=ROUNDING):
             raise ArgumentError(f"{label}: robot: is not of this file: joint or placement of {body!r} is another")
 
 
@@ -242,9 +242,9 @@ def _set_joint(edits: Edits, element: Element, before: Joint, joint: Joint, fric
                 if not math.isfinite(x):
                     raise ModelError(f"joint {joint.name!r}: {key}: URDF can not say {x}")
                 values[key] = repr(x)
-        found = element.find(name)
-        if values and found is not None:
-            edits.set(found, values)
+        existing = element.find(name)
+        if values and existing is not None:
+            edits.set(existing, values)
         elif values:
             new.append((1, tag(name, values)))
     if new:
@@ -302,13 +302,13 @@ def _again(mujoco: Any, label: str, path: Path, text: bytes, robot: Robot) -> Ro
 def _elements(label: str, root: Element, m: Any) -> dict[str, Element]:
     """The elements of MuJoCo's bodies by name, in its order, which is the text's."""
     names = body_names(m)[1:]
-    found = [e for world in root.all("worldbody") for e in world.below() if e.tag == "body"]
-    if len(found) != len(names) or any(e.attributes.get("name", n) != n for e, n in zip(found, names)):
+    elements = [e for world in root.all("worldbody") for e in world.below() if e.tag == "body"]
+    if len(elements) != len(names) or any(e.attributes.get("name", n) != n for e, n in zip(elements, names)):
         raise ModelError(
-            f"{label}: the model has {len(names)} bodies, {len(found)} <body> elements stand in the file: those"
+            f"{label}: the model has {len(names)} bodies, {len(elements)} <body> elements stand in the file: those"
             f" {GENERATED} can not be edited in place"
         )
-    return dict(zip(names, found))
+    return dict(zip(names, elements))
 
 
 def _own(body: Element, tag: str) -> list[Element]:

@@ -53,12 +53,12 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
         raise type(error)(f"{label}: {error}") from None
 
 
-def with_the_rest(source: str | Path, what: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
+def with_the_rest(source: str | Path, caller: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
     """(mujoco, the compiled model of an MJCF, its tree as far as a robot represents it, what else there is, in words).
 
     what: who needs the package. Raises as `load_mjcf` does, but for what is beyond a tree.
     """
-    mujoco = the_package(what)
+    mujoco = the_package(caller)
     label, documents, spec, m = compile_mjcf(mujoco, source)
     try:
         beyond = {key: where for key, where in _beyond(mujoco, documents, spec, m, coupled=False) if where}
@@ -68,12 +68,12 @@ def with_the_rest(source: str | Path, what: str) -> tuple[Any, Any, Robot, tuple
     return mujoco, m, robot, tuple(f"{key} of {element}" for key, where in beyond.items() for element in where)
 
 
-def the_package(what: str) -> Any:
+def the_package(caller: str) -> Any:
     """mujoco, or a ModelError that says what needs it and how it is installed."""
     try:
         import mujoco
     except ImportError:
-        raise ModelError(f"{what} needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
+        raise ModelError(f"{caller} needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
     return mujoco
 
 
@@ -88,19 +88,19 @@ def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: A
 
 def compile_mjcf(mujoco, source):
     """(what errors call it, its XML and that of included files, its MjSpec, which knows lines, its MjModel)."""
-    found = locate(source)
-    is_text = isinstance(found, str)
-    label = "MJCF text" if is_text else str(found)
+    located = locate(source)
+    is_text = isinstance(located, str)
+    label = "MJCF text" if is_text else str(located)
     try:
-        root = read_xml(found)
+        root = read_xml(located)
         if root.tag != "mujoco":
             hint = ": use load_urdf" if root.tag == "robot" else ""
             raise ModelError(f"not an MJCF: expected the root element <mujoco>, got <{root.tag}>{hint}")
         types = root.getroottree().docinfo.internalDTD
         for entity in () if types is None else types.iterentities():
             raise ModelError(f"entity {entity.name!r}: MuJoCo does not replace entities by what they stand for")
-        spec = mujoco.MjSpec.from_string(found) if is_text else mujoco.MjSpec.from_file(str(found))
-        documents = {"the text": root} if is_text else _included(found, root, found.parent)
+        spec = mujoco.MjSpec.from_string(located) if is_text else mujoco.MjSpec.from_file(str(located))
+        documents = {"the text": root} if is_text else _included(located, root, located.parent)
         return label, documents, spec, spec.compile()
     except ValueError as error:
         raise ModelError(f"{label}: {error}") from None
@@ -154,14 +154,14 @@ def _unique(name, taken):
 
 
 def _check_represented(mujoco, documents, spec, m, ignore):
-    found = {key: where for key, where in _beyond(mujoco, documents, spec, m) if where and key not in ignore}
-    if found:
-        what = "; ".join(
+    refused = {key: where for key, where in _beyond(mujoco, documents, spec, m) if where and key not in ignore}
+    if refused:
+        reasons = "; ".join(
             f"{key} of {', '.join(where[:MENTIONED])}"
             + f" and {len(where) - MENTIONED} more" * (len(where) > MENTIONED)
-            for key, where in found.items()
+            for key, where in refused.items()
         )
-        raise ModelError(f"can not be represented: {what}. Load with ignore={tuple(found)} to leave it out")
+        raise ModelError(f"can not be represented: {reasons}. Load with ignore={tuple(refused)} to leave it out")
 
 
 JOINTS = "//*[self::joint or self::freejoint][not(parent::equality)]"  # where elements stand in the XML
@@ -184,8 +184,8 @@ def _beyond(mujoco, documents, spec, m, coupled=True):
 
     def elements(kind, path, flags):
         named = {int(e.id): (e.name or f"#{e.id}", e.info) for e in kind}
-        found = [named.get(int(i), (f"#{i}", "")) for i in np.flatnonzero(flags)]
-        return [f"{name!r} ({_where(name, line, documents, path)})" for name, line in found]
+        labels = [named.get(int(i), (f"#{i}", "")) for i in np.flatnonzero(flags)]
+        return [f"{name!r} ({_where(name, line, documents, path)})" for name, line in labels]
 
     def nonzero(name, rows):  # older versions of MuJoCo lack some of these
         x = np.asarray(getattr(m, name, ()))
@@ -229,7 +229,7 @@ def _couplings(mujoco, m):
     MuJoCo's are polynomials of how far coordinates are from qpos0: y1 = p(y2), y being a joint's coordinate or the sum
     of those that a fixed tendon adds up; p(0) where there is no second one. The first joint of the first follows.
     """
-    types, names, made, following = mujoco.mjtEq, joint_names(m), [], set()
+    types, names, couplings, following = mujoco.mjtEq, joint_names(m), [], set()
     for k, active in enumerate(_active(mujoco, m)):
         sums = {int(types.mjEQ_JOINT): _one_joint, int(types.mjEQ_TENDON): _fixed_tendon}.get(int(m.eq_type[k]))
         objects = m.eq_obj1id[k], m.eq_obj2id[k]
@@ -237,17 +237,17 @@ def _couplings(mujoco, m):
         a, slope, *curved = map(float, m.eq_data[k, :5])
         free = [j for j in first or {} if j not in following]
         if not active or not free or second is None or (second and any(curved)):
-            made.append(None)
+            couplings.append(None)
             continue
         joint = free[0]
         following.add(joint)
         ratios = {j: -c / first[joint] for j, c in first.items() if j != joint}
         for j, c in second.items():
             ratios[j] = ratios.get(j, 0.0) + slope * c / first[joint]
-        at = [float(m.qpos0[m.jnt_qposadr[j]]) for j in (joint, *ratios)]
-        offset = at[0] + a / first[joint] - sum(r * x for r, x in zip(ratios.values(), at[1:]))
-        made.append(Coupling(names[joint], {names[j]: r for j, r in ratios.items()}, offset))
-    return made
+        zeros = [float(m.qpos0[m.jnt_qposadr[j]]) for j in (joint, *ratios)]
+        offset = zeros[0] + a / first[joint] - sum(r * x for r, x in zip(ratios.values(), zeros[1:]))
+        couplings.append(Coupling(names[joint], {names[j]: r for j, r in ratios.items()}, offset))
+    return couplings
 
 
 def _one_joint(mujoco, m, j):
@@ -256,10 +256,10 @@ def _one_joint(mujoco, m, j):
 
 def _fixed_tendon(mujoco, m, i):
     """Coefficients by joint of a tendon that adds joints' coordinates up; None for one through space."""
-    at = slice(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
-    if (m.wrap_type[at] != mujoco.mjtWrap.mjWRAP_JOINT).any():
+    wraps = slice(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
+    if (m.wrap_type[wraps] != mujoco.mjtWrap.mjWRAP_JOINT).any():
         return None
-    return {int(j): float(c) for j, c in zip(m.wrap_objid[at], m.wrap_prm[at]) if c}
+    return {int(j): float(c) for j, c in zip(m.wrap_objid[wraps], m.wrap_prm[wraps]) if c}
 
 
 def _joints_of_actuators(mujoco, m):
@@ -328,7 +328,7 @@ class _Tree:
     def joint(self, j):
         """Joint j and the displacement that makes its coordinate zero where MuJoCo's is."""
         m, types = self.m, self.mujoco.mjtJoint
-        dof, at, kind, point = int(m.jnt_dofadr[j]), m.jnt_qposadr[j], m.jnt_type[j], m.jnt_pos[j]
+        dof, place, kind, point = int(m.jnt_dofadr[j]), m.jnt_qposadr[j], m.jnt_type[j], m.jnt_pos[j]
         options = {"damping": float(self.damping[dof]), "friction": float(self.friction[dof]), "name": self.joints[j]}
         if kind == types.mjJNT_FREE:
             return Joint.free(**options), np.eye(4)
@@ -339,9 +339,9 @@ class _Tree:
         if m.jnt_actfrclimited[j]:
             options["effort"] = float(np.abs(m.jnt_actfrcrange[j]).max())
         if self.stiffness[j]:
-            options["stiffness"], options["rest"] = float(self.stiffness[j]), float(m.qpos_spring[at])
+            options["stiffness"], options["rest"] = float(self.stiffness[j]), float(m.qpos_spring[place])
         options["armature"], options["gear_ratio"] = float(self.armature[j]), float(self.gear_ratio[j])
-        rest, axis, q0 = np.eye(4), m.jnt_axis[j], float(m.qpos0[at])
+        rest, axis, q0 = np.eye(4), m.jnt_axis[j], float(m.qpos0[place])
         if kind == types.mjJNT_SLIDE:
             rest[:3, 3] = -q0 * axis
             return Joint.prismatic(axis, **options), rest

@@ -210,15 +210,15 @@ def _robot_of_table(table: dict[str, Any], name: str) -> Robot:
 
 
 def _table_numbers(table: dict[str, Any], key: str, n: int) -> np.ndarray:
-    given = table[key]
-    ok = isinstance(given, list) and len(given) == n > 0
-    if not ok or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in given):
-        raise ArgumentError(f"{key}: expected {n or 'as many'} numbers, one a joint, got {given!r:.80}")
-    return np.array(given, dtype=float)
+    entries = table[key]
+    ok = isinstance(entries, list) and len(entries) == n > 0
+    if not ok or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in entries):
+        raise ArgumentError(f"{key}: expected {n or 'as many'} numbers, one a joint, got {entries!r:.80}")
+    return np.array(entries, dtype=float)
 
 
 def _table_names(table: dict[str, Any], key: str, default: list[str]) -> list[str]:
-    given = table.get(key, default)
-    if not isinstance(given, list) or not all(isinstance(x, str) for x in given):
-        raise ArgumentError(f"{key}: expected a list of names, got {given!r:.80}")
-    return given
+    entries = table.get(key, default)
+    if not isinstance(entries, list) or not all(isinstance(x, str) for x in entries):
+        raise ArgumentError(f"{key}: expected a list of names, got {entries!r:.80}")
+    return entries

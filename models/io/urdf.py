@@ -68,21 +68,21 @@ def load_urdf(
     choice("mimic", mimic, ("coupled", "fixed", "independent", "error"))
     choice("physical", physical, ("reported", "required", "unchecked"))
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
-    found = locate(source, package_dirs)
-    label = "URDF text" if isinstance(found, str) else str(found)
+    located = locate(source, package_dirs)
+    label = "URDF text" if isinstance(located, str) else str(located)
     try:
-        document = read_xml(found)
+        document = read_xml(located)
         unread = check_document(document)
         motors, not_understood = read_motors(document)
         unread += not_understood
         if unread:
             warnings.warn(f"{label}: not read: {_some(unread)}", stacklevel=2)
         if not document.get("name"):
-            document.set("name", "robot" if isinstance(found, str) else UNWRITABLE.sub("_", found.stem))
+            document.set("name", "robot" if isinstance(located, str) else UNWRITABLE.sub("_", located.stem))
         model = _parse(_stripped(document))
         root = _root(model)
         bodies = _bodies(model, root, motors, floating_base, mimic)
-        visual = UrdfLooks(found, tuple(package_dirs))
+        visual = UrdfLooks(located, tuple(package_dirs))
         options = {"name": model.name, "gravity": gravity, "couplings": _couplings(model) if mimic == "coupled" else ()}
         if physical == "unchecked":
             robot = _unchecked(bodies, **options)
@@ -97,15 +97,15 @@ def load_urdf(
         hint = enough if "mass matrix" in str(error) else ""
         raise type(error)(f"{label}: {error}{hint}") from None
     if impossible:
-        known = "at all q" if positive_bodies(robot) else f"at the {TRIED} configurations tried, which proves nothing"
-        said = f"no body has these inertias: {_some(impossible)}. M(q) is positive definite {known}"
+        domain = "at all q" if positive_bodies(robot) else f"at the {TRIED} configurations tried, which proves nothing"
+        said = f"no body has these inertias: {_some(impossible)}. M(q) is positive definite {domain}"
         warnings.warn(f"{label}: {said}", stacklevel=2)
     return robot
 
 
-def _some(found: list[str]) -> str:
-    more = f"; and {len(found) - MENTIONED} more" if len(found) > MENTIONED else ""
-    return "; ".join(found[:MENTIONED]) + more
+def _some(messages: list[str]) -> str:
+    more = f"; and {len(messages) - MENTIONED} more" if len(messages) > MENTIONED else ""
+    return "; ".join(messages[:MENTIONED]) + more
 
 
 def _impossible(bodies: list[Body]) -> list[str]:
@@ -127,9 +127,9 @@ def _unchecked(bodies, **options):
     robot = Robot.build([replace(b, inertia=ball if b.joint.dof else None) for b in bodies], **options)
     parameters = np.zeros((robot.nbodies, 10))
     for b in bodies:
-        at = robot.frame(b.name)
-        if at.body >= 0 and b.inertia is not None:
-            parameters[at.body] += inertia.transform(at.placement, b.inertia)
+        frame = robot.frame(b.name)
+        if frame.body >= 0 and b.inertia is not None:
+            parameters[frame.body] += inertia.transform(frame.placement, b.inertia)
     return robot.with_parameters(parameters, physical=False)
 
 
@@ -219,15 +219,15 @@ def _bodies(model, root, motors, floating_base, mimic):
 
 def _couplings(model):
     """What `mimic` elements say of joints that move; on a fixed joint they say nothing."""
-    made = []
+    couplings = []
     for j in model.joints:
         if j.mimic is None or j.type == "fixed":
             continue
         try:
-            made.append(Coupling(j.name, {j.mimic.joint: _or(j.mimic.multiplier, 1.0)}, _or(j.mimic.offset, 0.0)))
+            couplings.append(Coupling(j.name, {j.mimic.joint: _or(j.mimic.multiplier, 1.0)}, _or(j.mimic.offset, 0.0)))
         except GeomctrlError as error:
             raise ModelError(str(error)) from None
-    return made
+    return couplings
 
 
 def _or(x: float | None, default: float) -> float:

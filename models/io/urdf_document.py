@@ -38,12 +38,12 @@ STRICT = ("origin", "axis", "mass", "inertia")  # an attribute too many here wou
 
 # What real files carry beside, for viewers, simulators and drives.
 LOOKS = ("visual", "collision", "contact", "surface", "material", "sensor", "gazebo")
-BESIDE = {
+OTHER_ELEMENTS = {
     "robot": ("material", "gazebo", "transmission", "sensor", "ros2_control", "plugin", "mujoco", "group"),
     "link": (*LOOKS, "collision_checking", "self_collision_checking", "self_filter", "kinematic", "gravity", "verbose"),
     "joint": ("sensor", "gazebo", "hardwareInterface"),
 }
-BESIDE_ATTRIBUTES = {
+OTHER_ATTRIBUTES = {
     "link": ("type",),
     "joint": ("dont_collapse",),
     "limit": ("acceleration", "deceleration", "jerk", "command_effort", "current", "gear_velocity"),
@@ -83,8 +83,8 @@ def _shown(element):
     return f"{element.prefix}:{local}" if element.prefix else local
 
 
-def _error(element, words):
-    return ModelError(f"line {element.sourceline}: {words}")
+def _error(element, message):
+    return ModelError(f"line {element.sourceline}: {message}")
 
 
 def _is_model(element):
@@ -110,9 +110,9 @@ def _check_link(link):
 def _check_joint(joint):
     where = f"joint {joint.get('name')!r}"
     if joint.get("type") not in JOINT_TYPES:
-        given = f"of type {joint.get('type')!r}" if joint.get("type") else "without a type"
-        known = ", ".join(JOINT_TYPES)
-        raise _error(joint, f"{where}: {given}, which URDF does not have; expected one of {known}")
+        stated = f"of type {joint.get('type')!r}" if joint.get("type") else "without a type"
+        types = ", ".join(JOINT_TYPES)
+        raise _error(joint, f"{where}: {stated}, which URDF does not have; expected one of {types}")
     _check_once(joint, where)
     for tag in ("parent", "child"):
         if joint.find(tag) is None or not joint.find(tag).get("link"):
@@ -125,8 +125,8 @@ def _check_once(element, where):
     count = Counter(child.tag for child in element)
     for tag in ONCE[element.tag]:
         if count[tag] > 1:
-            words = f"{where}: {count[tag]} <{tag}> elements in <{element.tag}>, expected at most one"
-            raise _error(element.findall(tag)[1], words)
+            message = f"{where}: {count[tag]} <{tag}> elements in <{element.tag}>, expected at most one"
+            raise _error(element.findall(tag)[1], message)
     _check_spelling(element, where)
 
 
@@ -134,7 +134,7 @@ def _check_spelling(element, where):
     """What is all but one of the names that are read is one of them, misspelt."""
     read = ELEMENTS[element.tag]
     for child in element:
-        if child.tag not in (*read, *BESIDE.get(element.tag, ())):
+        if child.tag not in (*read, *OTHER_ELEMENTS.get(element.tag, ())):
             near = difflib.get_close_matches(child.tag.lower(), read, n=1, cutoff=0.8)
             if near:
                 raise _error(child, f"{where}: unknown element <{_shown(child)}>; did you mean <{near[0]}>?")
@@ -144,20 +144,20 @@ def _check_numbers(element, where):
     expected = NUMBERS.get(element.tag, {})
     for key, (count, required) in expected.items():
         text = element.get(key)
-        what = f"{where}: <{element.tag} {key}=...>"
+        label = f"{where}: <{element.tag} {key}=...>"
         if text is None:
             if required:
-                raise _error(element, f"{what} is missing")
+                raise _error(element, f"{label} is missing")
             continue
         try:
             values = read_numbers(text)
         except ValueError:
             values = []
         if len(values) != count:
-            raise _error(element, f"{what}: expected {count} number{'s' * (count > 1)}, got {text!r}")
+            raise _error(element, f"{label}: expected {count} number{'s' * (count > 1)}, got {text!r}")
         unlimited = element.tag == "limit" and not any(map(math.isnan, values))
         if not unlimited and not all(map(math.isfinite, values)):
-            raise _error(element, f"{what}: expected finite numbers, got {text!r}")
+            raise _error(element, f"{label}: expected finite numbers, got {text!r}")
     for key in _unknown_attributes(element) if expected else ():
         near = difflib.get_close_matches(key.lower(), expected, n=1, cutoff=0.8)
         if near or element.tag in STRICT:
@@ -166,15 +166,15 @@ def _check_numbers(element, where):
 
 
 def _unknown_attributes(element):
-    known = (*ATTRIBUTES[element.tag], *BESIDE_ATTRIBUTES.get(element.tag, ()))
-    return [key for key in sorted(element.attrib) if key.split("}")[-1] not in known]
+    allowed = (*ATTRIBUTES[element.tag], *OTHER_ATTRIBUTES.get(element.tag, ()))
+    return [key for key in sorted(element.attrib) if key.split("}")[-1] not in allowed]
 
 
 def _unread(element, where):
     """Elements and attributes of no meaning known here, in and below one that is read."""
     read = ELEMENTS.get(element.tag, ())
     for child in element:
-        if child.tag in BESIDE.get(element.tag, ()):
+        if child.tag in OTHER_ELEMENTS.get(element.tag, ()):
             continue
         if child.tag not in read:
             near = difflib.get_close_matches(child.tag.lower(), read, n=1, cutoff=0.7)

@@ -22,7 +22,7 @@ from geomctrl.models.io.xml_text import locate, read_numbers, read_xml
 from geomctrl.robot import Robot
 
 SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radius", 1), ("length", 1))}
-KNOWN = (*SIZES, "mesh")
+SHAPES = (*SIZES, "mesh")
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class UrdfLooks:
         except (GeomctrlError, OSError) as error:
             return [], [f"{self.source}: {error}"]
         palette = {m.get("name"): _colour(m) for m in document.iterfind("material")}
-        found: list[Shape] = []
+        shapes: list[Shape] = []
         missing: list[str] = []
         for link in document.iterfind("link"):
             name = link.get("name", "")
             for visual in link.iterfind("visual"):
                 try:
-                    found += self._shapes(robot, name, visual, palette, missing)
+                    shapes += self._shapes(robot, name, visual, palette, missing)
                 except GeomctrlError as error:
                     missing.append(str(error))
-        return found, list(dict.fromkeys(missing))
+        return shapes, list(dict.fromkeys(missing))
 
     def _shapes(
         self, robot: Mechanism, link: str, visual: Any, palette: dict[str, Any], missing: list[str]
@@ -79,7 +79,7 @@ class UrdfLooks:
                 else:
                     out.append(Shape(where.body, T, shape.tag, size, colour))
             else:
-                missing.append(f"link {link!r}, line {shape.sourceline}: <{shape.tag}> is none of {', '.join(KNOWN)}")
+                missing.append(f"link {link!r}, line {shape.sourceline}: <{shape.tag}> is none of {', '.join(SHAPES)}")
         return out
 
     def file(self, written: str) -> Path | None:
@@ -142,15 +142,15 @@ def collision_capsules(
         number("radius", radius, "a length > 0", lambda x: x > 0.0)
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     document = read_xml(locate(source, package_dirs))
-    found: list[Capsule] = []
+    capsules: list[Capsule] = []
     for name, body, T, element in placed(document, robot, "collision"):
         for start, end, r in _shapes(element.find("geometry"), name):
             p0, p1 = (T[:3, :3] @ x + T[:3, 3] for x in (start, end))
-            found.append(Capsule(body, p0, p1, r))
-    covered = {c.body for c in found}
+            capsules.append(Capsule(body, p0, p1, r))
+    covered = {c.body for c in capsules}
     missing = [b for b in range(-1, robot.nbodies) if b not in covered]
-    found += [c for c in link_capsules(robot, radius) if c.body in missing]
-    return tuple(found), tuple(robot.body_names[b] for b in missing if b >= 0)
+    capsules += [c for c in link_capsules(robot, radius) if c.body in missing]
+    return tuple(capsules), tuple(robot.body_names[b] for b in missing if b >= 0)
 
 
 def placed(document: Any, robot: Robot, *tags: str) -> Iterator[tuple[str, int, np.ndarray, Any]]:
@@ -246,11 +246,11 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
-    found = locate(source, package_dirs)
-    looks = UrdfLooks(found, tuple(package_dirs))
+    located = locate(source, package_dirs)
+    looks = UrdfLooks(located, tuple(package_dirs))
     corners: dict[int, list[np.ndarray]] = {}
     unknown = set()
-    for name, body, T, element in placed(read_xml(found), robot, "visual", "collision"):
+    for name, body, T, element in placed(read_xml(located), robot, "visual", "collision"):
         for shape in element.find("geometry") if element.find("geometry") is not None else ():
             held = _points(shape, name, looks)
             if held is None:

@@ -38,8 +38,8 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
     root = ElementTree.Element("robot", name=robot.name)
-    if (words := gravity_elsewhere(robot)) is not None:
-        root.append(ElementTree.Comment(f" {words} "))
+    if (note := gravity_elsewhere(robot)) is not None:
+        root.append(ElementTree.Comment(f" {note} "))
     base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
     ElementTree.SubElement(root, "link", name=base)
     shifts = [_on_axis(j) for j in robot.joints]  # T_body_link

@@ -52,10 +52,10 @@ def read_numbers(text: str) -> list[float]:
     They are XML's decimals, as other programs read them, with infinities and nan in any case. Python's `float` takes
     underscores and the digits of other scripts as well, which are typing errors here.
     """
-    words = re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")) if text.strip(" \t\r\n") else []
-    if not all(map(NUMBER.fullmatch, words)):
+    numbers = re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")) if text.strip(" \t\r\n") else []
+    if not all(map(NUMBER.fullmatch, numbers)):
         raise ValueError(f"no numbers: {text!r}")
-    return list(map(float, words))
+    return list(map(float, numbers))
 
 
 def number_text(x: Iterable[float]) -> str:
@@ -137,12 +137,12 @@ def parsed(text: bytes) -> Element:
     parser, top, stack = expat.ParserCreate(), [], []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        at = parser.CurrentByteIndex
-        match = START_TAG.match(text, at)
+        begin = parser.CurrentByteIndex
+        match = START_TAG.match(text, begin)
         if match is None:
             raise ModelError(f"line {parser.CurrentLineNumber}: the start tag of <{tag}> can not be edited in place")
         end = match.end()
-        element = Element(tag, attributes, parser.CurrentLineNumber, at, end, end, end, stack[-1] if stack else None)
+        element = Element(tag, attributes, parser.CurrentLineNumber, begin, end, end, end, stack[-1] if stack else None)
         (stack[-1].children if stack else top).append(element)
         stack.append(element)
 
@@ -177,12 +177,12 @@ class Edits:
         return bool(self._changes)
 
     def result(self) -> bytes:
-        parts, at = [], 0
+        parts, position = [], 0
         for start, end, new in sorted(self._changes, key=lambda change: change[:2]):
-            assert start >= at, "two edits of the same bytes"
-            parts += [self.text[at:start], new]
-            at = end
-        return b"".join([*parts, self.text[at:]])
+            assert start >= position, "two edits of the same bytes"
+            parts += [self.text[position:start], new]
+            position = end
+        return b"".join([*parts, self.text[position:]])
 
     def replace(self, start: int, end: int, new: str) -> None:
         self._changes.append((start, end, new.encode("ascii", "xmlcharrefreplace")))
@@ -191,14 +191,14 @@ class Edits:
         """Attributes' values: exchanged where they stand, or behind the last one; those in `without` are taken out."""
         start_tag = START_TAG.match(self.text, element.start)
         assert start_tag is not None
-        found = {m["name"].decode(): m for m in ATTRIBUTE.finditer(self.text, start_tag.start(), start_tag.end())}
-        for name, m in found.items():
+        attributes = {m["name"].decode(): m for m in ATTRIBUTE.finditer(self.text, start_tag.start(), start_tag.end())}
+        for name, m in attributes.items():
             if name in without:
                 self.replace(m.start(), m.end(), "")
             elif name in values and element.attributes[name] != values[name]:
                 self.replace(m.start("value") + 1, m.end("value") - 1, _quoted(values[name]))
         behind = start_tag.end("attributes")
-        new = {name: value for name, value in values.items() if name not in found}
+        new = {name: value for name, value in values.items() if name not in attributes}
         if new:
             self.replace(behind, behind, _listed(new))
 
@@ -238,9 +238,9 @@ def _listed(attributes: Mapping[str, str]) -> str:
     return "".join(f' {key}="{_quoted(value)}"' for key, value in attributes.items())
 
 
-def _blank_before(text: bytes, at: int) -> str:
+def _blank_before(text: bytes, position: int) -> str:
     """What indents the line, if nothing else stands before."""
-    line = text[text.rfind(b"\n", 0, at) + 1 : at].decode(errors="replace")
+    line = text[text.rfind(b"\n", 0, position) + 1 : position].decode(errors="replace")
     return line[: len(line) - len(line.lstrip())]
 
 

@@ -13,7 +13,7 @@ import pytest
 from geomctrl import models
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.kernel_traces import structure
-from geomctrl.kernels import composite_bodies, joint_accelerations, newton_euler
+from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler
 from geomctrl.testing import random_robot
 
 ARMS = [models.panda(), random_robot(np.random.default_rng(5), ["helical", "revolute", "prismatic"], [-1, 0, 0])]
@@ -53,7 +53,7 @@ def test_fifty_digits_are_what_floats_round(robot):
     with mpmath.workdps(50):
         many = [[mpmath.mpf(x) for x in y] for y in (q, v, tau)]
         exact = {"number": mpmath.mpf}  # sums of masses are not rounded either
-        (a,) = on_numbers(robot, joint_accelerations.forward_dynamics, digits(), *many, **exact)
+        (a,) = on_numbers(robot, articulated_bodies.forward_dynamics, digits(), *many, **exact)
         (back,) = on_numbers(robot, newton_euler.inverse_dynamics, digits(), many[0], many[1], a, **exact)
         assert max(abs(x - y) for x, y in zip(back, many[2])) < mpmath.mpf(10) ** -44
     np.testing.assert_allclose(robot.forward_dynamics(q, v, tau), a.astype(float), rtol=1e-10, atol=1e-11)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from traced_cases import ALGORITHMS, TREES, by_loops, flat, inputs_of, options_of
 
 from geomctrl import Body, Joint, Robot, caches, inertia, models, se3
-from geomctrl.compiler import budget, code, kernel_traces
+from geomctrl.compiler import code, kernel_traces
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import articulated_bodies, composite_bodies, joint_accelerations, newton_euler, regressor
+from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler, regressor
 from geomctrl.papers import factored
 from geomctrl.testing import random_robot, robots
 from geomctrl.tracing.backends import cache, entries, host
@@ -140,10 +140,10 @@ def test_a_singular_mass_matrix_has_no_result():
     robot = models.two_link()
     negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
     q = np.array([0.1, 0.2])
-    assert Code(robot._model).one(joint_accelerations.forward_dynamics)(q, q, q) is not None
-    assert Code(negative._model).one(joint_accelerations.forward_dynamics)(q, q, q) is None
+    assert Code(robot._model).one(articulated_bodies.forward_dynamics)(q, q, q) is not None
+    assert Code(negative._model).one(articulated_bodies.forward_dynamics)(q, q, q) is None
     batch = np.tile(q, (13, 1))
-    assert Code(negative._model).many(joint_accelerations.forward_dynamics)(batch, batch, batch)[1] == 0
+    assert Code(negative._model).many(articulated_bodies.forward_dynamics)(batch, batch, batch)[1] == 0
 
 
 def test_several_outputs_come_as_a_tuple():
@@ -203,10 +203,10 @@ def test_the_first_state_without_a_result_is_named():
     robot = models.two_link()
     bent, stretched = np.array([0.1, math.pi / 2]), np.array([0.1, 0.0])
     odd = robot.with_parameters(robot.parameters * [[-2.99], [1.0]], physical=False)
-    one = Code(odd._model).one(joint_accelerations.forward_dynamics)
+    one = Code(odd._model).one(articulated_bodies.forward_dynamics)
     assert one(bent, bent, bent) is not None
     assert one(stretched, stretched, stretched) is None
-    many = Code(odd._model).many(joint_accelerations.forward_dynamics)
+    many = Code(odd._model).many(articulated_bodies.forward_dynamics)
     for k in range(13):  # also among the last few, which do not fill the lanes
         q = np.tile(bent, (13, 1))
         q[k:] = stretched
@@ -235,7 +235,7 @@ def test_a_thread_of_little_stack_is_enough():
 
 
 def test_structures_over_the_budget_are_left_to_the_loops(empty_cache, monkeypatch):
-    monkeypatch.setattr(budget, "OPERATIONS", 100)
+    monkeypatch.setattr(code, "OPERATIONS", 100)
     panda = models.panda()
     assert Code(panda._model).one(newton_euler.inverse_dynamics) is None
     assert Code(models.two_link()._model).one(composite_bodies.mass_matrix) is not None
@@ -265,7 +265,7 @@ def test_threads_that_ask_at_once_get_one_compilation(empty_cache):
 def test_threads_share_a_batch(compiler, threads, monkeypatch):
     """The same numbers, and where there is no result the same state, here one of the last thread."""
     monkeypatch.setenv("GEOMCTRL_COMPILER", compiler)
-    monkeypatch.setattr(budget, "EAGER", 10**9)  # both calls run the same way
+    monkeypatch.setattr(code, "EAGER", 10**9)  # both calls run the same way
     code._structure.cache_clear()
     robot, rng = models.scara(), np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, 13_003, robot.nv))
@@ -322,13 +322,13 @@ def test_code_of_any_robot_is_the_dense_factored_form(robot, seed):
 def test_few_coordinates_move_as_articulated_bodies_do(parents):
     """Two algorithms that share no sum, with external wrenches, on joints of one, two and three degrees of freedom."""
     robot = random_robot(np.random.default_rng(5), ["spherical", "helical", "cylindrical"], parents)
-    assert robot.nv <= joint_accelerations.MAX_JOINTS
+    assert robot.nv <= articulated_bodies.MAX_JOINTS
     rng = np.random.default_rng(1)
     q = np.array([robot.random_configuration(rng) for _ in range(4)])
     v, tau, f_ext = *rng.normal(size=(2, 4, robot.nv)), rng.normal(size=(4, 6 * robot.nbodies))
     (found, bad), (expected, _) = (
         algorithm.many(robot._model, q, v, tau, f_ext)
-        for algorithm in (joint_accelerations.forward_dynamics, articulated_bodies.forward_dynamics)
+        for algorithm in (articulated_bodies.forward_dynamics, articulated_bodies.forward_dynamics_articulated)
     )
     assert bad == -1
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max())

@@ -12,7 +12,7 @@ from traced_cases import TREES, flat
 from geomctrl import models
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.code import Code
-from geomctrl.kernels.references import product_motion, sinusoid_motion
+from geomctrl.kernels.configuration import product_motion, sinusoid_motion
 from geomctrl.kernels.skewness import skewness
 
 CASES = [(skewness, 0), (skewness, 1), (product_motion, 1), (product_motion, 3), (sinusoid_motion, 2)]

@@ -11,7 +11,7 @@ import pytest
 from traced_cases import TREES, by_loops, inputs_of
 
 from geomctrl.compiler.kernel_traces import structure, trace
-from geomctrl.kernels import joint_accelerations
+from geomctrl.kernels import articulated_bodies
 from geomctrl.tracing.backends import host
 from geomctrl.tracing.backends.llvm import module
 
@@ -43,7 +43,7 @@ int main(void)
 
 
 def made(robot):
-    algorithm = joint_accelerations.forward_dynamics
+    algorithm = articulated_bodies.forward_dynamics
     traced = trace(algorithm, structure(robot._model), {}, guarded=True)
     return host.object_code(module(traced, [1, 2], side=2), TARGET)
 
@@ -60,7 +60,7 @@ def test_code_for_aarch64(robot):
 @pytest.mark.parametrize("robot", [TREES[0], TREES[3]], ids=lambda r: r.name)
 def test_code_for_aarch64_computes_the_same(robot, tmp_path):
     """One state and two side by side, with a sine beyond the range of the fast one; linked where no emulator is."""
-    first, second = (inputs_of(robot, joint_accelerations.forward_dynamics, seed) for seed in (0, 1))
+    first, second = (inputs_of(robot, articulated_bodies.forward_dynamics, seed) for seed in (0, 1))
     first[0][:1] += 1e6 * (robot.nq == robot.nv)
     arrays = {"model": robot._model, "x": np.concatenate(first)}
     arrays |= {name: np.concatenate(rows) for name, rows in zip("qva", zip(first, second))}
@@ -74,5 +74,5 @@ def test_code_for_aarch64_computes_the_same(robot, tmp_path):
     printed = subprocess.run([EMULATOR, tmp_path / "main"], check=True, capture_output=True, text=True).stdout
     found = np.array([[float(x) for x in line.split()] for line in re.findall(r".+", printed)]).T
     for a, states in zip(found, (first, first, second), strict=True):
-        expected = by_loops(robot, joint_accelerations.forward_dynamics, states, {})
+        expected = by_loops(robot, articulated_bodies.forward_dynamics, states, {})
         np.testing.assert_allclose(a, expected, rtol=1e-10, atol=1e-11 * np.abs(expected).max())

@@ -7,7 +7,7 @@ from traced_cases import ALGORITHMS, KINDS, TREES, by_loops, inputs_of, options_
 
 from geomctrl import models
 from geomctrl.compiler.kernel_traces import structure, trace
-from geomctrl.kernels import composite_bodies, joint_accelerations, newton_euler
+from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler
 from geomctrl.kernels.algorithms import algorithm
 from geomctrl.testing import random_robot
 from geomctrl.tracing.symbols import UntraceableError
@@ -73,8 +73,8 @@ def test_zeros_cost_nothing():
 def test_a_mass_matrix_that_is_not_positive_is_flagged():
     robot = models.two_link()
     negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
-    traced = trace(joint_accelerations.forward_dynamics, structure(robot._model), {})
-    states = inputs_of(robot, joint_accelerations.forward_dynamics)
+    traced = trace(articulated_bodies.forward_dynamics, structure(robot._model), {})
+    states = inputs_of(robot, articulated_bodies.forward_dynamics)
     assert evaluate(traced.graph, [traced.flag], [robot._model, *states]) == [True]
     assert evaluate(traced.graph, [traced.flag], [negative._model, *states]) == [False]
 

@@ -6,8 +6,9 @@ from compiler.evaluation import evaluate
 from geomctrl.compiler.code import Code
 from geomctrl.kernels import tree
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import requirements, symbol_array
+from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Condition, Graph
 
 PLAIN = (bool, int, str, bytes, type(None), type, slice, range)

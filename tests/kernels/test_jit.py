@@ -12,8 +12,7 @@ import pytest
 
 import geomctrl
 from geomctrl.kernels import numba_loops, tree
-from geomctrl.kernels.jit import KernelTypeError, fingerprint, kernel, primitive
-from geomctrl.kernels.primitives import references
+from geomctrl.kernels.primitives import KernelTypeError, fingerprint, kernel, primitive, references
 
 CORE = Path(geomctrl.__file__).parent / "kernels"
 

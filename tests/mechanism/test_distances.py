@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from geomctrl.mechanism import distances
+from geomctrl.mechanism import capsules
 
 
 def segments(n, seed=0):
@@ -30,15 +30,13 @@ def test_segments_known_in_closed_form():
         (o, x, 2 * x + z, 2 * x + 9 * z, np.sqrt(2.0)),  # end to end
     ]:
         for a, b in (((p0, p1), (q0, q1)), ((q1, q0), (p0, p1))):
-            assert distances.segments(*a, *b)[0] == pytest.approx(expected, abs=1e-15)
+            assert capsules.segments(*a, *b)[0] == pytest.approx(expected, abs=1e-15)
 
 
 def test_segments_against_dense_sampling():
     p0, p1, q0, q1 = segments(800)
-    d, s, t = distances.segments(p0, p1, q0, q1)
-    np.testing.assert_allclose(
-        np.linalg.norm(distances.at(p0, p1, s) - distances.at(q0, q1, t), axis=-1), d, atol=1e-12
-    )
+    d, s, t = capsules.segments(p0, p1, q0, q1)
+    np.testing.assert_allclose(np.linalg.norm(capsules.at(p0, p1, s) - capsules.at(q0, q1, t), axis=-1), d, atol=1e-12)
     u = np.linspace(0.0, 1.0, 301)
     x = p0[:, None] + u[:, None] * (p1 - p0)[:, None]
     y = q0[:, None] + u[:, None] * (q1 - q0)[:, None]
@@ -59,7 +57,7 @@ def boxes(n, seed=1):
 
 def test_segment_to_box_against_dense_sampling():
     p0, p1, lower, upper = boxes(2000)
-    d, s, n = distances.segment_to_box(p0, p1, lower, upper)
+    d, s, n = capsules.segment_to_box(p0, p1, lower, upper)
     u = np.linspace(0.0, 1.0, 401)[:, None]
     x = p0[:, None] + u * (p1 - p0)[:, None]
     sampled = np.linalg.norm(x - np.clip(x, lower[:, None], upper[:, None]), axis=-1).min(axis=1)
@@ -68,22 +66,22 @@ def test_segment_to_box_against_dense_sampling():
     assert 0.5 < outside.mean() < 0.97
     assert (sampled >= np.maximum(d, 0.0) - 1e-12).all()
     assert (sampled <= np.maximum(d, 0.0) + step + 1e-12).all()
-    at = distances.at(p0, p1, s)
+    at = capsules.at(p0, p1, s)
     on_box = (at - d[:, None] * n)[outside]
     np.testing.assert_allclose(on_box, np.clip(on_box, lower[outside], upper[outside]), atol=1e-12)
 
 
 def test_depth_in_a_box_is_the_shortest_way_out():
     p0, p1, lower, upper = boxes(2000)
-    d, _, n = distances.segment_to_box(p0, p1, lower, upper)
+    d, _, n = capsules.segment_to_box(p0, p1, lower, upper)
     p0, p1, lower, upper, d, n = (x[d < 0.0] for x in (p0, p1, lower, upper, d, n))
     assert len(d) > 50
     out = -(1.0 + 1e-6) * d[:, None] * n + 1e-6 * n
-    assert (distances.segment_to_box(p0 + out, p1 + out, lower, upper)[0] > 0.0).all()
+    assert (capsules.segment_to_box(p0 + out, p1 + out, lower, upper)[0] > 0.0).all()
     ways = np.random.default_rng(0).normal(size=(200, 3))
     for way in ways / np.linalg.norm(ways, axis=1)[:, None]:
         move = -0.99 * d[:, None] * way
-        assert (distances.segment_to_box(p0 + move, p1 + move, lower, upper)[0] <= 1e-9).all()
+        assert (capsules.segment_to_box(p0 + move, p1 + move, lower, upper)[0] <= 1e-9).all()
 
 
 def test_capsules_and_boxes_against_coal():
@@ -102,8 +100,8 @@ def test_capsules_and_boxes_against_coal():
         a, b = (coal.Capsule(0.1, np.linalg.norm(y - x)) for x, y in ((p0, p1), (q0, q1)))
         box, at = coal.Box(*size), coal.Transform3s(np.eye(3), lower + 0.5 * size)
         found = coal.distance(a, placed(p0, p1), b, placed(q0, q1), coal.DistanceRequest(), coal.DistanceResult())
-        assert distances.segments(p0, p1, q0, q1)[0] - 0.2 == pytest.approx(found, abs=1e-4)
-        ours = distances.segment_to_box(p0, p1, lower, lower + size)[0] - 0.1
+        assert capsules.segments(p0, p1, q0, q1)[0] - 0.2 == pytest.approx(found, abs=1e-4)
+        ours = capsules.segment_to_box(p0, p1, lower, lower + size)[0] - 0.1
         found = coal.distance(a, placed(p0, p1), box, at, coal.DistanceRequest(), coal.DistanceResult())
         if ours > 1e-3:
             assert ours == pytest.approx(found, abs=1e-4)

@@ -70,6 +70,7 @@ BAD_JOINTS = {
     "rotor: expected an inertia >= 0, got -1": lambda: gc.Joint.revolute(Z).with_motor(-1.0),
     "pitch: expected a finite number, got 'a'": lambda: gc.Joint.helical(Z, pitch="a"),
     "kind: expected one of 'revolute', .*, got 'foo'": lambda: gc.Joint("foo", np.eye(6)),
+    "lowr: a joint has no such property; expected .*lower": lambda: gc.Joint.revolute(Z, lowr=1.0),
     "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
     r"joint 'revolute': S: expected shape \(6, 1\), revolute, got \(6, 6\)": lambda: gc.Joint("revolute", np.eye(6)),
     "joint 'free': S: expected real numbers .*, got 'a'": lambda: gc.Joint("free", "a"),

@@ -6,7 +6,7 @@ from urdf_arms import ARM
 
 from geomctrl import models
 from geomctrl.errors import ModelError
-from geomctrl.mechanism.distances import at, point_on_segment
+from geomctrl.mechanism.capsules import at, point_on_segment
 
 
 def test_capsules_contain_the_geometry():

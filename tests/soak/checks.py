@@ -26,7 +26,7 @@ from urdf_text import urdf
 
 import geomctrl as gc
 from geomctrl import controllers, integrators, models
-from geomctrl.compiler import budget, code
+from geomctrl.compiler import code
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import GeomctrlError, SimulationError
 from geomctrl.mechanism import inertia
@@ -142,7 +142,7 @@ def robots(rng: np.random.Generator) -> str:
 def sometimes_traced(rng: np.random.Generator) -> bool:
     """Whether this check's robots are compiled at once, which takes seconds each; else they run in numba's loops."""
     traced = bool(rng.random() < 0.05)
-    code._structures["met"] = 0 if traced else budget.EAGER
+    code._structures["met"] = 0 if traced else code.EAGER
     return traced
 
 

@@ -13,7 +13,7 @@ from oracles import PINOCCHIO_KINDS, Pinocchio, assert_close, cases, derivative,
 import geomctrl as gc
 from geomctrl import derivatives, inertia, models, operational_space, testing
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import spatial_momentum
+from geomctrl.kernels import momenta
 from geomctrl.papers import closed_forms, factored, representations
 from geomctrl.terms import regressor
 from geomctrl.testing.robot_terms import check_robot
@@ -107,8 +107,8 @@ def test_kinetic_energy_is_half_v_m_v(robot):
 def test_momenta_of_the_structure_preserving_methods_are_m_v(robot):
     q, v, _, _ = random_motion(robot, 8)
     p, rate, diagonal = np.empty((3, robot.nv))
-    memory = spatial_momentum.sweep_memory(robot._model)
-    potential = spatial_momentum.momentum_sweep(robot._model, q, v, memory, p, rate, diagonal)
+    memory = momenta.sweep_memory(robot._model)
+    potential = momenta.momentum_sweep(robot._model, q, v, memory, p, rate, diagonal)
     M = robot.mass_matrix(q)
     assert_close(p, M @ v, 1e-12)
     assert_close(diagonal, np.diag(M), 1e-12)

@@ -18,10 +18,8 @@ from geomctrl.kernels import composite_bodies
 from geomctrl.terms import dynamics
 from geomctrl.terms.bounding import branch_and_bound, inertia_extremes, quantities
 from geomctrl.terms.bounding.closed_form import ClosedForm, trilinear_norm_of_bounds
-from geomctrl.terms.bounding.domain import domain_of
-from geomctrl.terms.bounding.extremes import extreme
+from geomctrl.terms.bounding.quantities import bodies_of, domain_of, extreme
 from geomctrl.terms.bounding.reach import Reach
-from geomctrl.terms.bounding.uncertainty import bodies_of
 
 NAMES = ("m1", "m2", "k_C", "k_g", "g")
 FORMS = ("christoffel", "ploen", "adjoint")

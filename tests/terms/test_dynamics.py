@@ -19,7 +19,7 @@ from oracles import (
 import geomctrl as gc
 from geomctrl import inertia, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import newton_euler, rigid_body
+from geomctrl.kernels import newton_euler
 from geomctrl.papers import factored
 from geomctrl.testing.random_robots import KINDS
 
@@ -106,7 +106,7 @@ def test_plain_coriolis_matrix_fails_the_skew_check(name):
 def test_plain_form_of_the_kernel_is_the_plain_closed_form(case):
     robot, q, v, a, v_ref = case
     tau = np.empty(robot.nv)
-    newton_euler.inverse_dynamics_reference.one(robot._model, q, v, a, v_ref, rigid_body.PLAIN, tau)
+    newton_euler.inverse_dynamics_reference.one(robot._model, q, v, a, v_ref, newton_euler.PLAIN, tau)
     expected = factored.inverse_dynamics(robot, q, v, a, v_ref, "plain")
     assert_close(tau, expected, 1e-11, force_scale(robot, q, v, a, v_ref))
 

@@ -7,7 +7,7 @@ from oracles import assert_close
 import geomctrl as gc
 from geomctrl import models, operational_space, testing
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import operational_space as kernels
+from geomctrl.kernels import mass_matrix_inverse as kernels
 from geomctrl.terms.kinematics import representation_number
 
 ARM = models.panda()

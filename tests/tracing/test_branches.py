@@ -9,9 +9,10 @@ from compiled_functions import traced
 from compiler.evaluation import evaluate
 
 from geomctrl.tracing import branches
-from geomctrl.tracing.arrays import requirements, symbol_array
+from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both
 
 

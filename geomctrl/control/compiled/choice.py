@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler import budget
+from geomctrl.compiler import code as budget
 from geomctrl.compiler.code import enabled
 from geomctrl.errors import ModelError
 from geomctrl.tracing.symbols import UntraceableError

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number, one_state, read_only
-from geomctrl.compiler import budget
+from geomctrl.compiler import code
 from geomctrl.compiler.code import enabled
 from geomctrl.control.contracts import Command, Controller, started, time, wants_measurements
 from geomctrl.errors import ArgumentError, ModelError
@@ -131,9 +131,9 @@ class CompiledLaw:
             raise ArgumentError(f"controller: expected a state of one or two axes, got shape {z0.shape}")
         require_compilable_size(class_name(controller), 0 if z0 is None else z0.size)
         trace, shapes = traced(controller, robot, z0)
-        if trace.operations > budget.OPERATIONS:
+        if trace.operations > code.OPERATIONS:
             raise UntraceableError(
-                f"{class_name(controller)}: {trace.operations} operations, at most {budget.OPERATIONS} are compiled"
+                f"{class_name(controller)}: {trace.operations} operations, at most {code.OPERATIONS} are compiled"
             )
         inputs = {"t": (), "q": (robot.nq,), "v": (robot.nv,), **({} if z0 is None else {"z": z0.shape})}
         outputs = [shape if 0 < len(shape) <= 2 else (math.prod(shape),) for shape in shapes.values()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler import budget
+from geomctrl.compiler import code
 from geomctrl.control.contracts import Controller, started
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
@@ -43,10 +43,10 @@ def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, 
     outputs = tuple(graph.operand(along[i]) for i in range(len(values)) for along in rates)
     sizes = [(len(ends), columns) for ends in wanted.values()]
     found = Trace(graph, law.inputs, outputs, tuple(a * b for a, b in sizes), law.flag)
-    if found.operations > budget.OPERATIONS:
+    if found.operations > code.OPERATIONS:
         raise UntraceableError(
             f"{type(controller).__name__}: {found.operations} operations for its derivatives, at most"
-            f" {budget.OPERATIONS} are compiled"
+            f" {code.OPERATIONS} are compiled"
         )
     given = [(), (robot.nq,), (robot.nv,), *([] if z0 is None else [z0.shape])]
     call: Any = entries.entry(address_of_one(found), NO_MODEL, given, sizes)

@@ -8,15 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from geomctrl.compiler import budget
+from geomctrl.compiler import code
 from geomctrl.control.contracts import Command, Controller
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, has_symbols, symbol_array
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import (
     Condition,
     Graph,
@@ -36,9 +37,9 @@ State: TypeAlias = tuple[float, np.ndarray, np.ndarray, np.ndarray | None]
 
 def require_compilable_size(owner: str, numbers: int) -> None:
     """Raise UntraceableError for a state of more numbers than there may be operations, before it is traced."""
-    if numbers > budget.OPERATIONS:
+    if numbers > code.OPERATIONS:
         raise UntraceableError(
-            f"{owner}: a state of {numbers} numbers ({8e-6 * numbers:.3g} MB), at most {budget.OPERATIONS} are compiled"
+            f"{owner}: a state of {numbers} numbers ({8e-6 * numbers:.3g} MB), at most {code.OPERATIONS} are compiled"
         )
 
 

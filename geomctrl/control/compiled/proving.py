@@ -25,7 +25,7 @@ from geomctrl.control.closed_loop import Loop
 from geomctrl.control.contracts import Command, evaluated_each_time
 from geomctrl.control.plant import Plant
 from geomctrl.integrators.explicit import is_vector_space
-from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
@@ -33,6 +33,7 @@ from geomctrl.tracing.branches import joined
 from geomctrl.tracing.derivatives import loads, pullback, tangents
 from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, as_python, both, where
 from geomctrl.tracing.traces import Trace
 

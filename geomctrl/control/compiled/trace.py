@@ -22,8 +22,9 @@ from geomctrl.control.sensors.sensor import Truth, normals
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
-from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import (
     Graph,
     UntraceableError,

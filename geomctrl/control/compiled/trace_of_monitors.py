@@ -11,8 +11,9 @@ from geomctrl.compiler.loop_memory import Rows
 from geomctrl.control.contracts import Command
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.sample import Sample
-from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.branches import joined
+from geomctrl.tracing.requirements import requirements
 from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare, invert, is_symbol, where
 
 from .law_trace import named

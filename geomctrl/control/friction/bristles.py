@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 from .model import FrictionModel
 from .stribeck import stribeck_arguments, stribeck_curve

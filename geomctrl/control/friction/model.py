@@ -10,7 +10,7 @@ from geomctrl.arguments import count, number, per_coordinate
 from geomctrl.control.subclass_checks import overrides, require_arguments, require_together
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 SIGNATURES = {
     "torque": "v, load, x",

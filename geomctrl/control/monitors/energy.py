@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from geomctrl.arguments import tolerance
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 from .monitor import UNRESOLVED, VIOLATED, Finding, Monitor
 from .replay import Replay

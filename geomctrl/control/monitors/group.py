@@ -7,7 +7,7 @@ import numpy as np
 from geomctrl.arguments import tolerance
 from geomctrl.lie.groups import Product
 from geomctrl.mechanism.configuration import configuration_group
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 from .monitor import Monitor
 

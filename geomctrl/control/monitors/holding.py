@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from geomctrl.arguments import tolerance
-from geomctrl.tracing.symbols import where
+from geomctrl.tracing.numbers import where
 
 from .lyapunov import HELD_STEP_FRACTION, MIN_VALUE, ROUNDING, uncompiled
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor

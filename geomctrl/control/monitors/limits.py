@@ -6,7 +6,7 @@ import numpy as np
 
 from geomctrl.arguments import choice, tolerance
 from geomctrl.control.stops import bounded
-from geomctrl.tracing.arrays import scalar
+from geomctrl.tracing.numbers import scalar
 
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 

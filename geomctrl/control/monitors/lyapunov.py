@@ -8,8 +8,7 @@ import numpy as np
 
 from geomctrl.arguments import tolerance
 from geomctrl.control.contracts import moved, wants_measurements
-from geomctrl.tracing.arrays import possible, scalar
-from geomctrl.tracing.symbols import where
+from geomctrl.tracing.numbers import possible, scalar, where
 
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 from .refinement import STAYS, UNDECIDED, VANISHES, extrapolated, refined

@@ -12,7 +12,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels import skewness as kernels
 from geomctrl.terms.dynamics import form_number
 from geomctrl.terms.skewness import residual_of, residual_of_terms
-from geomctrl.tracing.arrays import has_symbols
+from geomctrl.tracing.numbers import has_symbols
 
 from .monitor import UNRESOLVED, VIOLATED, Finding, Monitor
 

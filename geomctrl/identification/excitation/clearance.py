@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import exactly, flag, instance, listed, number, path_of
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.files import read_toml
-from geomctrl.mechanism import distances
+from geomctrl.mechanism import capsules as distances
 from geomctrl.mechanism.capsules import Capsule, capsule, check_capsule, link_capsules
 from geomctrl.robot import Robot
 

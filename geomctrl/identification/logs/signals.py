@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import MOST, checked, choice, count, flag, number
+from geomctrl.arguments import MAX_COUNT, checked, choice, count, flag, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -198,8 +198,8 @@ def resampled(data: Log, rate: float) -> Log:
     from scipy.interpolate import CubicSpline
 
     rate = number("rate", rate, "a positive number of hertz", lambda x: x > 0.0)
-    if (data.t[-1] - data.t[0]) * rate > MOST:
-        raise ArgumentError(f"rate: expected at most {MOST:g} samples of this log, got {rate:g} Hz")
+    if (data.t[-1] - data.t[0]) * rate > MAX_COUNT:
+        raise ArgumentError(f"rate: expected at most {MAX_COUNT:g} samples of this log, got {rate:g} Hz")
     if data.q.shape[1] != data.nv:
         raise DataError(f"{data.label}: poses of joints with several degrees of freedom can not be interpolated")
     parts, gaps = [], []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification.model.compressed import triangle
-from geomctrl.tracing.arrays import has_symbols
+from geomctrl.tracing.numbers import has_symbols
 
 TINY = 1e-300
 MIN_RELATIVE_SIZE = 1e-9  # relative size below which new rows have no direction that is known already

@@ -26,10 +26,9 @@ import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms import derivatives
+from geomctrl.terms.bounding.quantities import Domain, Measure, gravity_derivative
 
 from .closed_form import ClosedForm, norm_of_bounds, trilinear_norm_of_bounds
-from .domain import Domain
-from .quantities import Measure, gravity_derivative
 
 JOINTS = 3  # at most
 BATCH = 1024  # boxes at once

@@ -30,9 +30,9 @@ import numpy as np
 
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.terms.bounding.quantities import Bodies
 
 from .reach import MARGIN, PARALLEL, Reach
-from .uncertainty import Bodies
 
 
 class ClosedForm:
@@ -122,9 +122,9 @@ class ClosedForm:
         """A bound of the derivative of sum_b int w_x . (u_y x u_z): each goes to one of the three."""
         total = 0.0
         for places in itertools.product(range(3), repeat=len(derived)):
-            A = (*(d for d, at in zip(derived, places) if at == 0), y)
-            B = (*(d for d, at in zip(derived, places) if at == 1), z)
-            turning = [self.W[d] for d, at in zip(derived, places) if at == 2]
+            A = (*(d for d, columns in zip(derived, places) if columns == 0), y)
+            B = (*(d for d, columns in zip(derived, places) if columns == 1), z)
+            turning = [self.W[d] for d, columns in zip(derived, places) if columns == 2]
             total += float(np.prod(turning)) * self.W[x] * self.product(A, B)
         return total
 

@@ -31,9 +31,9 @@ import numpy as np
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.terms.bounding.quantities import Bodies
 
 from .reach import Reach
-from .uncertainty import Bodies
 
 ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues and entries may be off by
 

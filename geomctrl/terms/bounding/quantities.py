@@ -1,20 +1,178 @@
-"""What is bounded: convex functions f of arrays A(q) that are linear in the inertial parameters.
+"""What `bounds` bounds, over which configurations and inertial parameters, and the most extreme values found.
 
-f(A) is the largest <G, A> over a set of arrays G; `support` gives it with its G, so that <G, A(q')> at another q' or of
-other bodies is never above f there.
+A bounded quantity is a convex function f of arrays A(q) that are linear in the inertial parameters. f(A) is the largest
+<G, A> over a set of arrays G; `support` gives it with its G, so that <G, A(q')> at another q' or of other bodies is
+never above f there. The other side of a bound is the most extreme value found, by sampling and local search.
+
+Inertial parameters may be intervals. A body's pseudo-inertia P (4x4) is linear in its ten parameters, P = sum_p pi_p
+E_p, and the kinetic energy is linear and increasing in P. With |E| = (E^2)^(1/2) >= +-E, taken in the body's own
+measure of length about its nominal centre of mass, every P of the intervals pi_p +- d_p therefore lies between plus
+and minus the heavier body's P_nominal + sum_p d_p |E_p|, and is off the nominal one by at most plus and minus the
+sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from geomctrl.arguments import exactly, number
+from geomctrl.errors import ArgumentError
 from geomctrl.kernels.curvature import christoffel_symbols
+from geomctrl.mechanism import configuration, inertia
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms import derivatives, dynamics
 from geomctrl.terms.batches import over_states
+
+
+@dataclass(frozen=True)
+class Domain:
+    """lower, upper (nv,): infinite where there is no range, and for joints with several degrees of freedom."""
+
+    robot: Mechanism
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper) (nv,) of a finite box that has every configuration in it that a range or a turn has: a joint
+        that turns without range, or by more than a turn, from -pi to pi; the first joint, which slides, nowhere."""
+        low, high = self.lower.copy(), self.upper.copy()
+        for joint, s in zip(self.robot.joints, self.robot.v_slices):
+            if joint.dof > 1:
+                continue
+            around = joint.kind == "revolute" and not high[s] - low[s] < 2.0 * np.pi
+            if around or not np.isfinite([low[s], high[s]]).all():
+                reach = np.pi if joint.is_rotational.any() else 0.0
+                low[s], high[s] = -reach, reach
+        return low, high
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """(count, nq)."""
+        out = np.array([configuration.random_configuration(self.robot, rng) for _ in range(count)])
+        low, high = self.sides
+        for joint, s, k in zip(self.robot.joints, self.robot.q_slices, self.robot.v_slices):
+            if joint.dof == 1:
+                out[:, s] = rng.uniform(low[k], high[k], (count, 1))
+        return out
+
+    def displacements(self, q: np.ndarray) -> list[tuple[float, float]]:
+        """How far each coordinate may move from q (nq,) within the box; anywhere, for joints with more of them."""
+        low, high = self.sides
+        out = []
+        for joint, s, k in zip(self.robot.joints, self.robot.q_slices, self.robot.v_slices):
+            if joint.dof == 1:
+                out.append((float(low[k][0] - q[s][0]), float(high[k][0] - q[s][0])))
+            else:
+                out += [(-np.inf, np.inf)] * joint.dof
+        return out
+
+
+def domain_of(robot: Mechanism, box: tuple[ArrayLike, ArrayLike] | None) -> Domain:
+    """The joints' limits, or the box (lower, upper), (nv,) each."""
+    if box is None:
+        return Domain(robot, np.array(robot.limits.lower), np.array(robot.limits.upper))
+    if not isinstance(box, (tuple, list, np.ndarray)) or len(box) != 2:
+        raise ArgumentError(f"box: expected (lower, upper), ({robot.nv},) each, got {box!r:.80}")
+    lower, upper = (exactly(f"box: {x}", a, (robot.nv,), finite=False) for x, a in zip(("lower", "upper"), box))
+    for name, low, high in zip(robot.dof_names, lower, upper):
+        if not low <= high or low == np.inf or high == -np.inf:
+            raise ArgumentError(f"box: expected lower <= upper, got [{low:.6g}, {high:.6g}] for joint {name!r}")
+    for joint, s in zip(robot.joints, robot.v_slices):
+        if joint.dof > 1 and np.isfinite([lower[s], upper[s]]).any():
+            raise ArgumentError(
+                f"box: joint {joint.name!r} is {joint.kind}, whose pose has no ranges: expected -inf and inf, got"
+                f" {lower[s].tolist()} and {upper[s].tolist()}"
+            )
+    return Domain(robot, lower, upper)
+
+
+SAMPLES, STARTS, STEPS, ROUNDS = 200, 4, 60, 6
+
+
+class Extreme(NamedTuple):
+    """f(A(q)), the configuration q (nq,) where it was found, and the robot with the parameters that it was found
+    for."""
+
+    value: float
+    q: np.ndarray
+    robot: Mechanism
+
+
+def extreme(robot: Mechanism, bodies: Bodies, domain: Domain, measure: Measure) -> Extreme:
+    """The largest f(A(q)) found, over configurations and the parameters' intervals. Seeded."""
+    nominal = robot._with_parameters(bodies.nominal)
+    q = domain.sample(np.random.default_rng(0), SAMPLES)
+    values = measure.value(nominal, q)
+    starts = [Extreme(float(values[k]), q[k], nominal) for k in np.argsort(values)[-STARTS:]]
+    best = max((_climbed(x, domain, measure) for x in starts), key=lambda x: x.value)
+    for _ in range(0 if bodies.certain else ROUNDS):
+        corner = _corner(best, bodies, measure)
+        corner = _climbed(best._replace(robot=corner, value=_value(measure, corner, best.q)), domain, measure)
+        if corner.value <= best.value:
+            break
+        best = corner
+    return best
+
+
+def _value(measure: Measure, robot: Mechanism, q: np.ndarray) -> float:
+    return float(measure.value(robot, q[None])[0])
+
+
+def _corner(at: Extreme, bodies: Bodies, measure: Measure) -> Mechanism:
+    """The corner of the parameters' intervals where <G, A(q)>, which is linear in them, is largest."""
+    A = measure.array(at.robot, at.q[None])
+    G = measure.support(A)[1] * measure.sign
+    slopes = np.zeros(bodies.nominal.shape)
+    for place in zip(*np.nonzero(bodies.deviation)):
+        unit = np.zeros(bodies.nominal.shape)
+        unit[place] = 1.0
+        slopes[place] = np.vdot(G, measure.array(at.robot._with_parameters(unit), at.q[None]))
+    return at.robot._with_parameters(bodies.nominal + np.sign(slopes) * bodies.deviation)
+
+
+def _climbed(start: Extreme, domain: Domain, measure: Measure) -> Extreme:
+    """The best on the way of local searches from there: of f itself, or of <G, A(q)> where f is dear."""
+    best, robot = start, start.robot
+
+    def near(q: np.ndarray) -> Callable[[np.ndarray], float]:
+        A = measure.array(robot, q[None])
+        if A.ndim < 4:
+            return lambda x: _value(measure, robot, x)
+        G = measure.support(A)[1]
+        return lambda x: float(np.vdot(G, measure.array(robot, x[None])))
+
+    for _ in range(ROUNDS):
+        q = _searched(robot, domain, near(best.q), best.q)
+        value = _value(measure, robot, q)
+        if value <= best.value + 1e-12 * abs(best.value):
+            break
+        best = best._replace(value=value, q=q)
+    return best
+
+
+def _searched(robot: Mechanism, domain: Domain, value: Callable[[np.ndarray], float], q: np.ndarray) -> np.ndarray:
+    """Where the value is largest on the way of a quasi-Newton search from q."""
+    import scipy.optimize
+
+    best = [value(q), q]
+
+    def cost(x: np.ndarray) -> float:
+        there = configuration.integrate(robot, q, x)
+        candidate = value(there)
+        if candidate > best[0]:
+            best[:] = candidate, there
+        return -candidate
+
+    options = {"maxiter": STEPS, "maxfun": STEPS * (robot.nv + 1)}
+    start = np.zeros(robot.nv)
+    scipy.optimize.minimize(cost, start, method="L-BFGS-B", bounds=domain.displacements(q), options=options)
+    return best[1]
+
 
 SWEEPS = 40  # of the alternating search for a tensor's norm
 
@@ -97,3 +255,70 @@ def trilinear_norm(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             length = np.linalg.norm(x, axis=1, keepdims=True)
             x = x / np.where(length > 0.0, length, 1.0)
     return best, where
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """Ten parameters (nbodies, 10) a body: nominal, of heavier bodies, and half the intervals."""
+
+    nominal: np.ndarray
+    heavier: np.ndarray
+    deviation: np.ndarray
+
+    @property
+    def certain(self) -> bool:
+        return not self.deviation.any()
+
+
+def bodies_of(robot: Mechanism, parameters: float | tuple[ArrayLike, ArrayLike] | None) -> Bodies:
+    """The robot's bodies with their parameters in intervals: None, a relative error, or (lower, upper)."""
+    nominal, deviation = _interval(robot, parameters)
+    # of a thin rod or a point P >= 0 but for rounding
+    lacking = np.maximum(-2.0 * np.linalg.eigvalsh(inertia.pseudo(nominal))[:, 0], 0.0)
+    heavier = nominal + inertia.from_pseudo(lacking[:, None, None] * np.eye(4))
+    if deviation.any():
+        heavier = heavier + np.array([_majorant(pi, d) for pi, d in zip(nominal, deviation)])
+    return Bodies(nominal, heavier, deviation)
+
+
+def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
+    shape, pi = robot.parameters.shape, np.array(robot.parameters)
+    if parameters is None:
+        return pi, np.zeros(shape)
+    if isinstance(parameters, (tuple, list)):
+        if len(parameters) != 2:
+            raise ArgumentError(f"parameters: expected (lower, upper), got {len(parameters)} things")
+        lower, upper = (exactly(f"parameters: {x}", a, shape) for x, a in zip(("lower", "upper"), parameters))
+        if (lower > upper).any():
+            body, p = np.argwhere(lower > upper)[0].tolist()
+            raise ArgumentError(
+                f"parameters: expected lower <= upper, got {lower[body, p]:.6g} > {upper[body, p]:.6g} for parameter"
+                f" {p} of body {robot.body_names[body]!r}"
+            )
+        return 0.5 * (lower + upper), 0.5 * (upper - lower)
+    error = number(
+        "parameters", parameters, "a relative error from 0 to below 1, or (lower, upper)", lambda x: 0.0 <= x < 1.0
+    )
+    return pi, error * np.abs(pi)
+
+
+def _majorant(pi: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """The parameters of sum_p d_p |E_p|."""
+    center, radius = _measure(pi)
+    to_own = np.eye(4)  # coordinates x -> (x - center) / radius
+    to_own[:3] /= radius
+    to_own[:3, 3] = -center / radius
+    back = np.linalg.inv(to_own)
+    total = np.zeros((4, 4))
+    for d, E in zip(deviation, inertia.pseudo(np.eye(10))):
+        eigenvalues, U = np.linalg.eigh(to_own @ E @ to_own.T)
+        total += d * (U * np.abs(eigenvalues)) @ U.T
+    return inertia.from_pseudo(back @ total @ back.T)
+
+
+def _measure(pi: np.ndarray) -> tuple[np.ndarray, float]:
+    """A body's centre of mass and radius of gyration; the origin and 1 m where it has none."""
+    if pi[0] <= 0.0:
+        return np.zeros(3), 1.0
+    gyration = np.sqrt(max(np.trace(inertia.com_tensor(pi)), 0.0) / (2.0 * pi[0]))
+    return inertia.com(pi), float(gyration) or 1.0

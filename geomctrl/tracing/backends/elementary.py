@@ -16,7 +16,7 @@ from .ir import Function, Vector
 
 
 def sin_cos(vector: Vector) -> str:
-    """(sin x, cos x) as `kernels.scalars.reduced_sin_cos` computes it, libm's where a lane is not within REDUCIBLE."""
+    """(sin x, cos x) as `kernels.exponentials.reduced_sin_cos` computes it; libm's where a lane is beyond REDUCIBLE."""
     f, c, t = Function(vector), vector.constant, vector.type
     size = f.call(f"llvm.fabs.{vector.suffix}", "%x")
     near = f.let(f"fcmp ole {t} {size}, {c(REDUCIBLE)}")
