@@ -17,7 +17,7 @@ from .elementwise import BINARY, TERNARY, UNARY
 from .indices import known_index
 from .operators import exact, leak, refuse_narrow
 from .requirements import on_symbols as on_symbols
-from .requirements import requirements as requirements
+from .requirements import require
 from .selected import Selected
 from .symbols import (
     INT64,
@@ -200,9 +200,9 @@ def _stored(value: Any, array: np.ndarray) -> Any:
         return value
     dtype = dtype_of(array)
     cast = np.frompyfunc(CAST[dtype], 1, 1)
-    if dtype != np.float64 and np.size(array) and not all(map(FITS[dtype], _elements(value).ravel().tolist())):
+    if dtype != np.float64 and np.size(array) and not all(map(FITS[dtype], elements(value).ravel().tolist())):
         raise UntraceableError(f"numbers are written into an array of {dtype}{caller()}: make it an array of floats")
-    return cast(_elements(value))
+    return cast(elements(value))
 
 
 def holds_any(x: Any) -> bool:
@@ -290,7 +290,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         raise UntraceableError(f"np.{name} of whole numbers does not trace{caller()}: make them floats, as 1.0 * x")
     result = getattr(function, method)(*operands, **kwargs)
     if whole:
-        for x in _elements(operands[1]).ravel().tolist() if name in ("floor_divide", "remainder") else ():
+        for x in elements(operands[1]).ravel().tolist() if name in ("floor_divide", "remainder") else ():
             require(invert(relation("eq", x, 0)))
         result = np.frompyfunc(lambda x: exact(x, INT64), 1, 1)(_operand(result))
     result = wrapped(result)
