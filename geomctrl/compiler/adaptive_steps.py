@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from geomctrl.compiler.loop_memory import TAKEN, Equations, Layout, Pair
-from geomctrl.compiler.loop_steps import Steps
 from geomctrl.kernels.marches import GROW, LEAST_BEFORE, LEAST_ERROR, NEARLY, PI_GAIN, SAFETY, SHRINK, ULPS
 from geomctrl.tracing.backends.ir import Vector
+
+from .loop_memory import TAKEN, Equations, Layout, Pair
+from .loop_steps import Steps
 
 SIGN_AND_EXPONENT = -(1 << 52)  # the bits of a double that say 2^e
 

@@ -19,9 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geomctrl.compiler.arithmetic import Sizes, evaluated
-from geomctrl.compiler.catalogue import CATALOGUE, OFFERED
-from geomctrl.compiler.kernel_traces import finite_numbers, structure, symbolic, trace
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
@@ -35,6 +32,10 @@ from geomctrl.tracing.partition import STORE
 from geomctrl.tracing.requirements import require
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.traces import Trace
+
+from .arithmetic import Sizes, evaluated
+from .catalogue import CATALOGUE, OFFERED
+from .kernel_traces import finite_numbers, structure, symbolic, trace
 
 # Up to here a function compiles in about two seconds and beats the loops: four times at 7 joints, 1.3 to 2 times at 30,
 # where the loops' batches come from memory. Longer code is fetched as slowly as it is computed and gains ever less

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels.primitives import compiled
-
+from .primitives import compiled
 from .records import finite, width
 from .tree import good_configuration, good_velocity, n_bodies, n_q, n_v
 

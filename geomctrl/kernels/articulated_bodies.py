@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels.algorithms import algorithm, numbers, per_body, per_coordinate
-from geomctrl.kernels.newton_euler import inertial_wrench
-from geomctrl.kernels.passes import Axis, get_axis, inertial_axes, inward, joint_twist_at, outward, place, place_axes
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import get_wrench, put_wrench, reader, width, writer
-from geomctrl.kernels.screws import (
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .newton_euler import inertial_wrench
+from .passes import Axis, get_axis, inertial_axes, inward, joint_twist_at, outward, place, place_axes
+from .primitives import primitive
+from .records import get_wrench, put_wrench, reader, width, writer
+from .screws import (
     Ad,
     Ad_dual,
     Ad_inv_dual,
@@ -47,7 +47,7 @@ from geomctrl.kernels.screws import (
     wrench_sub,
     zero_twist,
 )
-from geomctrl.kernels.tree import (
+from .tree import (
     armature_of,
     base_acceleration,
     dofs_of,

@@ -5,9 +5,9 @@ The mass matrix is Ploen 1999 (36), M = sum_i Jac_i^T J_i Jac_i; `terms` has the
 
 from typing import NamedTuple
 
-from geomctrl.kernels.algorithms import algorithm, per_body, per_coordinate
-from geomctrl.kernels.newton_euler import ADJOINT, PLOEN
-from geomctrl.kernels.passes import (
+from .algorithms import algorithm, per_body, per_coordinate
+from .newton_euler import ADJOINT, PLOEN
+from .passes import (
     Axis,
     Moving,
     MovingAxis,
@@ -21,9 +21,9 @@ from geomctrl.kernels.passes import (
     place_axes,
     place_moving_axes,
 )
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import put_inertia, put_wrench, reader, writer
-from geomctrl.kernels.screws import (
+from .primitives import primitive
+from .records import put_inertia, put_wrench, reader, writer
+from .screws import (
     Ad,
     Inertia,
     Matrix,
@@ -55,7 +55,7 @@ from geomctrl.kernels.screws import (
     zero_twist,
     zero_wrench,
 )
-from geomctrl.kernels.tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, screw_of
+from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, screw_of
 
 # --- M -----------------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from geomctrl.kernels.algorithms import algorithm, numbers
-from geomctrl.kernels.exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal, where
-from geomctrl.kernels.primitives import kernel, primitive
-from geomctrl.kernels.records import finite, pose_at, put_pose
-from geomctrl.kernels.screws import Ad_inv, Pose, Twist, ad, compose, inverse, neg3, pair, twist_add, twist_sub
-from geomctrl.kernels.tree import (
+from .algorithms import algorithm, numbers
+from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal, where
+from .primitives import kernel, primitive
+from .records import finite, pose_at, put_pose
+from .screws import Ad_inv, Pose, Twist, ad, compose, inverse, neg3, pair, twist_add, twist_sub
+from .tree import (
     coordinate_of,
     dofs_of,
     dual_screw_of,

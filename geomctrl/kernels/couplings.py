@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.kernels import (
+from geomctrl.tracing.rebinding import rebind
+
+from . import (
     articulated_bodies,
     composite_bodies,
     configuration,
@@ -27,14 +29,12 @@ from geomctrl.kernels import (
     mass_matrix_inverse,
     newton_euler,
     plant,
+    skewness,
 )
-from geomctrl.kernels.newton_euler import PLOEN
-from geomctrl.kernels.primitives import primitive, python_function
-from geomctrl.kernels.primitives import references as globals_of
-from geomctrl.tracing.rebinding import rebind
-
-from . import skewness
 from .algorithms import Algorithm, Array
+from .newton_euler import PLOEN
+from .primitives import primitive, python_function
+from .primitives import references as globals_of
 from .tree import (
     FIRST,
     WIDTH,

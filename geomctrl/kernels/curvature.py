@@ -11,9 +11,12 @@ accelerations.
 
 from typing import NamedTuple
 
-from geomctrl.kernels.composite_bodies import composite_inertias, place_inertias
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import (
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .composite_bodies import composite_inertias, place_inertias
+from .passes import Axis, get_axis, inertial_axes
+from .primitives import primitive
+from .records import get_inertia, reader, width, writer
+from .screws import (
     Inertia,
     Matrix,
     Pose,
@@ -29,10 +32,6 @@ from geomctrl.kernels.screws import (
     pair,
     rot,
 )
-
-from .algorithms import algorithm, numbers, per_body, per_coordinate
-from .passes import Axis, get_axis, inertial_axes
-from .records import get_inertia, reader, width, writer
 from .tree import dofs_of, n_bodies, n_v
 
 

@@ -24,16 +24,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels.algorithms import algorithm, numbers, per_body, per_coordinate
-from geomctrl.kernels.articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics_articulated, unit_twist
-from geomctrl.kernels.composite_bodies import composite_inertias, coriolis_composite, place_inertias
-from geomctrl.kernels.lanes import LANES
-from geomctrl.kernels.mass_matrix_inverse import invert
-from geomctrl.kernels.newton_euler import CHRISTOFFEL, inertial_wrench
-from geomctrl.kernels.passes import Axis, get_axis, inertial_axes, inward, outward, place, place_axes
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import get_inertia, get_wrench, pose_at, reader, width, writer
-from geomctrl.kernels.screws import (
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics_articulated, unit_twist
+from .composite_bodies import composite_inertias, coriolis_composite, place_inertias
+from .lanes import LANES
+from .mass_matrix_inverse import invert
+from .newton_euler import CHRISTOFFEL, inertial_wrench
+from .passes import Axis, get_axis, inertial_axes, inward, outward, place, place_axes
+from .primitives import primitive
+from .records import get_inertia, get_wrench, pose_at, reader, width, writer
+from .screws import (
     Ad,
     Ad_dual,
     Inertia,
@@ -62,7 +62,7 @@ from geomctrl.kernels.screws import (
     zero_twist,
     zero_wrench,
 )
-from geomctrl.kernels.tree import (
+from .tree import (
     ROTATING,
     WIDTH,
     A,

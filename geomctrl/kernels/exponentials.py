@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import (
+from geomctrl.tracing.polynomials import COSINE, HALF_PI, REDUCIBLE, SINE
+
+from .primitives import primitive
+from .screws import (
     Pose,
     Twist,
     add3,
@@ -23,7 +25,6 @@ from geomctrl.kernels.screws import (
     mul33,
     transpose,
 )
-from geomctrl.tracing.polynomials import COSINE, HALF_PI, REDUCIBLE, SINE
 
 # --- sine and cosine -------------------------------------------------------------------------------------------
 

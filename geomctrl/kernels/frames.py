@@ -1,8 +1,10 @@
 """Poses, Jacobians and their rates of a named frame, on the way from its body to the root, in the four representations
 of Mueller 2018 (`terms.kinematics`), and wrenches on it (`terms.kinematics.body_wrenches`)."""
 
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import (
+from .algorithms import algorithm
+from .primitives import primitive
+from .records import pose_at, put6, wrench_at
+from .screws import (
     Ad_dual,
     Ad_inv,
     Ad_inv_dual,
@@ -17,9 +19,6 @@ from geomctrl.kernels.screws import (
     twist_add,
     zero_twist,
 )
-
-from .algorithms import algorithm
-from .records import pose_at, put6, wrench_at
 from .tree import dofs_of, joint_frame, joint_twist, parent_of, screw_of
 
 BODY_FIXED, SPATIAL, HYBRID, MIXED = range(4)

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels.primitives import KernelTypeError, kernel
-
+from .primitives import KernelTypeError, kernel
 from .records import finite
 
 

@@ -1,8 +1,8 @@
 """Time derivatives of the equations of motion to any order, and second derivatives of inverse dynamics."""
 
-from geomctrl.kernels.algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
-from geomctrl.kernels.composite_bodies import coriolis_composite
-from geomctrl.kernels.derivatives import (
+from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
+from .composite_bodies import coriolis_composite
+from .derivatives import (
     MOVING_MEMORY,
     PLACED_MEMORY,
     Body,
@@ -15,11 +15,11 @@ from geomctrl.kernels.derivatives import (
     place_bodies,
     put_body,
 )
-from geomctrl.kernels.newton_euler import CHRISTOFFEL
-from geomctrl.kernels.passes import Axis, get_axis, inertial_axes, inward, outward, place, put_axis
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import get_inertia, get_twist, get_wrench, put_inertia, put_twist, put_wrench
-from geomctrl.kernels.screws import (
+from .newton_euler import CHRISTOFFEL
+from .passes import Axis, get_axis, inertial_axes, inward, outward, place, put_axis
+from .primitives import primitive
+from .records import get_inertia, get_twist, get_wrench, put_inertia, put_twist, put_wrench
+from .screws import (
     Ad,
     Inertia,
     Pose,
@@ -43,8 +43,8 @@ from geomctrl.kernels.screws import (
     zero_twist,
     zero_wrench,
 )
-from geomctrl.kernels.tangents import moving, moving_twist, moving_vector, tangent
-from geomctrl.kernels.tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, n_v, parent_of, screw_of
+from .tangents import moving, moving_twist, moving_vector, tangent
+from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, n_v, parent_of, screw_of
 
 # --- time derivatives ------------------------------------------------------------------------------------------------
 #

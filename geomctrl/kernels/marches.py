@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels.articulated_bodies import accelerations, dynamics_memory
-from geomctrl.kernels.configuration import polish
-from geomctrl.kernels.exponentials import dexp_inv_se3, exp_se3, within_a_turn
-from geomctrl.kernels.momenta import get_subtree, momentum_sweep, sweep_memory, weightless
-from geomctrl.kernels.primitives import kernel, primitive
-from geomctrl.kernels.records import finite, pose_at, put6, put_pose, twist_at, wrench_at
-from geomctrl.kernels.screws import (
+from .articulated_bodies import accelerations, dynamics_memory
+from .configuration import polish
+from .exponentials import dexp_inv_se3, exp_se3, within_a_turn
+from .momenta import get_subtree, momentum_sweep, sweep_memory, weightless
+from .primitives import kernel, primitive
+from .records import finite, pose_at, put6, put_pose, twist_at, wrench_at
+from .screws import (
     Ad_dual,
     Ad_inv_dual,
     Wrench,
@@ -28,7 +28,7 @@ from geomctrl.kernels.screws import (
     twist_mul,
     wrench_add,
 )
-from geomctrl.kernels.tree import (
+from .tree import (
     coordinate_of,
     dual_screw_of,
     first_dof_of,

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from geomctrl.kernels.algorithms import algorithm, numbers, per_body, per_coordinate
-from geomctrl.kernels.articulated_bodies import (
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .articulated_bodies import (
     Articulated,
     Eliminated,
     eliminate,
@@ -19,14 +19,14 @@ from geomctrl.kernels.articulated_bodies import (
     rigid,
     unit_twist,
 )
-from geomctrl.kernels.exponentials import where
-from geomctrl.kernels.frames import BODY_FIXED, HYBRID, SPATIAL
-from geomctrl.kernels.lanes import LANES
-from geomctrl.kernels.passes import inertial_axes, inward, outward, place
-from geomctrl.kernels.primitives import kernel, primitive
-from geomctrl.kernels.records import get_wrench, pose_at, put_wrench, reader, width
-from geomctrl.kernels.screws import Pose, Wrench, add3, compose, cross, inertia_to, pair, rot, wrench_mul, wrench_sub
-from geomctrl.kernels.tree import armature_of, dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v
+from .exponentials import where
+from .frames import BODY_FIXED, HYBRID, SPATIAL
+from .lanes import LANES
+from .passes import inertial_axes, inward, outward, place
+from .primitives import kernel, primitive
+from .records import get_wrench, pose_at, put_wrench, reader, width
+from .screws import Pose, Wrench, add3, compose, cross, inertia_to, pair, rot, wrench_mul, wrench_sub
+from .tree import armature_of, dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v
 
 FRAME, ELIMINATED, ARTICULATED = width(Pose), width(Eliminated), width(Articulated)
 # rows of lanes, unsigned: a signed index may count from the end, and that question is in the way of vector instructions

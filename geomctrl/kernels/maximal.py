@@ -4,10 +4,10 @@ A state is the bodies' poses, each on SE(3) (4x4) or SO(3) x R^3 (3x4), then the
 kernel says where a body's pose begins and whether it is on SE(3).
 """
 
-from geomctrl.kernels.exponentials import dexp_inv_se3
-from geomctrl.kernels.primitives import kernel, primitive
-from geomctrl.kernels.records import inertia_at, pose_at, put, put6, put_pose, twist_at, vec
-from geomctrl.kernels.screws import (
+from .exponentials import dexp_inv_se3
+from .primitives import kernel, primitive
+from .records import inertia_at, pose_at, put, put6, put_pose, twist_at, vec
+from .screws import (
     Ad,
     Ad_inv,
     ad_dual,
@@ -22,10 +22,10 @@ from geomctrl.kernels.screws import (
     sub3,
     twist_add,
 )
-from geomctrl.kernels.se3 import moved as moved_se3
-from geomctrl.kernels.se3 import put_transform
-from geomctrl.kernels.so3xr3 import dexp_inv as dexp_inv_so3xr3
-from geomctrl.kernels.so3xr3 import moved as moved_so3xr3
+from .se3 import moved as moved_se3
+from .se3 import put_transform
+from .so3xr3 import dexp_inv as dexp_inv_so3xr3
+from .so3xr3 import moved as moved_so3xr3
 
 
 @kernel("void(f8[::1], i8[:,::1], f8[:,::1], f8[:,::1])")

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels.algorithms import algorithm, per_body, per_coordinate
-from geomctrl.kernels.composite_bodies import MovingInertia, place_moving_inertias
-from geomctrl.kernels.exponentials import dexp_inv_se3, dexp_se3, exp_se3, within_a_turn
-from geomctrl.kernels.newton_euler import PLOEN
-from geomctrl.kernels.passes import (
+from .algorithms import algorithm, per_body, per_coordinate
+from .composite_bodies import MovingInertia, place_moving_inertias
+from .exponentials import dexp_inv_se3, dexp_se3, exp_se3, within_a_turn
+from .newton_euler import PLOEN
+from .passes import (
     Moving,
     MovingAxis,
     get_moving_axis,
@@ -19,9 +19,9 @@ from geomctrl.kernels.passes import (
     place,
     place_moving_axes,
 )
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import put, reader, width, writer
-from geomctrl.kernels.screws import (
+from .primitives import primitive
+from .records import put, reader, width, writer
+from .screws import (
     Ad_inv_dual,
     Inertia,
     Pose,
@@ -46,7 +46,7 @@ from geomctrl.kernels.screws import (
     zero_twist,
     zero_wrench,
 )
-from geomctrl.kernels.tree import (
+from .tree import (
     GRAVITY,
     WIDTH,
     armature_of,

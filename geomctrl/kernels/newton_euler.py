@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from geomctrl.kernels.algorithms import algorithm, numbers, per_body
-from geomctrl.kernels.passes import inward, outward
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import get_wrench, put_wrench, reader
-from geomctrl.kernels.screws import (
+from .algorithms import algorithm, numbers, per_body
+from .passes import inward, outward
+from .primitives import primitive
+from .records import get_wrench, put_wrench, reader
+from .screws import (
     Ad_dual,
     Ad_inv,
     Pose,
@@ -29,7 +29,7 @@ from geomctrl.kernels.screws import (
     wrench_sub,
     zero_twist,
 )
-from geomctrl.kernels.tree import (
+from .tree import (
     armature_of,
     base_acceleration,
     dofs_of,

@@ -25,8 +25,9 @@ from numba.core import config, sigutils, types
 from numba.np import numpy_support
 
 from geomctrl import caches
-from geomctrl.kernels.primitives import FLAGS, KernelTypeError, fingerprint, modules, python_function, references
 from geomctrl.tracing.rebinding import empty_cells, rebind
+
+from .primitives import FLAGS, KernelTypeError, fingerprint, modules, python_function, references
 
 
 def uncompiled_entry(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
@@ -170,7 +171,7 @@ class _Cache:
         name = function.__qualname__.translate({ord(c): None for c in "<>"})  # not in names of Windows' files
         self.title = f"{function.__module__}.{name}.{sys.implementation.cache_tag}"
         flags = FLAGS["error_model"], sorted(FLAGS["fastmath"]), "nogil"
-        self.key = fingerprint(function), signature, flags, numba.__version__, sorted(modules(function))
+        self.key = fingerprint(function), signature, flags, numba.__version__, modules(function)
 
     @property
     def cache_path(self):

@@ -15,10 +15,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import Ad, Pose, Twist, ad, compose, eye33, neg3, twist_add, twist_mul
-
+from .primitives import primitive
 from .records import adder, reader, writer
+from .screws import Ad, Pose, Twist, ad, compose, eye33, neg3, twist_add, twist_mul
 from .tree import dofs_of, joint_frame, last_dof_of_parent, n_bodies, parent_of, root_origin, screw_of
 
 # names in capitals: a step's inputs have their own

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 
-from geomctrl.kernels.algorithms import algorithm, numbers, per_body
-from geomctrl.kernels.articulated_bodies import FORWARD_MEMORY, forward_dynamics
-from geomctrl.kernels.configuration import sliding
-from geomctrl.kernels.frames import frame_twist, pose_of
-from geomctrl.kernels.newton_euler import ReferenceMotion
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import pose_at, put, put6, vec
-from geomctrl.kernels.regressor import products
-from geomctrl.kernels.screws import Ad_dual, Twist, Wrench, dot, mul3, rot, rotT, sub3
-from geomctrl.kernels.tree import n_v
+from .algorithms import algorithm, numbers, per_body
+from .articulated_bodies import FORWARD_MEMORY, forward_dynamics
+from .configuration import sliding
+from .frames import frame_twist, pose_of
+from .newton_euler import ReferenceMotion
+from .primitives import primitive
+from .records import pose_at, put, put6, vec
+from .regressor import products
+from .screws import Ad_dual, Twist, Wrench, dot, mul3, rot, rotT, sub3
+from .tree import n_v
 
 # --- contact ---------------------------------------------------------------------------------------------------------
 #

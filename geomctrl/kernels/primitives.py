@@ -91,11 +91,12 @@ def fingerprint(function: Callable[..., Any]) -> str:
 
 
 @functools.cache
-def modules(function: Callable[..., Any]) -> frozenset[str]:
+def modules(function: Callable[..., Any]) -> tuple[str, ...]:
     """The modules of the function and of all functions and classes that it uses, which pickles of its code name."""
     used = (*references(function).values(), *(cell.cell_contents for cell in function.__closure__ or ()))
+    names = {str(x.__module__) for x in (function, *used) if x is function or isinstance(x, type)}
     called = (modules(inner) for x in used if (inner := python_function(x)) is not None)
-    return frozenset({function.__module__, *(x.__module__ for x in used if isinstance(x, type))}).union(*called)
+    return tuple(sorted(names.union(*called)))
 
 
 def _described(function, name: str, value: Any) -> str:
@@ -165,7 +166,7 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
 
 def compiled(function: Callable[..., Any], signature: str) -> Any:
     """The function as numba runs it from Python, for exactly `signature`; the first of several threads makes it."""
-    from geomctrl.kernels.numba_loops import entry
+    from .numba_loops import entry
 
     with _compiling:
         return entry(function, signature, _announce)

@@ -18,8 +18,8 @@ from functools import cache
 from itertools import count
 from typing import Any, get_args, get_origin, get_type_hints
 
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import Inertia, Pose, Twist, Wrench
+from .primitives import primitive
+from .screws import Inertia, Pose, Twist, Wrench
 
 
 def width(record: Any) -> int:

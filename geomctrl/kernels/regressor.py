@@ -1,6 +1,7 @@
 """The regressors of a tree: of torque, tau = Y(q, v, a, v_ref) pi, and of momentum; products with vectors without Y."""
 
-from geomctrl.kernels.newton_euler import (
+from .algorithms import algorithm, per_body, per_coordinate
+from .newton_euler import (
     ReferenceMotion,
     base_reference_motion,
     get_reference_motion,
@@ -10,10 +11,6 @@ from geomctrl.kernels.newton_euler import (
     regressor_row,
     transmit_reference,
 )
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import Ad_inv, Twist, Wrench, ad, twist_add, twist_sub, zero_twist
-
-from .algorithms import algorithm, per_body, per_coordinate
 from .passes import (
     Axis,
     Moving,
@@ -27,7 +24,9 @@ from .passes import (
     place_axes,
     place_moving_axes,
 )
+from .primitives import primitive
 from .records import get_inertia, put_wrench, reader
+from .screws import Ad_inv, Twist, Wrench, ad, twist_add, twist_sub, zero_twist
 from .tree import base_acceleration, dofs_of, joint_twist, n_bodies
 
 get_twist = reader(Twist)

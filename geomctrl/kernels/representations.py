@@ -4,9 +4,12 @@ Equation numbers are Mueller's, with slips of the print corrected: (70d) is Vdot
 is 0X_i = Ad_{-r_i} J_i^s, the screw without the shift; and (76b) takes the angular part (w, 0) of the twist.
 """
 
-from geomctrl.kernels.newton_euler import Motion, base_motion, inertial_wrench
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import (
+from .algorithms import algorithm, per_body, per_coordinate
+from .newton_euler import Motion, base_motion, inertial_wrench
+from .passes import Axis, get_axis, inward, outward, place, place_axes, put_axis
+from .primitives import primitive
+from .records import get_wrench, put_wrench, reader
+from .screws import (
     Ad_dual,
     Pose,
     Twist,
@@ -25,10 +28,6 @@ from geomctrl.kernels.screws import (
     wrench_sub,
     zero_twist,
 )
-
-from .algorithms import algorithm, per_body, per_coordinate
-from .passes import Axis, get_axis, inward, outward, place, place_axes, put_axis
-from .records import get_wrench, put_wrench, reader
 from .tree import armature_of, dofs_of, inertia_of, last_dof_of_parent, parent_of, screw_of
 
 get_motion = reader(Motion)

@@ -10,7 +10,7 @@ Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 sectio
 
 from typing import NamedTuple
 
-from geomctrl.kernels.primitives import primitive
+from .primitives import primitive
 
 Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]

@@ -1,11 +1,10 @@
 """SE(3) on arrays: transforms (n, 4, 4), twists (omega, v) (n, 6). The equations are those of `exponentials`."""
 
-from geomctrl.kernels.exponentials import dexp_inv_se3, dexp_se3, exp_se3, log_se3, orthonormal
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import Pose, compose
-
+from .exponentials import dexp_inv_se3, dexp_se3, exp_se3, log_se3, orthonormal
 from .groups import Equations, array_entries
+from .primitives import primitive
 from .records import pose_at, put6, put_pose, twist_at
+from .screws import Pose, compose
 
 
 @primitive

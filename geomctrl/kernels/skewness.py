@@ -10,20 +10,19 @@ import math
 
 import numpy as np
 
-from geomctrl.kernels.composite_bodies import MovingInertia, mass_matrix_rows, put_body, terms
-from geomctrl.kernels.exponentials import where
-from geomctrl.kernels.newton_euler import (
+from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
+from .composite_bodies import MovingInertia, mass_matrix_rows, put_body, terms
+from .exponentials import where
+from .newton_euler import (
     Motion,
     ReferenceMotion,
     inverse_dynamics,
     inverse_dynamics_reference,
     joint_twist,
 )
-from geomctrl.kernels.primitives import kernel, primitive
-from geomctrl.kernels.screws import Inertia, Pose, Wrench, compose, zero_twist
-
-from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
 from .passes import Axis, Moving, MovingAxis, inertial_axes, outward
+from .primitives import kernel, primitive
+from .screws import Inertia, Pose, Wrench, compose, zero_twist
 from .tangents import moving_pose, place_of, tangent
 from .tree import gravity_of, inertia_of, joint_frame, n_bodies
 

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from geomctrl.kernels.exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal, quaternion_so3
-from geomctrl.kernels.primitives import kernel, primitive
-from geomctrl.kernels.screws import matmul
-
+from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal, quaternion_so3
 from .groups import Equations, array_entries
+from .primitives import kernel, primitive
 from .records import put, vec
+from .screws import matmul
 
 
 @primitive

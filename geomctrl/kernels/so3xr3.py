@@ -2,12 +2,11 @@
 (16)-(19). The equations are those of `exponentials` on the rotation; the position is a vector.
 """
 
-from geomctrl.kernels.exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import Pose, Twist, add3, matmul
-
+from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal
 from .groups import Equations, array_entries
+from .primitives import primitive
 from .records import pose_at, put6, put_pose, twist_at
+from .screws import Pose, Twist, add3, matmul
 
 
 @primitive

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels.articulated_bodies import accelerations, dynamics_memory
-from geomctrl.kernels.configuration import advance, polish
-from geomctrl.kernels.marches import (
+from .articulated_bodies import accelerations, dynamics_memory
+from .configuration import advance, polish
+from .marches import (
     DONE,
     NOT_CONVERGED,
     NOT_FINITE,
@@ -19,7 +19,7 @@ from geomctrl.kernels.marches import (
     march_kernel,
     velocities_are_the_state,
 )
-from geomctrl.kernels.momenta import (
+from .momenta import (
     dexp_dual,
     dexp_inv_dual,
     lie_force,
@@ -31,10 +31,10 @@ from geomctrl.kernels.momenta import (
     weightless,
     within_reach,
 )
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.records import finite
-from geomctrl.kernels.screws import twist_mul, wrench_mul, wrench_sub
-from geomctrl.kernels.tree import dofs_of, holds_pose, joint_twist, n_bodies, n_q, n_v
+from .primitives import primitive
+from .records import finite
+from .screws import twist_mul, wrench_mul, wrench_sub
+from .tree import dofs_of, holds_pose, joint_twist, n_bodies, n_q, n_v
 
 # --- Broyden's method ------------------------------------------------------------------------------------------------
 #

@@ -7,8 +7,8 @@ subtracted and STEP^2 is below all digits. On symbols it is a pair of them, `tra
 
 from typing import Any
 
-from geomctrl.kernels.primitives import primitive
-from geomctrl.kernels.screws import Pose, Twist, cross, rot
+from .primitives import primitive
+from .screws import Pose, Twist, cross, rot
 
 STEP = 2.0**-250  # beside speeds of up to 1e60 its square is lost; of speeds down to 1e-200 it does not underflow
 

@@ -18,9 +18,11 @@ from itertools import accumulate
 import numpy as np
 
 from geomctrl.arguments import ROTATION_TOLERANCE
-from geomctrl.kernels.exponentials import log_se3, sin_cos
-from geomctrl.kernels.primitives import kernel, primitive
-from geomctrl.kernels.screws import (
+
+from .exponentials import log_se3, sin_cos
+from .primitives import kernel, primitive
+from .records import finite, inertia_at, pose_at, twist_at, vec, wrench_at
+from .screws import (
     Pose,
     Twist,
     add3,
@@ -34,8 +36,6 @@ from geomctrl.kernels.screws import (
     twist_mul,
     twist_sub,
 )
-
-from .records import finite, inertia_at, pose_at, twist_at, vec, wrench_at
 
 
 def _offsets(*widths: int) -> Iterator[int]:

@@ -15,10 +15,11 @@ from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
 from geomctrl.kernels import so3xr3 as so3xr3_kernels
 from geomctrl.kernels.primitives import KernelTypeError
-from geomctrl.lie import se3, so3
-from geomctrl.lie.contract import CheckedGroup, LieGroup, Rn, matrix_of, over_batch, require_rotation, rotation
-from geomctrl.lie.product import Product
 from geomctrl.tracing.numbers import ARRAYS
+
+from . import se3, so3
+from .contract import CheckedGroup, LieGroup, Rn, matrix_of, over_batch, require_rotation, rotation
+from .product import Product
 
 __all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3", "rotation"]
 

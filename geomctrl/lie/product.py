@@ -9,7 +9,8 @@ import numpy as np
 
 from geomctrl.arguments import FLOAT64, block_diagonal, checked, same_batch
 from geomctrl.errors import ArgumentError
-from geomctrl.lie.contract import CheckedGroup, LieGroup, Rn, checked_pair, require_group, rotation
+
+from .contract import CheckedGroup, LieGroup, Rn, checked_pair, require_group, rotation
 
 
 class _Part(NamedTuple):

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice, same_batch
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as kernels
-from geomctrl.lie.contract import differential, over_batch, require_rotation
 from geomctrl.tracing.numbers import holds
 
 from . import so3
+from .contract import differential, over_batch, require_rotation
 
 __all__ = [
     "Ad",

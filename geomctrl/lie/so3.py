@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
-from geomctrl.lie.contract import differential, over_batch, require_rotation
 from geomctrl.tracing.numbers import holds
+
+from .contract import differential, over_batch, require_rotation
 
 __all__ = [
     "Ad",

@@ -16,7 +16,6 @@ from geomctrl.described import Described
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.kernels import composite_bodies
 from geomctrl.kernels.couplings import fitting
-from geomctrl.mechanism.origin import WORLD, Frame, Origin
 
 from . import inertia as _inertia
 from .checks import check_name, check_transform, no_duplicates
@@ -24,6 +23,7 @@ from .configuration import neutral, random_configuration
 from .coupling import Coupling
 from .joint import Joint
 from .mechanism import Mechanism, _no_such, require_robot
+from .origin import WORLD, Frame, Origin
 
 R = TypeVar("R", bound=Mechanism)
 

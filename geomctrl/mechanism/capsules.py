@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number, vector
 from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.mechanism import WORLD, Mechanism, require_robot
+
+from .mechanism import WORLD, Mechanism, require_robot
 
 TINY = 1e-300
 

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, exactly, listed, require_rotation, rotation_residual, vector
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.mechanism.origin import WORLD, Frame
 
 from .joint import Joint
+from .origin import WORLD, Frame
 
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # in a line of text, or in a file
 

@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, frozen
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
-from geomctrl.mechanism.origin import BUILT, WORLD, Frame, Origin
 from geomctrl.tables import html_table
 
 from .checks import checked_tree
 from .coupling import Coupling, Reduction, checked_couplings
 from .joint import Joint
+from .origin import BUILT, WORLD, Frame, Origin
 
 if TYPE_CHECKING:  # it imports llvmlite, and data need none
     from geomctrl.compiler.code import Code

@@ -18,12 +18,12 @@ from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 from geomctrl.terms.bounding.quantities import Bodies, Domain, Extreme, Measure, bodies_of, domain_of, extreme, measures
-from geomctrl.terms.dynamics import FORMS, Form
 
 from .bounding import inertia_extremes
 from .bounding.branch_and_bound import JOINTS, Budget, quantity_of, searched
 from .bounding.closed_form import ClosedForm
 from .bounding.reach import Reach
+from .dynamics import FORMS, Form
 
 Method = Literal["auto", "closed form", "branch and bound"]
 METHODS = ("auto", "closed form", "branch and bound")

@@ -29,10 +29,11 @@ from geomctrl.lie import se3
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
-from geomctrl.terms.batches import ONE, REFUSED, check_threads, over_states, plain
-from geomctrl.terms.dynamics import mass_matrix_inverse, mass_matrix_rate
-from geomctrl.terms.kinematics import poses
-from geomctrl.terms.regressor import momentum_rate_regressor, momentum_regressor
+
+from .batches import ONE, REFUSED, check_threads, over_states, plain
+from .dynamics import mass_matrix_inverse, mass_matrix_rate
+from .kinematics import poses
+from .regressor import momentum_rate_regressor, momentum_regressor
 
 __all__ = [
     "forward_dynamics_second_derivatives",

@@ -18,8 +18,9 @@ from geomctrl.kernels import articulated_bodies, composite_bodies, momenta, newt
 from geomctrl.kernels import mass_matrix_inverse as inverses
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
-from geomctrl.terms.batches import ONE, REFUSED, check_threads, not_positive, over_states, plain
 from geomctrl.tracing.numbers import has_symbols
+
+from .batches import ONE, REFUSED, check_threads, not_positive, over_states, plain
 
 Form = Literal["ploen", "christoffel", "adjoint"]
 DEFAULT = "ploen"  # asked for by `is` first, which costs a call nothing

@@ -23,11 +23,12 @@ from geomctrl.kernels import frames
 from geomctrl.kernels.algorithms import Algorithm, Array
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
-from geomctrl.terms.batches import over_states
-from geomctrl.terms.kinematics import Representation, representation_number
 from geomctrl.tracing.backends import c, c_files, gpu, ptx
 from geomctrl.tracing.backends.rounding import rounded, tolerances
 from geomctrl.tracing.traces import Trace
+
+from .batches import over_states
+from .kinematics import Representation, representation_number
 
 FAILURE = "where the mass matrix is not positive definite"
 

@@ -22,9 +22,10 @@ from geomctrl.lie import se3, so3
 from geomctrl.mechanism.configuration import integrate, neutral, random_configuration, single_coordinates
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import one_configuration
-from geomctrl.terms.kinematics import jacobian, pose
 from geomctrl.tracing.numbers import on_symbols
 from geomctrl.tracing.untraceable import UntraceableError, caller
+
+from .kinematics import jacobian, pose
 
 SHARE = 0.99  # of the errors that may be left after PATIENCE steps
 PATIENCE = 8

@@ -20,7 +20,8 @@ from geomctrl.kernels import frames
 from geomctrl.kernels.frames import BODY_FIXED, HYBRID, MIXED, SPATIAL
 from geomctrl.mechanism.mechanism import Frame as NamedFrame
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.terms.batches import over_states
+
+from .batches import over_states
 
 Representation = Literal["body", "spatial", "hybrid", "mixed"]
 REPRESENTATIONS = {"body": BODY_FIXED, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}

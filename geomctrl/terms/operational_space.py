@@ -18,11 +18,11 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import mass_matrix_inverse as kernels
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
-from geomctrl.terms.dynamics import mass_matrix_rate, mass_matrix_solve
-from geomctrl.terms.kinematics import Representation, jacobian, jacobian_rate, representation_number, where_is
 from geomctrl.tracing.numbers import has_symbols
 
 from .batches import over_states
+from .dynamics import mass_matrix_rate, mass_matrix_solve
+from .kinematics import Representation, jacobian, jacobian_rate, representation_number, where_is
 
 __all__ = [
     "dynamically_consistent_inverse",

@@ -20,9 +20,9 @@ from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
-from geomctrl.terms.dynamics import DEFAULT, FORMS, Form, form_number
 
 from .batches import ONE, check_threads, over_states
+from .dynamics import DEFAULT, FORMS, Form, form_number
 
 
 def products(

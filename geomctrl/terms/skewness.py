@@ -8,9 +8,9 @@ import numpy as np
 
 from geomctrl.kernels import skewness as kernels
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.terms.dynamics import Form, form_number
 
 from .batches import over_states
+from .dynamics import Form, form_number
 
 
 def mass_matrix_in_motion(robot: Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

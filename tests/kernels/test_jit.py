@@ -51,7 +51,7 @@ def test_kernel_type_error_is_a_type_error_and_names_what_came():
 
 
 LIBRARY = """
-from {package}.jit import primitive
+from {package}.primitives import primitive
 
 FACTOR = {factor}
 
@@ -60,7 +60,7 @@ def scale(x):
     return FACTOR * x
 """
 CALLER = """
-from {package}.jit import kernel
+from {package}.primitives import kernel
 from {package}.callee import scale
 
 @kernel("f8(f8)")
@@ -82,7 +82,7 @@ def package(tmp_path):
     """A package of our own jit, a kernel and, in another file, the primitive it calls."""
     root = tmp_path / "scratch"
     root.mkdir()
-    for name in ("jit", "primitives", "numba_loops", "uncompiled"):
+    for name in ("primitives", "numba_loops"):
         shutil.copy(CORE / f"{name}.py", root)
     (root / "__init__.py").touch()
     (root / "caller.py").write_text(CALLER.format(package="scratch"))
@@ -102,7 +102,7 @@ def run(package, code, hash_seed="0"):
 
 
 CALL = (
-    "from scratch import caller; from scratch.jit import fingerprint;"
+    "from scratch import caller; from scratch.primitives import fingerprint;"
     "value = caller.{name}(1.0); function = caller.{name}.py_func;"
     "print(value, fingerprint(function), sum(caller.{name}.stats.cache_hits.values()))"
 )
@@ -159,7 +159,7 @@ def test_damaged_files_of_the_cache_are_compiled_again(package):
 
 def test_who_watches_hears_of_compiling_and_not_of_loading(package):
     watched = (
-        "from scratch import caller; from scratch.jit import watch_compiling\n"
+        "from scratch import caller; from scratch.primitives import watch_compiling\n"
         "heard = []\nwith watch_compiling(heard.append): caller.scaled(1.0), caller.scaled(2.0)\n"
         "caller.doubled(1.0); print(heard)"
     )
