@@ -1,7 +1,4 @@
 # What geomctrl/__init__.py loads when asked, for type checkers; a test compares the two.
-from geomctrl.lie import groups as groups
-from geomctrl.terms import derivatives as derivatives
-
 from . import constrained as constrained
 from . import control as control
 from . import controllers as controllers
@@ -46,6 +43,7 @@ from .errors import ModelError as ModelError
 from .errors import NameNotFoundError as NameNotFoundError
 from .errors import SimulationError as SimulationError
 from .errors import SweepError as SweepError
+from .lie import groups as groups
 from .lie import se3 as se3
 from .lie import so3 as so3
 from .mechanism import inertia as inertia
@@ -57,6 +55,7 @@ from .models.io.urdf import load_urdf as load_urdf
 from .motion import structure_preserving as structure_preserving
 from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot
+from .terms import derivatives as derivatives
 from .terms import operational_space as operational_space
 from .viewing.live import LiveView as LiveView
 

@@ -235,7 +235,8 @@ def test_files_of_killed_writers_and_of_old_versions_go(tmp_path):
 # --- in processes of their own ---------------------------------------------------------------------------------------
 
 KERNELS = """
-from geomctrl.kernels.primitives import kernel, primitive
+from geomctrl.kernels.primitives import primitive
+from geomctrl.kernels.jit import kernel
 
 @primitive
 def square(x):

@@ -68,7 +68,7 @@ def progress_bar(console: Console):
 @contextmanager
 def compiling(console: Console, guess: str) -> Iterator[None]:
     """Say so, once, when a kernel has to be compiled; silent with a warm cache."""
-    from geomctrl.kernels.primitives import watch_compiling  # here: it imports numpy
+    from geomctrl.kernels.jit import watch_compiling  # here: it imports numpy
 
     status, started = console.status("compiling"), []
 

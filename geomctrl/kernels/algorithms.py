@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .primitives import compiled
+from .jit import compiled
 from .records import finite, width
 from .tree import good_configuration, good_velocity, n_bodies, n_q, n_v
 

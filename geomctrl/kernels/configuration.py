@@ -12,7 +12,8 @@ import numpy as np
 
 from .algorithms import algorithm, numbers
 from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal, where
-from .primitives import kernel, primitive
+from .jit import kernel
+from .primitives import primitive
 from .records import finite, pose_at, put_pose
 from .screws import Ad_inv, Pose, Twist, ad, compose, inverse, neg3, pair, twist_add, twist_sub
 from .tree import (

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .primitives import KernelTypeError, kernel
+from .jit import kernel
+from .primitives import KernelTypeError
 from .records import finite
 
 

@@ -7,8 +7,9 @@ to another, and calls nothing. Number k of lane b is at k LANES + b.
 import numpy as np
 
 from .exponentials import REDUCIBLE, reduced_sin_cos
+from .jit import kernel
 from .newton_euler import PLOEN, accelerate, regressor_row
-from .primitives import kernel, primitive
+from .primitives import primitive
 from .records import pose_at, vec
 from .screws import Ad_inv, Pose, Twist, twist_mul, zero_twist
 from .tree import WIDTH, A, B, C, D, base_acceleration, n_bodies, n_q, n_v, parent_of, screw_of, turned

@@ -13,8 +13,9 @@ import numpy as np
 from .articulated_bodies import accelerations, dynamics_memory
 from .configuration import polish
 from .exponentials import dexp_inv_se3, exp_se3, within_a_turn
+from .jit import kernel
 from .momenta import get_subtree, momentum_sweep, sweep_memory, weightless
-from .primitives import kernel, primitive
+from .primitives import primitive
 from .records import finite, pose_at, put6, put_pose, twist_at, wrench_at
 from .screws import (
     Ad_dual,

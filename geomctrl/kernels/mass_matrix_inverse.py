@@ -21,9 +21,10 @@ from .articulated_bodies import (
 )
 from .exponentials import where
 from .frames import BODY_FIXED, HYBRID, SPATIAL
+from .jit import kernel
 from .lanes import LANES
 from .passes import inertial_axes, inward, outward, place
-from .primitives import kernel, primitive
+from .primitives import primitive
 from .records import get_wrench, pose_at, put_wrench, reader, width
 from .screws import Pose, Wrench, add3, compose, cross, inertia_to, pair, rot, wrench_mul, wrench_sub
 from .tree import armature_of, dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v

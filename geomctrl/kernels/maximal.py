@@ -5,7 +5,8 @@ kernel says where a body's pose begins and whether it is on SE(3).
 """
 
 from .exponentials import dexp_inv_se3
-from .primitives import kernel, primitive
+from .jit import kernel
+from .primitives import primitive
 from .records import inertia_at, pose_at, put, put6, put_pose, twist_at, vec
 from .screws import (
     Ad,

@@ -1,22 +1,11 @@
-"""Kernels are plain Python functions; this module marks primitives and entries, and lets numba run them when called.
-
-`@primitive` marks a small function that kernels call: numba inlines it. `@kernel(signature)` marks an entry from
-Python, a `Kernel`. Decorating costs nothing: numba is imported at an entry's first call (`numba_loops`), and what is
-decorated stays callable on whatever Python computes with: floats, complex numbers, intervals, symbols.
-
-An entry is compiled for exactly the declared argument types, once, or loaded from the disk, and raises
-`KernelTypeError` for any other: the public function then validates, converts and calls again, so that the common call
-pays for no validation in Python and no call compiles a variant by accident.
-"""
+"""What a kernel is made of: plain Python functions marked as primitives, the flags they are compiled with, and a
+fingerprint of what a function computes."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -115,58 +104,3 @@ def _described(function, name: str, value: Any) -> str:
         f"{function.__module__}.{function.__name__} uses {name} = {value!r:.60}: a kernel knows numbers, tuples,"
         " primitives and the functions of numpy and math alone"
     )
-
-
-_compiling = threading.RLock()
-_watchers: list[Callable[[str], object]] = []
-
-
-@contextlib.contextmanager
-def watch_compiling(watcher: Callable[[str], object]) -> Iterator[None]:
-    """Inside `with`, `watcher` is called with an entry's name before it is compiled, not before it is loaded."""
-    _watchers.append(watcher)
-    try:
-        yield
-    finally:
-        _watchers.remove(watcher)
-
-
-def _announce(name: str) -> None:
-    for watcher in tuple(_watchers):
-        watcher(name)
-
-
-class Kernel:
-    """An entry from Python: `py_func` is the function as written, a call runs what numba makes of it.
-
-    The first call puts numba's dispatcher in the place of this object in the module that defines it: entries are best
-    called as attributes of their modules, `so3.exp_many(...)`, which then costs nothing extra.
-    """
-
-    def __init__(self, function: Callable[..., Any], signature: str):
-        functools.update_wrapper(self, function)
-        self.py_func, self.signature = function, signature
-
-    def __call__(self, *args: Any) -> Any:
-        return self.dispatcher(*args)
-
-    @functools.cached_property
-    def dispatcher(self) -> Callable[..., Any]:
-        dispatcher = compiled(self.py_func, self.signature)
-        home = vars(sys.modules.get(self.py_func.__module__, sys))
-        if home.get(self.py_func.__name__) is self:
-            home[self.py_func.__name__] = dispatcher
-        return dispatcher
-
-
-def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: an entry from Python, compiled for exactly `signature` (numba's notation) at its first call."""
-    return lambda function: Kernel(function, signature)
-
-
-def compiled(function: Callable[..., Any], signature: str) -> Any:
-    """The function as numba runs it from Python, for exactly `signature`; the first of several threads makes it."""
-    from .numba_loops import entry
-
-    with _compiling:
-        return entry(function, signature, _announce)

@@ -13,6 +13,7 @@ import numpy as np
 from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
 from .composite_bodies import MovingInertia, mass_matrix_rows, put_body, terms
 from .exponentials import where
+from .jit import kernel
 from .newton_euler import (
     Motion,
     ReferenceMotion,
@@ -21,7 +22,7 @@ from .newton_euler import (
     joint_twist,
 )
 from .passes import Axis, Moving, MovingAxis, inertial_axes, outward
-from .primitives import kernel, primitive
+from .primitives import primitive
 from .screws import Inertia, Pose, Wrench, compose, zero_twist
 from .tangents import moving_pose, place_of, tangent
 from .tree import gravity_of, inertia_of, joint_frame, n_bodies

@@ -4,7 +4,8 @@ import numpy as np
 
 from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal, quaternion_so3
 from .groups import Equations, array_entries
-from .primitives import kernel, primitive
+from .jit import kernel
+from .primitives import primitive
 from .records import put, vec
 from .screws import matmul
 

@@ -20,7 +20,8 @@ import numpy as np
 from geomctrl.arguments import ROTATION_TOLERANCE
 
 from .exponentials import log_se3, sin_cos
-from .primitives import kernel, primitive
+from .jit import kernel
+from .primitives import primitive
 from .records import finite, inertia_at, pose_at, twist_at, vec, wrench_at
 from .screws import (
     Pose,

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from geomctrl import models
 from geomctrl.cli.terminal import compiling
-from geomctrl.kernels.primitives import kernel
+from geomctrl.kernels.jit import kernel
 
 URDF = """<robot name="pendulum"><link name="base"><inertial><mass value="2"/>
 <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>

@@ -12,7 +12,8 @@ import pytest
 
 import geomctrl
 from geomctrl.kernels import numba_loops, tree
-from geomctrl.kernels.primitives import KernelTypeError, fingerprint, kernel, primitive, references
+from geomctrl.kernels.jit import kernel
+from geomctrl.kernels.primitives import KernelTypeError, fingerprint, primitive, references
 
 CORE = Path(geomctrl.__file__).parent / "kernels"
 
@@ -60,7 +61,7 @@ def scale(x):
     return FACTOR * x
 """
 CALLER = """
-from {package}.primitives import kernel
+from {package}.jit import kernel
 from {package}.callee import scale
 
 @kernel("f8(f8)")
@@ -82,7 +83,7 @@ def package(tmp_path):
     """A package of our own jit, a kernel and, in another file, the primitive it calls."""
     root = tmp_path / "scratch"
     root.mkdir()
-    for name in ("primitives", "numba_loops"):
+    for name in ("jit", "primitives", "numba_loops"):
         shutil.copy(CORE / f"{name}.py", root)
     (root / "__init__.py").touch()
     (root / "caller.py").write_text(CALLER.format(package="scratch"))
@@ -159,7 +160,7 @@ def test_damaged_files_of_the_cache_are_compiled_again(package):
 
 def test_who_watches_hears_of_compiling_and_not_of_loading(package):
     watched = (
-        "from scratch import caller; from scratch.primitives import watch_compiling\n"
+        "from scratch import caller; from scratch.jit import watch_compiling\n"
         "heard = []\nwith watch_compiling(heard.append): caller.scaled(1.0), caller.scaled(2.0)\n"
         "caller.doubled(1.0); print(heard)"
     )

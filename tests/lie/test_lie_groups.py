@@ -15,7 +15,7 @@ from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
 from geomctrl.kernels import so3xr3 as so3xr3_kernels
 from geomctrl.kernels.groups import Entries
-from geomctrl.kernels.primitives import Kernel
+from geomctrl.kernels.jit import Kernel
 from geomctrl.lie.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3, rotation
 
 PI = np.pi
