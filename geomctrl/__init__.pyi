@@ -50,6 +50,7 @@ from .mechanism import inertia as inertia
 from .mechanism.building import Body as Body
 from .mechanism.coupling import Coupling as Coupling
 from .mechanism.joint import Joint as Joint
+from .mechanism.origin import Frame as Frame
 from .models.io.mjcf import load_mjcf as load_mjcf
 from .models.io.urdf import load_urdf as load_urdf
 from .motion import structure_preserving as structure_preserving
