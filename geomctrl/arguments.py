@@ -120,7 +120,7 @@ def number(
     return value
 
 
-def count(name: str, x: object, least: int = 0, most: int = MAX_COUNT, expected: str = "") -> int:
+def count(name: str, x: object, least: int = 0, largest: int = MAX_COUNT, expected: str = "") -> int:
     """x as an int; raises ArgumentError, naming the argument `name`, unless it is a whole number from least to most.
 
     Floats are none, not even 3.0. The bound keeps a slip like 1e30 from asking for more than a machine has.
@@ -129,8 +129,8 @@ def count(name: str, x: object, least: int = 0, most: int = MAX_COUNT, expected:
         n = None if isinstance(x, bool) or np.ma.is_masked(x) else operator.index(x)  # pyright: ignore[reportArgumentType]
     except TypeError:
         n = None
-    if n is None or not least <= n <= most:
-        whole = f"a whole number from {least}" + (f" to {most}" if most < MAX_COUNT else "")
+    if n is None or not least <= n <= largest:
+        whole = f"a whole number from {least}" + (f" to {largest}" if largest < MAX_COUNT else "")
         raise ArgumentError(f"{name}: expected {expected or whole}, got {x!r:.80}")
     return n
 

@@ -34,7 +34,7 @@ TEMPORARY = re.compile(r".*\.(o|nbc)\.[0-9a-f]+\.tmp")  # unfinished files of `f
 _unusable_said = False
 
 
-def folders(beside: Path) -> tuple[Path, ...]:
+def folders(source: Path) -> tuple[Path, ...]:
     """Where to look and to write, in this order: GEOMCTRL_CACHE alone where it is set, else next to the source, the
     user's own.
     """
@@ -42,7 +42,7 @@ def folders(beside: Path) -> tuple[Path, ...]:
     if chosen:
         return (Path(chosen),)
     user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    here = beside / "__pycache__"
+    here = source / "__pycache__"
     return (here, Path(user) / "geomctrl") if os.path.isabs(user) else (here,)  # "~" stays where nobody has a home
 
 

@@ -184,11 +184,11 @@ class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
     def __init__(self, members: list[tuple[LoopRunner, Known]], choice: bool | str, report: Callable[[float], None]):
-        self.runners, self.known = [runner for runner, _ in members], [known for _, known in members]
+        self.runners, self.known = [runner for runner, _ in members], [trace for _, trace in members]
         self.choice, self.report, width = choice, report, host.lanes()
         self.machine = Machine(self.known[0].traced, width)
         spare = width - len(members)  # lanes that nobody wants run as the first does
-        values = [known.copies.values for known in self.known]
+        values = [trace.copies.values for trace in self.known]
         self.machine.numbers_are([*values, *[values[0]] * spare])
         self.filled = [*self.runners, *[self.runners[0]] * spare]
         self.alive = (1 << len(members)) - 1

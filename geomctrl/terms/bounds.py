@@ -194,9 +194,9 @@ def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> 
     return Bound(value, measure.sign * outcome.value, outcome.q, method, v)
 
 
-def _velocity(measure: Measure, at: Extreme) -> np.ndarray:
+def _velocity(measure: Measure, extreme: Extreme) -> np.ndarray:
     """The unit v with the largest |C(q, v)|."""
-    G = measure.support(measure.array(at.robot, at.q[None]))[1][0]
+    G = measure.support(measure.array(extreme.robot, extreme.q[None]))[1][0]
     return np.linalg.svd(G.reshape(len(G), -1))[0][:, 0]
 
 

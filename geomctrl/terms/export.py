@@ -85,25 +85,27 @@ def to_c(
     representation_number(representation)
     name = c_files.prefix("name", c_files.prefix_of(robot.name, "robot") if name is None else name)
     c_files.checked_precision(precision)
-    known = _known(terms)
-    if frame is not None and not any(term in FRAME_TERMS for term in known):
-        raise ArgumentError(f"frame: expected one of {', '.join(FRAME_TERMS)} among the terms, got {', '.join(known)}")
+    requested = _known(terms)
+    if frame is not None and not any(term in FRAME_TERMS for term in requested):
+        raise ArgumentError(
+            f"frame: expected one of {', '.join(FRAME_TERMS)} among the terms, got {', '.join(requested)}"
+        )
     rng = np.random.default_rng(0)
     q, units = random_configuration(robot, rng), []
-    for word in known:
+    for word in requested:
         term = compiled_term(robot, word, frame if word in FRAME_TERMS else None, representation, "terms")
         f = _function(robot, f"{name}_{word}", term, precision)
-        given = [rounded(q if x.name == "q" else rng.normal(size=x.size), precision) for x in f.inputs]
-        expected = _expected(robot, term, given)
-        allowed = [] if expected is None else tolerances(f.trace, given, expected, precision)
-        units.append(c_files.exported(f, word, FAILURE, [c.Case(given, expected, allowed)]))
+        inputs = [rounded(q if x.name == "q" else rng.normal(size=x.size), precision) for x in f.inputs]
+        expected = _expected(robot, term, inputs)
+        allowed = [] if expected is None else tolerances(f.trace, inputs, expected, precision)
+        units.append(c_files.exported(f, word, FAILURE, [c.Case(inputs, expected, allowed)]))
     return c_files.write(path, name, _heading(robot, precision), precision, units)
 
 
 def _heading(robot: Mechanism, precision: str) -> list[str]:
-    what = f"{c_files.comment(robot.name)}: {robot.nbodies} bodies, nq = {robot.nq}, nv = {robot.nv}"
+    title = f"{c_files.comment(robot.name)}: {robot.nbodies} bodies, nq = {robot.nq}, nv = {robot.nv}"
     return [
-        f"{what}; made by geomctrl in {precision} precision.",
+        f"{title}; made by geomctrl in {precision} precision.",
         "SI units, radians; the angular part of twists and wrenches first. All functions return 1 where not said.",
         *("Velocity coordinates:", *c_files.numbered(robot.dof_names)),
         *("Bodies:", *c_files.numbered(robot.body_names)),
@@ -120,9 +122,9 @@ def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Func
     return c.Function(name, traced, inputs, outputs, precision)
 
 
-def _expected(robot: Mechanism, term: Term, given: list[np.ndarray]) -> list[np.ndarray] | None:
+def _expected(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
     """What the kernel itself computes, in plain Python; None where there is no result."""
-    rows = dict(zip((x.name for x in term.inputs), given))
+    rows = dict(zip((x.name for x in term.inputs), inputs))
     arrays = [rows.get(x.name, np.empty(0)) for x in term.algorithm.inputs]
     arrays += [{**term.numbers, **term.arrays}[x.name] for x in term.algorithm.options]
     try:
@@ -177,12 +179,12 @@ def compiled_term(
         wanted = "the name of one" if term in FRAME_TERMS else "None"
         raise ArgumentError(f"frame: expected {wanted} for the term {term!r}, got {frame!r:.40}")
     if frame is None:
-        algorithm, numbers, result, given = CATALOGUE[term]
-        inputs = [x for x in algorithm.inputs if not x.optional or x.name in given]
-        return Term(algorithm, numbers, {}, inputs, given, result)
-    algorithm, at = FRAME_TERMS[term], robot.frame(frame)
-    numbers = {"i": at.body} | ({} if term == "pose" else {"form": form})
-    placement = {"placement": at.placement[:3].flatten()}
+        algorithm, numbers, result, optional = CATALOGUE[term]
+        inputs = [x for x in algorithm.inputs if not x.optional or x.name in optional]
+        return Term(algorithm, numbers, {}, inputs, optional, result)
+    algorithm, place = FRAME_TERMS[term], robot.frame(frame)
+    numbers = {"i": place.body} | ({} if term == "pose" else {"form": form})
+    placement = {"placement": place.placement[:3].flatten()}
     return Term(algorithm, numbers, placement, list(algorithm.inputs), (), tuple)
 
 
@@ -207,9 +209,9 @@ def to_numba(
     from geomctrl.compiler.numba_calls import njit
 
     require_robot("robot", robot)
-    made = compiled_term(robot, term, frame, representation)
+    compiled = compiled_term(robot, term, frame, representation)
     sizes = robot._code.sizes
-    core = robot._code.core(made.algorithm, made.given, **made.numbers)
+    core = robot._code.core(compiled.algorithm, compiled.given, **compiled.numbers)
     if core is None:
         raise ModelError(
             f"robot {robot.name!r}: {term} is too long for code of its own, or the compiler is off"
@@ -219,10 +221,10 @@ def to_numba(
         term,
         core,
         robot._model,
-        {x.name: sizes.shape(x) for x in made.inputs},
-        list(made.arrays.values()),
-        {y.name: sizes.shape(y) for y in made.algorithm.outputs},
-        made.result,
+        {x.name: sizes.shape(x) for x in compiled.inputs},
+        list(compiled.arrays.values()),
+        {y.name: sizes.shape(y) for y in compiled.algorithm.outputs},
+        compiled.result,
     )
 
 
@@ -275,20 +277,20 @@ def to_ptx(
     """
     require_robot("robot", robot)
     path, pattern = path_of("path", path), structure(robot._model)
-    found = compiled_term(robot, term, frame, representation)
-    made = _traced(found, precision, np.where(np.isnan(pattern), robot._model, pattern))
+    compiled = compiled_term(robot, term, frame, representation)
+    trace = _traced(compiled, precision, np.where(np.isnan(pattern), robot._model, pattern))
     sizes = Sizes(pattern)
-    text = ptx.ptx(made, capability, real=precision, name=term, libdevice=_library(made))
-    given = [f"const {precision} {x.name}[states][{sizes.of(x)}]" for x in found.inputs]
-    given += [f"{precision} {y.name}[states][{sizes.of(y)}]" for y in found.algorithm.outputs]
-    words = [
-        f"{' '.join(robot.name.split())}: {term}, {made.operations} operations, {precision} precision.",
-        f"{term}(int64 states, {', '.join(given)}, uint64 *report)",
+    text = ptx.ptx(trace, capability, real=precision, name=term, libdevice=_library(trace))
+    arguments = [f"const {precision} {x.name}[states][{sizes.of(x)}]" for x in compiled.inputs]
+    arguments += [f"{precision} {y.name}[states][{sizes.of(y)}]" for y in compiled.algorithm.outputs]
+    comments = [
+        f"{' '.join(robot.name.split())}: {term}, {trace.operations} operations, {precision} precision.",
+        f"{term}(int64 states, {', '.join(arguments)}, uint64 *report)",
         f"One thread a state, at most {ptx.THREADS} threads a block; SI units, radians, the arrays in C order.",
         "The report, if its address is not 0, is lowered to the number of the first state without a result.",
     ]
     with whole(path) as file:
-        file.write("".join(f"// {line}\n" for line in words).encode() + text.encode())
+        file.write("".join(f"// {line}\n" for line in comments).encode() + text.encode())
     return path
 
 
@@ -328,10 +330,10 @@ class CudaFunction:
         if len(arrays) != len(self.inputs):
             names = ", ".join(name for name, _ in self.inputs)
             raise ArgumentError(f"{self.term}: expected {len(self.inputs)} arrays, {names}, got {len(arrays)}")
-        made, failed = self._launcher(arrays, stream, check)
+        results, failed = self._launcher(arrays, stream, check)
         if failed >= 0:
             self._complain(arrays, failed)
-        return made[0] if len(made) == 1 else tuple.__new__(self._found.result, made)
+        return results[0] if len(results) == 1 else tuple.__new__(self._found.result, results)
 
     def __repr__(self) -> str:
         names = ", ".join(name for name, _ in self.inputs)
@@ -355,5 +357,5 @@ def _traced(term: Term, precision: str, pattern: np.ndarray) -> Trace:
     return trace(term.algorithm, pattern, {**term.numbers, **term.arrays}, term.given, guarded=True)
 
 
-def _library(made: Trace) -> bytes:
-    return gpu.libdevice() if ptx.library_functions(made) else b""
+def _library(trace: Trace) -> bytes:
+    return gpu.libdevice() if ptx.library_functions(trace) else b""

@@ -103,7 +103,7 @@ def inverse_kinematics(
 def _targets(robot: Mechanism, targets: Any) -> list[_Target]:
     if not isinstance(targets, Mapping) or not targets:
         raise ArgumentError(f"targets: expected {{frame: pose, position or rotation}}, got {targets!r:.80}")
-    found = []
+    checked_targets = []
     for frame, value in targets.items():
         if robot.frame(frame).body < 0:
             raise ArgumentError(f"targets: {frame!r} is fixed to the world: nothing moves it")
@@ -116,8 +116,8 @@ def _targets(robot: Mechanism, targets: Any) -> list[_Target]:
             a = se3.checked_transform(name, a)
         elif kinds[shape] == "rotation":
             require_rotation(name, a)
-        found.append(_Target(frame, kinds[shape], a))
-    return found
+        checked_targets.append(_Target(frame, kinds[shape], a))
+    return checked_targets
 
 
 class _Limits:
@@ -141,18 +141,18 @@ class _Limits:
     def free(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """(nv,): the coordinates that are not at a limit beyond which the errors would fall."""
         free, slope = np.ones(self.robot.nv, dtype=bool), gradient[self.v]
-        at = q[self.q]
-        free[self.v] = ~(((at <= self.lower) & (slope > 0.0)) | ((at >= self.upper) & (slope < 0.0)))
+        position = q[self.q]
+        free[self.v] = ~(((position <= self.lower) & (slope > 0.0)) | ((position >= self.upper) & (slope < 0.0)))
         return free
 
 
 def _descent(
-    robot: Mechanism, targets: list[_Target], limits: _Limits, q: np.ndarray, tolerance: float, most: int
+    robot: Mechanism, targets: list[_Target], limits: _Limits, q: np.ndarray, tolerance: float, max_steps: int
 ) -> tuple[np.ndarray, float, int]:
     """(q, residual, steps): from q on until the errors are within the tolerance or fall no more."""
     e, residual = _errors(robot, targets, q)
     cost, mu, history = float(e @ e), MU, [np.inf] * PATIENCE
-    for step in range(most):
+    for step in range(max_steps):
         if residual <= tolerance or cost > SHARE**2 * history[step] or mu > MOST:
             return q, residual, step
         history.append(cost)
@@ -170,7 +170,7 @@ def _descent(
             q, e, residual, cost, mu = moved, e_moved, residual_moved, lower, max(LEAST, 0.1 * mu)
         else:
             mu *= 10.0
-    return q, residual, most
+    return q, residual, max_steps
 
 
 def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np.ndarray, float]:

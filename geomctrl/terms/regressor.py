@@ -139,10 +139,10 @@ def stacked_regressor(robot: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndar
     blocks = np.split(out, np.cumsum(sizes)[:-1])
     done = 0
     if robot.nq == robot.nv == robot.nbodies:
-        at = np.zeros((robot.nbodies, robot.nbodies), dtype=np.int64)
+        places = np.zeros((robot.nbodies, robot.nbodies), dtype=np.int64)
         for k, (c, first) in enumerate(zip(subtrees, np.cumsum([0, *sizes[:-1]]))):
-            at[k, c] = first + 10 * np.arange(len(c))
-        done = lanes.stack_lanes(robot._model, q, v, a, at, out)
+            places[k, c] = first + 10 * np.arange(len(c))
+        done = lanes.stack_lanes(robot._model, q, v, a, places, out)
     if done < N:
         Y = regressor(robot, q[done:], v[done:], a[done:]).reshape(N - done, robot.nv, robot.nbodies, 10)
         for k, (block, c) in enumerate(zip(blocks, subtrees)):

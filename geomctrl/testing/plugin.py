@@ -315,11 +315,18 @@ def _kept(item: pytest.Item, call: pytest.CallInfo) -> Iterator[str]:
 
 def _counterexample(error: BaseException | None) -> AssertionError | None:
     """The failure at a state that `error` is, holds, or comes of."""
-    if error is None or (isinstance(error, AssertionError) and hasattr(error, "state")):
-        return error
-    held = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    causes = map(_counterexample, (*held, error.__cause__, error.__context__))
-    return next((x for x in causes if x is not None), None)
+    waiting, seen = [error], set()  # causes may be many, or go round
+    while waiting:
+        cause = waiting.pop(0)
+        if cause is None or id(cause) in seen:
+            continue
+        if isinstance(cause, AssertionError) and hasattr(cause, "state"):
+            return cause
+        seen.add(id(cause))
+        held = cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
+        waiting = [*held, cause.__cause__, cause.__context__, *waiting]
+    return None
+
 
 
 def _seeded(item: pytest.Item) -> Iterator[str]:

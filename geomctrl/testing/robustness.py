@@ -214,8 +214,8 @@ class _Hunt:
                     values = np.array(list(best.parameters.values()))
                     values[k] = lower[k] + part * (upper[k] - lower[k])
                     if values[k] != best.parameters[name]:
-                        found = self.row("along", values)
-                        best = found if _order(found.worst) > _order(best.worst) else best
+                        candidate = self.row("along", values)
+                        best = candidate if _order(candidate.worst) > _order(best.worst) else best
             if best is before:
                 return
 

@@ -85,11 +85,11 @@ def first_of(worse: Elementwise) -> Callable[..., Any]:
         rows = a.reshape(1, -1) if axis is None else np.moveaxis(a, axis, -1)
         out = np.empty(rows.shape[:-1], object)
         for place in np.ndindex(out.shape):
-            (best, *others), at = rows[place].tolist(), 0.0
+            (best, *others), index = rows[place].tolist(), 0.0
             for k, x in enumerate(others, 1):
                 wins = both(relation("eq", best, best), invert(worse(x, best)))
-                best, at = where(wins, x, best), where(wins, float(k), at)
-            out[place] = with_kind(at, INT64) if is_symbol(at) else int(at)
+                best, index = where(wins, x, best), where(wins, float(k), index)
+            out[place] = with_kind(index, INT64) if is_symbol(index) else int(index)
         return out[0] if axis is None else out
 
     return first

@@ -37,19 +37,19 @@ def _index(self: Symbol) -> int:
 
 def bounds(graph: Any, index: int) -> tuple[float, float]:
     """Numbers between which a node's value is unless it is nan; infinite where they are not known."""
-    known: dict[int, tuple[float, float]] = {}
+    intervals: dict[int, tuple[float, float]] = {}
     for k in graph.needed([index]):
         op, *ends = graph.nodes[k]
         if op == "const":
-            known[k] = (ends[0], ends[0]) if ends[0] != "nan" else UNBOUNDED
+            intervals[k] = (ends[0], ends[0]) if ends[0] != "nan" else UNBOUNDED
             continue
         rule = BOUNDS.get(op)
         if op == "where" and graph.nodes[ends[0]] == ("eq", ends[2], ends[2]):  # else nan
-            own = known[ends[1]]
+            own = intervals[ends[1]]
         else:
-            own = rule(*(known[x] for x in ends)) if rule and op != "load" else UNBOUNDED
-        known[k] = own if own[0] == own[0] and own[1] == own[1] else UNBOUNDED
-    return known[index]
+            own = rule(*(intervals[x] for x in ends)) if rule and op != "load" else UNBOUNDED
+        intervals[k] = own if own[0] == own[0] and own[1] == own[1] else UNBOUNDED
+    return intervals[index]
 
 
 Range = tuple[float, float]

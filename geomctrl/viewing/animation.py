@@ -69,16 +69,16 @@ def page(run: Samples, title: str, frames: Iterable[str] | None = None) -> str:
 def robot_page(robot: Mechanism, title: str, frames: Iterable[str] | None = None) -> str:
     """A page of a robot whose joints go through their ranges, one after the other."""
     t, q = tour(robot)
-    scene = _recording(robot, frames, _pictures(t), lambda at: (all_poses(robot, q[at]), None, []), None)
+    scene = _recording(robot, frames, _pictures(t), lambda row: (all_poses(robot, q[row]), None, []), None)
     return _filled(title, scene, [], "", "[]")
 
 
 def _filled(title: str, scene: str, legend: Sequence[tuple[Colour, str]], drawn: str, cursors: str) -> str:
     template = (Path(__file__).parent / "animation.html").read_text(encoding="utf-8")
     keys = "".join(f'<span><i style="background:rgb{colour}"></i>{html.escape(text)}</span>' for colour, text in legend)
-    words = {"title": html.escape(title), "legend": keys, "kind": "run" if drawn else "robot"}
-    words |= {"scene": html.escape(scene, quote=True), "curves": drawn, "cursors": cursors}
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: words[found[1]], template)
+    fields = {"title": html.escape(title), "legend": keys, "kind": "run" if drawn else "robot"}
+    fields |= {"scene": html.escape(scene, quote=True), "curves": drawn, "cursors": cursors}
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: fields[match[1]], template)
 
 
 def recorded(run: Samples, frames: Iterable[str] | None = None) -> tuple[str, list[tuple[Colour, str]]]:

@@ -83,17 +83,17 @@ def machine_for(
             raise ModelError("compiled: the compiler is off (GEOMCTRL_COMPILER=off)")
         return None
     try:
-        known = known_trace(loop, record.watchers, strict)
-        machine = Machine(known.traced)
-        machine.numbers_are([known.copies.values])
-        comparison = Comparison(loop, machine, 0, known.parts)
+        trace = known_trace(loop, record.watchers, strict)
+        machine = Machine(trace.traced)
+        machine.numbers_are([trace.copies.values])
+        comparison = Comparison(loop, machine, 0, trace.parts)
         comparison.before(*times)
     except UntraceableError as error:
         if compiled is True:
             raise
         say(f"this loop runs in Python: {error}")
         return None
-    return machine, comparison, known
+    return machine, comparison, trace
 
 
 def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
@@ -113,26 +113,26 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
     key = *key, *others
     own = (*key, copies.values.tobytes())  # of a trace that has a loop's numbers for constants
     with _lock:
-        found = _traces.get(key) or _traces.get(own)
-        if found is None:
+        traced = _traces.get(key) or _traces.get(own)
+        if traced is None:
             try:
-                found = _made(loop, watchers, strict, cells)
+                traced = _made(loop, watchers, strict, cells)
             except UntraceableError as error:
-                found = Refused(str(error), copies)
+                traced = Refused(str(error), copies)
             else:
-                if (more := found.law_memory.cells) != cells:
+                if (more := traced.law_memory.cells) != cells:
                     _cells[kind] = _cells.get(kind, {}) | more
                     copies, parts = copied_parts(loop, watchers, more)
                     key = *copies.key(), *others
                     own = *key, copies.values.tobytes()
-        key = own if found.copies.constant else key
-        _traces[key] = found
+        key = own if traced.copies.constant else key
+        _traces[key] = traced
         _traces.move_to_end(key)
         while len(_traces) > MAX_TRACES:
             _traces.popitem(last=False)
-    if isinstance(found, Refused):
-        raise UntraceableError(found.reason)
-    return Known(found, copies, parts)
+    if isinstance(traced, Refused):
+        raise UntraceableError(traced.reason)
+    return Known(traced, copies, parts)
 
 
 def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:

@@ -82,7 +82,7 @@ class _Export:
 
     def states(self) -> list[State]:
         """States at which the law has a result in Python."""
-        rng, found = np.random.default_rng(0), []
+        rng, states = np.random.default_rng(0), []
         for k in range(MAX_TRIALS):
             t, q, v, z = trial_state(self.controller, self.robot, self.z0, rng, k)
             state = (
@@ -93,16 +93,16 @@ class _Export:
                 self.controller(*state)
             except Exception:
                 continue
-            found.append(state)
-            if len(found) == TEST_CASES:
+            states.append(state)
+            if len(states) == TEST_CASES:
                 break
-        return [*found[1:], found[0]]  # a random state first
+        return [*states[1:], states[0]]  # a random state first
 
     def case(self, state: State) -> c.Case:
-        given = [np.ravel(x) for x in state if x is not None]
+        inputs = [np.ravel(x) for x in state if x is not None]
         parts = parts_of(self.controller(*state))
         expected = [np.asarray(parts[name], float) for name in self.law.outputs]
-        return c.Case(given, expected, tolerances(self.law._trace, given, expected, self.real))
+        return c.Case(inputs, expected, tolerances(self.law._trace, inputs, expected, self.real))
 
     # --- the state -----------------------------------------------------------------------------------------------
 
@@ -208,17 +208,17 @@ class _Export:
         t, q, v, z = state
         dt = 0.125  # a number in either precision, so long that a wrong rate shows
         command = self.controller(t, q, v, z)
-        known = dict(zip(self.law.outputs, case.tolerances, strict=True))
-        expected, allowed = {"tau": np.asarray(command.tau, float)}, {"tau": known["tau"]}
+        tolerances = dict(zip(self.law.outputs, case.tolerances, strict=True))
+        expected, allowed = {"tau": np.asarray(command.tau, float)}, {"tau": tolerances["tau"]}
         if z is not None:
             after: Any = z if command.z_next is None else np.asarray(command.z_next, float)
             if command.z_rate is not None:
                 after = displaced(self.group, after, dt * np.asarray(command.z_rate, float))
             expected["z"] = np.asarray(after, float)
-            off = known.get("z_next", 0.0) + (0.0 if self.group else dt * known.get("z_rate", 0.0))
+            off = tolerances.get("z_next", 0.0) + (0.0 if self.group else dt * tolerances.get("z_rate", 0.0))
             sizes = np.abs(np.ravel(after)) + np.abs(np.ravel(z))
             if self.group:
-                off, sizes = np.max(off) + dt * known["z_rate"].max(), np.full(z.size, sizes.max())
+                off, sizes = np.max(off) + dt * tolerances["z_rate"].max(), np.full(z.size, sizes.max())
             allowed["z"] = off + 64.0 * ROUNDING[self.real] * sizes
         values = {"t": t, "dt": dt, "q": q, "v": v}
         lines = [c.constant(self.real, x, np.ravel(values[x.name])) for x in order]
@@ -231,9 +231,9 @@ class _Export:
         for y in outputs:
             lines.append(c.constant(self.real, y._replace(name=f"expected_{y.name}"), expected[y.name]))
             lines.append(c.constant("double", y._replace(name=f"tolerance_{y.name}"), allowed[y.name]))
-            what = f'"{self.name}_step, {y.name}"'
+            label = f'"{self.name}_step, {y.name}"'
             lines.append(
-                f"        failed += differs({what}, {y.name}, expected_{y.name}, tolerance_{y.name}, {y.size});"
+                f"        failed += differs({label}, {y.name}, expected_{y.name}, tolerance_{y.name}, {y.size});"
             )
         return "\n".join(["    {", *lines, "    }"])
 

@@ -146,15 +146,15 @@ class LawMemory:
     def __init__(self, cells: Mapping[str, Cell], graph: Graph, array: int, first: int):
         self.cells = dict(sorted(cells.items()))
         self.graph, self.array = graph, array
-        self.places, at = {}, first
+        self.places, place = {}, first
         for path, cell in self.cells.items():
-            self.places[path] = at
-            at += cell.size
-        self.first, self.size = first, at - first
+            self.places[path] = place
+            place += cell.size
+        self.first, self.size = first, place - first
 
     def split(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """The numbers of each path that has some."""
-        places = {path: at - self.first for path, at in self.places.items()}
+        places = {path: place - self.first for path, place in self.places.items()}
         return {path: numbers[places[path] :][: cell.size] for path, cell in self.cells.items() if cell.size}
 
     def values(self, numbers: np.ndarray) -> dict[str, Any]:
@@ -239,17 +239,17 @@ def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
     x = x.__self__ if isinstance(x, types.MethodType) else x
     (attribute, key), *rest = steps
     inner = _entry(x, attribute, key)
-    made = _with(inner, rest, value)
-    if made is inner:
+    part = _with(inner, rest, value)
+    if part is inner:
         return x
     if isinstance(x, tuple):
-        return x._replace(**{key: made}) if attribute else (*x[:key], made, *x[key + 1 :])  # pyright: ignore[reportAttributeAccessIssue]
+        return x._replace(**{key: part}) if attribute else (*x[:key], part, *x[key + 1 :])  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(x, types.FunctionType) and key in x.__code__.co_freevars:
-        x.__closure__[x.__code__.co_freevars.index(key)].cell_contents = made  # pyright: ignore[reportOptionalSubscript]
+        x.__closure__[x.__code__.co_freevars.index(key)].cell_contents = part  # pyright: ignore[reportOptionalSubscript]
     elif attribute:
-        object.__setattr__(x, key, made)
+        object.__setattr__(x, key, part)
     else:
-        x[key] = made  # pyright: ignore[reportIndexIssue]
+        x[key] = part  # pyright: ignore[reportIndexIssue]
     return x
 
 
@@ -305,15 +305,15 @@ def _by_key(x: Any) -> dict[Any, Any]:
 
 def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
     """The cells that a controller has, able to be what its attributes are now."""
-    found = {}
+    covered = {}
     for path, cell in cells.items():
         try:
             x = value_at(controller, path)
             ints = any(type(y) is int for y in cell.values)
-            found[path] = cell.with_value(path, x, ints) if cell.size else cell
+            covered[path] = cell.with_value(path, x, ints) if cell.size else cell
         except (AttributeError, KeyError, IndexError, TypeError, ValueError, UntraceableError):
             continue
-    return found
+    return covered
 
 
 def line_of_change(path: str, kinds: Iterable[type]) -> str:

@@ -117,8 +117,8 @@ class TracedClosedLoop:
         call = entries.entry(address, self.numbers, [(), (len(self.y),), (self.group.dim,)], [(n,)])
 
         def f(t: float, y: np.ndarray) -> np.ndarray:
-            found = call(float(t), y, zero)
-            return np.full(n, np.nan) if found is None else found
+            result = call(float(t), y, zero)
+            return np.full(n, np.nan) if result is None else result
 
         f.numbers = self.numbers  # pyright: ignore[reportFunctionMemberAccess]  # the code reads them where they are
         return f
@@ -138,9 +138,11 @@ class TracedClosedLoop:
         """The addresses of a trace's code, made or from disk."""
         widths = [1] if kind == "one" else [host.lanes()]
         trace = fused(trace)
-        nodes = [(at, trace.graph.nodes[at]) for at in trace.graph.needed(trace.ends)]  # a graph grows, these stay
-        words = (nodes, trace.outputs, trace.inputs, kind, cache.version(), host.lanes())
-        key = hashlib.sha256(repr(words).encode()).hexdigest()
+        nodes = [
+            (index, trace.graph.nodes[index]) for index in trace.graph.needed(trace.ends)
+        ]  # a graph grows, these stay
+        identity = (nodes, trace.outputs, trace.inputs, kind, cache.version(), host.lanes())
+        key = hashlib.sha256(repr(identity).encode()).hexdigest()
         if key not in self._calls:
             code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=host.lanes(), flags="")))
             self._calls[key] = host.load(code, names)
@@ -167,12 +169,12 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
     copies, _ = copied_parts(loop, [])
     key = *copies.key(), loop.z_shape
     with _lock:
-        if (known := _known.get(key)) is None:
-            known = _known[key] = _traced(loop, None)
+        if (traced := _known.get(key)) is None:
+            traced = _known[key] = _traced(loop, None)
             while len(_known) > MAX_TRACES:
                 _known.popitem(last=False)
         _known.move_to_end(key)
-    return dataclasses.replace(known, numbers=copies.values)
+    return dataclasses.replace(traced, numbers=copies.values)
 
 
 def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
@@ -192,14 +194,14 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
         value = rate = None
         if hasattr(clone.controller, "lyapunov"):
             value, rate = joined(lambda: _lyapunov(clone, t, state), copies.reset)
-        found = {} if extra is None else joined(lambda: dict(extra(clone, t, q, v, z, command)), copies.reset)
+        extras = {} if extra is None else joined(lambda: dict(extra(clone, t, q, v, z, command)), copies.reset)
         displacement = None if is_vector_space(loop.group) else _displaced(graph, loop.group, y)
     good: Any = functools.reduce(both, required, True)
     if not (good is True or isinstance(good, Condition)):
         raise UntraceableError("a term of a robot has no result")
     n = 2 * robot.nv
     return TracedClosedLoop(
-        graph, copies.values, loop.group, t, y, command, [*rates[:n], *z_rate, *rates[n:]], value, rate, found, good,
+        graph, copies.values, loop.group, t, y, command, [*rates[:n], *z_rate, *rates[n:]], value, rate, extras, good,
         displacement, copies, loop.split,
     )  # fmt: skip
 

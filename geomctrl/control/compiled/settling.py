@@ -37,9 +37,9 @@ def trace_loop(
     except UntraceableError as error:  # perhaps an int that indexes: then each of its values is a way
         ints = [path for path, cell in cells.items() if cell.kinds & {*WHOLE}]
         for path in ints if " is used as a " in str(error) else ():
-            known = {other: cell for other, cell in cells.items() if other != path}
+            others = {other: cell for other, cell in cells.items() if other != path}
             with suppress(UntraceableError):
-                return _settled(loop, watchers, strict, constant, known, frozenset([path]))
+                return _settled(loop, watchers, strict, constant, others, frozenset([path]))
         arrays = _arrays_of_wholes(loop, cells) if loop.hold else {}
         if arrays.keys() <= cells.keys():
             raise
@@ -52,11 +52,11 @@ def _arrays_of_wholes(loop: Any, cells: Mapping[str, Cell]) -> dict[str, Cell]:
     """The law's arrays of ints and bools as what it remembers: those that it writes on can not be constants."""
     copies, _ = copied_parts(loop, (), cells)
     paths = [path for clone, path, _ in copies.filled if path.startswith(LAW) and _of_wholes(clone)]
-    found = {}
+    arrays = {}
     for path in (x.removeprefix(LAW) for x in paths):
         with suppress(UntraceableError):
-            found[path] = Cell().with_value(path, value_at(law_of(loop), path), False)
-    return found
+            arrays[path] = Cell().with_value(path, value_at(law_of(loop), path), False)
+    return arrays
 
 
 def _of_wholes(x: Any) -> bool:
@@ -67,13 +67,13 @@ def _settled(
     loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: frozenset[str]
 ) -> TracedLoop:
     """The trace that knows all that the law remembers, which `cells` tells then."""
-    known = cells
+    settled = cells
 
     def trace(buffers: frozenset[str]) -> TracedLoop:
-        return LoopTrace(loop, watchers, strict, constant, known, choices, buffers).traced()
+        return LoopTrace(loop, watchers, strict, constant, settled, choices, buffers).traced()
 
     while True:
         try:
             return with_work_buffers(trace)
         except MemoryGrows as grown:
-            known |= grown.cells
+            settled |= grown.cells

@@ -111,8 +111,10 @@ class LoopTrace(TraceOfMonitors):
         at_work = None
         if loop.hold:
             of_state = {(name, name): outputs[name] for name in OF_STATE if name in outputs}
-            found = {("memory", path): np.array(x, object) for path, x in remembered.items()}
-            held, numbers = columns_of({**found, ("tau", "tau"): tau, **of_state, **signals_of(outputs)}, first)
+            outputs_by_name = {("memory", path): np.array(x, object) for path, x in remembered.items()}
+            held, numbers = columns_of(
+                {**outputs_by_name, ("tau", "tau"): tau, **of_state, **signals_of(outputs)}, first
+            )
             column = {c.kind: c for c in held}
             law = self._trace([numbers], of_law, first + self.law_memory.size, 0)
             of_law = []
@@ -128,15 +130,15 @@ class LoopTrace(TraceOfMonitors):
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
             values, watched, desired, applied = self._looked_at(tau, at_work, signals)
         self._compare_with_worst(values, of_sample)
-        found: dict[tuple[str, str], Any] = {}
+        outputs_by_name: dict[tuple[str, str], Any] = {}
         if not loop.hold:
-            found |= {("tau", "tau"): tau, **signals_of(outputs)}
+            outputs_by_name |= {("tau", "tau"): tau, **signals_of(outputs)}
         if loop.plant.actuators:
-            found["applied", "applied"] = applied
-        found |= {("desired", name): x for name, x in zip("qva", desired or ())}
-        found |= {("monitor", m.name): 0.0 if x is None else x for m, x in zip(self.watchers, values)}
-        found |= {("watched", name): x for name, x in watched.items()}
-        columns, numbers = columns_of(found, dim)
+            outputs_by_name["applied", "applied"] = applied
+        outputs_by_name |= {("desired", name): x for name, x in zip("qva", desired or ())}
+        outputs_by_name |= {("monitor", m.name): 0.0 if x is None else x for m, x in zip(self.watchers, values)}
+        outputs_by_name |= {("watched", name): x for name, x in watched.items()}
+        columns, numbers = columns_of(outputs_by_name, dim)
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
         remembered = dim + len(numbers)
@@ -174,12 +176,12 @@ class LoopTrace(TraceOfMonitors):
         command = symbol_array([self.graph.load(HELD, behind + k) for k in range(n)], (n,))
         (q, v, _), x = loop.split(self.y), loop.plant_state(self.y)
         truth = Truth(cast(Any, self.t), q, v, sensing.at_work(command, area), x, self.plant)
-        found = [self._one_sampled(place, self.plant.sensors[place.number], truth, n) for place in sensing.places]
+        traces = [self._one_sampled(place, self.plant.sensors[place.number], truth, n) for place in sensing.places]
         for place, link in zip(sensing.links, made_by(self.plant)):
-            found.append(self._one_sampled(place, link, truth._replace(command=command), n))
+            traces.append(self._one_sampled(place, link, truth._replace(command=command), n))
             command = area[place.told]
         seen = [Column("measured", name, *x) for place in sensing.places for name, x in place.names.items()]
-        return found, seen, sensing.told(area)
+        return traces, seen, sensing.told(area)
 
     def _one_sampled(self, place: Any, sensor: Any, truth: Truth, n: int) -> Sampled:
         part = self.area[place.part]
@@ -212,13 +214,13 @@ class LoopTrace(TraceOfMonitors):
                 raise refused[-1] from None
 
         try:
-            found = self._joined(called, lambda: self.copies.reset(True))
+            result = self._joined(called, lambda: self.copies.reset(True))
             if refused and not grows():
                 raise refused[0]
         finally:
             if grows():
                 raise MemoryGrows(self.grown) from None
-        return found
+        return result
 
     def _asked(self, state: tuple) -> dict[str, Any]:
         """What the law returns, by name."""

@@ -65,11 +65,11 @@ class TraceOfMonitors:
 
     def _in_a_row(self, sample: Sample) -> Sample:
         """A sample whose command is read from its row, where it comes first."""
-        found: dict[tuple[str, str], Any] = {("tau", ""): sample.tau}
-        found |= {("signal", name): x for name, x in sample.signals.items()}
+        arrays: dict[tuple[str, str], Any] = {("tau", ""): sample.tau}
+        arrays |= {("signal", name): x for name, x in sample.signals.items()}
         if self.loop.plant.actuators:
-            found["applied", ""] = sample.applied
-        loaded = {(c.kind, c.name): self._loaded(ROW, c) for c in columns_of(found, 0)[0]}
+            arrays["applied", ""] = sample.applied
+        loaded = {(c.kind, c.name): self._loaded(ROW, c) for c in columns_of(arrays, 0)[0]}
         tau, signals = loaded["tau", ""], {name: x for (kind, name), x in loaded.items() if kind == "signal"}
         return sample._replace(command=Command(tau, signals=signals), applied=loaded.get(("applied", ""), tau))
 

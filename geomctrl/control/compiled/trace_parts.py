@@ -38,10 +38,10 @@ def signals_of(outputs: dict[str, Any]) -> dict[tuple[str, str], Any]:
     return {("signal", name): x for name, x in outputs.items() if name not in ("tau", *OF_STATE)}
 
 
-def columns_of(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Column], list[Any]]:
+def columns_of(arrays: dict[tuple[str, str], Any], first: int) -> tuple[list[Column], list[Any]]:
     """Columns one after the other, and their numbers."""
     columns, numbers = [], []
-    for (kind, name), x in found.items():
+    for (kind, name), x in arrays.items():
         columns.append(Column(kind, name, first + len(numbers), np.shape(x)))
         numbers += as_symbols(x).ravel().tolist()
     return columns, numbers

@@ -192,7 +192,7 @@ def fit_rows_like(model: RegressorModel, rows: Rows, fit: FreeFit, order: np.nda
     """
     data, _, _ = _rows_products(model, rows, None)
     both = [free_fit(data, fit.independent[order], start=start) for start in (fit.weights[order], None)]
-    return max(both, key=lambda found: found.evidence_over(fit, order))
+    return max(both, key=lambda candidate: candidate.evidence_over(fit, order))
 
 
 def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):

@@ -173,8 +173,8 @@ class _Load:
     def rows(self, q, v, a, loaded: bool) -> list[np.ndarray]:
         """[[Z kappa] (n, nv, p + 1), no torque to take off the currents]."""
         Y = self.model.regressor(q, v, a)
-        load, known = Y[..., self.first : self.first + 10] @ self.handover, self.is_known
-        parts = [Y[..., self.own], load[..., ~known], (load[..., known] @ self.pi[known])[..., None]]
+        load, is_known = Y[..., self.first : self.first + 10] @ self.handover, self.is_known
+        parts = [Y[..., self.own], load[..., ~is_known], (load[..., is_known] @ self.pi[is_known])[..., None]]
         parts = [x if loaded else np.zeros_like(x) for x in parts]
         return [np.concatenate((Y[..., self.base_columns], *parts), -1), np.zeros(v.shape)]
 

@@ -260,9 +260,9 @@ def check_times(loop: Any) -> None:
     choice("torque", loop.torque, ("commanded", "applied"))
 
 
-def loops_of(given: Any, n: int) -> list[Any]:
+def loops_of(value: Any, n: int) -> list[Any]:
     """The loops of n logs: one for all, or one each, with the same gains, period and delay. Raises ArgumentError."""
-    loops = listed("loop", given) if isinstance(given, list | tuple) else [given] * n
+    loops = listed("loop", value) if isinstance(value, list | tuple) else [value] * n
     if len(loops) != n:
         raise ArgumentError(f"loop: expected one, or {n}, one a log, got {len(loops)}")
     for loop in loops:

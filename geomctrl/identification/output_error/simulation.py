@@ -62,8 +62,8 @@ class Dynamics:
         self.model, self.x = model, exactly("x", x, (model.size,))
         T = self.transmission = model.transmission
         value = {kind: np.zeros(len(T)) for kind in model.acts}
-        for kind, at in model.acts.items():
-            value[kind][at] = self.x[model.indices(kind)]
+        for kind, actuators in model.acts.items():
+            value[kind][actuators] = self.x[model.indices(kind)]
         self.viscous, self.coulomb, self.offset = value["viscous"], value["coulomb"], value["offset"]
         self.amplitudes = self.x[model.indices("curve")]
         self.stiffness, self.preload = np.zeros((2, model.robot.nv))
@@ -97,12 +97,12 @@ class Dynamics:
         if len(self.model.acts["coulomb"]):
             slope += self.coulomb * (1.0 - np.tanh(s / smoothing) ** 2) / smoothing
         for curve, amplitude in zip(self.model.curves, self.amplitudes):
-            at = s[..., curve.actuator]
+            speed = s[..., curve.actuator]
             if curve.shape == "sigmoid":
-                own = (1.0 - np.tanh(at / curve.speed) ** 2) / curve.speed
+                own = (1.0 - np.tanh(speed / curve.speed) ** 2) / curve.speed
             else:
-                step, bell = np.tanh(at / smoothing), np.exp(-((at / curve.speed) ** 2))
-                own = bell * ((1.0 - step**2) / smoothing - 2.0 * step * at / curve.speed**2)
+                step, bell = np.tanh(speed / smoothing), np.exp(-((speed / curve.speed) ** 2))
+                own = bell * ((1.0 - step**2) / smoothing - 2.0 * step * speed / curve.speed**2)
             slope[..., curve.actuator] += amplitude * own
         return self.transmission.T @ (slope[..., None] * self.transmission)
 

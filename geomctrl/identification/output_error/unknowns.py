@@ -79,8 +79,8 @@ class Unknowns:
         changed = self.setup.with_loop(**changes) if self.gains else replace(self.setup, loops=loops)
         dynamics, plan, self.steps = prepared(changed, self.parameters(theta), self.steps, self.delay)
         runs, errors = [], []
-        for part, at in zip(changed.parts, self.own):
-            own = theta[at]
+        for part, columns in zip(changed.parts, self.own):
+            own = theta[columns]
             q0, v0 = own[: self.n], own[self.n : 2 * self.n]
             run = part.run(dynamics, plan, q0, v0, part.loop.start(q0, v0)[0] + own[2 * self.n :])
             runs.append(run)
@@ -100,13 +100,13 @@ class Unknowns:
             layout = Layout(base, n * len(self.gains), int(self.delay), 2 * n, part.loop.states)
             shown = self.shown(state.plan)
             late = np.zeros((shown, n, layout.size))
-            for found in sensitivities(state.dynamics, part.loop, state.plan, run, self.gains, layout):
-                torque = np.concatenate((late, found.torque))
+            for slopes in sensitivities(state.dynamics, part.loop, state.plan, run, self.gains, layout):
+                torque = np.concatenate((late, slopes.torque))
                 late = torque[len(torque) - shown :]
-                rows = slice(*np.searchsorted(part.rows, (found.first, found.first + len(found.position))))
-                at_rows = part.rows[rows] - found.first
+                rows = slice(*np.searchsorted(part.rows, (slopes.first, slopes.first + len(slopes.position))))
+                at_rows = part.rows[rows] - slopes.first
                 D = torque[at_rows] * part.mask[rows][..., None]
-                D = np.concatenate((D, found.position[at_rows]), 1) if self.positions else D
+                D = np.concatenate((D, slopes.position[at_rows]), 1) if self.positions else D
                 wide = np.zeros((*D.shape[:2], self.size))
                 wide[..., : self.shared], wide[..., at] = D[..., : self.shared], D[..., self.shared :]
                 yield i, rows, wide

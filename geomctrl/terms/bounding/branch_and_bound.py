@@ -141,18 +141,20 @@ def quantity_of(name: str, robot: Mechanism, measure: Measure, closed: ClosedFor
     n = robot.nv
     entries, norm = _entries(name, closed), trilinear_norm_of_bounds if name == "k_C" else norm_of_bounds
     # M and C do not know where the first joint is
-    known = [name in ("k_g", "g") or robot.parents[field.body] >= 0 for field in closed.reach.fields]
-    slopes = np.array([norm(entries(k)) if known[k] else 0.0 for k in range(n)])
-    bends = np.array([[norm(entries(k, l)) if known[k] and known[l] else 0.0 for k in range(n)] for l in range(n)])
+    is_nonzero = [name in ("k_g", "g") or robot.parents[field.body] >= 0 for field in closed.reach.fields]
+    slopes = np.array([norm(entries(k)) if is_nonzero[k] else 0.0 for k in range(n)])
+    bends = np.array(
+        [[norm(entries(k, l)) if is_nonzero[k] and is_nonzero[l] else 0.0 for k in range(n)] for l in range(n)]
+    )
     size = norm(entries())
     off = np.zeros(n)
     if name == "k_C":
-        third = np.array([norm(entries(k, k, k)) if known[k] else 0.0 for k in range(n)])
-        off = STEP**2 / 6.0 * third + ROUNDING * size * np.array(known)
+        third = np.array([norm(entries(k, k, k)) if is_nonzero[k] else 0.0 for k in range(n)])
+        off = STEP**2 / 6.0 * third + ROUNDING * size * np.array(is_nonzero)
     derivative = {
         "m1": lambda q: derivatives.mass_matrix_derivative(robot, q),
         "m2": lambda q: derivatives.mass_matrix_derivative(robot, q),
-        "k_C": partial(_central_differences, robot, measure, known),
+        "k_C": partial(_central_differences, robot, measure, is_nonzero),
         "k_g": lambda q: derivatives.inverse_dynamics_second_derivatives(robot, q, 0.0 * q, 0.0 * q).dqdq,
         "g": lambda q: gravity_derivative(robot, q),
     }[name]
@@ -169,11 +171,11 @@ def _entries(name: str, closed: ClosedForm) -> Callable[..., np.ndarray]:
     return closed.gravity_derivative if name == "k_g" else closed.mass_matrix
 
 
-def _central_differences(robot: Mechanism, measure: Measure, known: list[bool], q: np.ndarray) -> np.ndarray:
+def _central_differences(robot: Mechanism, measure: Measure, is_nonzero: list[bool], q: np.ndarray) -> np.ndarray:
     """dA/dq_k of the coordinates that A knows."""
     there = []
     for k, step in enumerate(STEP * np.eye(robot.nv)):
-        sides = [measure.array(robot, q + s * step) for s in (1.0, -1.0)] if known[k] else [np.zeros(1)] * 2
+        sides = [measure.array(robot, q + s * step) for s in (1.0, -1.0)] if is_nonzero[k] else [np.zeros(1)] * 2
         there.append(np.broadcast_to((sides[0] - sides[1]) / (2.0 * STEP), (len(q), *[robot.nv] * 3)))
     return np.stack(there, axis=-1)
 

@@ -70,8 +70,8 @@ class ClosedForm:
 
     def far(self, coordinates: tuple[int, ...]) -> tuple[int, float]:
         """(the farthest of them from the root, the product of the others' |w|); of one joint's, the last."""
-        at = max(range(len(coordinates)), key=lambda x: (self.body_of[coordinates[x]], x))
-        return coordinates[at], float(np.prod([self.W[c] for x, c in enumerate(coordinates) if x != at]))
+        farthest = max(range(len(coordinates)), key=lambda x: (self.body_of[coordinates[x]], x))
+        return coordinates[farthest], float(np.prod([self.W[c] for x, c in enumerate(coordinates) if x != farthest]))
 
     def product(self, A: tuple[int, ...], B: tuple[int, ...]) -> float:
         """A bound of |sum_b <D_A, D_B>|, A and B being coordinates in the order in which they are applied."""

@@ -71,7 +71,7 @@ def _certified(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, s
     scale = np.diag([1.0, 1.0, 1.0, *[length] * 3])  # twists in units of `length`
     uncertain = [_uncertain(d, scale, largest) for d in bodies.deviation]
     certain = sign * scale @ inertia.spatial(bodies.nominal) @ scale / largest
-    J = certain + np.array([known for known, _ in uncertain])
+    J = certain + np.array([block for block, _ in uncertain])
     joints = [_hung(robot, reach, i, length, sign, largest) for i in range(robot.nbodies)]
     t, X, ratios = _solved(robot, J, [pairs for _, pairs in uncertain], joints)
     J = [j + _chosen(pairs, a, 1.0 / a) for j, (_, pairs), a in zip(J, uncertain, ratios)]
@@ -80,20 +80,20 @@ def _certified(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, s
 
 def _uncertain(deviation: np.ndarray, scale: np.ndarray, largest: float):
     """(sum of d_p W_p that are known, [(P, P') a parameter whose W_p is to be chosen, with the factor d_p])."""
-    known, pairs = np.zeros((6, 6)), []
+    certain, pairs = np.zeros((6, 6)), []
     for d, E in zip(deviation, inertia.spatial(np.eye(10))):
         if d == 0.0:
             continue
         E = d * scale @ E @ scale / largest
         if np.linalg.eigvalsh(E)[0] >= 0.0:
-            known += E
+            certain += E
         else:  # entries of one size, at most one a row
             rows = np.flatnonzero(E.any(axis=1))
             half = [k for k in rows if k < 3 and (np.abs(E[k]).argmax() >= 3 or np.abs(E[k]).argmax() > k)]
             P = np.zeros((2, 6))
             P[0, half] = P[1, np.setdiff1d(rows, half)] = np.abs(E).max()
             pairs.append((np.diag(P[0]), np.diag(P[1])))
-    return known, pairs
+    return certain, pairs
 
 
 def _chosen(pairs, a, b):

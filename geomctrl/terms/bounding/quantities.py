@@ -123,16 +123,16 @@ def _value(measure: Measure, robot: Mechanism, q: np.ndarray) -> float:
     return float(measure.value(robot, q[None])[0])
 
 
-def _corner(at: Extreme, bodies: Bodies, measure: Measure) -> Mechanism:
+def _corner(extreme: Extreme, bodies: Bodies, measure: Measure) -> Mechanism:
     """The corner of the parameters' intervals where <G, A(q)>, which is linear in them, is largest."""
-    A = measure.array(at.robot, at.q[None])
+    A = measure.array(extreme.robot, extreme.q[None])
     G = measure.support(A)[1] * measure.sign
     slopes = np.zeros(bodies.nominal.shape)
     for place in zip(*np.nonzero(bodies.deviation)):
         unit = np.zeros(bodies.nominal.shape)
         unit[place] = 1.0
-        slopes[place] = np.vdot(G, measure.array(at.robot._with_parameters(unit), at.q[None]))
-    return at.robot._with_parameters(bodies.nominal + np.sign(slopes) * bodies.deviation)
+        slopes[place] = np.vdot(G, measure.array(extreme.robot._with_parameters(unit), extreme.q[None]))
+    return extreme.robot._with_parameters(bodies.nominal + np.sign(slopes) * bodies.deviation)
 
 
 def _climbed(start: Extreme, domain: Domain, measure: Measure) -> Extreme:

@@ -148,8 +148,8 @@ class Reach:
             b[row] = firsts[i] - carried[i] * out
             size += np.linalg.norm(firsts[i]) + carried[i] * np.linalg.norm(out)
             if i != field.body:
-                at = slice(first_column[i], first_column[i] + self.links[i].free.shape[1])
-                A[row, :, at] = -carried[i] * self.links[i].free
+                part = slice(first_column[i], first_column[i] + self.links[i].free.shape[1])
+                A[row, :, part] = -carried[i] * self.links[i].free
             a = directions[i]
             P = np.eye(3) if a is None else np.eye(3) - np.outer(a, a)
             for j in self.children[i]:

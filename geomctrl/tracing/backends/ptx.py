@@ -145,7 +145,7 @@ class Kernel(Line):
         self.outputs, self.mark, self.align = trace.sizes, "" if real == "double" else "f", 8 if real == "double" else 4
         self.zero = self.vector.constant(0.0)
         self.infinite = self.zero  # a sum of 0 x over all inputs x: nan where one is not finite
-        loads = (self.nodes[at] for at in trace.graph.needed(trace.ends) if self.nodes[at][0] == "load")
+        loads = (self.nodes[node] for node in trace.graph.needed(trace.ends) if self.nodes[node][0] == "load")
         self.numbers = sorted(index for _, array, index in loads if array == 0)
         size = (self.align * len(self.numbers)) + 8 * (len(trace.inputs) + len(trace.sizes) + 2)
         if size > PARAMETERS:
