@@ -52,7 +52,7 @@ def _small_bundled_robots():
     from geomctrl.compiler.kernel_traces import structure
 
     robots = map(models.load, models.names())
-    return frozenset(structure(robot._model).tobytes() for robot in robots if robot.nv <= 7)
+    return tuple(structure(robot._model).tobytes() for robot in robots if robot.nv <= 7)
 
 
 @pytest.fixture
