@@ -56,8 +56,8 @@ class FilteredAdaptation(AdaptiveSliding):
         super().__init__(robot, reference, Lambda, K, Gamma, **options)
         self.bandwidth = number("bandwidth", bandwidth, "a positive number [1/s]", lambda x: x > 0.0)
         self.K_inverse = np.linalg.inv(self.K)
-        self.known = self.kept.copy()
-        self.known[self.columns] = 0.0
+        self.fixed_parameters = self.kept.copy()
+        self.fixed_parameters[self.columns] = 0.0
         self.armature = robot.armature
 
     def start(self):
@@ -87,7 +87,7 @@ class FilteredAdaptation(AdaptiveSliding):
     def _regression(self, q, v, z) -> Regression:
         lam, (_, X, u, _) = self.bandwidth, self._split(z)
         Y, H = derivatives.momentum_regressor(self.robot, q, v), derivatives.momentum_rate_regressor(self.robot, q, v)
-        b, h_b = Y.dot(self.known) + self.armature * v, H.dot(self.known)
+        b, h_b = Y.dot(self.fixed_parameters) + self.armature * v, H.dot(self.fixed_parameters)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:
             F = self.friction.columns(one_state("v", v, self.robot.nv))

@@ -23,7 +23,7 @@ class QuadraticProgram:
         self.rows = equalities + 4 * n + (soft - n) + soft
         self.A, self.b, self.q = np.zeros((self.rows, n + soft)), np.zeros(self.rows), np.full(n + soft, cost)
         k, one, s = equalities + 2 * n, np.eye(n), np.eye(soft)
-        self.at, self._solver = k, None
+        self.index, self._solver = k, None
         self.A[k : k + n, :n], self.A[k : k + n, n : 2 * n] = one, -one
         self.A[k + n : k + 2 * n, :n], self.A[k + n : k + 2 * n, n : 2 * n] = -one, -one
         self.A[k + 2 * n : self.rows - soft, 2 * n :] = -np.eye(soft - n)
@@ -39,7 +39,7 @@ class QuadraticProgram:
 
     def solve(self, H, f, M, bias, effort, lower, upper, G, least, E=None, d=None) -> tuple[np.ndarray, float]:
         """(a, the largest s); raises SimulationError where the solver finds nothing."""
-        n, m, k = self.n, self.equalities, self.at
+        n, m, k = self.n, self.equalities, self.index
         if m:
             self.A[:m, :n], self.b[:m] = E, d
         self.A[m : m + n, :n], self.A[m + n : k, :n] = M, -M

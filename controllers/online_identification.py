@@ -89,8 +89,8 @@ class OnlineIdentification(Law):
         self.p0 = np.concatenate((self.robot.parameters.ravel()[self.columns], own))
         picked = np.eye(10 * self.robot.nbodies)[self.columns]
         self.unit = deviation * np.sqrt(squared_units(self.robot, picked, len(own)))
-        self.known = self.robot.parameters.ravel().copy()
-        self.known[self.columns] = 0.0
+        self.fixed_parameters = self.robot.parameters.ravel().copy()
+        self.fixed_parameters[self.columns] = 0.0
         self.armature = self.robot.armature
         self.nearest = NearestBodies(self.robot, bodies, self.unit, self.margin)
         self.upper = np.triu_indices(len(self.p0))
@@ -133,7 +133,7 @@ class OnlineIdentification(Law):
     def _momenta(self, q, v):
         """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b, and its rate H p + h + tau."""
         Y, H = derivatives.momentum_regressor(self.robot, q, v), derivatives.momentum_rate_regressor(self.robot, q, v)
-        b, h = Y.dot(self.known) + self.armature * v, H.dot(self.known)
+        b, h = Y.dot(self.fixed_parameters) + self.armature * v, H.dot(self.fixed_parameters)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:
             F = self.friction.columns(one_state("v", v, self.robot.nv))

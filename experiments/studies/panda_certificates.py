@@ -56,7 +56,7 @@ def main(*, only: list[Number] | None = None, seconds: float = 1200.0, recheck: 
         started = time.process_time()
         found = certificate(gain, claim, seconds)
         took = time.process_time() - started
-        print(f"{k}: gains x {gain:g}, {found.claims[-1].words}: {found.status}, {found.boxes} boxes, {took:.1f} s")
+        print(f"{k}: gains x {gain:g}, {found.claims[-1].statement}: {found.status}, {found.boxes} boxes, {took:.1f} s")
         if recheck and found.proved:
             print(found.recheck(processes=2))
 

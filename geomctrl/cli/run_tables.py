@@ -121,5 +121,5 @@ def _monitor_table(run: Run) -> Table:
     for m in run.monitors.values():
         verdict = Text(m.verdict, COLOURS.get(m.verdict, "dim"))
         numbers = f"{m.worst:.1e}", f"{m.t_worst:.4g} s", f"{m.limit:.0e}"
-        table.add_row(m.name, m.what, *numbers, verdict)
+        table.add_row(m.name, m.description, *numbers, verdict)
     return table

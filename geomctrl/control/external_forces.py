@@ -34,7 +34,7 @@ def external_forces(plant: Any, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> 
     if not isinstance(f_ext, ExternalWrenches):
         return _of_bodies(robot, q, _rows(robot, t, q, v, f_ext))
     out: list[ExternalForce] = []
-    for source, part in zip(f_ext.given, f_ext.parts):
+    for source, part in zip(f_ext.sources, f_ext.parts):
         if isinstance(source, Contact):
             out += _of_contact(robot, source, q, v)
             continue

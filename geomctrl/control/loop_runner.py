@@ -84,7 +84,7 @@ class LoopRunner:
         self.record = Record(plant, controller, self.loop.z_shape, nx, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
-        self.known: Known | None = None  # the trace of the machine
+        self.known_trace: Known | None = None  # the trace of the machine
         self.comparison: Comparison | None = None  # of the machine with Python
         self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
         self.chunk = CHUNK_STEPS
@@ -223,7 +223,7 @@ class LoopRunner:
     def machine_chosen(self, choice: bool | str) -> Machine | None:
         self.compiled_for, steps = self.loop.now, self.n_steps * self.pieces
         chosen = machine_for(self.loop, self.record, choice, self.strict, steps, self.times)
-        machine, self.comparison, self.known = chosen or (None, None, None)
+        machine, self.comparison, self.known_trace = chosen or (None, None, None)
         return machine
 
     @property
@@ -240,8 +240,8 @@ class LoopRunner:
             changed = (
                 self.resumed > 0
                 and self.loop.hold
-                and self.known
-                and not self.known.fits(self.loop, self.record.watchers)
+                and self.known_trace
+                and not self.known_trace.fits(self.loop, self.record.watchers)
             )
             if not changed:
                 self.enter(machine, 0)
@@ -300,8 +300,8 @@ class LoopRunner:
 
 def _broken(monitor: Monitor, value: float, t: float, finding: Finding) -> SimulationError:
     return SimulationError(
-        f"strict: monitor {monitor.name!r} at t = {t:.6g} s: {monitor.what} is {value:.3e}, limit {monitor.limit:.0e}:"
-        f" {finding.reason}"
+        f"strict: monitor {monitor.name!r} at t = {t:.6g} s: {monitor.description} is {value:.3e},"
+        f" limit {monitor.limit:.0e}: {finding.reason}"
     )
 
 

@@ -38,7 +38,7 @@ __all__ = [
 class Measure(Described):
     """A number, or an array, of a run. The implementer's contract:
 
-    1. `name` and `what` (a few words) say what is measured, `units` its units; `dims` names the axes of an array.
+    1. `name` and `description` (a few words) say what is measured, `units` its units; `dims` names an array's axes.
     2. `start(plant, controller)` forgets the last run: it sets the attributes that `add` changes, to floats or
        float arrays. It raises ArgumentError where the measure does not apply.
     3. `add(sample)` takes the next sample into account. It changes only attributes that `start` set, and nothing
@@ -48,7 +48,7 @@ class Measure(Described):
     """
 
     name = "measure"
-    what = ""
+    description = ""
     units = "1"
     dims: tuple[str, ...] = ()
 
@@ -126,7 +126,7 @@ class TrackingRMS(_Error):
     """
 
     name = "tracking_rms"
-    what = "RMS of the tracking error"
+    description = "RMS of the tracking error"
 
     def __init__(self, after: float = 0.0, joints: bool = False):
         self.after, self.joints = number("after", after, "seconds >= 0", lambda t: t >= 0.0), flag("joints", joints)
@@ -156,7 +156,7 @@ class SettlingTime(_Error):
     """From when on the largest coordinate of |e| stays within `tolerance` [rad or m]; nan if it is not at the end."""
 
     name = "settling_time"
-    what = "time from which the error stays within the tolerance"
+    description = "time from which the error stays within the tolerance"
     units = "s"
 
     def __init__(self, tolerance: float = 0.01):
@@ -187,7 +187,7 @@ class ParameterError(Measure):
     """
 
     name = "parameter_error"
-    what = "error of the parameters at the end, relative to the start"
+    description = "error of the parameters at the end, relative to the start"
 
     def start(self, plant, controller):
         if getattr(controller, "true_parameters", None) is None:
@@ -214,7 +214,7 @@ class PeakTorque(Measure):
     """The largest |tau| applied to joints, of all samples; with joints=True of each (nv,). Newtons where they slide."""
 
     name = "peak_torque"
-    what = "largest torque"
+    description = "largest torque"
     units = "N m"
 
     def __init__(self, joints: bool = False):
@@ -247,7 +247,7 @@ class WorstMonitor(Measure):
         if not isinstance(chosen, Monitor):
             raise ArgumentError(f"monitor: expected one of {', '.join(monitors)}, or a Monitor, got {monitor!r:.80}")
         self.monitor, self.name = chosen, f"worst_{chosen.name}"
-        self.what = f"worst of the run: {chosen.what}"
+        self.description = f"worst of the run: {chosen.description}"
 
     def start(self, plant, controller):
         self.applies, self.worst = self.monitor.start(plant, controller), -np.inf
@@ -272,7 +272,8 @@ class Verdict(WorstMonitor):
 
     def __init__(self, monitor: str | Monitor = "lyapunov"):
         super().__init__(monitor)
-        self.name, self.what = f"verdict_{self.monitor.name}", f"1 held, 0 unresolved, -1 violated: {self.monitor.what}"
+        self.name = f"verdict_{self.monitor.name}"
+        self.description = f"1 held, 0 unresolved, -1 violated: {self.monitor.description}"
 
     def value(self):
         """Of the samples so far, of which nothing is confirmed."""

@@ -59,7 +59,7 @@ class Record:
                 f"every: {rows} samples are more than the memory holds: store fewer ({error})"
             ) from None
         self.signals: dict[str, np.ndarray] = {}
-        self.told: dict[str, np.ndarray] = {}  # what sensors have measured
+        self.sensed: dict[str, np.ndarray] = {}  # what sensors have measured
 
     def add(self, sample: Sample, state: tuple, command: Command, stored: bool) -> tuple[Monitor, float] | None:
         """Let the monitors measure a sample; if `stored`, keep a row of it: the state (q, v, z), the command, numbers.
@@ -106,7 +106,7 @@ class Record:
                 column[rows] = columns["desired", name]
         for name, column in self.signals.items():
             column[rows] = columns["signal", name]
-        for name, column in self.told.items():
+        for name, column in self.sensed.items():
             column[rows] = columns["measured", name]
         for j, monitor in enumerate(self.monitors):
             self.measured[rows, j] = columns["monitor", monitor.name]
@@ -128,8 +128,8 @@ class Record:
             self._store_desired(row, sample, self.desired)
         for name, x in sample.measured.items():
             if row == 0:
-                self.told[name] = np.empty((len(self.t), *x.shape))
-            self.told[name][row] = x
+                self.sensed[name] = np.empty((len(self.t), *x.shape))
+            self.sensed[name][row] = x
         for name, x in command.signals.items():
             column = self.signals.get(name)
             if column is None or column.shape[1:] != np.shape(x):
@@ -175,10 +175,12 @@ class Record:
             applied=self.applied[:n],
             desired=None if self.desired is None or not n else Desired(*(x[:n] for x in self.desired)),
             signals={name: column[:n] for name, column in columns.items()},
-            measured={name: column[:n] for name, column in self.told.items()},
+            measured={name: column[:n] for name, column in self.sensed.items()},
         )
         monitors = {
-            m.name: MonitorResult(m.name, m.what, m.limit, self.measured[:n, j], float(worst[j]), self.t_worst[j])
+            m.name: MonitorResult(
+                m.name, m.description, m.limit, self.measured[:n, j], float(worst[j]), self.t_worst[j]
+            )
             for j, m in enumerate(self.monitors)
         }
         seconds = time.perf_counter() - self.started

@@ -197,7 +197,7 @@ class Run(Samples):
         """In a notebook: why it ended, and a line a monitor."""
         heading = ". ".join([f"Run of {_many(len(self.t), 'sample')}: {self.reason}", *self._tracking()])
         rows = [
-            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", m.verdict, m.explanation)
+            (m.name, m.description, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", m.verdict, m.explanation)
             for m in self.monitors.values()
         ]
         return html_table(heading, ["monitor", "what", "worst", "at t [s]", "limit", "", ""], rows)
@@ -263,7 +263,7 @@ class Run(Samples):
         arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
         arrays |= {f"measured/{k}": x for k, x in self.measured.items()}
         arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
-        verdicts = {k: [m.what, m.limit, m.worst, m.t_worst, m.finding] for k, m in self.monitors.items()}
+        verdicts = {k: [m.description, m.limit, m.worst, m.t_worst, m.finding] for k, m in self.monitors.items()}
         about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
         about |= {"compared": self.compared}
         about |= {"monitors": verdicts, "robot": _robot_of(self.plant), "controller": type(self.controller).__name__}

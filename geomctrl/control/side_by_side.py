@@ -20,7 +20,7 @@ from geomctrl.tracing.backends import host
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import Known, known_trace, say
-from .compiled.comparison import BESIDE, WHOLE, Comparison, Extent
+from .compiled.comparison import SIDE_BY_SIDE, WHOLE, Comparison, Extent
 from .compiled.external_state import REPLACEMENTS
 from .compiled.machine import SAMPLE, STEP, Machine
 from .compiled.traced_loop import TracedLoop
@@ -59,8 +59,8 @@ def to_end(
         if traced is not None and len(group) > MAX_SEQUENTIAL and not shared:
             first = id(traced) not in compared
             compared.add(id(traced))
-            members = [(runners[x.number], x.known) for x in group if x.known is not None]
-            extents = [WHOLE] * first + [BESIDE] * ((len(group) - first) * compared_each)
+            members = [(runners[x.number], x.known_trace) for x in group if x.known_trace is not None]
+            extents = [WHOLE] * first + [SIDE_BY_SIDE] * ((len(group) - first) * compared_each)
             runs.update(zip((x.number for x in group), _Lanes(members, choice, report).to_end(extents)))
         else:
             runs.update((x.number, _alone(runners[x.number], choice, report)) for x in group)
@@ -107,11 +107,11 @@ class _Begun(NamedTuple):
     """A runner whose first sample has been taken: its number, the trace that fits it."""
 
     number: int
-    known: Known | None
+    known_trace: Known | None
 
     @property
     def traced(self) -> TracedLoop | None:
-        return None if self.known is None else self.known.traced
+        return None if self.known_trace is None else self.known_trace.traced
 
 
 @contextmanager
@@ -184,11 +184,11 @@ class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
     def __init__(self, members: list[tuple[LoopRunner, Known]], choice: bool | str, report: Callable[[float], None]):
-        self.runners, self.known = [runner for runner, _ in members], [trace for _, trace in members]
+        self.runners, self.traces = [runner for runner, _ in members], [trace for _, trace in members]
         self.choice, self.report, width = choice, report, host.lanes()
-        self.machine = Machine(self.known[0].traced, width)
+        self.machine = Machine(self.traces[0].traced, width)
         spare = width - len(members)  # lanes that nobody wants run as the first does
-        values = [trace.copies.values for trace in self.known]
+        values = [trace.copies.values for trace in self.traces]
         self.machine.numbers_are([*values, *[values[0]] * spare])
         self.filled = [*self.runners, *[self.runners[0]] * spare]
         self.alive = (1 << len(members)) - 1
@@ -199,7 +199,7 @@ class _Lanes:
         for lane, runner in enumerate(self.filled):
             runner.enter(self.machine, lane)
         for lane, (runner, extent) in enumerate(zip(self.runners, compared)):
-            runner.comparison = Comparison(runner.loop, self.machine, lane, self.known[lane].parts, extent)
+            runner.comparison = Comparison(runner.loop, self.machine, lane, self.traces[lane].parts, extent)
             try:
                 runner.comparison.before(*runner.times)
             except UntraceableError as error:

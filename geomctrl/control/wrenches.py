@@ -118,14 +118,14 @@ class ExternalWrenches:
     """
 
     def __init__(self, robot: Robot, parts: Sequence[Bound], sources: Sequence[Any] = (), since=-NEVER, until=NEVER):
-        self.robot, self.parts, self.given = robot, tuple(parts), tuple(sources)
+        self.robot, self.parts, self.sources = robot, tuple(parts), tuple(sources)
         self.since, self.until = since, until
         edges = {t for part in parts for t in part.switches}
         self.piece = since > -NEVER or until < NEVER  # of the whole
         self.switches = () if self.piece else tuple(sorted(edges))
 
     def __repr__(self) -> str:
-        return described(list(self.given))
+        return described(list(self.sources))
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if self.switches:
@@ -149,7 +149,7 @@ class ExternalWrenches:
         since = max((s for s in self.switches if s <= t), default=-NEVER)
         until = min((s for s in self.switches if s > t), default=NEVER)
         acting = [part for part in self.parts if part._acts(t)]
-        return ExternalWrenches(self.robot, acting, self.given, since, float(np.nextafter(until, -NEVER)))
+        return ExternalWrenches(self.robot, acting, self.sources, since, float(np.nextafter(until, -NEVER)))
 
 
 WANTED = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
@@ -157,7 +157,7 @@ WANTED = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
 
 def external_wrenches(robot: Robot, f_ext: Any) -> Any:
     """f_ext(t, q, v) of what a `Plant` is given, a function without switches being itself; None for nothing."""
-    sources = f_ext.given if isinstance(f_ext, ExternalWrenches) else f_ext
+    sources = f_ext.sources if isinstance(f_ext, ExternalWrenches) else f_ext
     if callable(sources) and not _switches(sources, "f_ext"):
         return sources
     if callable(sources) or isinstance(sources, External):

@@ -214,10 +214,10 @@ def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, dom
     start = extreme(robot, nominal, domain, measure)
     quantity = quantity_of(name, start.robot, measure, ClosedForm(robot, nominal, closed.reach, closed.form))
     out = searched(quantity, domain, start.value, start.q, budget)
-    if measure.sign * out.found > measure.sign * bound.sampled and bodies.certain:
+    if measure.sign * out.extreme > measure.sign * bound.sampled and bodies.certain:
         there = start._replace(q=out.q)
         v = _velocity(measure, there) if name == "k_C" else None
-        bound = bound._replace(sampled=measure.sign * out.found, q=out.q, v=v)
+        bound = bound._replace(sampled=measure.sign * out.extreme, q=out.q, v=v)
     value = measure.sign * out.bound + addition
     if measure.sign * value < measure.sign * bound.value:
         bound = bound._replace(value=value, method=BRANCHED)

@@ -118,7 +118,7 @@ def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Func
     sizes = Sizes(pattern)
     inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in term.inputs]
     outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in term.algorithm.outputs]
-    traced = trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.given)
+    traced = trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.optional)
     return c.Function(name, traced, inputs, outputs, precision)
 
 
@@ -154,7 +154,7 @@ class Term(NamedTuple):
     numbers: dict[str, int]
     arrays: dict[str, np.ndarray]
     inputs: list[Array]
-    given: tuple[str, ...]
+    optional: tuple[str, ...]
     result: type
 
 
@@ -211,7 +211,7 @@ def to_numba(
     require_robot("robot", robot)
     compiled = compiled_term(robot, term, frame, representation)
     sizes = robot._code.sizes
-    core = robot._code.core(compiled.algorithm, compiled.given, **compiled.numbers)
+    core = robot._code.core(compiled.algorithm, compiled.optional, **compiled.numbers)
     if core is None:
         raise ModelError(
             f"robot {robot.name!r}: {term} is too long for code of its own, or the compiler is off"
@@ -354,7 +354,7 @@ class CudaFunction:
 
 def _traced(term: Term, precision: str, pattern: np.ndarray) -> Trace:
     choice("precision", precision, TYPES)
-    return trace(term.algorithm, pattern, {**term.numbers, **term.arrays}, term.given, guarded=True)
+    return trace(term.algorithm, pattern, {**term.numbers, **term.arrays}, term.optional, guarded=True)
 
 
 def _library(trace: Trace) -> bytes:

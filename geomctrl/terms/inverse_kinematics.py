@@ -29,7 +29,7 @@ from .kinematics import jacobian, pose
 
 SHARE = 0.99  # of the errors that may be left after PATIENCE steps
 PATIENCE = 8
-MU, LEAST, MOST = 1e-2, 1e-8, 1e8
+MU, MIN_MU, MAX_MU = 1e-2, 1e-8, 1e8
 LEAST_SHARE = 1e-12  # of E^T E, where it is singular: in redundant robots it always is
 
 
@@ -153,7 +153,7 @@ def _descent(
     e, residual = _errors(robot, targets, q)
     cost, mu, history = float(e @ e), MU, [np.inf] * PATIENCE
     for step in range(max_steps):
-        if residual <= tolerance or cost > SHARE**2 * history[step] or mu > MOST:
+        if residual <= tolerance or cost > SHARE**2 * history[step] or mu > MAX_MU:
             return q, residual, step
         history.append(cost)
         E = _derivative(robot, targets, q)
@@ -167,7 +167,7 @@ def _descent(
         e_moved, residual_moved = _errors(robot, targets, moved)
         lower = float(e_moved @ e_moved)
         if lower < cost:
-            q, e, residual, cost, mu = moved, e_moved, residual_moved, lower, max(LEAST, 0.1 * mu)
+            q, e, residual, cost, mu = moved, e_moved, residual_moved, lower, max(MIN_MU, 0.1 * mu)
         else:
             mu *= 10.0
     return q, residual, max_steps

@@ -21,7 +21,7 @@ from geomctrl.robot import Robot
 
 from .closed_loop import ClosedLoop
 from .domain import State
-from .evidence import Known
+from .evidence import KnownState
 
 MEASURED = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
 
@@ -133,7 +133,7 @@ class Examples:
         stem = re.sub(r"[^A-Za-z0-9_.]+", "-", test).strip("-.")[-80:].lstrip("-.")
         return self.folder / f"{stem}-{hashlib.sha256(test.encode()).hexdigest()[:8]}.npz"
 
-    def known(self, test: str) -> list[Known]:
+    def known(self, test: str) -> list[KnownState]:
         """The states at which the test has failed, as `evidence.replaying` takes them.
 
         Raises ArgumentError where a file is there that is none of these.

@@ -26,10 +26,10 @@ Kind = Literal["proved", "searched", "sampled", "simulated"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # the strongest first
 Fact = int | float | str
 
-Known = tuple[float, Any, Any, Any]  # t, q (nq,), v (nv,), z or None
+KnownState = tuple[float, Any, Any, Any]  # t, q (nq,), v (nv,), z or None
 
 _heard: ContextVar[list[Evidence] | None] = ContextVar("geomctrl's evidence", default=None)
-_known: ContextVar[tuple[Known, ...]] = ContextVar("geomctrl's known counterexamples", default=())
+_known: ContextVar[tuple[KnownState, ...]] = ContextVar("geomctrl's known counterexamples", default=())
 
 
 class Evidence(NamedTuple):
@@ -68,14 +68,14 @@ def listening() -> Iterator[list[Evidence]]:
             before.extend(heard)
 
 
-def known(nq: int, nv: int, z_shape: tuple[int, ...] | None) -> list[Known]:
+def known(nq: int, nv: int, z_shape: tuple[int, ...] | None) -> list[KnownState]:
     """The (t, q, v, z) at which something has failed before in this context, those of a loop with such a state."""
     shapes = ((nq,), (nv,), z_shape)
     return [x for x in _known.get() if tuple(None if y is None else y.shape for y in x[1:]) == shapes]
 
 
 @contextlib.contextmanager
-def replaying(states: Iterable[Known]) -> Iterator[None]:
+def replaying(states: Iterable[KnownState]) -> Iterator[None]:
     """What is `known` within."""
     token = _known.set(tuple(states))
     try:

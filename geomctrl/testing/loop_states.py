@@ -44,11 +44,11 @@ class Equilibria:
     def __init__(self, controller: Any, plant: Plant, equilibrium: Any):
         self.controller, self.plant = controller, plant
         self.motion, self.start = motion_of(controller, plant.robot.nv, equilibrium), start_of(controller, plant)
-        self.known, self.solved, self.promise = False, False, Promise(controller, plant)
-        self.at = lru_cache(maxsize=64)(self._at)
+        self.fits, self.solved, self.promise = False, False, Promise(controller, plant)
+        self.cached = lru_cache(maxsize=64)(self._at)
 
     def __call__(self, t: float) -> State:
-        return self.at(float(t))
+        return self.cached(float(t))
 
     def _at(self, t: float) -> State:
         q, v, z = self.motion(t)
@@ -57,10 +57,10 @@ class Equilibria:
         z = None if z is None else np.asarray(z, float)
         if (None if z is None else z.shape) != shape:
             raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {self.start}, got {z}")
-        if not self.known:  # what fits once does so later
+        if not self.fits:  # what fits once does so later
             one_configuration(self.plant.robot, "equilibrium", q)
             checked("equilibrium", v, (self.plant.robot.nv,))
-            self.known = True
+            self.fits = True
         x = untouchable(State(t, np.asarray(q, float), np.asarray(v, float), z))
         if z is None or explicit or not hasattr(self.controller, "lyapunov"):
             return x

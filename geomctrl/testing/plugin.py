@@ -285,7 +285,7 @@ def _examples(item: pytest.Item) -> Examples:
     return Examples(item.config.rootpath / FOLDER)
 
 
-def _known(item: pytest.Item) -> list[evidence.Known]:
+def _known(item: pytest.Item) -> list[evidence.KnownState]:
     """Where the test has failed before. A file that is none of these is as good as none: it is replaced or removed."""
     if not (item.config.rootpath / FOLDER).is_dir():
         return []
@@ -326,7 +326,6 @@ def _counterexample(error: BaseException | None) -> AssertionError | None:
         held = cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
         waiting = [*held, cause.__cause__, cause.__context__, *waiting]
     return None
-
 
 
 def _seeded(item: pytest.Item) -> Iterator[str]:

@@ -36,7 +36,7 @@ def figure(run: Samples) -> Figure | None:
             ax.margins(y=0.2)
         if np.isfinite(m.limit):
             _draw_limit(ax, m.limit)
-        said = f"{m.name}: {m.what}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {m.verdict}"
+        said = f"{m.name}: {m.description}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {m.verdict}"
         if m.explanation:
             said += "\n" + textwrap.shorten(m.explanation, 150, placeholder=" ...")
         ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else COLOURS[m.ok])

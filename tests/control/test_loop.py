@@ -347,7 +347,7 @@ def test_an_adaptive_method_gives_an_unstable_loop_up():
 class Scripted(Monitor):
     """Measures what it is told."""
 
-    what = "as told"
+    description = "as told"
 
     def __init__(self, name, values, limit=1.0):
         self.name, self.limit, self.values = name, limit, iter(values)

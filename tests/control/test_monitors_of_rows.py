@@ -18,7 +18,7 @@ class Elbow(Monitor):
     """The elbow's angle; below its `edge` it has none."""
 
     name = "elbow"
-    what = "angle [rad]"
+    description = "angle [rad]"
 
     def __init__(self, limit=10.0):
         self.limit = limit
@@ -31,7 +31,7 @@ class Gap(Monitor):
     """Velocity of the elbow, nan while it is fast."""
 
     name = "gap"
-    what = "velocity [rad/s]"
+    description = "velocity [rad/s]"
 
     def __init__(self):
         self.limit = 10.0
@@ -44,7 +44,7 @@ class Torque(Monitor):
     """A command and a signal of the law, at their own sample."""
 
     name = "torque"
-    what = "torque [N m]"
+    description = "torque [N m]"
 
     def __init__(self):
         self.limit = 100.0
@@ -57,7 +57,7 @@ class Memory(Monitor):
     """Counts, so that every sample needs the one before."""
 
     name = "memory"
-    what = "samples"
+    description = "samples"
 
     def __init__(self):
         self.limit, self.count = 1e6, 0.0

@@ -511,7 +511,7 @@ def test_branch_and_bound_is_as_sharp_as_asked_for_and_no_sharper(tolerance, abs
     out = branch_and_bound.searched(Parabola(), domain, 2.0, np.array([-0.7]), budget)
     slack = max(3.0 * tolerance, absolute)
     assert out.finished
-    assert 3.0 - slack <= out.found <= 3.0
+    assert 3.0 - slack <= out.extreme <= 3.0
     assert 3.0 - 1e-15 <= out.bound <= 3.0 + slack
     assert out.boxes < 60.0 + 8.0 * slack**-0.5  # sides need to be no shorter than sqrt(slack)
 

@@ -64,11 +64,11 @@ def test_a_v_that_jumps_is_refuted_where_it_jumps(name):
     law = Spring(JUMPS[name])
     found = testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), **QUICK)
     assert found.status == "refuted", found
-    claim = next(c for c in found.claims if "continuous" in c.words)
+    claim = next(c for c in found.claims if "continuous" in c.statement)
     x, h = claim.counterexample, 1e-6
     around = [law.lyapunov(0.0, x.q + a, x.v + b, None, None).value for a in (-h, h) for b in (-h, h)]
     assert max(around) - min(around) > 0.99 * x.excess > 1e-4
-    assert "jumps from" in claim.words
+    assert "jumps from" in claim.statement
 
 
 @pytest.mark.parametrize("name", ["mod", "remainder"])

@@ -46,7 +46,7 @@ class Extent(NamedTuple):
     stored: int
 
 
-WHOLE, BESIDE = Extent(8, 32), Extent(1, 4)  # of a run; of one beside others with the same trace, one of them whole
+WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # of a run; of one beside others with its trace
 WATCHED = 4  # of the stored samples each so many-th is looked at by monitors and measures, too
 AGREEMENT = 1e-9  # of the largest number of an array: rounding, and what solving a linear system makes of it
 FLOOR = 1e-3  # [SI] arrays whose entries are all smaller are compared as if the largest were this
@@ -158,11 +158,11 @@ class Comparison:
             sample |= {("memory", path): x for path, x in after.items()}
         return self.layout.flat(sample, self._where, t, self.watching)
 
-    def _seen(self, found: np.ndarray | None) -> np.ndarray | None:
+    def _seen(self, sample: np.ndarray | None) -> np.ndarray | None:
         """What is found in a sample, without what monitors say of it while they do not watch."""
-        if found is not None and not self.watching:
-            found[self.layout.watched] = 0.0
-        return found
+        if sample is not None and not self.watching:
+            sample[self.layout.watched] = 0.0
+        return sample
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
         """The numbers of what a law remembers; nan for what the trace does not know."""

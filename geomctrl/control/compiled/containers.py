@@ -25,8 +25,8 @@ def key_signature(key: Any) -> Any:
     """What a dict's key is, None for objects whose equality is code."""
     if issubclass(type(key), PLAIN):
         return plain_value(key)
-    words = [key_signature(k) for k in key] if type(key) is tuple else [None]
-    return None if None in words else tuple(words)
+    signatures = [key_signature(k) for k in key] if type(key) is tuple else [None]
+    return None if None in signatures else tuple(signatures)
 
 
 def is_named_tuple(x: Any) -> bool:

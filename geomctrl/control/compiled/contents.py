@@ -49,9 +49,9 @@ def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, b
             continue
         now, items = content(clone), isinstance(clone, (list, dict, deque))
         if now.keys() != before.keys():
-            what = f"{path} changes its length" if items else f"{path}{name} is made or deleted"
+            change = f"{path} changes its length" if items else f"{path}{name} is made or deleted"
             raise UntraceableError(
-                f"{what} during a call{line_of_change(path + name, kinds)}: let it be there, of one length, from"
+                f"{change} during a call{line_of_change(path + name, kinds)}: let it be there, of one length, from"
                 " the start; what is logged can be returned as a signal"
             )
         for key in now:
@@ -91,7 +91,7 @@ def kept(*objects: Any) -> Callable[[], None]:
     Followed are lists, tuples, dicts, deques, arrays, generators of random numbers, and objects of a user's or a
     controller's class; robots never change.
     """
-    found: list[tuple[Any, Any]] = []
+    contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
     ahead = list(objects)
     while ahead:
@@ -101,17 +101,17 @@ def kept(*objects: Any) -> Callable[[], None]:
             continue
         seen[id(x)] = x
         if issubclass(kind, np.ndarray):
-            found.append((x, x.copy()))
+            contents.append((x, x.copy()))
         elif issubclass(kind, np.random.Generator):
-            found.append((x, x.bit_generator.state))
+            contents.append((x, x.bit_generator.state))
         elif issubclass(kind, tuple):
             ahead += x
         elif issubclass(kind, (list, dict, deque)) or is_own_class(kind):
-            found.append((x, before := content(x)))
+            contents.append((x, before := content(x)))
             ahead += before.values()
 
     def restore() -> None:
-        for x, before in found:
+        for x, before in contents:
             if difference(x, before) is not None:
                 put_back(x, before)
 

@@ -122,30 +122,30 @@ class ExternalState:
 
     def restored(self) -> str:
         """The name of what is not what it was since `begin`, "" where all is; then it is again."""
-        found = ""
+        changed = ""
         for owner, name, value in self._named:
             if _space(owner).get(name, MISSING) is not value:
-                found = found or name
+                changed = changed or name
                 _set(owner, name, value)
         for owner in self._owners.values():
             for name in _space(owner).keys() - self._known[id(owner)]:
                 if not name.startswith("__"):
-                    found = found or f"{owner.__name__}.{name}"
+                    changed = changed or f"{owner.__name__}.{name}"
                     delattr(owner, name)
                 elif name in CREATED:
                     delattr(owner, name)
         for name, x, before, attributes in self._held:
             if differs(x, before, attributes):
-                found = found or name
+                changed = changed or name
                 set_attributes(x, before) if attributes else put_back(x, before)
         before, now = self._random, (random.getstate(), np.random.get_state())  # noqa: NPY002
         if now[0] != before[0] or not all(map(np.array_equal, now[1], before[1])):
-            found = found or "the state of random numbers"
+            changed = changed or "the state of random numbers"
             random.setstate(self._random[0])
             np.random.set_state(self._random[1])  # noqa: NPY002
         for space in self._unwarned:
             space.pop("__warningregistry__", None)
-        return found
+        return changed
 
     # --- the walk ------------------------------------------------------------------------------------------------
 
@@ -273,10 +273,10 @@ class ExternalState:
                     " at the top of the module"
                 )
             package = space.get("__package__") or ""
-            found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
-            if found is None:
+            module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
+            if module_found is None:
                 raise UntraceableError(f"{name} imports {module}, which changes what is loaded: import it before")
-            self._visit(found, module)
+            self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
         self.signature.append((name, *map(id, kind.__mro__)))
@@ -310,8 +310,8 @@ class ExternalState:
         self.signature.append((name, id(x)))
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
-        known = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
-        if not known or not leaves_nothing(module) or is_followed(module) or _is_printed(x):
+        is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
+        if not is_bound or not leaves_nothing(module) or is_followed(module) or _is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) may leave something behind, or know more than numbers")
 
     def _thing(self, x: Any, name: str) -> None:

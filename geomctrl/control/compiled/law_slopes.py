@@ -32,29 +32,29 @@ def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, 
     z0 = None if z0 is None else np.asarray(z0, float)
     law, shapes = traced(controller, robot, z0)
     graph, columns = law.graph, sum(law.inputs[1:])
-    wanted, at = {}, 0
+    wanted, place = {}, 0
     for name, size in zip(shapes, law.sizes, strict=True):
         if name in ("tau", *OF_STATE):
-            wanted[name] = law.outputs[at : at + size]
-        at += size
+            wanted[name] = law.outputs[place : place + size]
+        place += size
     moved = [graph.load(k, j).index for k, size in enumerate(law.inputs[1:], start=2) for j in range(size)]
     values = [Symbol(graph, x) for ends in wanted.values() for x in ends]
     rates = [tangents(graph, values, {node: 1.0}) for node in moved]
     outputs = tuple(graph.operand(along[i]) for i in range(len(values)) for along in rates)
     sizes = [(len(ends), columns) for ends in wanted.values()]
-    found = Trace(graph, law.inputs, outputs, tuple(a * b for a, b in sizes), law.flag)
-    if found.operations > code.OPERATIONS:
+    trace = Trace(graph, law.inputs, outputs, tuple(a * b for a, b in sizes), law.flag)
+    if trace.operations > code.OPERATIONS:
         raise UntraceableError(
-            f"{type(controller).__name__}: {found.operations} operations for its derivatives, at most"
+            f"{type(controller).__name__}: {trace.operations} operations for its derivatives, at most"
             f" {code.OPERATIONS} are compiled"
         )
-    given = [(), (robot.nq,), (robot.nv,), *([] if z0 is None else [z0.shape])]
-    call: Any = entries.entry(address_of_one(found), NO_MODEL, given, sizes)
+    input_shapes = [(), (robot.nq,), (robot.nv,), *([] if z0 is None else [z0.shape])]
+    call: Any = entries.entry(address_of_one(trace), NO_MODEL, input_shapes, sizes)
 
     def slopes(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> dict[str, np.ndarray]:
-        made = call(t, q, v) if z0 is None else call(t, q, v, z)
-        if made is None:
+        results = call(t, q, v) if z0 is None else call(t, q, v, z)
+        if results is None:
             raise ArgumentError(f"t, q, v, z: the law has no derivatives there, at t = {t!r:.40}")
-        return dict(zip(wanted, [made] if len(wanted) == 1 else made, strict=True))
+        return dict(zip(wanted, [results] if len(wanted) == 1 else results, strict=True))
 
     return slopes

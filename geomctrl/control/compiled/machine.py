@@ -145,10 +145,10 @@ class Machine:
                 self.remembered[self.traced.worst + n + monitor],
             )
             values = rows[:, place]
-            at = np.where(np.isnan(values).any(axis=0), np.isnan(values).argmax(axis=0), values.argmax(axis=0))
-            found = np.take_along_axis(values, at[None], 0)[0]
-            worse = ~(found <= worst) & (worst == worst)  # nan exceeds all and stays
-            worst[worse], since[worse] = found[worse], rows[at, 0, range(self.width)][worse]
+            row = np.where(np.isnan(values).any(axis=0), np.isnan(values).argmax(axis=0), values.argmax(axis=0))
+            largest = np.take_along_axis(values, row[None], 0)[0]
+            worse = ~(largest <= worst) & (worst == worst)  # nan exceeds all and stays
+            worst[worse], since[worse] = largest[worse], rows[row, 0, range(self.width)][worse]
 
     def look(self, lane: int = 0) -> np.ndarray | None:
         """A sample at the state that is in the memory, in the order of `comparison.Observed`: rates, held command, what
@@ -236,10 +236,10 @@ class Machine:
     def columns(self, rows: np.ndarray, lane: int) -> dict[tuple[str, str], np.ndarray]:
         """What stored rows say of a lane, by kind and name: ("t", ""), ("y", ""), and the loop's columns."""
         e = self.traced.equations
-        found = {("t", ""): rows[:, 0, lane], ("y", ""): rows[:, 1 : 1 + e.y, lane]}
+        arrays = {("t", ""): rows[:, 0, lane], ("y", ""): rows[:, 1 : 1 + e.y, lane]}
         for columns, start in ((self.traced.held, 1 + e.y), (self.traced.columns, 1 + e.y + e.held - e.dim)):
-            found |= {(c.kind, c.name): _of(c, rows, start, lane) for c in columns}
-        return found
+            arrays |= {(c.kind, c.name): _of(c, rows, start, lane) for c in columns}
+        return arrays
 
 
 def _of(column: Column, rows: np.ndarray, start: int, lane: int) -> np.ndarray:
@@ -258,12 +258,12 @@ def _aligned(size: int) -> np.ndarray:
 
 def _code(traced: TracedLoop, width: int) -> tuple:
     """A traced loop's code, made, or from disk."""
-    known = traced.codes.get(width)
-    if known is None:
+    parts = traced.codes.get(width)
+    if parts is None:
         numbers = Numbers(used_numbers(traced.equations), width)
         text, layout = loops.module(traced.equations, width, numbers, host.lanes())
         key = hashlib.sha256(f"{cache.version()} {text}".encode()).hexdigest()
         code = cache.kept(key, lambda: host.object_code(text))
         names = ["run", "look", *(["over_rows"] if traced.equations.rows else [])]
-        known = traced.codes[width] = numbers, layout, *host.load(code, names)
-    return known
+        parts = traced.codes[width] = numbers, layout, *host.load(code, names)
+    return parts

@@ -62,12 +62,12 @@ def joint_constants(joints: tuple[Joint, ...]) -> bytes:
 
 
 def _remembered(x: Any, word_of: Callable[[Any], bytes]) -> bytes:
-    known = _known.get(id(x))
-    if known is None or known[0] is not x:
+    entry = _known.get(id(x))
+    if entry is None or entry[0] is not x:
         if len(_known) > MAX_CACHED:
             _known.clear()
-        known = _known[id(x)] = x, word_of(x)
-    return known[1]
+        entry = _known[id(x)] = x, word_of(x)
+    return entry[1]
 
 
 def with_armature(joint: Joint, armature: Any) -> Joint:
@@ -85,7 +85,7 @@ def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
         return copies._begin(x, x, constants(x))
     pattern = pattern_of(x._model)
     clone = object.__new__(type(x)) if copies.load else x
-    words = (
+    parts = (
         joint_constants(x.joints),
         constants(x.frames),
         x.gravity.tobytes(),
@@ -93,7 +93,7 @@ def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
         x.body_names,
         constants(x.couplings),
     )
-    copies._begin(x, clone, pattern.tobytes(), *words)
+    copies._begin(x, clone, pattern.tobytes(), *parts)
     own = dict(vars(x)) if clone is x else clone.__dict__
     own.update(vars(x))
     open_places = np.isnan(pattern)

@@ -136,12 +136,12 @@ class SymbolicCopies:
             if kind.__module__ != "builtins" and is_own_class(kind):
                 self._roots.append((x, path.lstrip(".")))
             return x
-        known = self._copies.get(id(x))
-        if known is not None:
+        entry = self._copies.get(id(x))
+        if entry is not None:
             if id(x) in self._remembered_ids:
                 raise UntraceableError(f"{path} is an array that a call changes by another name too: copy one of them")
-            self.signature.append(("again", known[0]))
-            return known[1]
+            self.signature.append(("again", entry[0]))
+            return entry[1]
         make = MAKERS.get(kind) or (copy_of_robot if issubclass(kind, Mechanism) else SymbolicCopies._object)
         return make(self, x, path)
 
@@ -177,11 +177,11 @@ class SymbolicCopies:
 
     # --- what an object can be -----------------------------------------------------------------------------------
 
-    def _begin(self, x: Any, clone: Any, *words: Any) -> Any:
+    def _begin(self, x: Any, clone: Any, *marks: Any) -> Any:
         """LoopParts `clone` of x, from now on."""
         self._copies[id(x)] = len(self._copies), clone
         self._kept.append(x)
-        self.signature.append((type(x), *words))
+        self.signature.append((type(x), *marks))
         return clone
 
     def _numbers(self, x: np.ndarray) -> np.ndarray:
@@ -206,7 +206,7 @@ class SymbolicCopies:
     def _remembered(self, x: Any, path: str, cell: Cell) -> Any:
         """What a law remembers is neither a word nor one of the numbers: all loops have it as their state."""
         self.signature.append((path, cell, tuple(map(type, cell.values))))
-        words, clone = len(self.signature), x
+        mark, clone = len(self.signature), x
         if self.memory is not None:
             clone = x if cell.values else self.memory.value(path.removeprefix(LAW))
         if isinstance(x, np.ndarray):
@@ -218,7 +218,7 @@ class SymbolicCopies:
             entries = clone.copy() if clone.dtype != object else clone.view(np.ndarray).ravel().tolist()
             self.filled.append((clone, path, entries))
             self.is_copy(clone, x)
-        del self.signature[words:]
+        del self.signature[mark:]
         return clone
 
     def _array(self, x: np.ndarray, path: str) -> Any:

@@ -21,14 +21,14 @@ class EnergyBalance(Monitor):
     """
 
     name = "energy"
-    what = "energy balance H(t) - H(0) - integral of power, relative"
+    description = "energy balance H(t) - H(0) - integral of power, relative"
 
     def __init__(self, limit: float = 1e-6):
         self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
         weight = plant.robot.parameters[:, 0].sum() * np.linalg.norm(plant.robot.gravity)
-        self.beside, self.least = plant.stores_energy, max(0.01 * weight, 1e-3)
+        self.stores_energy, self.least = plant.stores_energy, max(0.01 * weight, 1e-3)
         self.baseline, self.work0, self.scale, self.drift = None, 0.0, self.least, 0.0
         return True
 
@@ -44,7 +44,7 @@ class EnergyBalance(Monitor):
 
     def _energy(self, plant, q, v, x):
         H = scalar(plant.robot.energy(q, v))
-        return H + plant._energy_beside(q, x) if self.beside else H
+        return H + plant._energy_beside(q, x) if self.stores_energy else H
 
     def confirm(self, replay):
         """Violated where dH/dt is not the power at the samples themselves, which has no integrator in it.

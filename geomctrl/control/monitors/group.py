@@ -16,7 +16,7 @@ class GroupResidual(Monitor):
     """|R^T R - 1| of the poses in q and of a controller state that lives on a group."""
 
     name = "group"
-    what = "|R^T R - 1|"
+    description = "|R^T R - 1|"
 
     def __init__(self, limit: float = 1e-9):
         self.limit = tolerance("limit", limit)

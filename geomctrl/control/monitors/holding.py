@@ -30,7 +30,7 @@ class Holding(Monitor):
     """
 
     name = "holding"
-    what = "rise of the Lyapunov function beyond what holding the desired motion's command feeds, relative"
+    description = "rise of the Lyapunov function beyond what holding the desired motion's command feeds, relative"
 
     def __init__(self, limit: float = 0.5):
         self.limit = tolerance("limit", limit)

@@ -24,7 +24,7 @@ class JointLimits(Monitor):
     def __init__(self, limit: float = 0.0, of: str = "position"):
         self.of, self.limit = choice("of", of, LIMITED), tolerance("limit", limit)
         self.field, unit = LIMITED[of]
-        self.name, self.what = f"{of}_limits", f"{of} beyond a joint's limit, {unit}"
+        self.name, self.description = f"{of}_limits", f"{of} beyond a joint's limit, {unit}"
 
     def start(self, plant, controller):
         if self.of == "position":

@@ -43,7 +43,7 @@ class LyapunovDecrease(Monitor):
     name = "lyapunov"
     grown = "growth of the Lyapunov function in one step, relative"
     grown_unheld = "growth of the Lyapunov function in control_dt if the law were not held, relative"
-    what = grown
+    description = grown
 
     def __init__(self, limit: float = 1e-8):
         self.limit = tolerance("limit", limit)
@@ -57,7 +57,7 @@ class LyapunovDecrease(Monitor):
         self.y_suspect: Any = None  # where the worst step began
         self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
         self.law: Any = uncompiled(controller) if self.held > 0.0 and not wants_measurements(controller) else None
-        self.what = self.grown if self.law is None else self.grown_unheld
+        self.description = self.grown if self.law is None else self.grown_unheld
         return self.function is not None
 
     def measure(self, sample):

@@ -32,8 +32,8 @@ class Finding(NamedTuple):
 class Monitor(Described):
     """One property. The implementer's contract:
 
-    1. `name` and `what` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as exceeding. A
-       limit is a number; infinity is one for what is only recorded, which those below refuse.
+    1. `name` and `description` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as
+       exceeding. A limit is a number; infinity is one for what is only recorded, which those below refuse.
     2. `start(plant, controller)` is called once before a run and returns whether the property applies to it.
     3. `measure(sample)` returns the number at this step; it must not change the sample.
     4. Optionally `signals` are further numbers by name, for the run to keep: `start` names them, `measure` renews them.
@@ -44,7 +44,7 @@ class Monitor(Described):
     """
 
     name = "monitor"
-    what = ""
+    description = ""
     limit = 0.0
     held = 0.0
     signals: Mapping[str, float] = MappingProxyType({})
@@ -72,7 +72,7 @@ class MonitorResult:
     """
 
     name: str
-    what: str
+    description: str
     limit: float
     values: np.ndarray
     worst: float
@@ -106,7 +106,7 @@ class MonitorResult:
 
     def __str__(self):
         if not len(self.values):
-            return f"{self.name}: {self.what}: {self.verdict}"
+            return f"{self.name}: {self.description}: {self.verdict}"
         worst = f"worst {self.worst:.2e} at t = {self.t_worst:.4g} s, limit {self.limit:.0e}"
         explained = f" ({self.explanation})" if self.explanation else ""
-        return f"{self.name}: {self.what}: {worst}: {self.verdict}{explained}"
+        return f"{self.name}: {self.description}: {worst}: {self.verdict}{explained}"

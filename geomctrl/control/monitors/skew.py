@@ -29,7 +29,7 @@ class Skew(Monitor):
     """
 
     name = "skew"
-    what = "asymmetry of Mdot - 2C, error of C v, relative"
+    description = "asymmetry of Mdot - 2C, error of C v, relative"
 
     def __init__(self, limit: float = 1e-10):
         self.limit = tolerance("limit", limit)

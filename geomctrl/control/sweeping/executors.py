@@ -66,7 +66,7 @@ class SweepExecution:
         check_executor(self.executor)
         if self.block is not None:
             count("block", self.block, 1)
-        count("seed", self.seed, most=2**64 - 1)
+        count("seed", self.seed, largest=2**64 - 1)
 
 
 def check_executor(executor: Any) -> None:

@@ -61,7 +61,7 @@ def fingerprint(x: Any) -> dict[str, str]:
 class _Digests:
     def __init__(self):
         self.named: dict[str, str] = {}
-        self.known: dict[int, str] = {}
+        self.seen: dict[int, str] = {}
         self.kept: list[Any] = []  # nothing visited may go, or another object would get its id
 
     def of(self, x: Any) -> str:
@@ -70,11 +70,11 @@ class _Digests:
             return _short(f"{kind.__name__} {plain_value(x)[1]!r}")
         if kind is np.ndarray and x.dtype != object:
             return _short(f"{x.dtype.str} {x.shape}", np.ascontiguousarray(x).tobytes())
-        if id(x) not in self.known:
+        if id(x) not in self.seen:
             self.kept.append(x)
-            self.known[id(x)] = "within itself"
-            self.known[id(x)] = self._visit(x)
-        return self.known[id(x)]
+            self.seen[id(x)] = "within itself"
+            self.seen[id(x)] = self._visit(x)
+        return self.seen[id(x)]
 
     def all(self, *parts: Any) -> str:
         return _short(" ".join(self.of(part) for part in parts))

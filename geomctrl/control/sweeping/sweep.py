@@ -329,7 +329,7 @@ def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
 
 def _description(measure: Any, space: Space) -> dict[str, Any]:
     """Names of its axes, unless the space has one of them, and what xarray shows of it."""
-    attrs = {"long_name": getattr(measure, "what", None), "units": getattr(measure, "units", None)}
+    attrs = {"long_name": getattr(measure, "description", None), "units": getattr(measure, "units", None)}
     attrs = {name: x for name, x in attrs.items() if isinstance(x, str)}
     dims = list(getattr(measure, "dims", ()))
     clash = any(dim in (*space.sizes, *space.parameters) for dim in dims)

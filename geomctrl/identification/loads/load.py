@@ -178,7 +178,7 @@ def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
     """The fit; with friction "load" again and again, the torques that joints transmit from the one before."""
     s = fit(columns)
     for _ in range(PASSES if friction == "load" else 0):
-        x = np.zeros(columns.model.size) if columns.known is None else columns.known.copy()
+        x = np.zeros(columns.model.size) if columns.known_parameters is None else columns.known_parameters.copy()
         x[columns.base] = s.nuisances[: len(columns.base)]
         columns = replace(columns, transmitted=(x[: columns.model.inertial], s.x))
         s = fit(columns)
@@ -188,7 +188,7 @@ def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
 def _friction(columns: Columns, s: Solved) -> dict[str, float]:
     """Friction of the loaded robot by the model's names: the robot's own, and what is fitted apart with the load on."""
     model, first = columns.model, len(s.nuisances) - len(columns.own)
-    x = np.zeros(model.size) if columns.known is None else columns.known.copy()
+    x = np.zeros(model.size) if columns.known_parameters is None else columns.known_parameters.copy()
     x[columns.base] = s.nuisances[: len(columns.base)]
     x[columns.own] += s.nuisances[first:]
     return {model.names[k]: float(x[k]) for k in own_friction(model)}

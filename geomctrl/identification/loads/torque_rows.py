@@ -228,7 +228,7 @@ class Columns:
     frame: Frame
     base: np.ndarray
     own: np.ndarray
-    known: np.ndarray | None = None
+    known_parameters: np.ndarray | None = None
     transmitted: tuple[np.ndarray, np.ndarray] | None = None
     handover: np.ndarray = field(init=False)
 
@@ -252,7 +252,7 @@ class Columns:
             torque = Y[..., : len(x)] @ x + load @ pi
             share = np.abs(torque) * coulomb(v, self.model.smoothing)
             parts.insert(1, share[..., None] * np.eye(v.shape[1]))
-        known_torque = np.zeros(v.shape) if self.known is None else Y @ self.known
+        known_torque = np.zeros(v.shape) if self.known_parameters is None else Y @ self.known_parameters
         return [np.concatenate(parts, -1), known_torque]
 
     def load(self, Y: np.ndarray) -> np.ndarray:

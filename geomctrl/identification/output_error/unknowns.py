@@ -96,7 +96,7 @@ class Unknowns:
     def slopes(self, state: State) -> Iterator[tuple[int, slice, np.ndarray]]:
         """(part, its rows, derivatives of simulated channels (rows, channels, size)), a chunk of rows at a time."""
         base, n = self.setup.model.base.size, self.n
-        for i, (part, run, at) in enumerate(zip(state.experiment.parts, state.runs, self.own)):
+        for i, (part, run, own) in enumerate(zip(state.experiment.parts, state.runs, self.own)):
             layout = Layout(base, n * len(self.gains), int(self.delay), 2 * n, part.loop.states)
             shown = self.shown(state.plan)
             late = np.zeros((shown, n, layout.size))
@@ -108,7 +108,7 @@ class Unknowns:
                 D = torque[at_rows] * part.mask[rows][..., None]
                 D = np.concatenate((D, slopes.position[at_rows]), 1) if self.positions else D
                 wide = np.zeros((*D.shape[:2], self.size))
-                wide[..., : self.shared], wide[..., at] = D[..., : self.shared], D[..., self.shared :]
+                wide[..., : self.shared], wide[..., own] = D[..., : self.shared], D[..., self.shared :]
                 yield i, rows, wide
 
     def factors(self, state: State) -> list[np.ndarray]:

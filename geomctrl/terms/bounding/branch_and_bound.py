@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     """The proved bound, the best value found with its q, how many boxes were looked at, and whether all are done."""
 
     bound: float
-    found: float
+    extreme: float
     q: np.ndarray
     boxes: int
     finished: bool

@@ -42,7 +42,7 @@ class Violation(NamedTuple):
 class Claim:
     """One inequality and what became of it."""
 
-    words: str
+    statement: str
     status: str
     outcome: Outcome | None = None
     task: Task | None = None
@@ -52,7 +52,7 @@ class Claim:
     needs: str = ""  # for more than stability, where V' is semidefinite
 
     def __str__(self) -> str:
-        out = [f"{self.status:9}  {self.words}"]
+        out = [f"{self.status:9}  {self.statement}"]
         if self.outcome is not None:
             out[0] += f"  [{self.outcome.count} boxes, {self.outcome.seconds:.2g} s]"
             if self.status == UNDECIDED:
@@ -128,7 +128,7 @@ class LyapunovCertificate:
         from .recheck import leaves_of, recheck
 
         self._require_proved()
-        tasks = {c.words: c.task for c in self.claims if c.task is not None}
+        tasks = {c.statement: c.task for c in self.claims if c.task is not None}
         return recheck(tasks, self.lemmas, leaves_of(self), count("processes", processes, 1))
 
     def _require_proved(self) -> None:

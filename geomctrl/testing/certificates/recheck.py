@@ -75,7 +75,7 @@ def leaves_of(certificate: Any) -> dict[str, Any]:
     All else is derived from the law, the robot and the claim by whoever checks the file.
     """
     claims = [c for c in certificate.claims if c.outcome is not None]
-    out: dict[str, Any] = {"words": np.array([c.words for c in claims])}
+    out: dict[str, Any] = {"words": np.array([c.statement for c in claims])}
     for k, c in enumerate(claims):
         out |= dict(zip((f"{k}_lo", f"{k}_hi"), reduce(joined, c.outcome.leaves).ends))
     return out
