@@ -1,6 +1,5 @@
 """Fixtures of several packages."""
 
-import functools
 import signal
 
 import numpy as np
@@ -35,18 +34,17 @@ def _fix_what_is_compiled():
     from geomctrl.kernels.tree import n_v
 
     code.EAGER, code.CALLS = 0, 10**12
-    shared = code._structure
+    shared, small = code._structure, _small_bundled_robots()
 
     def structure(pattern):
         result = shared(pattern)
-        result.eager = result.eager or n_v(np.frombuffer(pattern)) <= 2 or pattern in _small_bundled_robots()
+        result.eager = result.eager or n_v(np.frombuffer(pattern)) <= 2 or pattern in small
         return result
 
     structure.cache_clear = shared.cache_clear
     code._structure = structure
 
 
-@functools.cache
 def _small_bundled_robots():
     from geomctrl import models
     from geomctrl.compiler.kernel_traces import structure

@@ -9,10 +9,10 @@ CODE = """
 import sys
 if __debug__ or sys.flags.optimize != 2:
     sys.exit("not -OO")
-from geomctrl.identification.report import definitions
+from geomctrl.identification.report import rendering
 from geomctrl.testing import plugin
-for table in (definitions.DEFINITIONS, definitions.GAIN_DEFINITIONS, definitions.LOAD_DEFINITIONS):
-    if not table["RMS"] or definitions.__doc__ is not None:
+for table in (rendering.DEFINITIONS, rendering.GAIN_DEFINITIONS, rendering.LOAD_DEFINITIONS):
+    if not table["RMS"] or rendering.__doc__ is not None:
         sys.exit(str(table))
 lines = []
 class Config:

@@ -113,12 +113,20 @@ def asks_which_type(space: dict[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=10_000)
 def _identity_of_type(code: types.CodeType) -> bool:
-    before = None
+    before: list[dis.Instruction] = []
     for instruction in dis.get_instructions(code) if {"float", "int"} & {*code.co_names} else ():
-        if instruction.opname == "IS_OP" and before != "None":
+        if instruction.opname in ("CACHE", "RESUME", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"):
+            continue
+        if instruction.opname == "IS_OP" and before[-1].argrepr != "None" and not _of_two_types(before):
             return True
-        before = instruction.argrepr if instruction.opname.startswith("LOAD") else None
+        before = [*before[-5:], instruction]
     return any(_identity_of_type(x) for x in code.co_consts if isinstance(x, types.CodeType))
+
+
+def _of_two_types(before: list[dis.Instruction]) -> bool:
+    """Whether both sides of `is` are type(NAME), which is the original class for symbols too."""
+    calls = [(x.opname == "CALL", x.opname.startswith("LOAD"), x.argval == "type") for x in before]
+    return calls == 2 * [(False, True, True), (False, True, False), (True, False, False)]
 
 
 @functools.lru_cache(maxsize=10_000)

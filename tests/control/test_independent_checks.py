@@ -39,7 +39,7 @@ PLANTED = [
     ("mass_matrix_rows", "get_axis(axes, j).S, F", "get_axis(axes, k).S, F", "christoffel"),
     ("put_body", "inertia_to(T,", "inertia_to(compose(T, T),", "ploen"),
     ("inertia_to", "mul3(2.0, h)", "h", "ploen"),
-    ("rigid_body.accelerate", "ad(V, Sv)", "ad(Sv, V)", "ploen"),
+    ("newton_euler.accelerate", "ad(V, Sv)", "ad(Sv, V)", "ploen"),
     ("inertial_wrench", "wrench_add(", "wrench_sub(", "ploen"),
     ("coriolis_wrench", "add3(cross(w, sym", "sub3(cross(w, sym", "ploen"),
     ("coriolis_wrench", "cross(w, Vr.v)", "cross(w, V.v)", "ploen"),

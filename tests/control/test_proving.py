@@ -154,15 +154,15 @@ def test_without_a_lyapunov_function_and_with_bad_states():
 
 
 def test_what_does_not_trace_is_named():
-    class OneNumber:
+    class Eigenvalues:
         def start(self):
             return None
 
         def __call__(self, t, q, v, z):
-            return gc.Command(-v * float(q[0]))
+            return gc.Command(-v * np.linalg.eigvals(np.outer(q, q)).real)
 
-    with pytest.raises(UntraceableError, match=r"OneNumber does not trace.*test_proving\.py, line \d+"):
-        trace_closed_loop(gc.Plant(models.two_link()), OneNumber())
+    with pytest.raises(UntraceableError, match=r"Eigenvalues does not trace.*test_proving\.py, line \d+"):
+        trace_closed_loop(gc.Plant(models.two_link()), Eigenvalues())
 
 
 def test_a_law_that_branches_is_differentiated_on_each_side():

@@ -243,7 +243,7 @@ def test_a_pendulum_swings_slower_with_a_rotor():
         return y[0]
 
     found = scipy.integrate.solve_ivp(field, (0.0, period), [start, 0.0], events=bottom, rtol=1e-11, atol=1e-12)
-    assert found.events[0].t == pytest.approx([0.25 * period, 0.75 * period], rel=1e-8)
+    assert found.t_events[0] == pytest.approx([0.25 * period, 0.75 * period], rel=1e-8)
 
 
 # --- the door ------------------------------------------------------------------------------------------------------

@@ -97,7 +97,6 @@ class Cell:
             if len(self.values) == MAX_VALUES:
                 raise UntraceableError(f"{path} takes more than {MAX_VALUES} values that are no numbers")
             return replace(self, values=(*self.values, x))
-        x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x
         if is_symbol(x) or type(x) in CLASSES:
             shape, kinds, dtype = (), kinds_in(kind_of(x)), None
         elif isinstance(x, np.ndarray) and (isinstance(x, SymbolArray) or x.dtype in DTYPES):
@@ -116,7 +115,6 @@ class Cell:
 
     def encoded(self, x: Any) -> np.ndarray | None:
         """The numbers of a value; None of one that the cell can not be."""
-        x = x[()] if isinstance(x, np.ndarray) and not x.ndim else x
         x = bool(x) if isinstance(x, np.bool_) else x
         for k, y in enumerate(self.values):
             if type(x) is type(y) and x == y:

@@ -178,7 +178,7 @@ class SymbolicCopies:
     # --- what an object can be -----------------------------------------------------------------------------------
 
     def _begin(self, x: Any, clone: Any, *marks: Any) -> Any:
-        """LoopParts `clone` of x, from now on."""
+        """`clone` stands for x from now on; it is returned."""
         self._copies[id(x)] = len(self._copies), clone
         self._kept.append(x)
         self.signature.append((type(x), *marks))
@@ -192,7 +192,7 @@ class SymbolicCopies:
         if self.load is None:
             return flat.reshape(np.shape(x)).copy()
         out = np.empty(flat.size, object)
-        out[:] = [self.load(k) for k in range(first, self._count)]
+        out[:] = [as_numpy(self.load(k)) for k in range(first, self._count)]
         return out.reshape(np.shape(x))
 
     def _scalar(self, x: float) -> Any:
@@ -248,7 +248,7 @@ class SymbolicCopies:
         return clone
 
     def is_copy(self, clone: np.ndarray, x: np.ndarray) -> None:
-        """SymbolicCopies of arrays that share their memory do not: nothing may write on them."""
+        """Note a copy. Copies of arrays that share their memory do not share it: nothing may write on them."""
         owner: Any = x
         while owner.base is not None and (isinstance(owner, np.ndarray) or isinstance(owner.base, np.ndarray)):
             owner = owner.base

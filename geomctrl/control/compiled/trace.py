@@ -99,7 +99,6 @@ class LoopTrace(TraceOfMonitors):
 
     def _equations(self) -> TracedLoop:
         loop = self.loop
-        dim, ny = loop.group.dim, len(loop.y)
         sampled, seen, self.measured = self._sampled()
         first = sum(x.size for x in sampled)
         with requirements() as of_law:
@@ -138,17 +137,17 @@ class LoopTrace(TraceOfMonitors):
         outputs_by_name |= {("desired", name): x for name, x in zip("qva", desired or ())}
         outputs_by_name |= {("monitor", m.name): 0.0 if x is None else x for m, x in zip(self.watchers, values)}
         outputs_by_name |= {("watched", name): x for name, x in watched.items()}
-        columns, numbers = columns_of(outputs_by_name, dim)
+        columns, numbers = columns_of(outputs_by_name, loop.group.dim)
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
-        remembered = dim + len(numbers)
+        remembered = loop.group.dim + len(numbers)
         of_rows, rows = self.rows_of(columns, n_held, len(numbers))
         tableau = loop.tableau
         renewed = next(((c.first, loop.parts[2].start, c.size) for c in held if c.kind == "z_next"), None)
         equations = Equations(
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
-            field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
+            field_, sample, law, *self._group(), tableau.family == "MK", len(loop.y), loop.group.dim, n_held, self.size,
             [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], self._pair(), rows, renewed,
             sampled, len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
