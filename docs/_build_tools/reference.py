@@ -20,8 +20,8 @@ FOLDER = DOCS / "reference" / "api"
 CORE = {
     "robots": ("Robots", ["Robot", "Body", "Joint", "Frame", "Coupling", "Terms", "load_urdf", "load_mjcf"]),
     "loops": ("Plants and loops", [
-        "Plant", "Friction", "JointStops", "Wrench", "Contact", "HalfSpace", "simulate", "simulate_many", "SimulationOptions", "SweepExecution", "rollout",
-        "Run", "compile", "sweep", "replay", "LiveView",
+        "Plant", "Friction", "JointStops", "Wrench", "Contact", "HalfSpace", "simulate", "simulate_many", "rollout",
+        "SimulationOptions", "SweepExecution", "Run", "compile", "sweep", "replay", "LiveView",
     ]),
     "contracts": ("Contracts", ["Controller", "Command", "Reference", "Desired", "Lyapunov"]),
 }  # fmt: skip
