@@ -47,13 +47,14 @@ html_theme = "pydata_sphinx_theme"
 html_title = "geomctrl"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {page: [] for page in ("index", "start", "changelog", "gallery/index")}  # nothing is beside them
+html_sidebars = {page: [] for page in ("index", "comparison", "benchmarks", "how-to/gallery/index")}  # single pages
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "navbar_align": "left",
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

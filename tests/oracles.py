@@ -89,7 +89,7 @@ class Pinocchio:
     """The same robot in Pinocchio, in our coordinates: its joint frames differ by `shift`, its twists are (v, omega).
 
     Joints are added depth-first, however our bodies are numbered: in another order crba, computeCoriolisMatrix and the
-    derivatives are silently wrong (docs/formulas.md, oracles).
+    derivatives are silently wrong (docs/reference/formulas.md, oracles).
     """
 
     def __init__(self, robot):

@@ -13,7 +13,7 @@ import pytest
 import geomctrl
 
 FOLDER = Path(geomctrl.__file__).resolve().parent
-PAGE = FOLDER.parent / "docs" / "public-names.md"
+PAGE = FOLDER.parent / "docs" / "reference" / "public-names.md"
 
 
 def table(name):

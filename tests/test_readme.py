@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 
 
-@pytest.mark.parametrize(("page", "proof"), [("README.md", "proof"), ("docs/overview.md", "found")])
+@pytest.mark.parametrize(("page", "proof"), [("README.md", "proof"), ("docs/tutorials/overview.md", "found")])
 def test_python_on_the_first_pages_runs(page, proof, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
@@ -70,7 +70,7 @@ def test_python_in_the_readme_of_a_package_runs_and_its_modules_exist(package):
 
 
 def test_python_about_contact_runs(capsys):
-    text = (ROOT / "docs/contact-and-wrenches.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/contact-and-wrenches.md").read_text(encoding="utf-8")
     space: dict = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, "contact-and-wrenches.md", "exec"), space)
@@ -79,36 +79,36 @@ def test_python_about_contact_runs(capsys):
 
 
 def test_python_in_the_page_about_plants_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/plants.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/plants.md").read_text(encoding="utf-8"), re.DOTALL)
     space: dict = {}
     for block in blocks:
-        exec(compile(block, "docs/plants.md", "exec"), space)
+        exec(compile(block, "docs/how-to/plants.md", "exec"), space)
     assert space["run"].x.shape == (51, 7)
 
 
 def test_python_in_the_page_about_loads_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/loads.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/loads.md").read_text(encoding="utf-8"), re.DOTALL)
     space: dict = {}
     for block in blocks:
-        exec(compile(block, "docs/loads.md", "exec"), space)
+        exec(compile(block, "docs/how-to/loads.md", "exec"), space)
     assert space["report"].mass == pytest.approx(2.0, rel=0.01)
     assert space["report"].findings == ()
     assert space["drives"].gains == pytest.approx(space["GAINS"], rel=0.05)
 
 
 def test_python_in_the_page_about_priors_runs(capsys):
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/priors.md").read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/priors.md").read_text(encoding="utf-8"), re.DOTALL)
     space: dict = {}
-    exec(compile(block, "docs/priors.md", "exec"), space)
+    exec(compile(block, "docs/how-to/priors.md", "exec"), space)
     assert "by cross-validation over 5 stretches of time" in capsys.readouterr().out
     assert (space["same"].x == space["estimate"].x).all()
 
 
 def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # it writes files
-    text, space = (ROOT / "docs/excitation.md").read_text(encoding="utf-8"), {}
+    text, space = (ROOT / "docs/how-to/excitation.md").read_text(encoding="utf-8"), {}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, "docs/excitation.md", "exec"), space)
+        exec(compile(block, "docs/how-to/excitation.md", "exec"), space)
     assert all(path.is_file() for path in space["files"])
     assert "closest to keep-out boxes" in capsys.readouterr().out
     (tmp_path / "cell.toml").write_text(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0])
@@ -116,18 +116,18 @@ def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys)
 
 
 def test_python_in_the_page_about_identification_runs(capsys):
-    text = (ROOT / "docs/identification.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/identification.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, "docs/identification.md", "exec"), {})
+        exec(compile(block, "docs/how-to/identification.md", "exec"), {})
     assert "'joint2' has the other sign" in " ".join(capsys.readouterr().out.split())
 
 
 def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs/identification-report.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/identification-report.md").read_text(encoding="utf-8")
     space: dict = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, "docs/identification-report.md", "exec"), space)
+        exec(compile(block, "docs/how-to/identification-report.md", "exec"), space)
     assert (tmp_path / "out/report.html").stat().st_size > 10_000
     rows = {row.name: row.remark for row in space["report"].beside}
     assert "prior only" in rows["Ir1"]
@@ -136,8 +136,8 @@ def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
 
 
 def test_python_about_output_error_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/output-error.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/output-error.md").read_text(encoding="utf-8"), re.DOTALL)
     space: dict = {}
     for block in blocks:
-        exec(compile(block, "docs/output-error.md", "exec"), space)
+        exec(compile(block, "docs/how-to/output-error.md", "exec"), space)
     assert "kp1" in capsys.readouterr().out

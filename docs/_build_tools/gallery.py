@@ -1,7 +1,7 @@
 """The gallery: a page for every file of experiments/demos, with its picture and what it prints; and their thumbnails.
 
 Each example is run when the site is built, again only when it has changed; DOCS_RUN=0 leaves that out. What is written
-lies in docs/gallery, which is nobody's to edit.
+lies in docs/how-to/gallery, which is nobody's to edit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from writing import write_pages
 
 DOCS = Path(__file__).parents[1]
 DEMOS = DOCS.parent / "experiments" / "demos"
-FOLDER = DOCS / "gallery"
+FOLDER = DOCS / "how-to" / "gallery"
 PICTURES = FOLDER / "pictures"
 STYLE = DOCS.parent / "geomctrl" / "viewing" / "gallery.mplstyle"
 SECTIONS = {
@@ -47,7 +47,7 @@ def write(app: Any) -> None:
         run([name for name in names if _stamp(name) != _read(PICTURES / f"{name}.stamp")])
     pages = {f"{name}.md": page(name) for name in names} | {
         "index.md": index(),
-        "first.txt": cards(FIRST, "gallery/", "2 2 4 4"),
+        "first.txt": cards(FIRST, "how-to/gallery/", "2 2 4 4"),
     }
     write_pages(FOLDER, pages)
 

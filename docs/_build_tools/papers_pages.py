@@ -24,7 +24,7 @@ import geomctrl as gc
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
-FOLDER = DOCS / "papers"
+FOLDER = DOCS / "explanation" / "papers"
 KEPT = DOCS / "_build" / "papers.json"
 SEEDS = (0, 3)  # of random robots; the scripts themselves take more
 NUMBERED = {  # script: title of its page, what its rows are of
@@ -180,7 +180,7 @@ def numbered_page(script: str, title: str, source: str, rows: list | None) -> st
         f"{len(rows)} rows. The residual is relative, the worst over {len(SEEDS)} random robots and motions; 1e-12"
         " fails the build. If a function that a row names errs by 1e-7, the row shows it:"
         " `tests/experiments/test_paper_scripts.py` tries all of them. \\* marks equations corrected as on the page"
-        " {doc}`/formulas`.\n\n"
+        " {doc}`/reference/formulas`.\n\n"
     )
     return text + table(
         ["equation", "what it says", "of", "residual"],
@@ -224,7 +224,7 @@ def mueller_terze_page(rows: list | None) -> str:
     text += (
         "By how much joints are violated after 1 s, MK4, h = 1 ms, nothing stabilised"
         " ({py:obj}`geomctrl.constrained.integrate_index1`): |g| in m. The paper prints curves and no numbers, and"
-        " leaves masses out; what is expected, and the completed data, are those of {doc}`/formulas`. Below 1e-11 it is"
+        " leaves masses out; what is expected, and the completed data, are those of {doc}`/reference/formulas`. Below 1e-11 it is"
         " rounding. The script runs to 10 s and goes through the paper's claims.\n\n"
     )
     return text + table(
@@ -270,9 +270,9 @@ def index(rows: dict[str, Any]) -> str:
     ]  # fmt: skip
     text += table(["paper", "what", "result"], lines)
     text += (
-        "\nWhere the printed text is wrong, {doc}`/formulas` has the form that holds and the test that shows it;"
+        "\nWhere the printed text is wrong, {doc}`/reference/formulas` has the form that holds and the test that shows it;"
         " {doc}`/explanation/equations` has the story in order. A worked example after Park, Bobrow and Ploen:"
-        " {doc}`/minimum-energy-paths`.\n\n```{toctree}\n:hidden:\n\n"
+        " {doc}`/explanation/minimum-energy-paths`.\n\n```{toctree}\n:hidden:\n\n"
     )
     scripts = [*NUMBERED, "park_chung_2005", "mueller_terze_2013", "bruels_cardona_arnold_2012"]
     return text + "\n".join(scripts) + "\n```\n"

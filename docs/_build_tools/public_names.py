@@ -3,7 +3,7 @@
 Public are the names and modules of `geomctrl/__init__.py`, what the `__all__` of these modules lists, and the methods
 of the classes among them. A method that overrides one of a base class counts once, as the base class documents it.
 
-    python docs/_build_tools/public_names.py      writes docs/public-names.md, which tests/test_public_names.py compares
+    python docs/_build_tools/public_names.py      writes docs/reference/public-names.md, which tests/test_public_names.py compares
 """
 
 import enum
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import geomctrl as gc
 
 OWN = "geomctrl"
-PAGE = Path(__file__).parents[1] / "public-names.md"
+PAGE = Path(__file__).parents[1] / "reference" / "public-names.md"
 LONGEST_SENTENCE = 160  # characters
 
 
@@ -163,7 +163,7 @@ def _at(path: str) -> object:
 
 
 def page() -> str:
-    """The text of docs/public-names.md."""
+    """The text of docs/reference/public-names.md."""
     callables = surface(errors=True)
 
     def table(names: dict[str, str]) -> str:

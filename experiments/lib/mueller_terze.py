@@ -1,7 +1,7 @@
 """The four systems of Mueller and Terze 2013, section 5: bodies in maximal coordinates on ball joints.
 
 The paper gives no masses for the bars: they are boxes of aluminium (2700 kg/m^3) here, jointed at their ends;
-docs/formulas.md lists what else was completed.
+docs/reference/formulas.md lists what else was completed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Of all paths q(t), t from 0 to 1, between two configurations, the one with the l
 T = 1/2 sum m_ij(q) v_i v_j. Its energy is constant and it is a geodesic of the metric M: the torque-free robot, thrown
 with the path's initial velocity, follows it and arrives. Paths are polynomials, the energy is integrated by Gauss'
 rule, and BFGS minimises with the exact gradient, for which the paper's Proposition 1 gives a recursion of O(n): no
-derivative of M is formed and nothing is differenced. docs/minimum-energy-paths.md tells the story.
+derivative of M is formed and nothing is differenced. docs/explanation/minimum-energy-paths.md tells the story.
 
     python experiments/papers/minimum_energy_paths.py [--quick]
 """

@@ -3,7 +3,7 @@ to constrained MBS?": the four examples of section 5 on SE(3)^n and on (SO(3) x 
 12-15.
 
 MK4 with h = 1 ms to t = 10 s, no stabilisation: what the constraints lose is what the group's update gets wrong. The
-paper prints no numbers; beside ours stand those of docs/formulas.md, which also says how missing data were completed:
+paper prints no numbers; beside ours stand those of docs/reference/formulas.md, which also says how missing data were completed:
 where no mass is given, aluminium (2700 kg/m^3); joints at the bars' ends. Then each claim of the paper, confirmed or
 not. Figures go to out/. Besides, what the paper suggests in closing: SE(3) for the bodies on the ground, SO(3) x R^3
 for the others; and what stabilisation makes of the drift.
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.mueller_terze import CASES, GRAVITY, GROUPS, Case, double_pendulum, heavy_top
 from lib.script import Out, Quick, run_script
 
-# docs/formulas.md: |g| of each joint at 1, 5 and 10 s, energy drift at 10 s [J]
+# docs/reference/formulas.md: |g| of each joint at 1, 5 and 10 s, energy drift at 10 s [J]
 EXPECTED = {
     ("heavy top", "SE(3)"): ((2.6e-14,), (6.8e-13,), (1.8e-12,), -3.90e-3),
     ("heavy top", "SO(3)xR3"): ((9.27e-7,), (4.58e-6,), (9.20e-6,), -2.96e-3),

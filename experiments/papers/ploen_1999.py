@@ -1,7 +1,7 @@
 """Ploen 1999, "A skew-symmetric form of the recursive Newton-Euler algorithm": each numbered result with its residual.
 
 The residuals are relative, the worst over random trees of six bodies, joints with several degrees of freedom among
-them; * marks equations corrected as in docs/formulas.md. The figure in out/ shows how far Mdot - 2C is from skew
+them; * marks equations corrected as in docs/reference/formulas.md. The figure in out/ shows how far Mdot - 2C is from skew
 for the recursion's own C (25), and for those of (37), of Christoffel and of Cbar = J ad_V - ad_V^T J.
 
     python experiments/papers/ploen_1999.py
@@ -186,7 +186,7 @@ def motion(c: Case) -> list[Residual]:
             skewness(Mdot - 2.0 * christoffels, scale),
         ),
         Residual(
-            "docs/formulas.md", "so is that of J ad_V - ad_V^T J", "Robot.coriolis_matrix, Robot.mass_matrix_rate",
+            "docs/reference/formulas.md", "so is that of J ad_V - ad_V^T J", "Robot.coriolis_matrix, Robot.mass_matrix_rate",
             skewness(Mdot - 2.0 * adjoint, scale),
         ),
         Residual(
@@ -199,7 +199,7 @@ def motion(c: Case) -> list[Residual]:
             abs(v @ (Mdot - 2 * C25) @ v) / (scale * (v @ v)),
         ),
         Residual(
-            "docs/formulas.md", "C_ploen - C_christoffel", "Robot.coriolis_matrix",
+            "docs/reference/formulas.md", "C_ploen - C_christoffel", "Robot.coriolis_matrix",
             difference(robot, q, v, w, f, scale),
         ),
     ]  # fmt: skip

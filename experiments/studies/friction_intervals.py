@@ -4,7 +4,7 @@
 
 Each log's number fixes its robot (two short links, Puma 560), bodies, motion, noise and friction. Every log is
 identified with each friction model that `identify` offers. Counted are the intervals of inertial base parameters, whose
-truth is known under every friction model. `--page` writes the table to docs/identification-assessment.md.
+truth is known under every friction model. `--page` writes the table to docs/explanation/identification-assessment.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lib.script import run_script
 from geomctrl import Robot, models
 from geomctrl.identification import Dataset, Reading, RegressorModel, Result, Validation, identify
 
-PAGE = Path(__file__).parents[2] / "docs" / "identification-assessment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "identification-assessment.md"
 FRICTION = {  # as `identify` is asked for it: kinds that the model lacks, curves, whether the width is chosen
     "viscous": ({"coulomb": False}, None, False),
     "viscous, coulomb": ({}, None, True),

@@ -4,7 +4,7 @@
 
 Robots, seeds and conditions are drawn from the log's number, so that any row can be repeated. `--full` runs the
 defaults of `geomctrl identify`; without it least squares replace the physical estimator, friction is as simulated, and
-doubts about bodies and the prior are left out. `--page` writes the tables to docs/identification-assessment.md.
+doubts about bodies and the prior are left out. `--page` writes the tables to docs/explanation/identification-assessment.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from geomctrl.errors import GeomctrlError
 from geomctrl.identification import Dataset, Reading, RegressorModel, Validation, identify
 
 ROBOTS = ("two_link", "scara", "puma560", "ur10", "panda")
-PAGE = Path(__file__).parents[2] / "docs" / "identification-assessment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "identification-assessment.md"
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def coriolis_wrench(J, V, Vr, form):
     """Cbar(V) Vr: Ploen's [w]I + I[w] (Proposition 1), the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I,
     the adjoint J ad_V - ad_V^T J, or plain -ad_V^T J.
 
-    docs/formulas.md has the family of matrices Cbar that keep Mdot - 2C skew.
+    docs/reference/formulas.md has the family of matrices Cbar that keep Mdot - 2C skew.
     """
     if form == PLAIN:
         return ad_dual(V, apply_inertia(J, Vr))

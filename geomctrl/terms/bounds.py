@@ -1,6 +1,6 @@
 """The constants that theorems assume of a robot: m1 <= M(q) <= m2, |C(q, v)| <= k_C |v|, |dg/dq| <= k_g, |g(q)| <= g.
 
-docs/bounds.md says what is proved and how; the modules of `terms.bounding` do it.
+docs/how-to/bounds.md says what is proved and how; the modules of `terms.bounding` do it.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def bounds(
     done of each constant. The search for extremes is seeded: the same call gives the same result unless time runs out.
 
     Raises ArgumentError for a joint without a bound, for more joints than branch and bound can do, and InertiaError for
-    bodies that can not be. docs/bounds.md: what is proved, and what is not.
+    bodies that can not be. docs/how-to/bounds.md: what is proved, and what is not.
     """
     started = time.monotonic()
     require_robot("robot", robot)

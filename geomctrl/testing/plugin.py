@@ -1,4 +1,4 @@
-"""The pytest plugin: robots and closed loops for tests, and what their assertions rest on. See docs/testing.md.
+"""The pytest plugin: robots and closed loops for tests, and what their assertions rest on. See docs/how-to/testing.md.
 
 pytest loads this file whatever it runs, so that nothing of geomctrl is imported here that calculates: the rest comes
 when a fixture or a marker is used, or when there is a counterexample to keep.

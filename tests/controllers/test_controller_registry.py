@@ -82,7 +82,7 @@ def test_other_names_are_not_there():
     assert set(controllers.tuned()) == set(controllers.classes()) - not_tracking
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "controllers.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "controllers.md").read_text(encoding="utf-8")
 
 
 def test_every_law_has_a_row_in_the_table_of_laws():

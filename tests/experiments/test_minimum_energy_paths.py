@@ -77,7 +77,7 @@ def test_the_script_says_what_the_document_says(tmp_path, capsys):
     paper.main(out=tmp_path)
     said = capsys.readouterr().out
     assert (tmp_path / "minimum_energy_paths.png").stat().st_size > 10_000
-    document = (Path(__file__).parents[2] / "docs" / "minimum-energy-paths.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs" / "explanation" / "minimum-energy-paths.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| (?:two-link arm|Panda), degree (\d+) \| (\S+) J \| (\S+) J \| (\S+) %", document, re.MULTILINE
     )
@@ -88,7 +88,7 @@ def test_the_script_says_what_the_document_says(tmp_path, capsys):
 
 def test_the_document_shows_the_recursion_as_it_is():
     root = Path(__file__).parents[2]
-    document = (root / "docs" / "minimum-energy-paths.md").read_text(encoding="utf-8")
+    document = (root / "docs" / "explanation" / "minimum-energy-paths.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```py\n(.*?)```", document, re.DOTALL)
     code = (root / "experiments" / "papers" / "minimum_energy_paths.py").read_text(encoding="utf-8")
     assert "".join(f"    {line}\n" for line in shown.splitlines()) in code

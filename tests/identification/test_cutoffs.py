@@ -27,7 +27,7 @@ FAST = [
     {"name": "two_link", "rate": 1000.0, "bits": 16, "lowest": 0.1, "noise": 0.02, "seed": 12},
     {"name": "two_link", "rate": 250.0, "bits": 14, "lowest": 0.15, "measured": 0.003, "noise": 0.05, "seed": 15},
 ]
-SLOW = [  # docs/identification-defaults.md has a table of more
+SLOW = [  # docs/reference/identification-defaults.md has a table of more
     {"name": "panda", "rate": 1000.0, "bits": 14, "lowest": 0.1},
     {"name": "panda", "rate": 500.0, "bits": 12, "lowest": 0.03, "noise": 0.01, "measured": 0.01},
     {"name": "two_link", "rate": 4000.0, "bits": 13, "lowest": 0.3, "stribeck": 0.1, "seconds": 10.0, "seed": 13},

@@ -76,7 +76,7 @@ def test_reference_solution_of_the_first_run(method):
 
 @pytest.mark.parametrize("name", paper.LONG_ENERGY)
 def test_second_run_drifts_as_recorded(name):
-    """docs/formulas.md, integrators: kinetic energy after 200 s at h = 0.05."""
+    """docs/reference/formulas.md, integrators: kinetic energy after 200 s at h = 0.05."""
     expected = paper.LONG_ENERGY[name]
     _, change = paper.long_drift(name)
     digits = 4 if abs(expected) > 1e-2 else 3  # as many as were recorded

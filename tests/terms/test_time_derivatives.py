@@ -69,7 +69,7 @@ def test_rates_by_taylor_polynomials(name):
 
 
 def body_fixed(robot, q, rates):
-    """tau, tau', tau'' as docs/formulas.md has them, in body frames."""
+    """tau, tau', tau'' as docs/reference/formulas.md has them, in body frames."""
     ad, n = factored.ad, robot.nbodies
     v = np.asarray(rates)
     V, F, X = [None] * n, [None] * n, [None] * n

@@ -560,7 +560,7 @@ def test_my_law(closed_loop):
 
 @pytest.mark.slow
 def test_the_documented_example_passes_as_written(pytester):
-    text = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "testing.md").read_text(encoding="utf-8")
     example, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     pytester.makepyfile(test_law=example)
     options = ("-p", "geomctrl.testing.plugin", "--strict-markers", "-k", "two_link", "-W", "error")
