@@ -1,7 +1,7 @@
 """geomctrl: a controls engineer's rigid-body dynamics on Lie groups.
 
 The public names and where they live. They are loaded when they are asked for, so that importing geomctrl costs nothing.
-`__init__.pyi` says the same to type checkers and docs/reference/public-names.md to people; a test compares the three.
+`__init__.pyi` says the same to type checkers, and a test compares the two.
 """
 
 import importlib

@@ -1,7 +1,6 @@
-"""The public names: one table, the same for type checkers and in the documents; nothing is loaded before its time."""
+"""The public names: one table, the same for type checkers; nothing is loaded before its time."""
 
 import ast
-import inspect
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 import geomctrl
 
 FOLDER = Path(geomctrl.__file__).resolve().parent
-PAGE = FOLDER.parent / "docs" / "reference" / "public-names.md"
 
 
 def table(name):
@@ -85,53 +83,6 @@ def test_dir_shows_every_name_and_others_are_refused():
     assert {name for name in dir(geomctrl.controllers) if not name.startswith("__")} == laws | {"classes", "tuned"}
     with pytest.raises(AttributeError, match="module 'geomctrl' has no attribute 'robots'"):
         _ = geomctrl.robots
-
-
-def listed_on_the_page():
-    """Paths such as "se3.exp" and "Plant.acceleration" of the page's lists, as written."""
-    paths = set()
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if row := re.match(r"\| `gc\.(\w+)` \|", line):
-            paths.add(row[1])
-        elif item := re.match(r"- `([\w.]+)`:", line):
-            methods = re.findall(r"`(\w+)`", line.partition(". Methods: ")[2])
-            paths |= {item[1], *(f"{item[1]}.{name}" for name in methods)}
-    return paths
-
-
-def test_the_documented_table_is_this_one():
-    rows = re.findall(r"^\| `gc\.(\w+)` \| `geomctrl\.([\w.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(rows) == len(dict(rows))
-    assert dict(rows) == {**NAMES, **MODULES}
-
-
-def test_every_name_on_the_page_is_there():
-    for path in listed_on_the_page():
-        value = geomctrl
-        for name in path.split("."):
-            value = getattr(value, name)
-
-
-def exported(prefix, module):
-    """(path, value) of what `__all__` lists, in modules of modules too; geomctrl's own names are in the first table."""
-    for name in module.__all__:
-        value = getattr(module, name)
-        if inspect.ismodule(value):
-            yield from exported(f"{prefix}.{name}", value)
-        elif callable(value) and getattr(value, "__module__", "").startswith("geomctrl"):
-            yield f"{prefix}.{name}", value
-
-
-def test_every_public_callable_is_on_the_page_once_and_documented():
-    lists = listed_on_the_page()
-    paths = {}
-    for name in MODULES:
-        for path, value in exported(name, getattr(geomctrl, name)):
-            paths.setdefault(value, {name for name in NAMES if getattr(geomctrl, name) is value}).add(path)
-    assert len(paths) > 300
-    for value, names in paths.items():
-        assert len(names & lists) == 1, f"{sorted(names)}: {sorted(names & lists)} on the page"
-        assert inspect.getdoc(value), names
 
 
 @pytest.mark.parametrize("arguments", [["-m", "geomctrl"], ["-c", "import geomctrl.cli.main as m; m.main()"]])

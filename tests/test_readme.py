@@ -12,6 +12,10 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 
 
+def python_blocks(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
 @pytest.mark.parametrize(("page", "proof"), [("README.md", "proof"), ("docs/tutorials/overview.md", "found")])
 def test_python_on_the_first_pages_runs(page, proof, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
@@ -79,7 +83,7 @@ def test_python_about_contact_runs(capsys):
 
 
 def test_python_in_the_page_about_plants_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/plants.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = python_blocks("docs/how-to/plants.md")
     space: dict = {}
     for block in blocks:
         exec(compile(block, "docs/how-to/plants.md", "exec"), space)
@@ -87,7 +91,7 @@ def test_python_in_the_page_about_plants_runs():
 
 
 def test_python_in_the_page_about_loads_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/loads.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = python_blocks("docs/how-to/loads.md")
     space: dict = {}
     for block in blocks:
         exec(compile(block, "docs/how-to/loads.md", "exec"), space)
@@ -97,7 +101,7 @@ def test_python_in_the_page_about_loads_runs(capsys):
 
 
 def test_python_in_the_page_about_priors_runs(capsys):
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/priors.md").read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = python_blocks("docs/how-to/priors.md")
     space: dict = {}
     exec(compile(block, "docs/how-to/priors.md", "exec"), space)
     assert "by cross-validation over 5 stretches of time" in capsys.readouterr().out
@@ -136,7 +140,7 @@ def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
 
 
 def test_python_about_output_error_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/output-error.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = python_blocks("docs/how-to/output-error.md")
     space: dict = {}
     for block in blocks:
         exec(compile(block, "docs/how-to/output-error.md", "exec"), space)

@@ -224,8 +224,8 @@ def mueller_terze_page(rows: list | None) -> str:
     text += (
         "By how much joints are violated after 1 s, MK4, h = 1 ms, nothing stabilised"
         " ({py:obj}`geomctrl.constrained.integrate_index1`): |g| in m. The paper prints curves and no numbers, and"
-        " leaves masses out; what is expected, and the completed data, are those of {doc}`/reference/formulas`. Below 1e-11 it is"
-        " rounding. The script runs to 10 s and goes through the paper's claims.\n\n"
+        " leaves masses out; what is expected, and the completed data, are those of {doc}`/reference/formulas`. Below"
+        " 1e-11 it is rounding. The script runs to 10 s and goes through the paper's claims.\n\n"
     )
     return text + table(
         ["example", "poses on", "joint", "|g|", "expected"],
@@ -270,8 +270,8 @@ def index(rows: dict[str, Any]) -> str:
     ]  # fmt: skip
     text += table(["paper", "what", "result"], lines)
     text += (
-        "\nWhere the printed text is wrong, {doc}`/reference/formulas` has the form that holds and the test that shows it;"
-        " {doc}`/explanation/equations` has the story in order. A worked example after Park, Bobrow and Ploen:"
+        "\nWhere the printed text is wrong, {doc}`/reference/formulas` has the form that holds and the test that shows"
+        " it; {doc}`/explanation/equations` has the story in order. A worked example after Park, Bobrow and Ploen:"
         " {doc}`/explanation/minimum-energy-paths`.\n\n```{toctree}\n:hidden:\n\n"
     )
     scripts = [*NUMBERED, "park_chung_2005", "mueller_terze_2013", "bruels_cardona_arnold_2012"]

@@ -77,7 +77,9 @@ def test_the_script_says_what_the_document_says(tmp_path, capsys):
     paper.main(out=tmp_path)
     said = capsys.readouterr().out
     assert (tmp_path / "minimum_energy_paths.png").stat().st_size > 10_000
-    document = (Path(__file__).parents[2] / "docs" / "explanation" / "minimum-energy-paths.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs" / "explanation" / "minimum-energy-paths.md").read_text(
+        encoding="utf-8"
+    )
     rows = re.findall(
         r"^\| (?:two-link arm|Panda), degree (\d+) \| (\S+) J \| (\S+) J \| (\S+) %", document, re.MULTILINE
     )

@@ -3,7 +3,7 @@
 Public are the names and modules of `geomctrl/__init__.py`, what the `__all__` of these modules lists, and the methods
 of the classes among them. A method that overrides one of a base class counts once, as the base class documents it.
 
-    python docs/_build_tools/public_names.py      writes docs/reference/public-names.md, which tests/test_public_names.py compares
+The reference of the site lists the same names by autosummary; tests/test_public_surface.py counts them.
 """
 
 import enum
@@ -12,14 +12,11 @@ import inspect
 import re
 import types
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import geomctrl as gc
 
 OWN = "geomctrl"
-PAGE = Path(__file__).parents[1] / "reference" / "public-names.md"
-LONGEST_SENTENCE = 160  # characters
 
 
 class Public(NamedTuple):
@@ -108,76 +105,3 @@ def surface(errors: bool = False) -> list[Public]:
         for name in sorted(gc.NAMES) if module is None else listed(module):
             add_name(f"{part}.{name}".lstrip("."), part, getattr(gc if module is None else module, name))
     return out
-
-
-# --- the page ----------------------------------------------------------------------------------------------------
-
-HEAD = """# Public names
-
-What `import geomctrl as gc` offers. These names are stable; all others are private. Each is loaded when it is first
-used: importing `geomctrl` alone loads not even numpy, and numba is imported when the first kernel runs.
-
-A class has the methods of its base classes, too; they are listed where they are first declared. `gc.papers` serves the
-papers and not control; nothing in it is needed to write a controller.
-
-## Classes and functions
-
-| name | lives in | what it is |
-|---|---|---|
-"""
-MODULES = """
-## Modules
-
-`from geomctrl import models` and `gc.models` are the same.
-
-| name | lives in | what it is |
-|---|---|---|
-"""
-
-
-def sentence(value: object) -> str:
-    """The first sentence of a docstring on one line."""
-    text = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split()).replace("|", "\\|")
-    text = re.split(r"(?<=[a-z)`\]])[.:;] ", text)[0].rstrip(".:;")
-    return text if len(text) <= LONGEST_SENTENCE else text[:LONGEST_SENTENCE].rpartition(" ")[0] + " ..."
-
-
-def lines_of(found: list[Public]) -> Iterator[str]:
-    """A line for each function and class, methods behind their class."""
-    methods: dict[str, list[str]] = {}
-    for x in found:
-        if not isinstance(x.object, type) and isinstance(_at(x.path.rpartition(".")[0]), type):
-            methods.setdefault(x.path.rpartition(".")[0], []).append(x.path.rpartition(".")[2])
-    for x in found:
-        if x.path.rpartition(".")[0] in methods:
-            continue
-        names = ", ".join(f"`{name}`" for name in methods.get(x.path, ()))
-        yield f"- `{x.path}`: {sentence(x.object)}" + (f". Methods: {names}" if names else "")
-
-
-def _at(path: str) -> object:
-    value: object = gc
-    for name in filter(None, path.split(".")):
-        value = getattr(value, name)
-    return value
-
-
-def page() -> str:
-    """The text of docs/reference/public-names.md."""
-    callables = surface(errors=True)
-
-    def table(names: dict[str, str]) -> str:
-        rows = (f"| `gc.{n}` | `geomctrl.{home}` | {sentence(getattr(gc, n))} |\n" for n, home in sorted(names.items()))
-        return "".join(rows)
-
-    out = HEAD + table(gc.NAMES) + MODULES + table(gc.MODULES)
-    for part, _ in parts():
-        lines = list(lines_of([x for x in callables if x.part == part]))
-        lines = lines if part else [x for x in lines if "Methods:" in x]
-        if lines:
-            out += f"\n## {f'gc.{part}' if part else 'Methods of these classes'}\n\n" + "\n".join(lines) + "\n"
-    return out
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
