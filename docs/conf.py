@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import shutil
 import sys
@@ -19,13 +20,8 @@ PROFILE = Path(os.environ["IPYTHONDIR"], "profile_default", "ipython_kernel_conf
 PROFILE.parent.mkdir(parents=True, exist_ok=True)
 PROFILE.write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
 
-import ahead  # noqa: E402
-import benchmarks_page  # noqa: E402
-import cells  # noqa: E402
-import docstrings  # noqa: E402
-import gallery  # noqa: E402
+import pages  # noqa: E402
 import papers_pages  # noqa: E402
-import reference  # noqa: E402
 
 import geomctrl  # noqa: E402
 
@@ -37,15 +33,18 @@ release = version = geomctrl.__version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "_build_tools", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_build_tools", "_templates", "**.ipynb_checkpoints"]
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 html_theme = "pydata_sphinx_theme"
 html_title = "geomctrl"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["site.css"]
 html_sidebars = {page: [] for page in ("index", "comparison", "benchmarks", "how-to/gallery/index")}  # single pages
 html_show_sourcelink = False
@@ -79,18 +78,48 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 
 
+numpydoc_show_class_members = False
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autosummary_filename_map = {"geomctrl.Friction": "geomctrl.Friction_class"}  # beside geomctrl.friction on macOS
+
+
+def module_lists():
+    """What templates/autosummary/module.rst shows of each public module: its real name, its names, modules in it."""
+    main = {id(getattr(geomctrl, name)) for name in geomctrl.NAMES}
+    lists = {}
+
+    def add(path, module):
+        values = {name: getattr(module, name) for name in module.__all__}
+        parts = [name for name, value in values.items() if inspect.ismodule(value)]
+        names = [name for name, value in values.items() if name not in parts and id(value) not in main]
+        lists[path] = {
+            "home": module.__name__,
+            "names": [f"{path}.{name}" for name in names],
+            "parts": [f"{path}.{name}" for name in parts],
+        }
+        for name in parts:
+            add(f"{path}.{name}", values[name])
+
+    for name in geomctrl.MODULES:
+        add(f"geomctrl.{name}", getattr(geomctrl, name))
+    return lists
+
+
+autosummary_context = {"public": module_lists()}
+
+
 def mathjax(app):
     folder = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
     shutil.copyfile(folder / "static" / "mathjax" / "tex-svg.js", HERE / "_static" / "tex-svg.js")
 
 
 def setup(app):
-    app.connect("builder-inited", reference.write)
-    app.connect("builder-inited", papers_pages.write)
+    app.connect("builder-inited", papers_pages.write, priority=400)  # before autosummary and the search for files
     app.connect("builder-inited", mathjax)
-    app.connect("builder-inited", gallery.write)
-    app.connect("source-read", benchmarks_page.read)
-    app.connect("env-before-read-docs", ahead.run)
-    app.connect("source-read", cells.read)
-    app.connect("autodoc-process-docstring", docstrings.process)
+    app.connect("builder-inited", pages.write_gallery, priority=400)
+    app.connect("source-read", pages.read_benchmarks)
+    app.connect("env-before-read-docs", pages.execute_cells)
+    app.connect("source-read", pages.read_cells)
     return {"parallel_read_safe": False}

@@ -23,7 +23,7 @@ def tool(name):
 
 
 def test_pages_that_say_the_same_are_not_written_again_and_old_ones_go(tmp_path):
-    write_pages = tool("writing").write_pages
+    write_pages = tool("pages").write_pages
     write_pages(tmp_path, {"a.md": "A", "b.md": "B", "c.md": "C"})
     (tmp_path / "pictures").mkdir()
     for name in ("a.md", "b.md"):
@@ -157,17 +157,17 @@ def kept(tmp_path, capsys):
 
 
 def test_results_come_back_as_a_table_of_ratios(kept):
-    found = tool("benchmarks_page").filled("# B\n\n<!-- bench: dynamics, ratios -->\n", kept())
+    found = tool("pages").with_tables("# B\n\n<!-- bench: dynamics, ratios -->\n", kept())
     assert "| ours | peer | two_link (2) |" in found
     assert "| `mass_matrix` | crba | 0.25 |" in found
-    as_it_is = tool("benchmarks_page").filled("<!-- bench: dynamics, batches -->", kept())
+    as_it_is = tool("pages").with_tables("<!-- bench: dynamics, batches -->", kept())
     assert as_it_is.splitlines()[0] == "| robot | term | times a Python loop over Pinocchio | states |"
 
 
 def test_where_nothing_was_measured_the_page_says_how(kept):
-    page = tool("benchmarks_page")
-    assert page.filled("<!-- bench: loops, loops -->", kept()) == page.ABSENT
-    assert page.filled("<!-- bench: about -->", {}) == page.ABSENT
+    page = tool("pages")
+    assert page.with_tables("<!-- bench: loops, loops -->", kept()) == page.ABSENT
+    assert page.with_tables("<!-- bench: about -->", {}) == page.ABSENT
     assert "make bench" in page.ABSENT
 
 
@@ -192,7 +192,7 @@ def test_the_page_says_on_what_and_that_numbers_are_rough():
         "commit": "abc",
         "quick": False,
     }
-    page = tool("benchmarks_page")
+    page = tool("pages")
     said = page.about({"a": one, "b": one, "c": one | {"quick": True}})
     assert said.splitlines()[0].startswith(
         "- *a, b*: P, 2 of them (virtual), 8 GiB, Linux; Python 3.12, numpy 2.0; 2026-01-02"
@@ -205,7 +205,7 @@ def test_every_mark_on_the_page_is_of_a_benchmark_there_is():
     scripts = {
         path.stem.removeprefix("benchmark_") for path in (ROOT / "experiments/benchmarks").glob("benchmark_*.py")
     }
-    marks = tool("benchmarks_page").MARK.findall((ROOT / "docs/benchmarks.md").read_text(encoding="utf-8"))
+    marks = tool("pages").MARK.findall((ROOT / "docs/benchmarks.md").read_text(encoding="utf-8"))
     assert len(marks) > 10
     assert {mark.split(",")[0] for mark in marks} - {"about"} <= scripts
 
@@ -223,7 +223,7 @@ def test_every_mark_on_the_page_is_of_a_benchmark_there_is():
     ],
 )
 def test_numbers_have_few_digits(x, said):
-    assert tool("benchmarks_page").shown(x) == said
+    assert tool("pages").number(x) == said
 
 
 # --- the papers' pages ---------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 
 import geomctrl as gc
 
-
 CALLABLES = 400  # in all, but for those of gc.papers
 ROBOT_ATTRIBUTES = 60
 PARAMETERS = 10  # of one callable

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from writing import write_pages
+from pages import write_pages
 
 import geomctrl as gc
 

@@ -1,6 +1,6 @@
 """The animated picture of the demo, docs/demo.webp: what `make demo` computes, as the README shows it.
 
-    python docs/_build_tools/demo_picture.py --urdf .../panda_description/urdf/panda.urdf
+    python experiments/pictures/panda_demo.py --urdf .../panda_description/urdf/panda.urdf
 
 --urdf: a Panda's URDF whose meshes are drawn, such as that of example-robot-data (`make robots`); without one the arm
 is drawn with capsules.
@@ -9,10 +9,10 @@ is drawn with capsules.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
-from drawing import Camera, corner_normals, draw, floor, shadow, shrunk
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
@@ -23,6 +23,9 @@ from geomctrl.viewing.scene import COLOURS, VIEW, all_poses
 from geomctrl.viewing.shapes import Mesh, capsule
 from geomctrl.viewing.visuals import meshes
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.rendering import Camera, corner_normals, draw, floor, shadow, shrunk
+
 LOAD, SECONDS = 2.0, 10.0
 RATE, HOLD = 8.0, 1.2  # pictures a second; seconds that the last one stays
 WIDTH, HEIGHT, LEFT = 960, 500, 500  # pixels: of a picture, of its half with the robots
@@ -30,7 +33,7 @@ BLUE, ORANGE = "#0072B2", "#E69F00"
 RIVAL, FAINT = np.array([0.95, 0.65, 0.05]), 0.45  # of the other law
 NEAR = 0.004  # m: surfaces nearer than that are one
 TARGET = np.array([0.15, 0.0, 0.42])  # m, what the camera looks at
-OUT = Path(__file__).parents[1] / "demo.webp"
+OUT = Path(__file__).parents[2] / "docs" / "demo.webp"
 
 
 def main() -> None:
