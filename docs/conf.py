@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "_build_tools", "_templates", "**.ipynb_checkpoints"]
-source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # autosummary writes files of the first kind
 html_theme = "pydata_sphinx_theme"
 html_title = "geomctrl"
 html_static_path = ["_static"]
@@ -110,6 +111,26 @@ def module_lists():
 autosummary_context = {"public": module_lists()}
 
 
+def literal_equations(app, what, name, obj, options, lines):
+    """Indented equations and tables of docstrings are literal blocks, and bars are norms, not substitutions."""
+    out, in_prose, literal, in_item = [], True, False, False
+    for line, following in zip(lines, [*lines[1:], ""]):
+        text, indent = line.strip(), len(line) - len(line.lstrip())
+        if text and set(following.strip()) == {"-"} and len(following.strip()) > 2:
+            in_prose = text == "Notes"
+        if in_prose and text and indent >= 4 and not (in_item and out[-1]):
+            if not literal and not next((x for x in reversed(out) if x), "").endswith("::"):
+                out += ["", "::", ""]
+            literal = True
+        elif text:
+            out += [""] if literal and out[-1] else []
+            literal, in_item = False, (in_item and indent > 0) or bool(re.match(r"(\d+\.|-) ", text))
+        is_code = literal or text.startswith((">>>", "..."))
+        parts = re.split(r"(`+[^`]+`+)", line)  # code in quotes keeps its bars
+        out.append(line if is_code else "".join(x if x[:1] == "`" else x.replace("|", "\\|") for x in parts))
+    lines[:] = out
+
+
 def mathjax(app):
     folder = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
     shutil.copyfile(folder / "static" / "mathjax" / "tex-svg.js", HERE / "_static" / "tex-svg.js")
@@ -122,4 +143,5 @@ def setup(app):
     app.connect("source-read", pages.read_benchmarks)
     app.connect("env-before-read-docs", pages.execute_cells)
     app.connect("source-read", pages.read_cells)
+    app.connect("autodoc-process-docstring", literal_equations, priority=400)  # before numpydoc
     return {"parallel_read_safe": False}

@@ -16,8 +16,9 @@ ONE_DOF = ("revolute", "prismatic", "helical")
 
 
 class Residual(NamedTuple):
-    """`equation` as numbered in the paper, with * where it is corrected as in docs/reference/formulas.md; `error` is relative.
+    """`equation` as numbered in the paper, with * where it is corrected as in docs/reference/formulas.md.
 
+    `error` is relative.
     `of`: what the row checks, as "module.function" or "Robot.method", several with commas between them. If one of them
     errs, the row must show it: tests/experiments/test_paper_scripts.py makes each err and looks.
     """

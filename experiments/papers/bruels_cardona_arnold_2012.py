@@ -3,8 +3,8 @@
 A top of 15 kg on a ball joint, spun at 150 rad/s, to t = 0.8 s. In maximal coordinates (pose of the centre of mass and
 the index-1 equations, or its authors' generalized-alpha method with rho = 0.9, "GA", and with spatial twists, "GA-s")
 on SE(3) and on SO(3) x R^3, and in relative coordinates (a `Robot` with one spherical joint, compiled). Errors are of
-the centre of mass against the converged solution in docs/reference/formulas.md; beside them the joint's violation, the energy
-drift and what became of omega_y, which the symmetry keeps at 150 rad/s. Figure in out/.
+the centre of mass against the converged solution in docs/reference/formulas.md; beside them the joint's violation, the
+energy drift and what became of omega_y, which the symmetry keeps at 150 rad/s. Figure in out/.
 
     python experiments/papers/bruels_cardona_arnold_2012.py [--quick]
 """

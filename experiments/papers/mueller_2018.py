@@ -1,8 +1,9 @@
 """Mueller 2018, "Screw and Lie group theory in multibody dynamics": each numbered result with its residual.
 
 The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in
-docs/reference/formulas.md. The explicit sums of brackets are compared with the recursions of `higher_order_kinematics`, partial
-derivatives with the complex step, the recursions in three representations with each other. The figure in out/ shows
+docs/reference/formulas.md. The explicit sums of brackets are compared with the recursions of `higher_order_kinematics`,
+partial derivatives with the complex step, the recursions in three representations with each other. The
+figure in out/ shows
 acceleration and jerk of a Panda's hand, in the four representations of the same motion.
 
     python experiments/papers/mueller_2018.py

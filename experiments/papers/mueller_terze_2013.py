@@ -3,10 +3,10 @@ to constrained MBS?": the four examples of section 5 on SE(3)^n and on (SO(3) x 
 12-15.
 
 MK4 with h = 1 ms to t = 10 s, no stabilisation: what the constraints lose is what the group's update gets wrong. The
-paper prints no numbers; beside ours stand those of docs/reference/formulas.md, which also says how missing data were completed:
-where no mass is given, aluminium (2700 kg/m^3); joints at the bars' ends. Then each claim of the paper, confirmed or
-not. Figures go to out/. Besides, what the paper suggests in closing: SE(3) for the bodies on the ground, SO(3) x R^3
-for the others; and what stabilisation makes of the drift.
+paper prints no numbers; beside ours stand those of docs/reference/formulas.md, which also says how missing data were
+completed: where no mass is given, aluminium (2700 kg/m^3); joints at the bars' ends. Then each claim of the paper,
+confirmed or not. Figures go to out/. Besides, what the paper suggests in closing: SE(3) for the bodies on the ground,
+SO(3) x R^3 for the others; and what stabilisation makes of the drift.
 
     python experiments/papers/mueller_terze_2013.py [--quick]
 """

@@ -1,7 +1,8 @@
 """Park, Bobrow and Ploen 1995, "A Lie group formulation of robot dynamics": each numbered result with its residual.
 
 The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in
-docs/reference/formulas.md. What section 5 proposes, paths of least energy by exact gradients, is minimum_energy_paths.py.
+docs/reference/formulas.md. What section 5 proposes, paths of least energy by exact gradients, is
+minimum_energy_paths.py.
 
     python experiments/papers/park_bobrow_ploen_1995.py
 """

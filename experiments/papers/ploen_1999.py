@@ -1,8 +1,8 @@
 """Ploen 1999, "A skew-symmetric form of the recursive Newton-Euler algorithm": each numbered result with its residual.
 
 The residuals are relative, the worst over random trees of six bodies, joints with several degrees of freedom among
-them; * marks equations corrected as in docs/reference/formulas.md. The figure in out/ shows how far Mdot - 2C is from skew
-for the recursion's own C (25), and for those of (37), of Christoffel and of Cbar = J ad_V - ad_V^T J.
+them; * marks equations corrected as in docs/reference/formulas.md. The figure in out/ shows how far Mdot - 2C is from
+skew for the recursion's own C (25), and for those of (37), of Christoffel and of Cbar = J ad_V - ad_V^T J.
 
     python experiments/papers/ploen_1999.py
 """
@@ -186,7 +186,8 @@ def motion(c: Case) -> list[Residual]:
             skewness(Mdot - 2.0 * christoffels, scale),
         ),
         Residual(
-            "docs/reference/formulas.md", "so is that of J ad_V - ad_V^T J", "Robot.coriolis_matrix, Robot.mass_matrix_rate",
+            "docs/reference/formulas.md", "so is that of J ad_V - ad_V^T J",
+            "Robot.coriolis_matrix, Robot.mass_matrix_rate",
             skewness(Mdot - 2.0 * adjoint, scale),
         ),
         Residual(

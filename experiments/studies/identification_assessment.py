@@ -4,7 +4,8 @@
 
 Robots, seeds and conditions are drawn from the log's number, so that any row can be repeated. `--full` runs the
 defaults of `geomctrl identify`; without it least squares replace the physical estimator, friction is as simulated, and
-doubts about bodies and the prior are left out. `--page` writes the tables to docs/explanation/identification-assessment.md.
+doubts about bodies and the prior are left out. `--page` writes the tables to
+docs/explanation/identification-assessment.md.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class SurroundingsOptions:
         Path | None,
         Parameter(
             metavar="FILE",
-            help="TOML file: floor, clearance, radius, self_collision, keep_out, \\[[capsule]]: docs/how-to/excitation.md.",
+            help="TOML file: floor, clearance, radius, self_collision, keep_out, \\[[capsule]].",
         ),
     ] = None
 

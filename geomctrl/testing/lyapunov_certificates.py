@@ -105,7 +105,8 @@ def certify_lyapunov(
     or undecided; or "semidefinite" where V' <= 0 is proved only, as V' = -v . Kd v of a PD law: then it says where V'
     vanishes, and what LaSalle's theorem needs besides. Proved is the inequality for the model in exact arithmetic, its
     numbers being the doubles that they are; what rounding does in the code that runs is not. That V is continuous is
-    part of it. Before, the traced loop is held against the Python that runs, all over the box. docs/explanation/certificates.md.
+    part of it. Before, the traced loop is held against the Python that runs, all over the box.
+    See docs/explanation/certificates.md.
     """
     levels = flag("levels", levels)
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)

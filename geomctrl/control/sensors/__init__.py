@@ -1,4 +1,4 @@
-"""Sensors of a plant: what a controller is told of the truth, at samples (`Plant(sensors=...)`; docs/how-to/sensors.md)."""
+"""Sensors of a plant: what a controller measures, at samples (`Plant(sensors=...)`; docs/how-to/sensors.md)."""
 
 from .encoder import Encoder
 from .imu import IMU
