@@ -113,6 +113,8 @@ autosummary_context = {"public": module_lists()}
 
 def literal_equations(app, what, name, obj, options, lines):
     """Indented equations and tables of docstrings are literal blocks, and bars are norms, not substitutions."""
+    if what == "data" and obj.__doc__ == type(obj).__doc__:  # the documentation of dict, not of this dictionary
+        lines.clear()
     out, in_prose, literal, in_item = [], True, False, False
     for line, following in zip(lines, [*lines[1:], ""]):
         text, indent = line.strip(), len(line) - len(line.lstrip())

@@ -82,6 +82,7 @@ def puma560() -> Robot:
 
     Masses, centres of mass and inertias are the paper's measured ones (its Tables 4 to 6), read from Corke's Robotics
     Toolbox (mdl_puma560akb, mdl_puma560), with two changes that make them a robot:
+
     - Link 3: the published moments (0.066, 0.0125, 0.086) break the triangle inequality; here (0.070, 0.0125, 0.082).
       (mdl_puma560akb has 0.066 for the last, which misses the paper's own constant I6 = 0.333 by 6 %; this one by 1 %.)
     - Link 1 was measured about its axis only (0.35) and not weighed. Nothing else of it acts on a base with a vertical

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import geomctrl
+
 ROOT = Path(__file__).parents[1]
 TOOLS = ROOT / "docs" / "_build_tools"
 PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if not {"_build", "papers", "api"} & set(path.parts)]
@@ -78,8 +80,16 @@ def test_every_page_is_in_a_table_of_contents():
     for page in PAGES:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
             names = [line for line in block.splitlines() if line and not line.startswith(":")]
+            names = [re.sub(r".*<(.+)>$", r"\1", name) for name in names]  # a title, then the page
             listed |= {(page.parent / f"{name}.md").resolve() for name in names}
     assert [p.relative_to(ROOT).as_posix() for p in PAGES if p.resolve() not in listed] == []
+
+
+def test_the_reference_lists_every_public_name():
+    """Those of modules follow from their `__all__`."""
+    page = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^   ~geomctrl\.(\w+)$", page, re.MULTILINE)
+    assert sorted(listed) == geomctrl.__all__
 
 
 # --- links ---------------------------------------------------------------------------------------------------------

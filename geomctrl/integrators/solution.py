@@ -24,7 +24,7 @@ class Solution:
 
     Attributes
     ----------
-    t, y, h : arrays (n,), (n, *group.shape), (n,)
+    t, y, h : arrays `(n,)`, `(n, *group.shape)`, `(n,)`
         Times, states, and the length of the step that ended there, 0 for the first.
     nfev, n_steps, n_rejected : int
         Evaluations of the field, steps, and steps that an adaptive method took back.
@@ -66,7 +66,7 @@ def evaluate(group, y, C, theta):
 
 
 class DenseOutput:
-    """t -> y between the steps: y_k exp(u(theta)), t (), or (n,) for y (n, *group.shape)."""
+    """t -> y between the steps: y_k exp(u(theta)), t `()`, or `(n,)` for y `(n, *group.shape)`."""
 
     def __init__(self, group, pieces, t_end):
         self._group, self._pieces = group, pieces

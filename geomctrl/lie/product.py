@@ -57,7 +57,7 @@ class Product(CheckedGroup):
         return f"Product({', '.join(map(repr, self.groups))})"
 
     def split(self, y: np.ndarray) -> list[np.ndarray]:
-        """The factors' elements, arrays (..., *group.shape), of the element y (..., size)."""
+        """The factors' elements, arrays `(..., *group.shape)`, of the element y (..., size)."""
         return _elements(self._parts, checked("y", y, self.shape, finite=False))
 
     def join(self, parts: Sequence) -> np.ndarray:

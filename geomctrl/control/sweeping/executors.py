@@ -38,7 +38,7 @@ class SweepExecution:
 
     Parameters
     ----------
-    executor : object with submit(function, *args), or None
+    executor : object with `submit(function, *args)`, or None
         Any concurrent.futures executor, or a dask.distributed.Client. None computes in new processes of this machine,
         so that no script need guard itself, and one block alone in this process. A task is a block of runs; at most two
         a worker are under way.

@@ -121,7 +121,7 @@ def load_columns(path: str | Path, robot: Robot) -> list[Column]:
         where.angle = "q + 95 * deg"
 
     A formula has q, v, a, the joint's coordinate, velocity and acceleration in SI units, q1, v1, a1, q2, ... those of
-    all joints, what `where` has defined so far, pi, deg, + - * / **, and sin cos tan asin acos atan atan2 sinh cosh
+    all joints, what `where` has defined so far, pi, deg, `+ - * / **`, and sin cos tan asin acos atan atan2 sinh cosh
     tanh exp log sqrt abs sign min max. Raises ArgumentError with the file and the column's name.
     """
     path = path_of("path", path)
