@@ -106,10 +106,6 @@ class AdaptiveSliding(ModelBased):
         """The nominal model's parameters."""
         return self.p0.copy()
 
-    def parameters(self, z):
-        """All 10 nbodies parameters: the estimate z where it is adapted, the model's elsewhere."""
-        return self._parameters(checked("z", self._state(z), self.p0.shape))
-
     def _state(self, z):
         """z as an array like `start`'s, or of symbols; values of arrays are not looked at."""
         if type(z) is np.ndarray and z.dtype is FLOAT64 and z.shape == self.p0.shape:
@@ -125,7 +121,7 @@ class AdaptiveSliding(ModelBased):
 
     def _law(self, t, q, v, z):
         """(tau (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        desired, p = self.desired(t), self._parameters(z)
+        desired, p = self._desired(t), self._parameters(z)
         try:
             tau, g, e, s = adaptive_law(self.robot, p, q, v, desired, self.Lambda, self.K, self.form)
         except ArgumentError:
@@ -171,11 +167,11 @@ class AdaptiveSliding(ModelBased):
 
     def estimate(self, z) -> np.ndarray:
         """Inertial parameters (nbodies, 10) with the estimate z in place of the model's."""
-        return np.array(self.parameters(z)).reshape(-1, 10)
+        return np.array(self._parameters(checked("z", self._state(z), self.p0.shape))).reshape(-1, 10)
 
     def _sliding_energy(self, t, q, v, z, plant):
         """(1/2 s . M s + 1/2 |p - p_true|^2, s . K s), what Lyapunov functions of these laws are made of."""
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
         value = energy + 0.5 * self._squared(z, plant)
         if type(value) is float and not math.isfinite(value):
             checked("z", z, self.p0.shape)

@@ -62,7 +62,7 @@ class FilteredAdaptation(AdaptiveSliding):
 
     def start(self):
         """The nominal model's parameters, and filters that begin on the reference: there W and delta are zero."""
-        q, v, _ = self.desired(0.0)
+        q, v, _ = self._desired(0.0)
         of = self._regression(q, v, self._with_filters(self.p0))
         return self._with_filters(self.p0, of.W, -of.y)
 
@@ -117,7 +117,7 @@ class FilteredAdaptation(AdaptiveSliding):
 
     def settled(self, t: float, plant: Plant) -> np.ndarray:
         """The state at which V vanishes on the reference at time t: filters as they settle if that rests there."""
-        q, v, _ = self.desired(t)
+        q, v, _ = self._desired(t)
         true = self._true(plant)
         of = self._regression(q, v, self._with_filters(true))
         W = of.W - of.X_input

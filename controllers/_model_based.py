@@ -59,17 +59,17 @@ class ModelBased(Law):
     def start(self):
         return None
 
-    def desired(self, t: float) -> Desired:
+    def _desired(self, t: float) -> Desired:
         """The reference at time t, evaluated once where several ask for it."""
         return desired_at(self.reference, t)
 
     def error(self, t: float, q: np.ndarray, v: np.ndarray) -> TrackingError:
         """The errors of the state (q, v) against the reference."""
-        return tracking_error(self.robot, q, v, self.desired(t))
+        return tracking_error(self.robot, q, v, self._desired(t))
 
     def sliding(self, t: float, q: np.ndarray, v: np.ndarray) -> Sliding:
         """Slotine and Li's variables s, v_ref and a_ref of the state (q, v)."""
-        return sliding_variables(self.robot, q, v, self.desired(t), self.Lambda)
+        return sliding_variables(self.robot, q, v, self._desired(t), self.Lambda)
 
 
 def true_robot(plant: Plant) -> Robot:

@@ -72,10 +72,10 @@ class TaskSpace(ModelBased):
         J = self.robot.jacobian(q, self.frame, "hybrid")
         return J[self.rows], self.robot.jacobian_rate(q, v, self.frame, "hybrid")[self.rows]
 
-    def task(self, t: float, q: np.ndarray, v: np.ndarray) -> Task:
+    def _task(self, t: float, q: np.ndarray, v: np.ndarray) -> Task:
         """The `Task` at one state."""
         q, v = one_state("q", q, self.robot.nq), one_state("v", v, self.robot.nv)
-        q_d, v_d, a_d = self.desired(t)
+        q_d, v_d, a_d = self._desired(t)
         T, T_d = self.robot.pose(q, self.frame), self.robot.pose(q_d, self.frame)
         (J, J_rate), (J_d, J_d_rate) = self._jacobians(q, v), self._jacobians(q_d, v_d)
         V_d, A_d = J_d.dot(v_d), J_d.dot(a_d) + J_d_rate.dot(v_d)
@@ -124,14 +124,14 @@ class TaskImpedance(TaskSpace):
     def _task_gain(self, name: str, gain: ArrayLike | None, rate: float) -> np.ndarray:
         """The (m, m) gain given, or rate times the diagonal of the task's inertia where the reference starts."""
         if gain is None:
-            q = self.desired(0.0).q
+            q = self._desired(0.0).q
             J = self._jacobians(q, np.zeros(self.robot.nv))[0]
             G = self._mobility(self.robot, q, J)[1]
             gain = rate * np.diagonal(np.linalg.inv(G + 1e-6 * np.diag(np.diagonal(G))))
         return gain_matrix(name, gain, self.m)
 
     def __call__(self, t, q, v, z):
-        task = self.task(t, q, v)
+        task = self._task(t, q, v)
         X, G = self._mobility(self.robot, q, task.J)
         inertia = np.linalg.inv(G)
         force = self.damping.dot(task.W) + self._potential(task.E, self.stiffness)[1]
@@ -142,7 +142,7 @@ class TaskImpedance(TaskSpace):
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         """V, and its rate while nothing touches the robot."""
-        task = self.task(t, q, v)
+        task = self._task(t, q, v)
         _, G = self._mobility(true_robot(plant), q, task.J)
         kinetic = 0.5 * task.W.dot(np.linalg.inv(G)).dot(task.W)
         U, _ = self._potential(task.E, self.stiffness)

@@ -46,7 +46,7 @@ class AttitudeTracking(ModelBased):
     ):
         super().__init__(robot, reference)
         self.reduction, self.distribution = _actuation(robot)
-        moments = np.linalg.eigvalsh(self.inertia(robot, robot.neutral()))
+        moments = np.linalg.eigvalsh(self._inertia(robot, robot.neutral()))
         least, largest = float(moments[0]), float(moments[-1])
         speed = _default_speed(robot, self.distribution, largest)
         self.kR = _positive("kR", speed**2 * largest if kR is None else kR)
@@ -56,12 +56,12 @@ class AttitudeTracking(ModelBased):
             "c", 0.5 * limit if c is None else c, f"a number from 0 to {limit:.6g}", lambda c: 0 < c < limit
         )
 
-    def inertia(self, robot: Robot, q: np.ndarray) -> np.ndarray:
+    def _inertia(self, robot: Robot, q: np.ndarray) -> np.ndarray:
         """J (3, 3): what a torque on the hub turns, wheels not driven."""
         return (self.reduction @ robot.mass_matrix(q))[:, :3]
 
     def _attitude_error(self, t: float, q: np.ndarray, v: np.ndarray) -> AttitudeError:
-        desired = self.desired(t)
+        desired = self._desired(t)
         return attitude_error(_rotation(q), v[:3], _rotation(desired.q), desired.v[:3], desired.a[:3])
 
     def __call__(self, t, q, v, z):
@@ -73,14 +73,14 @@ class AttitudeTracking(ModelBased):
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         """V and the rate of the proof at a state, with the true robot of the plant."""
         x, c = self._attitude_error(t, q, v), self.c
-        momentum = self.inertia(true_robot(plant), q) @ x.e_Omega
+        momentum = self._inertia(true_robot(plant), q) @ x.e_Omega
         V = 0.5 * x.e_Omega.dot(momentum) + self.kR * x.Psi + c * x.e_R.dot(momentum)
         return Lyapunov(scalar(V), scalar(c * x.e_R_rate.dot(momentum) - attitude_loss(x, self.kR, self.kOmega, c)))
 
     def in_domain(self, t: float, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether 1/2 e_Omega . J e_Omega + kR Psi < 2 kR: it does not grow, so Psi < 2 stays, and the proof holds."""
         x = self._attitude_error(t, q, v)
-        return bool(0.5 * x.e_Omega @ self.inertia(self.robot, q) @ x.e_Omega + self.kR * x.Psi < 2.0 * self.kR)
+        return bool(0.5 * x.e_Omega @ self._inertia(self.robot, q) @ x.e_Omega + self.kR * x.Psi < 2.0 * self.kR)
 
 
 def cross_limit(kR: float, kOmega: float, least: float, largest: float) -> float:

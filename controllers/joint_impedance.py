@@ -58,7 +58,7 @@ class JointImpedance(ModelBased):
             if inertia is None:
                 raise ArgumentError("external: expected None without `inertia`: then no torque need be measured")
         self.external = external
-        unit = np.diagonal(robot.mass_matrix(self.desired(0.0).q) if self.inertia is None else self.inertia)
+        unit = np.diagonal(robot.mass_matrix(self._desired(0.0).q) if self.inertia is None else self.inertia)
         self.stiffness = gain_matrix("stiffness", 100.0 * unit if stiffness is None else stiffness, robot.nv)
         self.damping = gain_matrix("damping", 20.0 * unit if damping is None else damping, robot.nv)
 

@@ -71,22 +71,22 @@ class LQR(ModelBased):
             level = 0.8 * self._sampled_level()
         self.level = number("level", level, "a positive number", lambda x: x > 0.0)
 
-    def state(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _state(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """x (2 nv,)."""
         e = self.error(t, q, v).e
         return np.concatenate((np.where(self.endless, np.arctan2(np.sin(e), np.cos(e)), e), v))
 
     def __call__(self, t, q, v, z):
-        x = self.state(t, q, v)
+        x = self._state(t, q, v)
         return Command(self.tau_d - self.K @ x, None, {"e": x[: len(v)], "V": scalar(x.dot(self.S).dot(x))})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        x = self.state(t, q, v)
+        x = self._state(t, q, v)
         return Lyapunov(scalar(x.dot(self.S).dot(x)), -scalar(x.dot(self.loss).dot(x)))
 
     def in_region(self, t: float, q: np.ndarray, v: np.ndarray):
         """Whether V < level; a condition where the state is symbols."""
-        x = self.state(t, q, v)
+        x = self._state(t, q, v)
         return scalar(x.dot(self.S).dot(x)) < self.level
 
     def _sampled_level(self) -> float:

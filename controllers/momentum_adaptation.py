@@ -110,7 +110,7 @@ class MomentumAdaptation(AdaptiveSliding):
         return Command(tau, np.concatenate((pace * (m - p), lead)), {"e": e, "s": s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
         z, n = one_state("z", z, 2 * len(self.p0)), len(self.p0)
         p, m, true = z[:n], z[n:], self._true(plant)
         behind = self._weighted(p - m)

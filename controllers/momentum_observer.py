@@ -83,7 +83,7 @@ class MomentumObserver(Law):
         """r (nv,) [N m] at a state."""
         return self.gain.dot(self.robot.mass_matrix_product(q, v) - self._split(z)[1])
 
-    def wrench(self, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    def _wrench(self, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
         """The wrench (6,) on `frame`, in its own axes, that a residual (nv,) amounts to."""
         if self.frame is None:
             raise ArgumentError("frame: expected the name of one when the observer was made, got None")
@@ -102,7 +102,7 @@ class MomentumObserver(Law):
         if self.threshold is not None:
             signals["contact"] = scalar(np.where((np.abs(r) - self.threshold).max() > 0.0, 1.0, 0.0))
         if self.frame is not None:
-            signals["wrench"] = self.wrench(q, r)
+            signals["wrench"] = self._wrench(q, r)
         return Command(command.tau, np.concatenate((rate_of(command), rate)), signals)
 
     def true_parameters(self, plant: Plant) -> np.ndarray:

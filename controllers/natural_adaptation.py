@@ -71,7 +71,7 @@ class NaturalAdaptation(AdaptiveSliding):
         return np.concatenate((bodies, -np.diag(self.Gamma)[self.size :] * g[self.size :]))
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
         p, true = self._state(z), self._true(plant)
         wrong = divergence(true[: self.size], p[: self.size]) / self.gamma
         off = p[self.size :] - true[self.size :]

@@ -44,12 +44,12 @@ class OperationalSpace(TaskSpace):
         self.kp, self.kd = gain_matrix("kp", kp, self.m), gain_matrix("kd", kd, self.m)
 
     def __call__(self, t, q, v, z):
-        task = self.task(t, q, v)
+        task = self._task(t, q, v)
         X, G = self._mobility(self.robot, q, task.J)
         A = task.A_d - self.kd.dot(task.W) - self._potential(task.E, self.kp)[1]
         return Command(self._torques(t, q, v, task, A, X, np.linalg.inv(G)), None, {"W": task.W})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        task = self.task(t, q, v)
+        task = self._task(t, q, v)
         U, _ = self._potential(task.E, self.kp)
         return Lyapunov(scalar(0.5 * task.W.dot(task.W)) + U, -scalar(task.W.dot(self.kd).dot(task.W)))

@@ -71,7 +71,7 @@ class Passivity(ModelBased):
         return Command(self._compensated(v, tau), None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
         if not self.strict:
             return Lyapunov(energy, -loss)
         error = self.error(t, q, v)

@@ -70,7 +70,7 @@ class PDGravity(ModelBased):
         self.mixed = 0.0
         if strict:
             require_vectors("strict", robot)
-            slowest = eigh(self.kd, robot.mass_matrix(self.desired(0.0).q), eigvals_only=True)[0]
+            slowest = eigh(self.kd, robot.mass_matrix(self._desired(0.0).q), eigvals_only=True)[0]
             self.weightless = robot.with_gravity((0.0, 0.0, 0.0))
             self.mixed = SHARE_OF_DAMPING * float(slowest)
 
@@ -87,7 +87,7 @@ class PDGravity(ModelBased):
     def __call__(self, t, q, v, z):
         e = self.error(t, q, v).e
         tau = (
-            self.robot.gravity_force(self.desired(t).q if self.constant else q)
+            self.robot.gravity_force(self._desired(t).q if self.constant else q)
             - joint_forces(self.robot, e, self.kp.dot(e))
             - self.kd.dot(v)
         )
@@ -95,7 +95,7 @@ class PDGravity(ModelBased):
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         e, c = self.error(t, q, v).e, self.mixed
-        robot, q_d = true_robot(plant), self.desired(t).q
+        robot, q_d = true_robot(plant), self._desired(t).q
         w = v + c * e if self.strict else v
         value = scalar(robot.kinetic_energy(q, w)) + 0.5 * e.dot(self.kp).dot(e)
         rate = -scalar(np.dot(v, self.kd.dot(v)))

@@ -86,14 +86,14 @@ class Robust(ModelBased):
         return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K, rho, eps)
 
     def __call__(self, t, q, v, z):
-        desired = self.desired(t)
+        desired = self._desired(t)
         g = adaptive_law(self.robot, self.p0, q, v, desired, self.Lambda, self.K, self.form).YTs
         u = -self.rho * self.D * g / np.sqrt((self.D * g).dot(g) + self.eps**2)
         tau, _, e, s = adaptive_law(self.robot, self.p0 + u, q, v, desired, self.Lambda, self.K, self.form)
         return Command(tau, None, {"e": e, "s": s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
         return Lyapunov(energy, -loss)
 
     def allowance(self, plant: Plant) -> float:

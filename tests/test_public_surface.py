@@ -19,11 +19,11 @@ MAXIMUM = {
     "actuators": 21,
     "constrained": 39,
     "control": 13,
-    "controllers": 64,
+    "controllers": 51,
     "derivatives": 11,
     "friction": 7,
     "groups": 23,
-    "identification": 136,
+    "identification": 70,
     "inertia": 12,
     "integrators": 11,
     "interop": 12,
@@ -46,11 +46,10 @@ WITH_MORE_PARAMETERS = {
     "identification.OutputErrorFit": 11,
     "identification.Reading": 11,
     "identification.ServoLoop": 11,
-    "identification.consistent": 16,
     "identification.drive_gains": 12,
     "identification.identify_load": 12,
 }
-WITHOUT_DOCSTRING = 4  # callables
+WITHOUT_DOCSTRING = 0  # callables
 
 
 @pytest.fixture(scope="module")

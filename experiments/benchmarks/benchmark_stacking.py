@@ -66,7 +66,7 @@ def main(samples: int = 1_000_000) -> dict[str, float]:
     bare = RegressorModel(robot, viscous=False, coulomb=False, offset=False)
 
     def stack(model):
-        for _ in model.stream(log, model.blocks):
+        for _ in model._stream(log, model._blocks):
             pass
 
     few = samples // 20

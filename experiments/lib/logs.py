@@ -65,7 +65,7 @@ def ur10() -> Robot:
 
 
 def ur10_log() -> Dataset:
-    return Dataset.from_npz(need("ur10_petrone_first70.npz"), label="UR10")
+    return Dataset.read(need("ur10_petrone_first70.npz"), label="UR10")
 
 
 # --- TX40 --------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def tx40() -> Robot:
 def tx40_log() -> Dataset:
     mapping = JointMapping(TX40_GEARS, offset=[0, -np.pi / 2, np.pi / 2, 0, 0, 0])
     keys = {"q": "q_motor", "tau": "tau_motor"}
-    return Dataset.from_npz(need("tx40_figaroh.npz"), keys, mapping=mapping, rate=5000.0, label="TX40")
+    return Dataset.read(need("tx40_figaroh.npz"), keys, mapping=mapping, rate=5000.0, label="TX40")
 
 
 # --- KR300 -------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def kr300_log(part: str) -> Dataset:
     with np.load(path) as archive:
         gear = archive["gear"]
     keys = {"t": f"{part}_t", "q": f"{part}_q_motor_deg", "tau": f"{part}_tau_motor"}
-    data = Dataset.from_npz(path, keys, units={"q": "deg"}, label=f"KR300 {part}")
+    data = Dataset.read(path, keys, units={"q": "deg"}, label=f"KR300 {part}")
     offset = np.deg2rad([0, -90, 90, 0, 0, 0])
     return replace(data, q=data.q + offset, tau=data.tau * gear)
 

@@ -110,7 +110,9 @@ def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]
     written = ", ".join(sorted(path.name for path in report.save(out)))
     console.print(report.text(), soft_wrap=True)
     console.print(f"wrote {written} in {out}", soft_wrap=True)
-    assessment = identification.Assessment.of(report.findings, ignore)
+    from geomctrl.identification.findings import Assessment
+
+    assessment = Assessment.of(report.findings, ignore)
     console.print(f"verdict: {assessment}", soft_wrap=True)
     return assessment.exit_status
 

@@ -331,7 +331,7 @@ class OutputOptions:
         """Write the files of --export; returns their paths."""
         robot = report.robot
         return [
-            save_c_header(robot, path, report.extra())
+            save_c_header(robot, path, report._extra())
             if path.suffix.lower() == ".h"
             else update_model_file(source, robot, path, friction=self.export_friction)
             for path in self.export

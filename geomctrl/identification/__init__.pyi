@@ -1,9 +1,7 @@
 # What geomctrl/identification/__init__.py loads when asked, for type checkers; a test compares the two.
-from geomctrl.terms.base_parameters import BaseParameters as BaseParameters
 from geomctrl.terms.base_parameters import base_parameters as base_parameters
 from geomctrl.terms.base_parameters import exact_base_parameters as exact_base_parameters
 
-from .assessment import Assessment as Assessment
 from .drives import DriveGains as DriveGains
 from .drives import drive_gains as drive_gains
 from .errors import DataError as DataError
@@ -12,19 +10,10 @@ from .errors import SolverError as SolverError
 from .estimators import ESTIMATORS as ESTIMATORS
 from .estimators import Estimate as Estimate
 from .estimators import Estimator as Estimator
-from .estimators import PriorChoice as PriorChoice
 from .estimators import choose_prior as choose_prior
-from .estimators import consistent as consistent
 from .estimators import cross_validate as cross_validate
 from .estimators import fit as fit
-from .estimators import irls as irls
-from .estimators import ols as ols
-from .estimators import regressor_condition as regressor_condition
-from .estimators import ridge as ridge
-from .estimators import wls as wls
-from .estimators.cutoffs import Cutoffs as Cutoffs
 from .estimators.cutoffs import choose_cutoffs as choose_cutoffs
-from .findings import Finding as Finding
 from .loads import LoadReport as LoadReport
 from .loads import identify_load as identify_load
 from .logs import Dataset as Dataset
@@ -33,24 +22,19 @@ from .logs import Reading as Reading
 from .model.columns import Column as Column
 from .model.columns import Curve as Curve
 from .model.columns import load_columns as load_columns
-from .model.compressed import Compressed as Compressed
-from .model.friction_curves import CurveFit as CurveFit
-from .model.friction_curves import FrictionFit as FrictionFit
 from .model.friction_curves import fit_curves as fit_curves
 from .model.friction_curves import fit_friction as fit_friction
 from .model.friction_curves import friction_columns as friction_columns
-from .model.friction_curves import friction_torque as friction_torque
 from .model.regressor_model import RegressorModel as RegressorModel
 from .online import RecursiveLeastSquares as RecursiveLeastSquares
 from .output_error import ControllerLoop as ControllerLoop
 from .output_error import OutputErrorFit as OutputErrorFit
 from .output_error import SampledReference as SampledReference
 from .output_error import ServoLoop as ServoLoop
-from .output_error import cloe as cloe
 from .output_error import closed_loop_fit as closed_loop_fit
-from .output_error import didim as didim
 from .pipeline import identify as identify
 from .report import Result as Result
+from .report.rendering import Report as Report
 from .settings import Filtering as Filtering
 from .settings import Settings as Settings
 from .settings import Validation as Validation

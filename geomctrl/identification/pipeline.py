@@ -27,6 +27,8 @@ from .estimators.model_choice import with_best_curves, with_best_rotors, with_sm
 from .findings import Finding
 from .logs import Dataset
 from .logs.dataset import read_log, require_units
+from .logs.parts import require_repeating
+from .logs.signals import without_delay
 from .model.friction_curves import fit_curves
 from .model.regressor_model import RegressorModel
 from .report import Result
@@ -139,7 +141,7 @@ class _Identification:
         """The period, given or detected, by which the log is split. Raises ArgumentError where the log has another."""
         validation = self.settings.validation
         if validation.period is not None:
-            data.require_repeating(validation.period)
+            require_repeating(data, validation.period)
             return validation.period
         return data.period() if isinstance(validation.test, (int, float)) else None
 
@@ -164,7 +166,7 @@ class _Identification:
         if not filtering.delay:
             return parts
         seconds = estimated_delay(filtering, model, parts[0]) if filtering.delay == AUTO else float(filtering.delay)
-        return [part.without_delay(seconds) for part in parts]
+        return [without_delay(part, seconds) for part in parts]
 
     def _filter(self, model: RegressorModel, training: Dataset) -> LogFilter:
         """The filter for a log: cut-offs as given, else chosen from the part that trains."""

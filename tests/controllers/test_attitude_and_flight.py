@@ -346,5 +346,5 @@ def test_wheels_must_span_space_and_be_round():
     state = four.integrate(four.neutral(), 0.3 * np.arange(1.0, 8.0) / 7.0), np.arange(7.0, 0.0, -1.0) / 7.0
     x = law._attitude_error(0.2, *state)
     a = four.forward_dynamics(*state, law(0.2, *state, None).tau)
-    wanted = x.a_d - np.linalg.solve(law.inertia(four, state[0]), law.kR * x.e_R + law.kOmega * x.e_Omega)
+    wanted = x.a_d - np.linalg.solve(law._inertia(four, state[0]), law.kR * x.e_R + law.kOmega * x.e_Omega)
     assert_close(a[:3], wanted, 1e-9)

@@ -74,10 +74,10 @@ def test_the_wrench_is_the_one_that_pushes_and_contact_is_seen():
 def test_a_torque_that_no_wrench_on_the_frame_makes_is_not_taken_for_one():
     law = observer(frame=TOOL)
     J = ARM.jacobian(POSTURE, TOOL)
-    assert_close(law.wrench(POSTURE, J.T @ WRENCH), WRENCH, 1e-9)
+    assert_close(law._wrench(POSTURE, J.T @ WRENCH), WRENCH, 1e-9)
     beside = operational_space.null_space_projector(ARM, POSTURE, J).T @ np.ones(7)
     assert np.abs(beside).max() > 0.1
-    assert_close(law.wrench(POSTURE, beside), np.zeros(6), 1.0, 1e-8)
+    assert_close(law._wrench(POSTURE, beside), np.zeros(6), 1.0, 1e-8)
 
 
 def test_friction_that_the_observer_does_not_know_looks_like_contact():
@@ -158,6 +158,6 @@ def test_words():
     with pytest.raises(ArgumentError, match="threshold: expected"):
         observer(threshold=-1.0)
     with pytest.raises(ArgumentError, match="frame: expected the name"):
-        observer().wrench(POSTURE, np.ones(7))
+        observer()._wrench(POSTURE, np.ones(7))
     with pytest.raises(ArgumentError, match="z: expected"):
         observer()(0.0, POSTURE, np.zeros(7), np.zeros(3))

@@ -65,8 +65,8 @@ def test_lqr_region_is_where_the_bound_holds(name, pole, pendubot):
 
 def test_lqr_counts_turns_of_endless_joints_only(pole):
     law, v = pole.catch, np.zeros(2)
-    assert_close(law.state(0.0, np.array([0.3, 2.0 * np.pi + 0.1]), v), [0.3, 0.1, 0.0, 0.0], 1e-12)
-    assert_close(law.state(0.0, np.array([2.0 * np.pi, 0.1]), v), [2.0 * np.pi, 0.1, 0.0, 0.0], 1e-12)
+    assert_close(law._state(0.0, np.array([0.3, 2.0 * np.pi + 0.1]), v), [0.3, 0.1, 0.0, 0.0], 1e-12)
+    assert_close(law._state(0.0, np.array([2.0 * np.pi, 0.1]), v), [2.0 * np.pi, 0.1, 0.0, 0.0], 1e-12)
 
 
 def test_lqr_of_a_floating_body():

@@ -8,6 +8,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import geomctrl
+from geomctrl.identification import ESTIMATORS
+from geomctrl.identification.output_error import METHODS
 from geomctrl.mechanism.mechanism import JointCoupling
 
 BESIDES = {  # public, and no modules of the table
@@ -16,6 +18,10 @@ BESIDES = {  # public, and no modules of the table
     "identification.excitation": "identification.excitation",
 }
 
+BY_NAME = {  # public functions, and those that they call by the name of a method: their options are public, too
+    "identification.fit": {name: x.function for name, x in ESTIMATORS.items()},
+    "identification.closed_loop_fit": METHODS,
+}
 OF_PROPERTIES = (JointCoupling,)  # classes that properties return
 
 
@@ -82,6 +88,9 @@ def public_callables() -> dict[str, Public]:
     for prefix, module in modules.items():
         for name in public_names(module):
             add(f"{prefix}.{name}", getattr(module, name))
+    for front, functions in BY_NAME.items():
+        for name, function in functions.items():
+            add(f"{front}.{name}", function)
     for owner in OF_PROPERTIES:
         add(owner.__name__, owner)
     for owner in geomctrl.controllers.classes().values():

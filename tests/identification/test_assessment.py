@@ -9,17 +9,8 @@ from identification.assessment_logs import AS_IT_IS, first, simulated
 
 from geomctrl import inertia, models
 from geomctrl.errors import ArgumentError
-from geomctrl.identification import (
-    Assessment,
-    Dataset,
-    Filtering,
-    Finding,
-    RegressorModel,
-    Result,
-    Validation,
-    fit,
-    identify,
-)
+from geomctrl.identification import Dataset, Filtering, RegressorModel, Result, Validation, fit, identify
+from geomctrl.identification.findings import Assessment, Finding
 
 SMALL = Finding("bodies", "a body of 43 kg", "Bound masses")
 FATAL = Finding("sign", "'joint2' turns the other way", "Turn it", True)

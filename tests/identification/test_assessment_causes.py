@@ -16,6 +16,7 @@ from geomctrl.identification.assessment.rows import rows_of
 from geomctrl.identification.assessment.search import Survival, held_out, survival
 from geomctrl.identification.assessment.trials import found_trials, tried
 from geomctrl.identification.estimators.cutoffs import LogFilter
+from geomctrl.identification.logs.signals import without_delay
 
 NAME, OPTIONS = "ur10", {"seed": 7, "rate": 200.0, "noise": 0.02, "seconds": 15.0}
 
@@ -54,7 +55,7 @@ def test_a_delay_is_measured_and_taken_back(right, seconds):
 def test_torques_are_taken_back_by_the_seconds_given():
     t = np.arange(400) / 100.0
     log = Dataset(t, np.sin(t)[:, None], np.cos(3.0 * (t - 0.05))[:, None], gaps=(200,))
-    back = log.without_delay(0.05)
+    back = without_delay(log, 0.05)
     kept = back.used[:, 0]
     np.testing.assert_allclose(back.tau[kept, 0], np.cos(3.0 * t[kept]), atol=1e-5)
     assert (~kept).sum() == 10  # five samples at the end of each stretch

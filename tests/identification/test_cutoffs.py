@@ -9,6 +9,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
 from geomctrl.identification.estimators.cutoffs import LogFilter, TooShort, _bound, choose_cutoffs
 from geomctrl.identification.estimators.model_choice import Prediction, with_smoothing
+from geomctrl.identification.logs.parts import without_edges
 from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.logs.signals import motion_bandwidth
 
@@ -145,14 +146,14 @@ def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
         there = exact[np.searchsorted(s, t - 1e-6)]
         rms = np.sqrt(np.mean((predicted - there)[used] ** 2))
         assert rms < 0.02 * np.sqrt(np.mean(there[used] ** 2))
-    assert len(model.rows(mine)) >= 4 * cutoff * 15.0  # four rows a period are kept
+    assert len(model._rows(mine)) >= 4 * cutoff * 15.0  # four rows a period are kept
 
 
 def test_the_width_of_frictions_step_is_found_beside_friction_that_the_model_lacks():
     """0.01 rad/s, and Stribeck's friction. Low-passed, a sharper step would make up for that."""
     made = simulated("two_link", rate=500.0, bits=17, seconds=26.0, lowest=1.0 / 13.0, harmonics=7)
     every_row = LogFilter.of(Filtering(3.5), made.log).filtered(made.log)
-    training = every_row.without_rest()
+    training = every_row.without_standstill()
     for own in (0.01, 0.05, 3e-4):
         model, words = with_smoothing(made.model.with_options(smoothing=own), training, every_row)
         assert model.smoothing == 0.01
@@ -200,7 +201,7 @@ def never_far_from_the_best(model, training, test, grid, options):
         LogFilter.of(Filtering(), training, chosen),
         *(LogFilter.of(Filtering(float(f)), training) for f in grid),
     ):
-        c = model.compress(settings.filtered(training).without_rest())
+        c = model.compress(settings.filtered(training).without_standstill())
         errors.append(fit(model, c, "consistent", **options).relative_error(test))
     assert errors[0] <= 1.5 * min(errors[1:])
     return chosen
@@ -211,7 +212,7 @@ def never_far_from_the_best(model, training, test, grid, options):
 def test_ur10():
     training, test = logs.ur10_log().split_time(0.7)
     model = RegressorModel(logs.ur10())
-    c = model.compress(test.filtered(6.0, alike=True, decimate=2).without_edges(0.25))
+    c = model.compress(without_edges(test.filtered(6.0, alike=True, decimate=2), 0.25))
     chosen = never_far_from_the_best(model, training, c, np.geomspace(1.0, 25.0, 6), {})
     assert chosen.measured_velocities
 
@@ -224,7 +225,7 @@ def test_tx40():
         logs.tx40(), rotor=True, offset=range(6), transmission=logs.TX40_TRANSMISSION, springs=[1], smoothing=0.03
     )
     model = fit_curves(model, training.filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50), "sigmoid").model
-    ready = test.filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50).without_edges(0.15)
+    ready = without_edges(test.filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50), 0.15)
     chosen = never_far_from_the_best(model, training, model.compress(ready), np.geomspace(5.0, 100.0, 5), {})
     assert 20.0 < chosen.cutoff < 100.0  # 40 Hz by hand
     assert chosen.torque_cutoff < 0.6 * chosen.cutoff  # 10 Hz by hand
@@ -237,5 +238,5 @@ def test_kr300():
     model = RegressorModel(
         logs.kr300(), rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3
     )
-    c = model.compress(b.filtered(8.0, decimate=2).without_edges(0.2))
+    c = model.compress(without_edges(b.filtered(8.0, decimate=2), 0.2))
     never_far_from_the_best(model, a, c, np.geomspace(1.0, 50.0, 6), {})

@@ -9,6 +9,7 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel
 from geomctrl.identification.logs import filters
+from geomctrl.identification.logs.signals import decimated
 
 RATE = 250.0
 
@@ -148,7 +149,7 @@ def test_csv_columns_by_name_and_number_beyond_nine(tmp_path):
     header = ";".join(["stamp", *(f"pos[{k}]" for k in range(11, 0, -1)), *(f"eff{k}" for k in range(1, 12))])
     table = np.arange(46.0).reshape(2, 23)
     np.savetxt(tmp_path / "log.csv", table, delimiter=";", header=header, comments="")
-    data = Dataset.from_csv(tmp_path / "log.csv", {"t": "stamp", "q": "pos", "tau": "eff"}, units={"t": "ms"})
+    data = Dataset.read(tmp_path / "log.csv", {"t": "stamp", "q": "pos", "tau": "eff"}, units={"t": "ms"})
     np.testing.assert_array_equal(data.q, table[:, 11:0:-1])
     np.testing.assert_array_equal(data.tau, table[:, 12:])
     assert data.t[1] == pytest.approx(0.023)
@@ -157,7 +158,7 @@ def test_csv_columns_by_name_and_number_beyond_nine(tmp_path):
 def test_csv_with_a_byte_order_mark_quotes_and_a_unit_a_joint(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text('\ufeff"t","q1","q2","tau1","tau2"\n0,180,1,1,1\n1,90,2,1,1\n', encoding="utf-8")
-    data = Dataset.from_csv(path, units={"q": ["deg", "mm"]})
+    data = Dataset.read(path, units={"q": ["deg", "mm"]})
     np.testing.assert_allclose(data.q, [[np.pi, 1e-3], [np.pi / 2, 2e-3]])
 
 
@@ -239,7 +240,7 @@ def test_units_and_a_coupled_mapping_conserve_power(tmp_path):
     q_motor, v_motor, tau_motor = rng.normal(size=(3, 50, 3))
     np.savez(tmp_path / "m.npz", angle=np.rad2deg(q_motor), dq=np.rad2deg(v_motor), torque=tau_motor)
     mapping = JointMapping(N, offset=[0.0, -1.0, 2.0])
-    data = Dataset.from_npz(tmp_path / "m.npz", units={"q": "deg", "v": "deg/s"}, mapping=mapping, rate=100.0)
+    data = Dataset.read(tmp_path / "m.npz", units={"q": "deg", "v": "deg/s"}, mapping=mapping, rate=100.0)
     np.testing.assert_allclose(data.tau * data.v @ np.ones(3), tau_motor * v_motor @ np.ones(3), rtol=1e-12)
     np.testing.assert_allclose((data.q - mapping.offset) @ N.T, q_motor, rtol=1e-12)
 
@@ -269,7 +270,7 @@ def test_a_log_that_ends_a_few_samples_into_a_phase_can_be_filtered_after_the_sp
     q = np.stack([np.sin(2 * np.pi * t / 4.0), np.cos(4 * np.pi * t / 4.0)], -1)
     train, test = Dataset(t, q, q).split_phase(4.0, (0.7, 1.0))
     assert len(train) + len(test) == n - (more if more < 16 else 0)
-    assert min(s.stop - s.start for part in (train, test) for s in part.stretches()) >= 16
+    assert min(s.stop - s.start for part in (train, test) for s in part.stretches) >= 16
     train.filtered(5.0)
 
 
@@ -289,7 +290,7 @@ def test_stretches_are_filtered_apart():
     np.testing.assert_allclose(whole.q[750:], alone.q, atol=1e-12)
     later = parts.select(parts.t >= 1.0)  # the gap moves along, though nothing next to it is cut out
     assert later.gaps == (500,)
-    thin = parts.decimated(4)
+    thin = decimated(parts, 4)
     np.testing.assert_array_equal(thin.t, np.concatenate((parts.t[:750:4], parts.t[750::4])))
 
 
@@ -302,7 +303,7 @@ def test_holes_are_neither_filtered_nor_interpolated_across():
     assert data.history == (
         "3 holes of up to 0.996 s, not filtered or interpolated across; 5 samples between them left out",
     )
-    assert [data.t[s.start] for s in data.stretches()] == pytest.approx([0.0, 5.0, 6.104])
+    assert [data.t[s.start] for s in data.stretches] == pytest.approx([0.0, 5.0, 6.104])
     np.testing.assert_allclose(
         data.filtered(20.0).q,
         np.concatenate([whole.between(*edges).filtered(20.0).q for edges in ((0, 3), (5, 5.898), (6.102, 8))]),
@@ -365,7 +366,7 @@ def test_filtering_alike_in_chunks_equals_filtering_the_whole_regressor():
     data = Dataset(t, q, rng.normal(size=q.shape)).filtered(30.0, torque_cutoff=10.0, alike=True, decimate=3)
     Y = filters.low_pass(model.regressor(data.q.copy(), data.v.copy(), data.a.copy()), RATE, 10.0)[::3]
     tau = filters.low_pass(data.tau, RATE, 10.0)[::3]
-    parts = list(model.chunks(data, size=500))
+    parts = list(model._chunks(data, size=500))
     assert len(parts) > 2
     np.testing.assert_allclose(np.concatenate([p[0] for p in parts]), Y, atol=1e-6)
     np.testing.assert_allclose(np.concatenate([p[1] for p in parts]), tau, atol=1e-6)
@@ -472,7 +473,7 @@ def test_empty_parts_and_files_are_refused(tmp_path):
         (lambda d: Dataset(d.t, d.q * 1j, d.tau), "q: expected real numbers"),
         (lambda d: Dataset(d.t, d.q, d.tau, gaps=(30, 10)), r"gaps: expected increasing sample numbers"),
         (lambda d: d.select(np.ones(3, bool)), "keep: expected 2000 booleans"),
-        (lambda d: d.decimated(0), "factor: expected a whole number from 1, got 0"),
+        (lambda d: decimated(d, 0), "factor: expected a whole number from 1, got 0"),
         (lambda d: d.filtered(10.0, order=1.5), "order: expected a whole number"),
         (lambda d: d.filtered(10.0, torque_cutoff=200.0), "torque_cutoff: expected hertz"),
         (lambda d: d.select(np.arange(2000) == 7).filtered(10.0), "a single sample can not be filtered"),
@@ -501,7 +502,7 @@ TRANSFORMS = {
     "cut_at_holes": lambda d: d.select(np.abs(d.t - 3.0) > 0.5).cut_at_holes(),
     "filtered": lambda d: d.filtered(20.0, decimate=2),
     "filtered alike": lambda d: d.filtered(5.0, alike=True, decimate=8),
-    "decimated": lambda d: d.decimated(3),
+    "decimated": lambda d: decimated(d, 3),
     "resampled": lambda d: d.resampled(300.0),
     "without_saturation": lambda d: d.without_saturation(0.9),
     "without_outliers": lambda d: d.without_outliers(),

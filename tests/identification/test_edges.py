@@ -7,6 +7,8 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, Validation, identify
 from geomctrl.identification.estimators.cutoffs import SETTLING, LogFilter
+from geomctrl.identification.logs.parts import with_bridges, without_edges
+from geomctrl.identification.logs.signals import at_rest
 
 RATE = 200.0
 
@@ -27,7 +29,7 @@ def holed(*lost, seconds=10.0):
 
 
 def test_short_holes_are_bridged_and_masked():
-    data = holed((400, 3), (900, 1), (1500, 6), (1700, 30)).with_bridges()
+    data = with_bridges(holed((400, 3), (900, 1), (1500, 6), (1700, 30)))
     t = np.arange(2000) / RATE
     kept = np.ones(2000, bool)
     kept[1700:1730] = False  # 0.15 s: stays a hole
@@ -46,28 +48,28 @@ def test_short_holes_are_bridged_and_masked():
 
 def test_what_can_not_be_bridged_stays():
     whole = holed()
-    assert whole.with_bridges() is whole
+    assert with_bridges(whole) is whole
     many = holed(*((k, 1) for k in range(20, 1900, 20)))  # one sample in twenty: no recording to trust
-    assert many.with_bridges() is many
+    assert with_bridges(many) is many
     t = np.concatenate((np.arange(500), 500.4 + np.arange(500))) / RATE  # 1.4 intervals
     odd = Dataset(t, *(2 * (wave(t)[0],)))
-    assert odd.with_bridges() is odd
+    assert with_bridges(odd) is odd
     with pytest.raises(ArgumentError, match="longest: expected seconds >= 0"):
-        whole.with_bridges(-1.0)
+        with_bridges(whole, -1.0)
 
 
 def test_rows_near_ends_holes_and_splits_are_masked():
-    data = holed((900, 100)).cut_at_holes().without_edges(0.5)
+    data = without_edges(holed((900, 100)).cut_at_holes(), 0.5)
     expected = np.zeros(1900, bool)
     expected[100:800] = expected[1000:1800] = True
     np.testing.assert_array_equal(data.used, np.repeat(expected[:, None], 2, axis=1))
     assert "400 of 1900 samples" in data.history[-1]
-    short = holed(*((k, 40) for k in range(160, 1900, 200))).cut_at_holes().without_edges(0.5)
+    short = without_edges(holed(*((k, 40) for k in range(160, 1900, 200))).cut_at_holes(), 0.5)
     assert 0.4 < short.used.mean() < 0.6  # a quarter of every stretch at both ends, not everything
-    assert data.without_edges(0.0).used.sum() == data.used.sum()
+    assert without_edges(data, 0.0).used.sum() == data.used.sum()
     masked = data.used.copy()
     masked[400] = False
-    again = Dataset(data.t, data.q, data.tau, mask=masked).without_edges(0.5)
+    again = without_edges(Dataset(data.t, data.q, data.tau, mask=masked), 0.5)
     assert not again.used[400].any()
 
 
@@ -90,7 +92,7 @@ def test_edges_no_longer_make_the_error():
     raw = log.split_time(0.7)[1].filtered(4.0, torque_cutoff=4.0, alike=True, decimate=bare.decimate)
     assert len(raw) == len(all_rows)
     assert report.estimate.relative_error(raw) > 2.0 * settled
-    used = all_rows.used[report.estimate.model.rows(all_rows)].any(axis=1)
+    used = all_rows.used[report.estimate.model._rows(all_rows)].any(axis=1)
     masked = np.flatnonzero(~used)
     assert len(masked) == pytest.approx(2 * SETTLING * 4, abs=2)  # four rows a period, 1.5 periods at both ends
     assert used[8:-8].all()
@@ -103,14 +105,14 @@ def test_rest_is_told_from_passing_through_zero():
     v[t >= 7.0] = a[t >= 7.0] = 0.0
     v[:, 1] = wave(t)[1][:, 1]  # this one goes on
     data = Dataset(t, q, q, v=v, a=a)
-    np.testing.assert_array_equal(data.at_rest()[:, 0], t >= 7.0)
-    assert not data.at_rest()[:, 1].any()
-    moving = data.without_rest()
+    np.testing.assert_array_equal(at_rest(data)[:, 0], t >= 7.0)
+    assert not at_rest(data)[:, 1].any()
+    moving = data.without_standstill()
     np.testing.assert_array_equal(moving.used[:, 0], t < 7.0)
-    longer = data.select(t > 5.0).without_rest()
+    longer = data.select(t > 5.0).without_standstill()
     assert longer.used.all()  # three fifths at rest: there is little else
     with pytest.raises(ArgumentError, match="share"):
-        data.at_rest(2.0)
+        at_rest(data, 2.0)
 
 
 def test_errors_of_moving_and_resting_rows_stand_apart():

@@ -18,8 +18,8 @@ from geomctrl.identification import (
     Validation,
     fit,
     identify,
-    ols,
 )
+from geomctrl.identification.estimators import ols
 
 RATE, PERIOD = 100.0, 5.0
 each = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)

@@ -20,8 +20,8 @@ from geomctrl.identification import (
     cross_validate,
     fit,
     fit_curves,
-    regressor_condition,
 )
+from geomctrl.identification.estimators import regressor_condition
 from geomctrl.identification.estimators.barrier import Bounds, Interior, Quadratic
 from geomctrl.identification.estimators.conditioning import natural_scale
 from geomctrl.identification.estimators.semidefinite import _run
@@ -625,7 +625,7 @@ def test_derivative_of_friction_curves_by_speed(shape):
     v = np.linspace(-2, 2, 41)
     h = 1e-6
     up, down = (Curve(0, shape, 0.7 * np.exp(s)).torque(v, 0.05) for s in (h, -h))
-    np.testing.assert_allclose(Curve(0, shape, 0.7).torque_by_log_speed(v, 0.05), (up - down) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(Curve(0, shape, 0.7)._torque_by_log_speed(v, 0.05), (up - down) / (2 * h), atol=1e-8)
 
 
 def test_cross_validation_prefers_the_model_that_made_the_data():

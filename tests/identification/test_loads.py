@@ -122,7 +122,7 @@ def test_friction_that_grows_with_the_load(tmp_path):
 def test_a_robot_identified_before_and_its_file_say_the_same(logs, tmp_path):
     data = logs(1, None).filtered(12.0, alike=True, decimate=10)
     estimate = fit(RegressorModel(PANDA), data, "wls")
-    path = save_model(estimate.robot, tmp_path / "robot.json", Result(estimate, data).extra())
+    path = save_model(estimate.robot, tmp_path / "robot.json", Result(estimate, data)._extra())
     report = identify_load(PANDA, logs(0), frame=FRAME, identified=estimate, filtering=FILTER, friction="same")
     again = identify_load(
         load_model(path), logs(0), frame=FRAME, identified=load_extra(path), filtering=FILTER, friction="same"

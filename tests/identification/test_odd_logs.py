@@ -32,6 +32,7 @@ from geomctrl.identification.assessment.rows import Rows
 from geomctrl.identification.excitation import search
 from geomctrl.identification.excitation.problem import limits_of
 from geomctrl.identification.logs.dataset import read_log
+from geomctrl.identification.logs.parts import without_edges
 from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.models.io.writing import save_or_why, save_urdf
 
@@ -200,7 +201,7 @@ def test_one_joint_has_nothing_to_tell_its_scale_by():
     q = np.sin(1.3 * t)[:, None] + 0.4 * np.sin(3.1 * t + 1.0)[:, None]
     v, a = (np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0))
     noise = 0.01 * np.random.default_rng(0).normal(size=q.shape)
-    data = Dataset(t, q, 1.5 * model.torque(model.prior, q, v, a) + noise).filtered(5.0).without_edges(0.3)
+    data = without_edges(Dataset(t, q, 1.5 * model.torque(model.prior, q, v, a) + noise).filtered(5.0), 0.3)
     assessment = Result(fit(model, data, "wls"), data).assessment
     assert any("by which factor the torques may be off" in note for note in assessment.notes)
 

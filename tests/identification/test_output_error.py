@@ -19,11 +19,10 @@ from geomctrl.identification import (
     RegressorModel,
     SampledReference,
     ServoLoop,
-    cloe,
     closed_loop_fit,
-    didim,
     fit,
 )
+from geomctrl.identification.output_error import cloe, didim
 from geomctrl.identification.output_error.simulation import Dynamics, Layout, schedule, sensitivities, simulated
 
 TRUTH = true_parameters()
@@ -58,7 +57,7 @@ def test_the_simulated_loop_is_the_one_that_made_the_log():
     """Another integrator, law and delay line of the library: positions and torques agree, sub-sample delay included."""
     data, run = servo_log(PERIOD, 1.0, delay=0.0026, steps=20, ki=50.0)
     loop = ServoLoop(MOTION, KP, KD, 50.0, period=PERIOD, delay=0.0026)
-    dynamics, of = Dynamics(MODEL, TRUTH), loop.running(ARM, data.t)
+    dynamics, of = Dynamics(MODEL, TRUTH), loop._running(ARM, data.t)
     own = simulated(dynamics, of, schedule(PERIOD, 0.0026, 8), len(data), run.q[0], run.v[0], np.zeros(2))
     assert_close(own.q, data.q, 1e-6)
     assert_close(own.u, data.tau, 1e-6)
@@ -91,13 +90,13 @@ def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
     x0[model.positive] = 0.3
     own = [np.broadcast_to(loop.gains[g], 2) for g in gains]
     parts = [model.base.projection @ x0, np.concatenate([*own, []]), [delay], [0.1, -0.1, 0.5, 0.3]]
-    parts.append(np.zeros(loop.running(ROBOT, t).states))
+    parts.append(np.zeros(loop._running(ROBOT, t).states))
     ends = np.cumsum([len(x) for x in parts])[:-1]
 
     def at(theta):
         beta, gain, late, first, extra = np.split(theta, ends)
-        changed = loop.changed(delay=float(late[0]), **{g: gain[2 * k : 2 * k + 2] for k, g in enumerate(gains)})
-        of, plan = changed.running(ROBOT, t), schedule(2e-3, float(late[0]), 2, True)
+        changed = loop._changed(delay=float(late[0]), **{g: gain[2 * k : 2 * k + 2] for k, g in enumerate(gains)})
+        of, plan = changed._running(ROBOT, t), schedule(2e-3, float(late[0]), 2, True)
         dynamics = Dynamics(model, model.base.lift(beta, x0))
         z0 = of.start(first[:2], first[2:])[0] + extra
         return dynamics, of, plan, simulated(dynamics, of, plan, len(t), first[:2], first[2:], np.ones(2), z0)
@@ -131,10 +130,10 @@ def test_a_reference_of_samples_moves_at_its_ends_and_stays_beyond_them():
     """Time stamps that are off by rounding, or by a little of a period, do not stop the motion."""
     t = 0.01 * np.arange(50)
     desired = SampledReference(t, np.column_stack((np.sin(t), np.cos(t))))
-    ends = desired.at(np.array([-0.004, 0.0, t[-1] + 1e-15, t[-1] + 0.004]))
+    ends = desired._at(np.array([-0.004, 0.0, t[-1] + 1e-15, t[-1] + 0.004]))
     assert_close(ends.q[1:3], [[0.0, 1.0], [np.sin(t[-1]), np.cos(t[-1])]], 1e-12)
     assert_close(ends.v[:, 0], np.cos(t[[0, 0, -1, -1]]), 1e-3)
-    beyond = desired.at(np.array([-0.02, t[-1] + 0.02]))
+    beyond = desired._at(np.array([-0.02, t[-1] + 0.02]))
     assert_close(beyond.q, ends.q[1:3], 1e-12)
     assert not beyond.v.any()
     assert not beyond.a.any()
@@ -269,7 +268,7 @@ def test_two_parts_of_a_log_begin_where_they_begin():
     data, _ = servo_log(PERIOD, 3.2, delay=0.002, steps=10, noise=0.05)
     at = np.r_[0:300, 420:780]
     halves = gc.identification.Dataset(data.t[at], data.q[at], data.tau[at]).cut_at_holes()
-    assert len(halves.stretches()) == 2
+    assert len(halves.stretches) == 2
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
     found = cloe(wrong(), [halves, data.between(0.0, 1.2)], [loop, loop])
     assert found.converged
@@ -297,9 +296,9 @@ def test_what_can_not_be_simulated_is_refused_in_words():
     with pytest.raises(ArgumentError, match="smoothing"):
         didim(RegressorModel(ARM, smoothing=0.0), data, loop)
     with pytest.raises(DataError, match="resampled"):
-        didim(MODEL, data, loop.changed(period=3e-3))
+        didim(MODEL, data, loop._changed(period=3e-3))
     with pytest.raises(SimulationError, match=r"unstable.*see the gains"):
-        didim(MODEL, data, loop.changed(kp=-KP, kd=-KD))
+        didim(MODEL, data, loop._changed(kp=-KP, kd=-KD))
     with pytest.raises(ArgumentError, match="gains"):
         cloe(MODEL, data, loop, gains=("kq",))
     with pytest.raises(ArgumentError, match="gains"):

@@ -9,7 +9,8 @@ import pytest
 from jinja2 import UndefinedError
 
 from geomctrl import Body, Joint, Robot, inertia, models
-from geomctrl.identification import Dataset, Filtering, Finding, RegressorModel, Result, fit, identify
+from geomctrl.identification import Dataset, Filtering, RegressorModel, Result, fit, identify
+from geomctrl.identification.findings import Finding
 from geomctrl.identification.report.rendering import exact, rendered
 from geomctrl.identification.report.report import STATUS
 
@@ -133,7 +134,7 @@ def test_names_from_logs_and_robots_are_text(page, made):
 
 def test_the_table_has_every_base_parameter_with_the_report_s_numbers(page, made):
     report = made[0]
-    rows = report.parameter_table()
+    rows = report._parameter_table()
     start = page.elements.index(page.all("table", id="base-parameters")[0])
     cells = []
     for name, attributes, text in page.elements[start + 1 :]:
@@ -162,7 +163,7 @@ def test_numbers_say_how_they_were_obtained_and_base_parameters_are_folded_away(
     assert f"{report.errors['test']['samples']} rows that no fit was made to" in how
     folded = page.all("details")
     assert not any("open" in e[1] for e in folded)
-    assert any(all(row["name"] in e[2] for row in report.parameter_table()) for e in folded)
+    assert any(all(row["name"] in e[2] for row in report._parameter_table()) for e in folded)
 
 
 def test_errors_per_joint_are_the_report_s(page, made):
@@ -236,7 +237,7 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
 
 def test_pictures_show_the_intervals_of_the_table(made):
     report = replace(made[0], unconstrained=replace(made[0].unconstrained, dof=6.0))  # Student's t, not a Gaussian's
-    known, rows = report.drawn.parameters[0], report.parameter_table()
+    known, rows = report.drawn.parameters[0], report._parameter_table()
     np.testing.assert_allclose(2.0 * known.half, [row["high"] - row["low"] for row in rows])
     np.testing.assert_allclose(known.half, 2.4469 * known.std, rtol=1e-4)
 

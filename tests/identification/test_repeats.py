@@ -8,6 +8,7 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, Validation, identify
 from geomctrl.identification.assessment.similarity import NEAR_DISTANCE, compare
+from geomctrl.identification.logs.parts import require_repeating
 
 RATE, PERIOD = 200.0, 4.0
 
@@ -30,7 +31,7 @@ def holed(data, *holes):
 def test_a_period_is_found_across_holes():
     """No stretch is as long as two periods, nor even as one."""
     data = holed(log(noise=1e-3), *((k + 0.4, k + 0.7) for k in range(1, 15, 2)))
-    assert max(s.stop - s.start for s in data.stretches()) < 0.6 * PERIOD * RATE
+    assert max(s.stop - s.start for s in data.stretches) < 0.6 * PERIOD * RATE
     assert data.period() == pytest.approx(PERIOD, abs=0.5 / RATE)
 
 
@@ -51,8 +52,8 @@ def test_what_does_not_repeat_has_no_period():
 
 def test_a_wrong_period_is_refused_with_what_was_found():
     data = holed(log(), (3.0, 3.5), (9.0, 9.2))
-    data.require_repeating(PERIOD)
-    data.require_repeating(PERIOD + 1.0 / RATE)
+    require_repeating(data, PERIOD)
+    require_repeating(data, PERIOD + 1.0 / RATE)
     for wrong, words in (
         (3.1, r"3\.1 s apart differ by .* % of their range .*; they repeat every 4 s"),
         (
@@ -63,12 +64,12 @@ def test_a_wrong_period_is_refused_with_what_was_found():
         (0.0, "expected seconds > 0"),
     ):
         with pytest.raises(ArgumentError, match="period: .*" + words):
-            data.require_repeating(wrong)
+            require_repeating(data, wrong)
     with pytest.raises(ArgumentError, match="no period was found"):
-        log(lowest=1.0 / 40.0, harmonics=20).require_repeating(PERIOD)
+        require_repeating(log(lowest=1.0 / 40.0, harmonics=20), PERIOD)
     with pytest.raises(ArgumentError, match=r"period: .*they repeat every 4 s"):
-        data.require_repeating(3.0)
-    data.require_repeating(4.0)
+        require_repeating(data, 3.0)
+    require_repeating(data, 4.0)
 
 
 def test_the_distance_of_the_test_motion_is_measured_in_standard_deviations():

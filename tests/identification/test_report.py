@@ -149,7 +149,7 @@ def test_friction_of_coupled_motors_stays_beside_the_robot(tmp_path):
     assert "by the prior only" in lines["Ir1"]  # joins the first link's inertia
     assert "prior only" not in lines["fv1"]
     np.testing.assert_array_equal(report.robot.damping, robot.damping)
-    extra = load_extra(save_model(report.robot, tmp_path / "robot.json", report.extra()))
+    extra = load_extra(save_model(report.robot, tmp_path / "robot.json", report._extra()))
     own = dict(zip(model.names, report.estimate.x))
     assert extra["identified"] == {k: own[k] for k in model.names[model.inertial :]}
     assert extra["transmission"] == options["transmission"]

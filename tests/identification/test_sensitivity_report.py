@@ -10,7 +10,8 @@ from servo_logs import ARM, COULOMB, KD, KP, MODEL, MOTION, PID, SMOOTHING, VISC
 
 import geomctrl as gc
 from geomctrl.control.contracts import Desired
-from geomctrl.identification import Dataset, RegressorModel, ServoLoop, cloe
+from geomctrl.identification import Dataset, RegressorModel, ServoLoop
+from geomctrl.identification.output_error import cloe
 from geomctrl.identification.output_error.cloe import units
 from geomctrl.identification.output_error.experiment import experiment
 from geomctrl.identification.output_error.unknowns import Unknowns

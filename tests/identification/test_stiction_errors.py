@@ -5,6 +5,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.identification import Curve, Dataset, RegressorModel, Result, fit
+from geomctrl.identification.logs.signals import at_rest
 from geomctrl.identification.report.numbers import first_line, moving_and_resting
 
 FRICTION = np.array([0.8, 0.5])  # N m: Coulomb's
@@ -32,13 +33,13 @@ def stopped(holding, **options):
 )
 def test_static_friction_explains_what_is_within_its_band(holding, within, beyond):
     model, _, data = stopped(holding)
-    e = fit(model, data.without_rest(), "ols")
+    e = fit(model, data.without_standstill(), "ols")
     np.testing.assert_allclose(e.x[model.indices("coulomb")], FRICTION, rtol=1e-6)
     found = moving_and_resting(e, data)
     assert found["resting_share"] == pytest.approx(0.25, abs=0.01)
     assert found["moving_error"] < 1e-8
     assert found["resting_within"] == pytest.approx(within, abs=1e-3)
-    rests = data.at_rest()
+    rests = at_rest(data)
     left = np.sqrt((rests * np.square(beyond)).sum() / np.sum(data.tau[rests] ** 2))
     assert found["resting_beyond"] == pytest.approx(left, rel=1e-5, abs=1e-9)
     assert found["resting_error"] > found["resting_beyond"]
@@ -49,13 +50,13 @@ def test_curves_and_coupled_drives_hold_too():
     options = {"transmission": [[1, 0], [0, 1], [1, 1]], "coulomb": [2], "curves": [Curve(1, "stribeck", 0.3)]}
     for holding, within in (([0.79, 0.99], 1.0), ([0.81, 0.99], 0.5), ([0.79, 1.01], 0.5)):
         model, _, data = stopped(holding, **options)
-        e = fit(model, data.without_rest(), "ols")
+        e = fit(model, data.without_standstill(), "ols")
         assert moving_and_resting(e, data)["resting_within"] == pytest.approx(within, abs=1e-3)
 
 
 def test_the_first_number_is_of_moving_rows_and_says_so():
     model, _, data = stopped([0.79, 3.0])
-    report = Result(fit(model, data.without_rest(), "ols"), data.without_rest(), data)
+    report = Result(fit(model, data.without_standstill(), "ols"), data.without_standstill(), data)
     line = first_line(report.errors)
     numbers = report.errors["test"]
     assert line in report.text()
@@ -64,5 +65,5 @@ def test_the_first_number_is_of_moving_rows_and_says_so():
     assert f"{100 * numbers['relative_error']:.2f} % with those at rest, 25 % of the rows" in line
     assert line.endswith("within its band explains 50 %")
     assert "within friction, left" in report.text()
-    alone = Result(report.estimate, data.without_rest())
+    alone = Result(report.estimate, data.without_standstill())
     assert first_line(alone.errors) == f"training error {100 * alone.errors['training']['relative_error']:.2f} %"

@@ -21,6 +21,7 @@ import numpy as np
 from geomctrl.identification.estimators.cutoffs import LogFilter, chosen_cutoffs
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.signals import without_delay
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering
 
@@ -95,7 +96,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
     taken back, since they are poor where there is a long one."""
     total = 0.0
     for _ in range(DELAY_PASSES):
-        shifted = log.without_delay(total) if total else log
+        shifted = without_delay(log, total) if total else log
         filter_ = LogFilter.of(filtering, shifted, chosen_cutoffs(filtering, model, shifted)[0])
         data = filter_.without_standstill(filter_.filtered(shifted))
         rows = rows_of(data, np.arange(len(data)), cutoff_of(data, filter_.cutoff), filter_.cutoff)

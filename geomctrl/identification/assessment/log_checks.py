@@ -67,7 +67,7 @@ def _lost(log: Dataset) -> list[Finding]:
     """Steps of all joints that are, at one time, a whole multiple of what the steps before and after make of them."""
     q = np.asarray(log.q)
     times_by_kind: dict[str, list[float]] = {"lost": [], "repeated": []}
-    for s in log.stretches():
+    for s in log.stretches:
         if s.stop - s.start < 50:
             continue
         step = np.diff(q[s], axis=0)
@@ -109,7 +109,7 @@ def late_velocities(evidence: Evidence) -> list[Finding]:
         return []
     v, lags, weights = np.asarray(log.v), [], []
     length = max(16, round(LAG_WINDOW * log.rate))
-    for s in log.stretches():
+    for s in log.stretches:
         gone = np.cumsum(np.diff(np.asarray(log.t)[s])[:, None] * 0.5 * (v[s][1:] + v[s][:-1]), axis=0)
         more = np.asarray(log.q)[s][1:] - gone
         for start in range(0, len(more) - length + 1, length):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from geomctrl.identification.logs import Dataset, filters
+from geomctrl.identification.logs.parts import without_edges
 from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.identification.model.columns import coulomb
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -86,7 +87,7 @@ class Rows:
 
     def _pass_friction(self, model: RegressorModel, motion: Motion, Y: np.ndarray) -> None:
         """Low-pass the columns after the inertial ones, which may change as fast as friction does."""
-        for k, (parameters, own) in enumerate(zip(model.active, model.own_columns(motion.q, motion.v, motion.a))):
+        for k, (parameters, own) in enumerate(zip(model.active, model._own_columns(motion.q, motion.v, motion.a))):
             _, (passed,) = motion.at(self.t - self.lag, motion.passed(own.T))
             Y[:, k, parameters[len(parameters) - len(own) :]] = passed
 
@@ -129,10 +130,10 @@ def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: f
     the motion too, where positions were at a higher one."""
     samples = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), MAX_ROWS)).astype(int))]
     q, v, a, tau = (np.asarray(x) for x in (data.q, data.v, data.a, data.tau))
-    used, motion = data.used[samples], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches()), None)
+    used, motion = data.used[samples], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches), None)
     if cutoff is not None:
         motion = replace(motion, low_pass=(data.rate, cutoff))
-        settled = used & data.without_edges(SETTLING_PERIODS / cutoff).used[samples]
+        settled = used & without_edges(data, SETTLING_PERIODS / cutoff).used[samples]
         used = settled if 2 * settled.sum() > used.sum() else used
         tau = motion.passed(tau)
         if q.shape[1] == data.nv and cutoff < positions:

@@ -305,13 +305,13 @@ def _motion(evidence: Evidence, v: np.ndarray, a: np.ndarray) -> np.ndarray:
 def _low_passed(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(Y of the base parameters, motion, torques, used) at some rows of the training data, all filtered alike."""
     model, data = evidence.model, evidence.training
-    total, parts = len(model.rows(data)), []
+    total, parts = len(model._rows(data)), []
     kept, done = max(1, total // MAX_ROWS), 0
 
     def columns(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
         return [model.regressor(q, v, a)[..., model.base.columns], _motion(evidence, v, a)]
 
-    for (Y, motion), tau, mask, _ in model.stream(data, columns):
+    for (Y, motion), tau, mask, _ in model._stream(data, columns):
         some = slice(-done % kept, None, kept)
         parts.append((Y[some], motion[some], tau[some], mask[some]))
         done += len(tau)

@@ -40,7 +40,7 @@ def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) 
         options = replace(options, joints=joints_of(robot, options), current_gains=1.0)
         recording = reading.recorded(Path(source), options.topic)
         options = replace(options, keys=_keys(recording, options))
-        data = Dataset.of_recording(recording, options, Path(source).stem)
+        data = Dataset._of_recording(recording, options, Path(source).stem)
     data.check(robot, units=False)
     if options.check_units:  # all but the torques', which are none
         derive(data, tau=robot.gravity_force(data.q)).check(robot)

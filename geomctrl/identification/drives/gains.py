@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, exactly, listed, number, path_of, vector
+from geomctrl.arguments import choice, exactly, listed, number, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.files import write_text
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.loads.load import carried, checked_arguments, filtered, own_friction, refuse
 from geomctrl.identification.loads.torque_rows import TorqueLog, factored
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
-from geomctrl.identification.report.rendering import GAIN_DEFINITIONS, Column, Table, plain, rendered, save_json
+from geomctrl.identification.report.rendering import GAIN_DEFINITIONS, Column, Report, Table, plain, rendered
 from geomctrl.identification.settings import Filtering, Reading
 from geomctrl.mechanism import inertia as body
 from geomctrl.robot import Robot
@@ -28,7 +27,7 @@ from .currents import Gains, fitted, read_currents
 
 
 @dataclass(frozen=True, eq=False)
-class DriveGains:
+class DriveGains(Report):
     """`gains` (nv,) [N m/A], nan where they are `refused` (why, by joint); `estimates` (nv,): those too, `std` (nv,).
 
     known_torques (nv, 2): RMS of what is known, and of its weight alone, at the joints [N m]; rms, relative (logs, nv):
@@ -89,11 +88,6 @@ class DriveGains:
             },
             "load": self.load,
         })  # fmt: skip
-
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write report.txt and report.json; returns the paths."""
-        folder = path_of("folder", folder)
-        return [write_text(folder / "report.txt", self.text()), save_json(folder / "report.json", self.tables())]
 
 
 MAX_HALF_INTERVAL = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused

@@ -54,10 +54,60 @@ def named(method: str) -> Estimator:
 
 
 def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", **options: Any) -> Estimate:
-    """Estimate the model's parameters from a log; see the function of the method's name for its options.
+    """Estimate the parameters of a model from a log.
 
-    method: a name in `ESTIMATORS`: "ols", "wls", "irls", "ridge" or "consistent" (semidefinite, physically consistent).
-    The weight of a prior, `entropic` and `weights` may be "auto" where data is a Dataset: see `choose_prior`.
+    Parameters
+    ----------
+    model : RegressorModel
+    data : Dataset or compressed log
+        A filtered log, or what `model.compress` made of one. "irls", and options that are "auto", need the samples.
+    method : str, default "ols"
+        A name in `ESTIMATORS`: "ols", "wls", "irls", "ridge" or "consistent".
+    **options
+        Options of the method, see Notes. The weight of a prior, `entropic` and `weights` may be "auto", which
+        chooses them by cross-validation (`choose_prior`).
+
+    Returns
+    -------
+    Estimate
+        The full parameters `x`, base parameters `values` with their covariance, and the identified `robot`.
+
+    Raises
+    ------
+    DataError, ExcitationError
+        The log can not be used, or does not determine what is asked for.
+    SolverError
+        The semidefinite program has no solution.
+    ArgumentError
+
+    Notes
+    -----
+    "ols": ordinary least squares; no options.
+
+    "wls": least squares with each joint weighted by one over its own noise, which is estimated in turn (Gautier 1997).
+    `iterations` (5).
+
+    "irls": as "wls", with samples weighted by how far off they are. `loss` ("huber" or "bisquare"), `threshold` in
+    robust standard deviations (1.345, 4.685), `iterations` (50).
+
+    "ridge": minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters, S being
+    each parameter's natural unit. `prior` (size,) (the model's own parameters), `strength` (1e-3), `weights` (nv,).
+
+    "consistent": least squares under a positive definite pseudo-inertia P_i of every body, by a semidefinite program
+    (cvxpy): minimises the cost of "ridge" with `regularization` (1e-6) for the strength, plus `entropic` (0)
+    sum_i D(P_i || P0_i) / nbodies. Its options are
+
+    - `mass_max`, `mass_min` [kg], a number or one a body; `total_mass` [kg];
+    - `com_box` (nbodies, 2, 3) [m], lower and upper corner of each centre of mass, infinite for no bound;
+      `com_ellipsoid`, per body None or (centre, radii) [m] in axes of the body;
+    - `prior` (size,) or, of the bodies alone, (nbodies, 10); bodies must be physical for `entropic`;
+    - `friction_signs` (True): friction, rotor inertias and stiffnesses are not negative; `margin` (1e-6): P_i >=
+      margin mass diag(l^2, l^2, l^2, 1);
+    - `fixed`: names of bodies whose parameters are known and stay the prior's;
+    - `weights`: None, "noise" (one over each joint's noise) or one a joint; `solver` ("CLARABEL"), `solver_options`.
+
+    It has no covariance: where bounds are active the errors are one-sided. Intervals of the unconstrained estimate say
+    what the log determines.
     """
     estimator = named(method)
     check(model, data)

@@ -43,7 +43,7 @@ import numpy as np
 from geomctrl.arguments import instance
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.findings import Finding
-from geomctrl.identification.logs import Dataset, filters, signals
+from geomctrl.identification.logs import Dataset, filters, parts, signals
 from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.model.compressed import Compressed, Factors
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -146,7 +146,7 @@ def _pieces(data: Dataset) -> Dataset:
 
 def _grid(log: Dataset) -> np.ndarray:
     """Cut-offs [Hz] from the lowest that the log's length allows to a fifth of its rate."""
-    lengths = np.array([s.stop - s.start for s in log.stretches()]) / log.rate
+    lengths = np.array([s.stop - s.start for s in log.stretches]) / log.rate
     typical = float(np.sort(lengths)[np.searchsorted(np.cumsum(np.sort(lengths)), 0.25 * lengths.sum())])
     low, high = max(MIN_CUTOFF, 6.0 / typical), min(0.2 * log.rate, MAX_CUTOFF)
     if low >= 0.7 * high:
@@ -159,7 +159,7 @@ def _grid(log: Dataset) -> np.ndarray:
 def _rows(log: Dataset, lowest: float) -> np.ndarray:
     """Numbers of the samples that are compared: at least a period of the lowest cut-off inside their stretch."""
     keep, margin = np.zeros(len(log), bool), int(log.rate / lowest)
-    for s in log.stretches():
+    for s in log.stretches:
         keep[s.start + margin : s.stop - margin] = True
     indices = np.flatnonzero(keep & log.used.any(axis=1))
     if not len(indices):
@@ -170,7 +170,7 @@ def _rows(log: Dataset, lowest: float) -> np.ndarray:
 
 
 def _low_passed_torques(log: Dataset, cutoff: float) -> np.ndarray:
-    return np.concatenate([filters.low_pass(log.tau[s], log.rate, cutoff) for s in log.stretches()])
+    return np.concatenate([filters.low_pass(log.tau[s], log.rate, cutoff) for s in log.stretches])
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ def _blocks(n: int) -> list[slice]:
 
 def _compressed(model: RegressorModel, motion: Sequence[np.ndarray], tau: np.ndarray, mask: np.ndarray) -> Compressed:
     factors = Factors(model)
-    factors.add(model.blocks(*motion), tau, mask)
+    factors.add(model._blocks(*motion), tau, mask)
     return factors.result()
 
 
@@ -230,7 +230,7 @@ def _coherent(model: RegressorModel, log: Dataset, x: np.ndarray, cutoff: float,
     step = max(1, int(log.rate / (6.0 * cutoff)))
     tau, rate = _low_passed_torques(log, min(0.4 * log.rate / step, 0.45 * log.rate)), log.rate / step
     spectra = []
-    for s in log.stretches():
+    for s in log.stretches:
         some = slice(s.start, s.stop, step)
         q, v, a = (m[some] for m in motion)
         length = min(len(q), max(16, int(4.0 * rate / lowest)))
@@ -294,8 +294,6 @@ class LogFilter:
         return data if self.settings.outliers is None else data.without_outliers(self.settings.outliers)
 
     def without_standstill(self, data: Dataset) -> Dataset:
-        if self.settings.standstill is None:
-            return data.without_rest()
         return data if self.settings.standstill == 0.0 else data.without_standstill(self.settings.standstill)
 
     def filtered(self, data: Dataset) -> Dataset:
@@ -305,7 +303,7 @@ class LogFilter:
         out = data.filtered(
             self.cutoff, torque_cutoff=self.torque_cutoff, alike=self.settings.alike, decimate=self.decimate
         )
-        return out.without_edges(SETTLING / min(self.cutoff, self.torque_cutoff))
+        return parts.without_edges(out, SETTLING / min(self.cutoff, self.torque_cutoff))
 
 
 def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) -> tuple[Cutoffs | None, list[Finding]]:
@@ -371,7 +369,7 @@ def with_bias_of_noise(
 def _shift(
     estimate: Estimate, part: Dataset, training: Dataset, filter_: LogFilter, field: str, x: np.ndarray
 ) -> np.ndarray | None:
-    s = part.longest_stretch()
+    s = part.longest_stretch
     std = white_noise(x[s], part.rate, 2.0 * filter_.cutoff)
     if std is None or not std.any() or x.shape[1] != part.nv:
         return None

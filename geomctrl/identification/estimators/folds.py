@@ -87,7 +87,7 @@ def folds_of(
     number_of = count("number_of", number_of, 2)
     default = 0.0 if data.band is None else 1.0 / data.band[0]
     guard = default if guard is None else number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
-    indices = model.rows(data)
+    indices = model._rows(data)
     used = data.used[indices].any(1)
     if period is None:
         clock = data.t[indices] - data.t[0]
@@ -133,7 +133,7 @@ def _compressed(
 ) -> list[Compressed]:
     """The factors of rows with each label, below `size`."""
     factors, done = [Factors(model) for _ in range(size)], 0
-    for blocks, tau, mask, _ in model.stream(data, model.blocks):
+    for blocks, tau, mask, _ in model._stream(data, model._blocks):
         now = slice(done, done + len(tau))
         here = label[now]
         tau = tau if added is None else tau + added[now]

@@ -197,7 +197,7 @@ def _enough(blocks: list[Compressed]) -> bool:
 def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:
     """[blocks of the rows that train, the same blocks of all rows], in one pass."""
     use = [[Factors(model) for _ in range(BLOCKS)] for _ in range(2)]
-    for blocks, tau, mask, indices in model.stream(every_row, model.blocks):
+    for blocks, tau, mask, indices in model._stream(every_row, model._blocks):
         number = indices * BLOCKS // len(every_row)
         for k in range(BLOCKS):
             inside = (number == k)[:, None]

@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import path_of
-from geomctrl.files import write_text
 from geomctrl.identification.errors import SolverError
 from geomctrl.identification.estimators.barrier import BASIS
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.columns import INERTIAL
-from geomctrl.identification.report.rendering import LOAD_DEFINITIONS, Column, Table, plain, rendered, save_json
+from geomctrl.identification.report.rendering import LOAD_DEFINITIONS, Column, Report, Table, plain, rendered
 from geomctrl.mechanism import inertia
 from geomctrl.models.io.model_file import save_model
 from geomctrl.models.io.writing import save_or_why, save_urdf
@@ -266,7 +265,7 @@ MIN_LENGTH = 0.05  # m: no load is judged by a length below
 
 
 @dataclass(frozen=True, eq=False)
-class LoadReport:
+class LoadReport(Report):
     """A load in the frame `frame`, with the data it came from.
 
     `robot`: the one given, with the load attached; `source`: how it was found; `extra`: what the robot's file
@@ -381,8 +380,7 @@ class LoadReport:
         folder = path_of("folder", folder)
         load = {"frame": self.frame, "parameters": self.parameters.tolist()}
         return [
-            write_text(folder / "report.txt", self.text()),
-            save_json(folder / "report.json", self.tables()),
+            *super().save(folder),
             save_model(self.robot, folder / "robot.json", {**self.extra, "load": load}),
             save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
         ]

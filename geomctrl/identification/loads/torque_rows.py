@@ -279,7 +279,7 @@ class TorqueLog:
 
     def rows(self) -> Iterator[Chunk]:
         values = partial(self.columns.rows, loaded=self.loaded)
-        for (A, known_torque), tau, mask, _ in self.columns.model.stream(self.data, values):
+        for (A, known_torque), tau, mask, _ in self.columns.model._stream(self.data, values):
             yield A, tau - known_torque, mask
 
 

@@ -68,7 +68,7 @@ class WrenchLog:
         assert self.data.v is not None
         assert self.data.a is not None
         band = self.data.band
-        for s in self.data.stretches():
+        for s in self.data.stretches:
             A = self.sign * self._columns(*(np.array(x[s]) for x in (self.data.q, self.data.v, self.data.a)))
             A[..., :6] = np.eye(6)
             b, used = self.wrench.tau[s], np.all(np.hstack((self.data.used[s], self.wrench.used[s])), axis=1)

@@ -52,7 +52,7 @@ def suspicious_units(data: Samples, robot: Robot | None = None) -> list[str]:
     """Reasons to believe that an array is not in SI units, in words; empty if there are none."""
     findings = []
     one_dof = data.q.shape[1] == data.nv
-    s = data.stretches()[0]
+    s = data.stretches[0]
     t = data.t[s]
     if len(t) > 10 and one_dof and data.v is not None:
         findings += _velocity_scale(data, s)
@@ -202,21 +202,9 @@ class Dataset(Samples):
         if form is not None:
             choice("form", form, reading.FORMATS)
         _check_names(label, names)
-        return cls.of_recording(
+        return cls._of_recording(
             reading.recorded(path, file_options.topic, form), file_options, label or path.stem, names
         )
-
-    @classmethod
-    def from_npz(cls, path: str | Path, keys: Keys | None = None, **options: Any) -> Dataset:
-        """`read`, of a numpy archive whatever its name."""
-        return cls.read(path, keys, form="npz", **options)
-
-    @classmethod
-    def from_csv(cls, path: str | Path, keys: Keys | None = None, **options: Any) -> Dataset:
-        """`read`, of a table with a header line whatever its name: t, q1, q2, ..., tau1, tau2, ...; comma, semicolon,
-        tab or blanks between; an empty cell is a missing number.
-        """
-        return cls.read(path, keys, form="csv", **options)
 
     @classmethod
     def from_arrays(
@@ -234,10 +222,10 @@ class Dataset(Samples):
         _check_names(label, names)
         if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
             raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")
-        return cls.of_recording(reading.Recording(label, arrays, "array"), file_options, label, names)
+        return cls._of_recording(reading.Recording(label, arrays, "array"), file_options, label, names)
 
     @classmethod
-    def of_recording(
+    def _of_recording(
         cls, recording: reading.Recording, options: reading.FileOptions, label: str, names: Sequence[str] = ()
     ) -> Dataset:
         """A log from numbers by name."""
@@ -245,7 +233,7 @@ class Dataset(Samples):
         return cls(**values, label=label, names=tuple(names) or joints)
 
     def save(self, path: str | Path) -> None:
-        """Write t, q, v, a, tau and mask as an npz archive that `from_npz` reads."""
+        """Write t, q, v, a, tau and mask as an npz archive that `read` reads."""
         path = path_of("path", path)
         arrays = {key: getattr(self, key) for key in ("t", "q", "v", "a", "tau", "mask")}
         path = path if path.suffix == ".npz" else Path(f"{path}.npz")
@@ -261,28 +249,20 @@ class Dataset(Samples):
     select = parts.select
     between = parts.between
     cut_at_holes = parts.cut_at_holes
-    with_bridges = parts.with_bridges
     split_time = parts.split_time
     split_phase = parts.split_phase
     period = parts.period
-    require_period = parts.require_period
-    require_repeating = parts.require_repeating
 
     # --- signals -----------------------------------------------------------------------------------------------
 
     filtered = signals.filtered
-    decimated = signals.decimated
     resampled = signals.resampled
-    without_delay = signals.without_delay
 
     # --- masks -------------------------------------------------------------------------------------------------
 
     without_saturation = signals.without_saturation
     without_outliers = signals.without_outliers
     without_standstill = signals.without_standstill
-    at_rest = signals.at_rest
-    without_rest = signals.without_rest
-    without_edges = parts.without_edges
 
 
 def _check_names(label: Any, names: Any) -> None:
@@ -308,13 +288,13 @@ def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading) -> Da
         )
     if not isinstance(data, Dataset):
         path, options = Path(data), replace(reading, joints=joints_of(robot, reading))
-        data = Dataset.of_recording(recorded(path, options.topic), options, path.stem)
+        data = Dataset._of_recording(recorded(path, options.topic), options, path.stem)
     data.check(robot, units=reading.check_units)
     if len(data) < MIN_SAMPLES:
         raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {MIN_SAMPLES}")
-    data = _without_empty_velocities(data).with_bridges().cut_at_holes()
+    data = parts.with_bridges(_without_empty_velocities(data)).cut_at_holes()
     if reading.resample is None and not data.is_even and data.q.shape[1] == data.nv:
-        steps = np.concatenate([np.diff(data.t[s]) for s in data.stretches()])
+        steps = np.concatenate([np.diff(data.t[s]) for s in data.stretches])
         note = f"time stamps were not even, {steps.min():.3g} to {steps.max():.3g} s apart"
         noted = derive(data, history=(*data.history, note))
         return noted.resampled(float(f"{data.rate:.6g}"))

@@ -153,9 +153,9 @@ def without_edges(data: Log, seconds: float) -> Log:
     """
     seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
     margin, mask = int(np.ceil(seconds * data.rate - 1e-6)), np.ones(len(data), bool)
-    inside = sum(max(0, s.stop - s.start - 2 * margin) for s in data.stretches())
+    inside = sum(max(0, s.stop - s.start - 2 * margin) for s in data.stretches)
     is_sparse = inside < MIN_KEPT_SHARE * len(data)
-    for s in data.stretches():
+    for s in data.stretches:
         reach = min(margin, (s.stop - s.start) // 4) if is_sparse else margin
         if reach:
             mask[s.start : s.start + reach] = False
@@ -281,7 +281,7 @@ def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:
         return data
     out = derive(data, gaps=tuple(sorted({*data.gaps, *new})))
     keep = np.ones(len(data), bool)
-    for s in out.stretches():
+    for s in out.stretches:
         keep[s] = s.stop - s.start >= shortest
     widest = steps[np.array(new) - 1].max()
     note = f"{len(new)} hole{'s' if len(new) > 1 else ''} of up to {widest:.4g} s, not filtered or interpolated across"
@@ -343,7 +343,7 @@ def split_phase(
 def _without_crumbs(data: Samples, keep: np.ndarray) -> np.ndarray:
     """`keep` (N,) without the pieces at the ends of stretches that are too short to be filtered and longer before."""
     keep = keep.copy()
-    for s in data.stretches():
+    for s in data.stretches:
         edges = np.flatnonzero(np.diff(keep[s].astype(int), prepend=0, append=0))
         ends = [(a, b) for a, b in zip(edges[::2], edges[1::2]) if a == 0 or b == s.stop - s.start]
         for a, b in ends:

@@ -85,7 +85,7 @@ class Samples:
     @cached_property
     def is_even(self) -> bool:
         """Whether the time stamps of every stretch are, but for some jitter, at equal intervals."""
-        return all(filters.is_uniform(self.t[s]) for s in self.stretches() if s.stop - s.start > 2)
+        return all(filters.is_uniform(self.t[s]) for s in self.stretches if s.stop - s.start > 2)
 
     @property
     def used(self) -> np.ndarray:
@@ -93,13 +93,16 @@ class Samples:
         assert self.mask is not None
         return self.mask
 
+    @property
     def stretches(self) -> list[slice]:
         """The uninterrupted parts."""
         edges = [0, *self.gaps, len(self)]
         return [slice(a, b) for a, b in pairwise(edges)]
 
+    @property
     def longest_stretch(self) -> slice:
-        return max(self.stretches(), key=lambda part: part.stop - part.start)
+        """The one of `stretches` with the most samples."""
+        return max(self.stretches, key=lambda part: part.stop - part.start)
 
 
 Log = TypeVar("Log", bound=Samples)

@@ -44,9 +44,9 @@ def filtered(
     of_torques = None if alike else torque_cutoff
     with np.errstate(all="ignore"):
         if method == "spline":
-            parts = [_smoothed(data, s, cutoff, of_torques) for s in data.stretches()]
+            parts = [_smoothed(data, s, cutoff, of_torques) for s in data.stretches]
         else:
-            parts = [_low_passed(data, s, cutoff, order, of_torques) for s in data.stretches()]
+            parts = [_low_passed(data, s, cutoff, order, of_torques) for s in data.stretches]
     q, v, a, tau = (_joined(x) for x in zip(*parts))
     if not all(np.isfinite(x).all() for x in (q, v, a, tau)):
         raise DataError(
@@ -74,7 +74,7 @@ def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
 
 def check_samples(data: Samples, needs_even: bool) -> None:
     """Raise DataError for stretches that can not be filtered."""
-    stretches = data.stretches()
+    stretches = data.stretches
     if needs_even and not data.is_even:
         steps = np.concatenate([np.diff(data.t[s]) for s in stretches])
         raise DataError(
@@ -103,7 +103,7 @@ def _smoothed(data, s, cutoff, torque_cutoff):
 
 def low_passed_motion(data: Samples, cutoff: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, v, a as `filtered` makes them, of a log with even time stamps."""
-    parts = [_motion(data, s, cutoff, order) for s in data.stretches()]
+    parts = [_motion(data, s, cutoff, order) for s in data.stretches]
     q, v, a = (_joined(x) for x in zip(*parts))
     return q, v, a
 
@@ -157,7 +157,7 @@ def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
     out = data
     if thin > 1:
         guard = 0.25 * rate / thin
-        tau = _joined([filters.low_pass(data.tau[s], rate, guard) for s in data.stretches()])
+        tau = _joined([filters.low_pass(data.tau[s], rate, guard) for s in data.stretches])
         out = decimated(derive(data, tau=tau), thin)
         note = f"thinned to {out.rate:g} Hz before, torques low-passed at {guard:g} Hz"
         out = derive(out, history=(*data.history, note))
@@ -168,7 +168,7 @@ def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
 def decimated(data: Log, factor: int) -> Log:
     """Every `factor`-th sample of each stretch; low-pass first."""
     factor = count("factor", factor, 1)
-    kept = np.concatenate([np.arange(s.start, s.stop, factor) for s in data.stretches()])
+    kept = np.concatenate([np.arange(s.start, s.stop, factor) for s in data.stretches])
     gaps = tuple(np.searchsorted(kept, data.gaps).tolist())
     note = f"one sample in {factor} kept"
     return derive(data, **rows(data, kept), gaps=gaps, history=(*data.history, note))
@@ -182,7 +182,7 @@ def without_delay(data: Log, seconds: float) -> Log:
 
     seconds = number("seconds", seconds, "a finite number of seconds")
     tau, mask = np.array(data.tau), data.used.copy()
-    for s in data.stretches():
+    for s in data.stretches:
         t = data.t[s]
         wanted = t + seconds
         if len(t) > 3:
@@ -203,7 +203,7 @@ def resampled(data: Log, rate: float) -> Log:
     if data.q.shape[1] != data.nv:
         raise DataError(f"{data.label}: poses of joints with several degrees of freedom can not be interpolated")
     parts, gaps = [], []
-    for s in data.stretches():
+    for s in data.stretches:
         t = data.t[s]
         if len(t) < 2:
             raise DataError(f"{data.label}: a stretch of one sample can not be interpolated")
@@ -230,7 +230,7 @@ def motion_bandwidth(data: Samples) -> float:
     encoders are not white in slow motion, but small beside it: frequencies above ten times that of all positions but
     POSITIONS do not count.
     """
-    s = data.longest_stretch()
+    s = data.longest_stretch
     differs = data.v is None
     x = data.q[s] if differs else np.asarray(data.v)[s]
     f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
@@ -270,7 +270,7 @@ def without_outliers(data: Log, threshold: float = 6.0, window: float = 0.05, wi
     window = number("window", window, "a number > 0", lambda x: x > 0.0)
     size = 2 * max(1, round(0.5 * window * data.rate)) + 1
     bad = np.zeros_like(data.used)
-    for s in data.stretches():
+    for s in data.stretches:
         off = np.abs(data.tau[s] - median_filter(data.tau[s], size=(size, 1), mode="nearest"))
         # on a steep slope the running median is the sample itself: noise shows in second differences too
         spread = 1.4826 * np.maximum(
@@ -281,8 +281,31 @@ def without_outliers(data: Log, threshold: float = 6.0, window: float = 0.05, wi
     return _masked(data, bad, widen, "outlying")
 
 
-def without_standstill(data: Log, speed: ArrayLike, widen: float = 0.0) -> Log:
-    """Mask, per joint, samples at which it is slower than `speed` [rad/s]: stiction is not Coulomb friction."""
+def without_standstill(data: Log, speed: ArrayLike | None = None, widen: float = 0.0) -> Log:
+    """Mask, per joint, the samples at which it stands still, because stiction is not Coulomb friction.
+
+    Parameters
+    ----------
+    speed : array_like, () or (nv,), optional
+        Speed [rad/s, m/s] below which a joint counts as standing. Default: detect intervals at rest, and keep those of
+        joints that rest for more than half of the log, which has little else of them.
+    widen : float, default 0.0
+        Time [s] to mask before and after each of these samples.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        The log has no velocities; filter it first.
+    ArgumentError
+    """
+    if speed is None:
+        rests = at_rest(data)
+        rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)
+        return _masked(data, rests, widen, "resting")
     if data.v is None:
         raise DataError(f"{data.label}: velocities are needed: filter the log first")
     return _masked(data, np.abs(data.v) < _per_joint(data, "speed", speed), widen, "standing")
@@ -300,10 +323,10 @@ def at_rest(data: Samples, share: float = 0.01, seconds: float = 0.2) -> np.ndar
         raise DataError(f"{data.label}: velocities are needed: filter the log first")
     share = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0)
     seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
-    speed = np.abs(np.concatenate([_below(data.v[s], data) for s in data.stretches()]))
+    speed = np.abs(np.concatenate([_below(data.v[s], data) for s in data.stretches]))
     greatest = np.maximum(speed.max(axis=0), 0.1 * speed.max())
     slow, length = speed < share * greatest, max(1, round(seconds * data.rate))
-    for s in data.stretches():
+    for s in data.stretches:
         slow[s] = binary_opening(slow[s], np.ones((min(length, s.stop - s.start), 1), bool))
     return slow
 
@@ -313,15 +336,6 @@ def _below(v: np.ndarray, data: Samples) -> np.ndarray:
     if data.band is None or data.band[0] > 0.4 * data.rate or len(v) < 16:
         return v
     return filters.low_pass(v, data.rate, *data.band)
-
-
-def without_rest(data: Log) -> Log:
-    """Mask, per joint, samples at rest: friction there is whatever holds the joint, up to where it breaks away. Joints
-    that rest for more than half of the log keep them: there is little else.
-    """
-    rests = at_rest(data)
-    rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)
-    return _masked(data, rests, 0.0, "resting")
 
 
 def _per_joint(data, name, value):
@@ -337,7 +351,7 @@ def _masked(data, bad, widen, word):
     if reach:
         from scipy.ndimage import binary_dilation
 
-        for s in data.stretches():
+        for s in data.stretches:
             bad[s] = binary_dilation(bad[s], np.ones((2 * reach + 1, 1), bool))
     note = f"{int((bad & data.used).sum())} {word} torque samples masked"
     return derive(data, mask=data.used & ~bad, history=(*data.history, note))

@@ -70,7 +70,7 @@ class Curve:
             return np.tanh(u)
         return coulomb(v, smoothing) * np.exp(-(u**2))
 
-    def torque_by_log_speed(self, v: np.ndarray, smoothing: float) -> np.ndarray:
+    def _torque_by_log_speed(self, v: np.ndarray, smoothing: float) -> np.ndarray:
         """Derivative of `torque` by log(speed)."""
         v, smoothing = checked("v", v, ()), number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
         u = v / self.speed

@@ -88,7 +88,7 @@ class Factors:
     def add(
         self, blocks: Sequence[np.ndarray], tau: np.ndarray, mask: np.ndarray, weights: np.ndarray | None = None
     ) -> None:
-        """blocks: as `RegressorModel.blocks` makes them; weights: like tau, or None."""
+        """blocks: as `RegressorModel._blocks` makes them; weights: like tau, or None."""
         for k, columns in enumerate(self.model.active):
             inertial, own = blocks[2 * k], blocks[2 * k + 1]
             split = inertial.shape[1]

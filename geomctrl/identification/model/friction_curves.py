@@ -69,7 +69,7 @@ def fit_curves(
     if not len(numbers):
         raise ArgumentError(f"actuators: expected numbers from 0 to {n - 1}, got none")
     choice("shape", shape, SHAPES)
-    model.check(data)
+    model._check(data)
     start = None if start is None else number("start", start, "a speed > 0", lambda x: x > 0.0)
     bounds = (0.0, np.inf) if bounds is None else _bounds(bounds)
     guess, low, high = _guess(model, data, shape, numbers, start, bounds)
@@ -117,9 +117,9 @@ class _Projected:
 
     def __init__(self, model: RegressorModel, data: Dataset, shape: str, actuators: np.ndarray):
         self.model, self.data, self.shape, self.actuators = model, data, shape, actuators
-        self.keep = max(1, -(-len(model.rows(data)) // MAX_ROWS))
+        self.keep = max(1, -(-len(model._rows(data)) // MAX_ROWS))
         base = model.base.columns
-        parts = [(Y[:: self.keep][..., base], t[:: self.keep], m[:: self.keep]) for Y, t, m, _ in model.chunks(data)]
+        parts = [(Y[:: self.keep][..., base], t[:: self.keep], m[:: self.keep]) for Y, t, m, _ in model._chunks(data)]
         fixed, tau, self.use = (np.concatenate([x.reshape(-1, *x.shape[2:]) for x in column]) for column in zip(*parts))
         fixed, tau = fixed[self.use], tau[self.use]
         scale = np.linalg.norm(fixed, axis=0)
@@ -156,11 +156,11 @@ class _Projected:
             parts = [
                 f(speed[:, [c.actuator]], smoothing) * T[c.actuator]
                 for c in curves
-                for f in (c.torque, c.torque_by_log_speed)
+                for f in (c.torque, c._torque_by_log_speed)
             ]
             return [np.stack(parts, -1)]
 
-        rows = self.model.stream(self.data, values)
+        rows = self.model._stream(self.data, values)
         F = np.concatenate([Y[:: self.keep].reshape(-1, Y.shape[-1]) for (Y,), _, _, _ in rows])[self.use]
         return self._outside(F[:, 0::2]), self._outside(F[:, 1::2])
 

@@ -187,11 +187,11 @@ class RegressorModel:
             Y[:, k, numbers[len(numbers) - len(rows) :]] = rows.T
         return Y
 
-    def own_columns(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+    def _own_columns(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
         """For each joint torque its columns after the inertial ones as rows (., N), the last of `active`."""
         return self._own_rows(*self._states(q, v, a))
 
-    def blocks(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+    def _blocks(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
         """The same without its zeros: for each joint torque its inertial, then its own columns, (N, .) each, of the
         parameters `active`."""
         q, v, a = self._states(q, v, a)
@@ -240,13 +240,13 @@ class RegressorModel:
         """Y(q, v, a) x + known_armature a (N, nv), in chunks."""
         x, (q, v, a) = exactly("x", x, (self.size,)), self._states(q, v, a)
         pieces = _pieces(slice(0, len(q)), CHUNK)
-        return np.concatenate([self._times(self.blocks(q[s], v[s], a[s]), x) + self._known(a[s]) for s in pieces])
+        return np.concatenate([self._times(self._blocks(q[s], v[s], a[s]), x) + self._known(a[s]) for s in pieces])
 
     def _known(self, a: np.ndarray) -> np.ndarray:
         return a * self.known_armature
 
     def _times(self, blocks: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Y x (N, nv) from `blocks`."""
+        """Y x (N, nv) from `_blocks`."""
         out = []
         for numbers, inertial, own in zip(self.active, blocks[0::2], blocks[1::2]):
             n = inertial.shape[1]
@@ -255,7 +255,7 @@ class RegressorModel:
 
     # --- a log -------------------------------------------------------------------------------------------------
 
-    def check(self, data: Dataset) -> None:
+    def _check(self, data: Dataset) -> None:
         """Raise DataError unless the log is of this robot and filtered."""
         instance("data", data, Dataset, "a Dataset")
         data.check(self.robot, units=False)
@@ -264,29 +264,29 @@ class RegressorModel:
                 f"{data.label}: velocities and accelerations are missing: use data.filtered(cutoff=...) first"
             )
 
-    def chunks(
+    def _chunks(
         self, data: Dataset, size: int = CHUNK
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says; tau
         less what the known armature takes.
         """
-        for (Y,), tau, mask, rows in self.stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
+        for (Y,), tau, mask, rows in self._stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
             yield Y, tau, mask, rows
 
-    def stream(
+    def _stream(
         self,
         data: Dataset,
         function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]],
         size: int = CHUNK,
     ) -> Iterator[tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]]:
-        """`chunks` with the arrays (N, ...) of another function(q, v, a) in the regressor's place."""
-        self.check(data)
+        """`_chunks` with the arrays (N, ...) of another function(q, v, a) in the regressor's place."""
+        self._check(data)
         callable_("function", function, "(q, v, a)")
         size = count("size", size, 1)
         assert data.v is not None
         assert data.a is not None
         reach = 0 if data.band is None else 3 * filters.settling(data.rate, data.band[0])  # forgets to 1e-9
-        for stretch in data.stretches():
+        for stretch in data.stretches:
             for piece in _pieces(stretch, max(size, 2 * reach)):
                 wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
                 q, v, a = (np.array(x[wide]) for x in (data.q, data.v, data.a))
@@ -299,10 +299,10 @@ class RegressorModel:
                 inner = slice(piece.start - wide.start + offset, piece.stop - wide.start, data.stride)
                 yield [x[inner] for x in values], tau[inner], mask[inner], np.arange(wide.start, wide.stop)[inner]
 
-    def rows(self, data: Dataset) -> np.ndarray:
-        """The sample numbers that `chunks` yields."""
+    def _rows(self, data: Dataset) -> np.ndarray:
+        """The sample numbers that `_chunks` yields."""
         instance("data", data, Dataset, "a Dataset")
-        return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches()])
+        return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches])
 
     def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data`
@@ -311,8 +311,8 @@ class RegressorModel:
         x = exactly("x", x, (self.size,))
         parts = [
             (data.t[rows], tau + armature_torques, self._times(Y, x) + armature_torques, mask)
-            for (*Y, armature_torques), tau, mask, rows in self.stream(
-                data, lambda q, v, a: [*self.blocks(q, v, a), self._known(a)]
+            for (*Y, armature_torques), tau, mask, rows in self._stream(
+                data, lambda q, v, a: [*self._blocks(q, v, a), self._known(a)]
             )
         ]
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
@@ -330,9 +330,9 @@ class RegressorModel:
             callable_("progress", progress, "of the fraction done")
         if weights is not None:
             instance("data", data, Dataset, "a Dataset")
-            weights = exactly("weights", weights, (len(self.rows(data)), self.robot.nv))
+            weights = exactly("weights", weights, (len(self._rows(data)), self.robot.nv))
         factors, done = Factors(self), 0
-        for blocks, tau, mask, _ in self.stream(data, self.blocks):
+        for blocks, tau, mask, _ in self._stream(data, self._blocks):
             factors.add(blocks, tau, mask, None if weights is None else weights[done : done + len(tau)])
             done += len(tau)
             if progress is not None:

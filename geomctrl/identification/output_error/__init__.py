@@ -19,12 +19,33 @@ METHODS = {"didim": didim, "cloe": cloe}
 
 
 def closed_loop_fit(start: Any, logs: Any, loop: Any, method: str = "didim", **options: Any) -> OutputErrorFit:
-    """Parameters of a robot, and of its loop, by simulating the closed loop: no derivative of a measured position.
+    """Estimate the parameters of a robot, and of its loop, by simulating the closed loop.
 
-    start: an `Estimate` (the inverse-dynamics fit), a `RegressorModel` or a robot. logs: a Dataset or several, not
-    filtered. loop: a `ServoLoop` or `ControllerLoop`, or one a log. method: "didim", the robot alone, its loop being
-    known, in a few simulations; "cloe", gains and delay too, by exact derivatives of the simulation. options: of the
-    function of that name.
+    No measured position is differentiated.
+
+    Parameters
+    ----------
+    start : Estimate, RegressorModel or Robot
+        Where to start: the fit by inverse dynamics, or a model with the nominal robot.
+    logs : Dataset or sequence of Dataset
+        Logs that are not filtered.
+    loop : ServoLoop or ControllerLoop, or one a log
+        What moved the robot.
+    method : {"didim", "cloe"}, default "didim"
+        "didim" estimates the robot alone, its loop being known, in a few simulations (Gautier, Janot and Vandanjon
+        2013). "cloe" estimates gains and delay too, by exact derivatives of the simulation.
+    **options
+        Of both methods `iterations` and `tolerance`. Of "didim" `estimator`, a method of `fit`, its `options`,
+        `cutoff` [Hz], `decimate`, `settle` [s]. Of "cloe" `gains` (names: "kp", "kd", "ki"), `delay` and `positions`
+        (bool): estimate the loop's delay, and fit positions besides torques.
+
+    Returns
+    -------
+    OutputErrorFit
+
+    Raises
+    ------
+    DataError, ExcitationError, SimulationError, ArgumentError
     """
     choice("method", method, METHODS)
     names = list(signature(METHODS[method]).parameters)[3:]

@@ -246,7 +246,7 @@ def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> Outpu
     x, nb = unknown.parameters(state.theta), model.base.size
     noise = search.noise(state)[: unknown.n]
     estimate = finish(model, model.compress(data), x, 1.0 / noise, "cloe", covariance=covariance[:nb, :nb])
-    loop = unknown.setup.loop.changed(**unknown.changes(state.theta))
+    loop = unknown.setup.loop._changed(**unknown.changes(state.theta))
     return OutputErrorFit(
         "cloe", estimate, loop, names, state.theta[:shared].copy(), covariance, history, done, data,
         untold(unknown, linear.lost, linear.scale), close(names, covariance),

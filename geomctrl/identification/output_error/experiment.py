@@ -67,7 +67,7 @@ class Experiment:
 
     def with_loop(self, **changes: Any) -> Experiment:
         """With the loop's gains or delay changed."""
-        return experiment(self.model, self.data, [loop.changed(**changes) for loop in self.loops])
+        return experiment(self.model, self.data, [loop._changed(**changes) for loop in self.loops])
 
 
 def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
@@ -81,7 +81,7 @@ def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
     for log, own in zip(data, loops):
         instance("logs", log, Dataset, "a Dataset, or several")
         log.check(model.robot, units=False)
-        parts += [_part(model.robot, log, s, own) for s in log.stretches()]
+        parts += [_part(model.robot, log, s, own) for s in log.stretches]
     return Experiment(model, tuple(data), tuple(loops), tuple(parts))
 
 
@@ -110,7 +110,7 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
             f" {np.abs(place - rows).max() * period:.3g} s off; use resampled(rate)"
         )
     samples = int(rows[-1]) + 1
-    running = loop.running(robot, t[0] + period * np.arange(samples))
+    running = loop._running(robot, t[0] + period * np.arange(samples))
     q0, v0 = _beginning(data, s)
     return Part(running, samples, rows, t, data.q[s], data.tau[s], data.used[s], q0, v0)
 

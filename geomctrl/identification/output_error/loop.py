@@ -50,7 +50,7 @@ class SampledReference:
         instance("data", data, Dataset, "a Dataset")
         return cls(data.t, data.q, data.v, data.a)
 
-    def at(self, t: np.ndarray) -> Desired:
+    def _at(self, t: np.ndarray) -> Desired:
         """At times (N,): q, v, a (N, nv) each."""
         t = checked("t", t, ())
         if not t.size:
@@ -61,13 +61,13 @@ class SampledReference:
         return Desired(q, v * moving, a * moving)
 
     def __call__(self, t: float) -> Desired:
-        return self.at(np.asarray(time(t)))
+        return self._at(np.asarray(time(t)))
 
 
 def along(reference: Any, t: np.ndarray, n: int) -> Desired:
     """A reference at times (N,): q, v, a (N, n) each. Raises ArgumentError where it is of other joints."""
     if isinstance(reference, SampledReference):
-        desired = reference.at(t)
+        desired = reference._at(t)
     else:
         rows = [reference(float(x)) for x in t]
         desired = Desired(*(np.array(column, float) for column in zip(*rows)))
@@ -122,11 +122,11 @@ class Loop(Protocol):
         """What can be estimated of the law, (nv,) each."""
         ...
 
-    def changed(self, **changes: Any) -> Any: ...
+    def _changed(self, **changes: Any) -> Any: ...
 
-    def running(self, robot: Robot, t: np.ndarray) -> Running: ...
+    def _running(self, robot: Robot, t: np.ndarray) -> Running: ...
 
-    def desired(self, t: np.ndarray, n: int) -> Desired | None: ...
+    def _desired(self, t: np.ndarray, n: int) -> Desired | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,15 +177,15 @@ class ServoLoop:
         """kp, kd and ki as they were given."""
         return {name: np.asarray(getattr(self, name)) for name in GAINS}
 
-    def changed(self, **changes: Any) -> ServoLoop:
+    def _changed(self, **changes: Any) -> ServoLoop:
         """The same loop but for these fields."""
         return replace(self, **changes)
 
-    def desired(self, t: np.ndarray, n: int) -> Desired:
+    def _desired(self, t: np.ndarray, n: int) -> Desired:
         """The reference at times (N,): q, v, a (N, n) each."""
         return along(self.reference, t, n)
 
-    def running(self, robot: Robot, t: np.ndarray) -> Running:
+    def _running(self, robot: Robot, t: np.ndarray) -> Running:
         """The loop at samples t (N,), for fits."""
         return _Servo(self, robot, t)
 
@@ -199,7 +199,7 @@ class _Servo:
             own = getattr(loop, name)
             if own is not None and own.nv != n:
                 raise ArgumentError(f"{name}: expected a robot of {n} joints, got {own.nv}")
-        q, v, a = self.desired = loop.desired(t, n)
+        q, v, a = self.desired = loop._desired(t, n)
         self.ahead = np.zeros((len(t), n)) if loop.feedforward is None else loop.feedforward.inverse_dynamics(q, v, a)
         self.differs = loop.velocity == "differences"
         self.states = 3 * n if self.differs else n
@@ -266,7 +266,7 @@ def loops_of(value: Any, n: int) -> list[Any]:
     if len(loops) != n:
         raise ArgumentError(f"loop: expected one, or {n}, one a log, got {len(loops)}")
     for loop in loops:
-        if not all(hasattr(loop, name) for name in ("period", "delay", "torque", "gains", "running")):
+        if not all(hasattr(loop, name) for name in ("period", "delay", "torque", "gains", "_running")):
             raise ArgumentError(f"loop: expected a ServoLoop or a ControllerLoop, got {loop!r:.60}")
         if (loop.period, loop.delay, loop.torque) != (loops[0].period, loops[0].delay, loops[0].torque):
             raise ArgumentError("loop: expected the same period, delay and torque for every log")
@@ -310,16 +310,16 @@ class ControllerLoop:
         """None."""
         return {}
 
-    def changed(self, **changes: Any) -> ControllerLoop:
+    def _changed(self, **changes: Any) -> ControllerLoop:
         """The same loop but for these fields."""
         return replace(self, **changes)
 
-    def desired(self, t: np.ndarray, n: int) -> Desired | None:
+    def _desired(self, t: np.ndarray, n: int) -> Desired | None:
         """The controller's reference at times (N,), where it has one."""
         reference = getattr(self.controller, "reference", None)
         return None if reference is None else along(reference, t, n)
 
-    def running(self, robot: Robot, t: np.ndarray) -> Running:
+    def _running(self, robot: Robot, t: np.ndarray) -> Running:
         """The loop at samples t (N,), for fits."""
         return _Law(self, robot, t)
 

@@ -75,7 +75,7 @@ class Unknowns:
     def at(self, theta: np.ndarray) -> State:
         """The simulation there. Raises SimulationError, ArgumentError where there is none."""
         changes = self.changes(theta)
-        loops = tuple(loop.changed(**changes) for loop in self.setup.loops)
+        loops = tuple(loop._changed(**changes) for loop in self.setup.loops)
         changed = self.setup.with_loop(**changes) if self.gains else replace(self.setup, loops=loops)
         dynamics, plan, self.steps = prepared(changed, self.parameters(theta), self.steps, self.delay)
         runs, errors = [], []

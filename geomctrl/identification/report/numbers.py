@@ -21,6 +21,7 @@ from geomctrl.identification.estimators import Estimate, named
 from geomctrl.identification.estimators.conditioning import autocorrelation, correlation_factor
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset, filters
+from geomctrl.identification.logs.signals import at_rest
 from geomctrl.identification.model.compressed import Compressed
 
 from .identifiability import Exchange, NonInertialParameter, exchanges, non_inertial_parameters
@@ -28,17 +29,17 @@ from .provenance import Provenance
 
 
 def moving_and_resting(estimate: Estimate, data: Dataset) -> dict[str, float]:
-    """At the rows used of a log at which joints move, and at those at which they rest, see `Dataset.at_rest`:
+    """At the rows used of a log at which joints move, and at those at which they rest, see `logs.signals.at_rest`:
     moving_rmse, resting_rmse [N m], moving_error, resting_error (relative), nan without such rows; resting_share.
 
     resting_within: the share of resting rows that static friction within its band explains; resting_beyond: the
     relative error of resting rows that it can not make up for.
     """
-    model, rests = estimate.model, data.at_rest()
+    model, rests = estimate.model, at_rest(data)
     frictionless, band = _without_static(estimate)
     squares, sizes, counts = np.zeros((3, 2))
     within, beyond = 0, 0.0
-    for blocks, tau, used, indices in model.stream(data, model.blocks):
+    for blocks, tau, used, indices in model._stream(data, model._blocks):
         left = tau - model._times(blocks, estimate.x)
         for k, rows in enumerate((used & ~rests[indices], used & rests[indices])):
             squares[k] += np.sum(left[rows] ** 2)
@@ -171,7 +172,7 @@ class ReportNumbers:
         cutoff = self.notes.get("torque_cutoff")
         return None if self.raw is None or cutoff is None else _torque_noise(self.raw, cutoff)
 
-    def parameter_table(self) -> list[dict[str, Any]]:
+    def _parameter_table(self) -> list[dict[str, Any]]:
         """One row a base parameter: name, value, std, low, high (95 %), percent.
 
         Where the estimator has no covariance, the last four are those of unconstrained least squares, whose value is
@@ -230,7 +231,7 @@ def _torque_noise(raw: Dataset, cutoff: float) -> np.ndarray | None:
     """RMS per joint [N m] of white torque noise below `cutoff`, from what lies between twice it and half the rate."""
     if 2.5 * cutoff >= 0.5 * raw.rate:
         return None
-    s = max(raw.stretches(), key=lambda part: part.stop - part.start)
+    s = raw.longest_stretch
     x = raw.tau[s] - filters.low_pass(raw.tau[s], raw.rate, 2.0 * cutoff)
     above = np.sqrt(np.mean(x**2, axis=0))
     return above * np.sqrt(cutoff / (0.5 * raw.rate - 2.0 * cutoff))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -221,3 +223,39 @@ LOAD_DEFINITIONS = {
     "RMS": "sqrt(mean over samples of residual^2), low-passed and thinned as the header says: with the load as found,"
     " and with none but all else fitted anew",
 }
+
+
+# --- reports -------------------------------------------------------------------------------------------------------
+
+
+class Report(ABC):
+    """A result of identification that can be read, and saved with its files."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """The report as plain text."""
+
+    @abstractmethod
+    def tables(self) -> dict[str, Any]:
+        """Everything as plain numbers, texts and lists, for JSON; null where a number is unknown or infinite."""
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the report's files.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Created if it does not exist.
+
+        Returns
+        -------
+        list of Path
+            report.txt and report.json, and what else the kind of report has: robot.json (the exact robot), robot.urdf
+            and robot.xml, or the reason in a .txt where a format can not hold the robot; report.html and the plots.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        folder = path_of("folder", folder)
+        return [write_text(folder / "report.txt", self.text()), save_json(folder / "report.json", self.tables())]

@@ -24,7 +24,7 @@ from geomctrl.terms.base_parameters import SYMBOLS
 from . import identifiability as findings
 from . import tables
 from .numbers import ReportNumbers, first_line
-from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, rendered, save_json, shortened
+from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, Report, rendered, save_json, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Pictures:
             heading = f"{title}: relative error {100 * errors['relative_error']:.2f} %"
             t, tau, predicted, used = e.model.predict(e.x, data)
             assert data.v is not None
-            parts.append(fits.Torques(heading, t, tau, predicted, used, data.v[e.model.rows(data)]))
+            parts.append(fits.Torques(heading, t, tau, predicted, used, data.v[e.model._rows(data)]))
         residuals = [parts[0].residual(k) for k in range(len(joints))]
         rho = [autocorrelation(r) if len(r) else r for r in residuals]
         box = None if reference is None else reference.intervals()
@@ -120,7 +120,7 @@ def page(report: ReportNumbers, pictures: Pictures | None) -> str:
         joint_pictures=None if pictures is None else pictures.joint_by_joint(),
         parameter_picture=None if pictures is None else pictures.of_parameters(),
         unfelt=_unfelt(report),
-        hold_zero=[row["name"] for row in report.parameter_table() if row.get("low", 1) <= 0 <= row.get("high", 0)],
+        hold_zero=[row["name"] for row in report._parameter_table() if row.get("low", 1) <= 0 <= row.get("high", 0)],
         masses=[sum(pair[k].mass for pair in findings.bodies(e)) for k in (0, 1)],
         version=_version(report),
     )  # fmt: skip
@@ -171,7 +171,7 @@ def _version(report: ReportNumbers) -> str:
 # --- the report ------------------------------------------------------------------------------------------------------
 
 
-class Result(ReportNumbers):
+class Result(ReportNumbers, Report):
     """What an identification found, and how far to trust it: `text()`, `tables()`, `save(folder)`."""
 
     @property
@@ -211,14 +211,14 @@ class Result(ReportNumbers):
             "verdicts": e.verdicts,
             "is_physical": e.is_physical,
             "parameters": dict(zip(e.model.names, e.x.tolist())),
-            "base_parameters": self.parameter_table(),
+            "base_parameters": self._parameter_table(),
             "notes": {
                 key: value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
                 for key, value in self.all_notes.items()
             },
         }
 
-    def extra(self) -> dict[str, Any]:
+    def _extra(self) -> dict[str, Any]:
         """What a Robot does not hold, for the model file: parameters beside the inertial ones by name, and what their
         columns are made of.
         """
@@ -240,14 +240,14 @@ class Result(ReportNumbers):
             write_text(folder / "report.txt", self.text()),
             self.save_html(folder / "report.html", plots),
             save_json(folder / "report.json", self.tables()),
-            write_text(folder / "parameters.csv", _comma_separated(self.parameter_table())),
-            save_model(self.robot, folder / "robot.json", self.extra()),
+            write_text(folder / "parameters.csv", _comma_separated(self._parameter_table())),
+            save_model(self.robot, folder / "robot.json", self._extra()),
             save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
             save_or_why(save_mjcf, self.robot, folder / "robot.xml"),
         ]
-        return written + (self.save_plots(folder) if plots else [])
+        return written + (self._save_plots(folder) if plots else [])
 
-    def save_plots(self, folder: Path) -> list[Path]:
+    def _save_plots(self, folder: Path) -> list[Path]:
         """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""
         return self.drawn.save(path_of("folder", folder))
 

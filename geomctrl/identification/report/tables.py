@@ -50,7 +50,7 @@ def errors(report: ReportNumbers) -> Table:
 
 def parameters(report: ReportNumbers) -> Table:
     """Base parameters with their intervals, and the values of the model given."""
-    rows, e = report.parameter_table(), report.estimate
+    rows, e = report._parameter_table(), report.estimate
     keys = [("name", Column("base parameter")), ("value", Column("value", 5))]
     keys += [("least_squares", Column("least squares", 5))] if "least_squares" in rows[0] else []
     if "std" in rows[0]:

@@ -51,7 +51,6 @@ for law in MADE:
     plant = {"plant": PLANT}
     EXAMPLES[f"{name}.start"] = Example({}, law)
     EXAMPLES[f"{name}.tuned"] = Example({"tuning": TUNING})
-    EXAMPLES[f"{name}.desired"] = Example({"t": T}, law)
     for method in ("error", "sliding"):
         EXAMPLES[f"{name}.{method}"] = Example({"t": T, "q": Q, "v": V}, law)
     for method, arguments in {
@@ -61,7 +60,6 @@ for law in MADE:
         "true_parameters": plant,
         "settled": {"t": T, **plant},
         "sample_state": {"rng": rng(), **plant},
-        "parameters": {"z": z},
         "estimate": {"z": z},
         "strict_energy": {"s": V, "z": z},
         "convergence_time": {"s": V, "z": z},

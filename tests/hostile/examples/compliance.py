@@ -78,7 +78,6 @@ EXAMPLES = {
         }
     ),
     "controllers.MomentumObserver.residual": Example({"q": POSTURE, "v": X, "z": X}, OBSERVER),
-    "controllers.MomentumObserver.wrench": Example({"q": POSTURE, "residual": X}, OBSERVER),
     "controllers.EnergyTank": Example(
         {
             "passive": controllers.PDGravity(ROBOT, Q),
@@ -107,13 +106,10 @@ for law, q, v, z in (
     EXAMPLES[f"{name}.__call__"] = Example({"t": TIME, "q": q, "v": v, "z": z}, law)
     EXAMPLES[f"{name}.lyapunov"] = Example({"t": TIME, "q": q, "v": v, "z": z, "plant": looked_at}, law)
     if law not in (OBSERVER, TANK):
-        EXAMPLES[f"{name}.desired"] = Example({"t": TIME}, law)
         EXAMPLES[f"{name}.error"] = Example({"t": TIME, "q": q, "v": v}, law)
     else:
         EXAMPLES[f"{name}.true_parameters"] = Example({"plant": Argument(plant, "all")}, law)
         EXAMPLES[f"{name}.sample_state"] = Example({"rng": rng(), "plant": Argument(plant, "all")}, law, compare=False)
-    if law in (SPACE, CARTESIAN, GEOMETRIC):
-        EXAMPLES[f"{name}.task"] = Example({"t": TIME, "q": q, "v": v}, law)
 NO_LAMBDA, PIECE = "of laws with Lambda only", "a step of the law, with what the law computed"
 LEFT_OUT = {"controllers.JointImpedance.sliding": NO_LAMBDA}
 for law in ("OperationalSpace", "CartesianImpedance", "GeometricImpedance"):

@@ -87,13 +87,11 @@ for law in (PD, TORQUE, PASSIVE, ADAPTIVE, ELASTIC):
     EXAMPLES[f"{name}.lyapunov"] = Example({"t": T, **state, "z": own, "plant": looked_at}, law)
     if law is not ELASTIC:
         EXAMPLES[f"{name}.tuned"] = Example({"tuning": TUNING})
-        EXAMPLES[f"{name}.desired"] = Example({"t": T}, law)
         EXAMPLES[f"{name}.error"] = Example({"t": T, "q": Q, "v": V}, law)
 for law in (PASSIVE, ADAPTIVE):
     EXAMPLES[f"controllers.{type(law).__name__}.sliding"] = Example({"t": T, "q": Q, "v": V}, law)
 EXAMPLES |= {
     "controllers.SlotineLi.estimate": Example({"z": Z}, ADAPTIVE),
-    "controllers.SlotineLi.parameters": Example({"z": Z}, ADAPTIVE),
     "controllers.SlotineLi.sample_state": Example({"rng": rng(), "plant": PLANT}, ADAPTIVE, compare=False),
     "controllers.SlotineLi.true_parameters": Example({"plant": PLANT}, ADAPTIVE),
     "controllers.ElasticJoint.reference": Example({"t": T}, ELASTIC),

@@ -91,10 +91,8 @@ NO_LAMBDA = "this law has no Lambda"
 INHERITED = "of all laws; examples of those of `Passivity`"
 LEFT_OUT = {
     "controllers.AttitudeTracking.in_domain": PIECE,
-    "controllers.AttitudeTracking.inertia": PIECE,
     "controllers.LQR.in_region": PIECE,
     "controllers.LQR.start": INHERITED,
-    "controllers.LQR.state": PIECE,
     "controllers.QPInverseDynamics.start": INHERITED,
     "controllers.QPInverseDynamics.tuned": "as `Passivity.tuned`",
     "controllers.QuadrotorTracking.in_domain": PIECE,
@@ -103,5 +101,5 @@ LEFT_OUT = {
 for _name in ("AttitudeTracking", "LQR", "QPInverseDynamics", "QuadrotorTracking", "SwingUp"):
     LEFT_OUT |= {f"controllers.{_name}.{method}": BY_THE_LOOP for method in ("__call__", "lyapunov")}
     if _name != "QuadrotorTracking":
-        LEFT_OUT |= {f"controllers.{_name}.{method}": INHERITED for method in ("desired", "error")}
+        LEFT_OUT[f"controllers.{_name}.error"] = INHERITED
         LEFT_OUT[f"controllers.{_name}.sliding"] = NO_LAMBDA

@@ -6,7 +6,6 @@ from hostile.examples.common import ROBOT
 from hostile.values import Argument, gain, number
 
 import geomctrl as gc
-from geomctrl import friction
 
 TWO = np.array([0.25, 0.5])
 SMOOTHING = number(0.25, positive=True)
@@ -51,9 +50,6 @@ EXAMPLES = {
     "friction.Dahl": Example({"stiffness": gain(TWO, "shape"), "coulomb": gain(TWO, "shape")}),
     "friction.CombinedFriction": Example({"models": Argument([PLAIN, PLAIN]), "nv": 2}),
     "identification.friction_columns": Example({"robot": ROBOT, "friction": PLAIN}, compare=False),
-    "identification.friction_torque": Example(
-        {"friction": friction.Dahl(4.0, 0.5), "t": T, "v": V, "load": Argument(0.5 * V, "none")}
-    ),
     "identification.fit_friction": Example(
         {
             "make": viscous,
@@ -70,5 +66,5 @@ LEFT_OUT = {
     **dict.fromkeys((f"friction.{model}.{method}" for model in MODELS for method in METHODS), "called by plants"),
     **dict.fromkeys((f"Friction.{method}" for method in METHODS), "called by plants"),
     "friction.FrictionModel": "a contract for subclasses",
-    "identification.FrictionFit": "made by fit_friction",
+    "FrictionFit": "made by fit_friction",
 }

@@ -8,13 +8,10 @@ from hostile.examples.common import FOLDER, ROBOT, A, N, Q, V, path, words
 from hostile.values import Argument, Fresh, gain, number
 
 from geomctrl.identification import (
-    Assessment,
-    BaseParameters,
     Column,
     Curve,
     Dataset,
     Filtering,
-    Finding,
     JointMapping,
     Reading,
     RegressorModel,
@@ -31,6 +28,7 @@ from geomctrl.identification import (
     excitation as trajectories,
 )
 from geomctrl.models import save_model
+from geomctrl.terms.base_parameters import BaseParameters
 
 RATE, PERIOD = 100.0, 2.0
 TIME = np.arange(800) / RATE
@@ -140,9 +138,9 @@ ON = Fresh(compressed)
 FITTED = {"model": MODEL, "data": Fresh(compressed)}
 SECONDS = number(0.5, negative=False)
 EXAMPLES = {
-    "identification.BaseParameters.lift": Example({"values": np.ones(BASE.size), "prior": np.ones(20)}, BASE),
-    "identification.BaseParameters.null_space": Example({}, BASE),
-    "identification.BaseParameters.unobservable": Example({}, BASE),
+    "BaseParameters.lift": Example({"values": np.ones(BASE.size), "prior": np.ones(20)}, BASE),
+    "BaseParameters.null_space": Example({}, BASE),
+    "BaseParameters.unobservable": Example({}, BASE),
     "identification.base_parameters": Example(
         {"robot": ROBOT, "form": "ploen", "samples": Argument(40), "seed": 1, "tolerance": number(1e-9, positive=True)},
     ),
@@ -154,13 +152,10 @@ EXAMPLES = {
     "identification.Curve.torque": Example(
         {"v": Argument(V, "negative huge shape empty"), "smoothing": number(0.5, negative=False)}, CURVE
     ),
-    "identification.Curve.torque_by_log_speed": Example(
-        {"v": Argument(V, "negative huge shape empty"), "smoothing": number(0.5, negative=False)}, CURVE
-    ),
-    "identification.Compressed.relative_error": Example({"x": X}, ON),
-    "identification.Compressed.residuals": Example({"x": X}, ON),
-    "identification.Compressed.rms": Example({"x": X}, ON),
-    "identification.Compressed.system": Example({"weights": gain(np.array([1.0, 2.0]), "negative")}, ON),
+    "Compressed.relative_error": Example({"x": X}, ON),
+    "Compressed.residuals": Example({"x": X}, ON),
+    "Compressed.rms": Example({"x": X}, ON),
+    "Compressed.system": Example({"weights": gain(np.array([1.0, 2.0]), "negative")}, ON),
     "identification.Dataset": Example(
         {
             "t": LOG.t,
@@ -182,7 +177,6 @@ EXAMPLES = {
     ),
     "identification.Dataset.check": Example({"robot": ROBOT, "units": True}, LOG),
     "identification.Dataset.cut_at_holes": Example({"longest": number(5.0, positive=True), "shortest": 16}, LOG),
-    "identification.Dataset.decimated": Example({"factor": 2}, LOG),
     "identification.Dataset.filtered": Example(
         {
             "cutoff": number(10.0, positive=True),
@@ -197,17 +191,10 @@ EXAMPLES = {
     "identification.Dataset.from_arrays": Example(
         {"arrays": ARRAYS, "keys": KEYS, **HANDED_ON, **BY_JOINT, "label": words("log")}
     ),
-    "identification.Dataset.from_npz": Example({"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON}),
-    "identification.Dataset.from_csv": Example(
-        {"path": FOLDER / "log.csv", "keys": {"t": "t", "q": ["q1", "q2"], "tau": ["tau1", "tau2"]}, **HANDED_ON}
-    ),
     "identification.Dataset.read": Example(
         {"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON, **BY_JOINT, "form": Argument(None)}
     ),
-    "identification.Dataset.longest_stretch": Example({}, LOG),
-    "identification.Dataset.stretches": Example({}, LOG),
     "identification.Dataset.period": Example({"tolerance": number(0.02, positive=True)}, LOG),
-    "identification.Dataset.require_period": Example({"seconds": number(2.0, positive=True)}, LOG),
     "identification.Dataset.resampled": Example({"rate": number(50.0, positive=True)}, LOG),
     "identification.Dataset.save": Example({"path": path("copy.npz")}, LOG),
     "identification.Dataset.select": Example({"keep": np.arange(800) % 3 > 0, "label": words("b")}, LOG),
@@ -223,15 +210,6 @@ EXAMPLES = {
     "identification.Dataset.without_saturation": Example(
         {"effort": gain(np.array([20.0, 10.0]), "inf"), "margin": number(0.5, positive=True), "widen": SECONDS}, LOG
     ),
-    "identification.Dataset.at_rest": Example({"share": number(0.25, negative=False), "seconds": SECONDS}, LOG),
-    "identification.Dataset.require_repeating": Example(
-        {"seconds": number(2.0, positive=True), "tolerance": number(0.02, positive=True)}, LOG
-    ),
-    "identification.Dataset.with_bridges": Example(
-        {"longest": number(0.0625, negative=False), "max_samples": 20}, LOG.select(np.arange(800) != 400)
-    ),
-    "identification.Dataset.without_edges": Example({"seconds": SECONDS}, LOG),
-    "identification.Dataset.without_rest": Example({}, LOG),
     "identification.Dataset.without_standstill": Example({"speed": gain(np.array([0.5, 0.25])), "widen": SECONDS}, LOG),
     "identification.Estimate.intervals": Example({"level": number(0.5, positive=True)}, Fresh(estimate)),
     "identification.Estimate.predict": Example(STATES, Fresh(estimate)),
@@ -249,17 +227,14 @@ EXAMPLES = {
             "delay": Argument(0.01, bad="huge"),
         }
     ),
-    "identification.Cutoffs.findings": Example({}, Fresh(cutoffs)),
+    "Cutoffs.findings": Example({}, Fresh(cutoffs)),
     "identification.choose_cutoffs": Example({"model": MODEL, "data": LOG}, compare=False),
-    "identification.Result.extra": Example({}, Fresh(report), compare=False),
-    "identification.Result.parameter_table": Example({}, Fresh(report)),
     "identification.Result.tables": Example({}, Fresh(report), compare=False),
     "identification.Result.text": Example({"parameters": True}, Fresh(report)),
     "identification.Result.save": Example({"folder": path("report"), "plots": False}, Fresh(report), compare=False),
     "identification.Result.save_html": Example(
         {"path": path("report.html"), "plots": False}, Fresh(report), compare=False
     ),
-    "identification.Result.save_plots": Example({"folder": path("report")}, Fresh(report), compare=False),
     "identification.JointMapping": Example(
         {
             "matrix": np.array([[1.0, 0.0], [0.5, 1.0]]),
@@ -268,9 +243,6 @@ EXAMPLES = {
             "position_at_motor": True,
         }
     ),
-    "identification.JointMapping.position": Example({"q": LOG.q}, MAPPING),
-    "identification.JointMapping.rate": Example({"v": LOG.q}, MAPPING),
-    "identification.JointMapping.torque": Example({"tau": LOG.q}, MAPPING),
     "identification.Reading": Example(
         {
             "keys": {"t": "t", "q": "q", "i": "tau"},
@@ -300,18 +272,13 @@ EXAMPLES = {
             "smoothing": number(0.5, negative=False),
         }
     ),
-    "identification.RegressorModel.blocks": Example(STATES, MODEL),
     "identification.RegressorModel.regressor": Example(STATES, MODEL),
     "identification.RegressorModel.torque": Example({"x": X, **STATES}, MODEL),
-    "identification.RegressorModel.check": Example({"data": LOG}, MODEL),
-    "identification.RegressorModel.chunks": Example({"data": LOG, "size": 100}, MODEL),
     "identification.RegressorModel.compress": Example(
         {"data": LOG, "weights": np.ones((800, 2)), "progress": lambda x: None}, MODEL
     ),
     "identification.RegressorModel.indices": Example({"kind": "viscous"}, MODEL),
     "identification.RegressorModel.predict": Example({"x": X, "data": LOG}, MODEL),
-    "identification.RegressorModel.rows": Example({"data": LOG}, MODEL),
-    "identification.RegressorModel.stream": Example({"data": LOG, "function": lambda q, v, a: [q], "size": 100}, MODEL),
     "identification.RegressorModel.with_options": Example({"smoothing": number(0.5, negative=False)}, MODEL),
     "identification.Validation": Example(
         {
@@ -320,7 +287,7 @@ EXAMPLES = {
             "reading": Reading(),
         }
     ),
-    "identification.consistent": Example(
+    "identification.fit.consistent": Example(
         {
             **FITTED,
             "mass_max": gain(np.array([5.0, 6.0])),
@@ -341,12 +308,12 @@ EXAMPLES = {
         forms=["mass_max", "total_mass"],
         compare=False,
     ),
-    "identification.ols": Example(FITTED),
-    "identification.wls": Example({**FITTED, "iterations": 3}),
-    "identification.ridge": Example(
+    "identification.fit.ols": Example(FITTED),
+    "identification.fit.wls": Example({**FITTED, "iterations": 3}),
+    "identification.fit.ridge": Example(
         {**FITTED, "prior": X, "strength": number(0.001, negative=False), "weights": WEIGHTS}
     ),
-    "identification.irls": Example(
+    "identification.fit.irls": Example(
         {"model": MODEL, "data": LOG, "loss": "huber", "threshold": number(1.5, positive=True), "iterations": 3}
     ),
     "identification.cross_validate": Example(
@@ -363,7 +330,6 @@ EXAMPLES = {
         },
         compare=False,
     ),
-    "identification.regressor_condition": Example({**FITTED, "weights": gain(np.array([1.0, 2.0]), "negative")}),
     "identification.fit": Example({**FITTED, "method": "ridge", "strength": number(0.001, negative=False)}),
     "identification.fit_curves": Example(
         {
@@ -463,12 +429,6 @@ EXAMPLES = {
         {"robot": ROBOT, "path": path("robot.h"), "extra": Argument({}, "mapping"), "name": words("robot")}
     ),
     "models.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
-    "identification.Assessment.of": Example(
-        {"found": Argument([Finding("sign", "seen", "advice")], "empty"), "ignore": ["sign"], "notes": ["a note"]},
-        forms=["found", "ignore", "notes"],
-    ),
-    "identification.Assessment.text": Example({}, Assessment()),
-    "identification.Assessment.tables": Example({}, Assessment()),
 }
 (FOLDER / "cell.toml").write_text("floor = -1.0")
 TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
@@ -565,24 +525,23 @@ assert A.size == N
 assert BaseParameters
 MADE = "made by fit, compress, identify and the like"
 LEFT_OUT = dict.fromkeys(
-    ("identification.Dataset.without_delay", "identification.RegressorModel.own_columns"),
-    "called by a pipeline, with a log and numbers that it has checked",
-) | dict.fromkeys(
     (
-        "identification.BaseParameters",
+        "BaseParameters",
         "identification.Estimate",
         "identification.Estimator",
+        "Finding",
+        "identification.Report",
+        "identification.Report.save",
+        "identification.Report.tables",
+        "identification.Report.text",
         "identification.Result",
-        "identification.Compressed",
-        "identification.CurveFit",
-        "identification.Cutoffs",
-        "identification.Finding",
+        "Compressed",
+        "CurveFit",
+        "Cutoffs",
         "identification.DriveGains",
         "identification.LoadReport",
-        "identification.PriorChoice",
+        "PriorChoice",
         "identification.OutputErrorFit",
-        "identification.Assessment",
-        "identification.Dataset.of_recording",
         "identification.excitation.Excitation",
         "identification.excitation.Trajectory",
     ),

@@ -9,7 +9,14 @@ from hostile.values import Argument, Fresh, gain, number
 
 import geomctrl as gc
 from geomctrl import controllers
-from geomctrl.identification import Dataset, RecursiveLeastSquares, RegressorModel, SampledReference, ServoLoop, didim
+from geomctrl.identification import (
+    Dataset,
+    RecursiveLeastSquares,
+    RegressorModel,
+    SampledReference,
+    ServoLoop,
+)
+from geomctrl.identification.output_error import didim
 
 PERIOD = 0.005
 T = PERIOD * np.arange(160)
@@ -50,7 +57,6 @@ ONLINE = controllers.OnlineIdentification(LAW, period=0.01)
 EXAMPLES = {
     "identification.SampledReference": Example({"t": T, "q": DESIRED, "v": RATES, "a": ACCELERATIONS}),
     "identification.SampledReference.of": Example({"data": log()}),
-    "identification.SampledReference.at": Example({"t": Argument(T[:5], "huge negative shape")}, MOTION),
     "identification.SampledReference.__call__": Example({"t": number(0.25)}, MOTION),
     "identification.ServoLoop": Example(
         {
@@ -74,7 +80,7 @@ EXAMPLES = {
             "torque": "applied",
         }
     ),
-    "identification.didim": Example(
+    "identification.closed_loop_fit.didim": Example(
         {
             **FITTED,
             **COMMON,
@@ -85,7 +91,9 @@ EXAMPLES = {
             "settle": number(0.1, negative=False, legal="huge"),
         }
     ),
-    "identification.cloe": Example({**FITTED, **COMMON, "gains": ["kp"], "delay": True, "positions": True}),
+    "identification.closed_loop_fit.cloe": Example(
+        {**FITTED, **COMMON, "gains": ["kp"], "delay": True, "positions": True}
+    ),
     "identification.closed_loop_fit": Example({**FITTED, "method": "cloe"}),
     "identification.OutputErrorFit.intervals": Example({"level": number(0.5, positive=True)}, Fresh(found)),
     "identification.OutputErrorFit.value": Example({"name": "fv1"}, Fresh(found)),
@@ -124,13 +132,7 @@ EXAMPLES = {
         {"rng": rng(), "plant": Argument(gc.Plant(ROBOT), "all")}, ONLINE, compare=False
     ),
 }
-ASKED = "of the loop, by fits: what they hand over was checked"
 LEFT_OUT = {
-    **{
-        f"identification.{kind}.{name}": ASKED
-        for kind in ("ServoLoop", "ControllerLoop")
-        for name in ("changed", "running", "desired")
-    },
     **{
         f"controllers.OnlineIdentification.{name}": "as of MomentumObserver, whose state it has in the place of its own"
         for name in ("__call__", "lyapunov", "true_parameters")

@@ -132,10 +132,10 @@ def _map(label: str, values: dict[str, np.ndarray], mapping: JointMapping) -> No
             raise DataError(
                 f"{label}: {field}: expected {n} joints as in the joint mapping, got shape {values[field].shape}"
             )
-    values["q"], values["tau"] = mapping.position(values["q"]), mapping.torque(values["tau"])
+    values["q"], values["tau"] = mapping._rate(values["q"]) + mapping.offset, mapping._torque(values["tau"])
     for field in ("v", "a"):
         if field in values:
-            values[field] = mapping.rate(values[field])
+            values[field] = mapping._rate(values[field])
 
 
 def _drop_bad_rows(label: str, values: dict[str, np.ndarray]) -> tuple[str, ...]:

@@ -67,20 +67,12 @@ class JointMapping:
         object.__setattr__(self, "matrix", N)
         object.__setattr__(self, "offset", np.broadcast_to(offset, len(N)).copy())
 
-    def position(self, q: np.ndarray) -> np.ndarray:
-        return self._at_joints("q", q) + self.offset
+    def _rate(self, v: np.ndarray) -> np.ndarray:
+        """Velocities or accelerations of the joints, from those of the motors (N, nv)."""
+        return np.linalg.solve(self.matrix, v.T).T if self.position_at_motor else v
 
-    def rate(self, v: np.ndarray) -> np.ndarray:
-        """Velocities or accelerations."""
-        return self._at_joints("v", v)
-
-    def torque(self, tau: np.ndarray) -> np.ndarray:
-        tau = checked("tau", tau, (len(self.matrix),))
+    def _torque(self, tau: np.ndarray) -> np.ndarray:
         return tau @ self.matrix if self.torque_at_motor else tau
-
-    def _at_joints(self, name: str, x: np.ndarray) -> np.ndarray:
-        x = checked(name, x, (len(self.matrix),))
-        return np.linalg.solve(self.matrix, x.T).T if self.position_at_motor else x
 
 
 def option(default: Any, text: str) -> Any:
