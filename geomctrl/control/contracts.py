@@ -84,8 +84,8 @@ class Controller(Protocol):
        another one each time. It may return None: any z is one of its states.
     8. Where the plant has sensors, q and v are measured, if any measures them, and the truth else. A law
        whose attribute `measurements` is True is called as `law(t, q, v, z, y)`: y[name] is what sensors measure.
-    9. Optionally a class method `tuned(tuning)` returns the law with gains for `tuning.robot` (`control.tuning.Tuning`);
-       `geomctrl track` uses it.
+    9. Optionally a class method `tuned(tuning)` returns the law with gains for `tuning.robot`, see
+       `control.tuning.Tuning`; `geomctrl track` uses it.
     """
 
     def start(self) -> np.ndarray | None:
