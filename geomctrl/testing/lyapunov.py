@@ -20,12 +20,12 @@ from .loop_states import failed_before, require_controller, require_lyapunov, st
 from .lyapunov_checks import NEGLIGIBLE, Checks
 from .lyapunov_rate import LyapunovAt, Promise
 from .lyapunov_search import LyapunovSearch
+from .search import cut_short
 from .settings import Region, Runs, region_of, runs_of
 from .shrinking import literal
 
 REPEATED = 3  # states at which the law is asked several times
 DEFAULTS = {"states": 20, "search": 6000, "runs": 2}  # an assertion of less says so
-SECONDS = 10.0  # of processor time, after which a search gives up, whatever its evaluations
 
 
 def assert_lyapunov(
@@ -116,12 +116,12 @@ def assert_lyapunov(
     _sample(checks, np.random.default_rng(seed), states)
     evidence.record("sampled", subject, states=states, seed=seed, **settings)
     if search:
-        hunt = LyapunovSearch(checks, np.random.default_rng([seed, 1]), search, SECONDS)
+        hunt = LyapunovSearch(checks, np.random.default_rng([seed, 1]), search)
         try:
             hunt.run()
         finally:
             facts = {"starts": hunt.starts, "evaluations": hunt.evaluations, "gradients": hunt.how, "seed": seed}
-            facts |= {"zeros followed": hunt.zeros}
+            facts |= {"zeros followed": hunt.zeros, **cut_short(hunt.cut_short)}
             facts |= {"continuity": "proved"} if hunt.continuous else {"lines": hunt.lines}
             evidence.record("searched", subject, **facts)
     rng = np.random.default_rng([seed, 2])

@@ -19,6 +19,7 @@ from geomctrl.tracing.proofs.interpreted import enclosed
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg, sub
 
+from .certificates import validity
 from .certificates.arguments import (
     domain_text,
     equilibrium_of,
@@ -34,7 +35,6 @@ from .certificates.equations import Equations, equations
 from .certificates.level_sets import SHARES, largest_level, least_on_boundary, lowest_bad, most_in_ball
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.searching import Found, search, zero_on_surface
-from .certificates.validity import compare_with_python, exists, is_continuous, jump_of, undefined_at, vacuous
 from .evidence import record
 from .settings import Box, Budget, box_of, budget_of
 
@@ -104,9 +104,9 @@ def certify_lyapunov(
     The answer is proved, refuted (with a state and a robot at which the inequality is violated, in interval arithmetic)
     or undecided; or "semidefinite" where V' <= 0 is proved only, as V' = -v . Kd v of a PD law: then it says where V'
     vanishes, and what LaSalle's theorem needs besides. Proved is the inequality for the model in exact arithmetic, its
-    numbers being the doubles that they are; what rounding does in the code that runs is not. That V is continuous is
-    part of it. Before, the traced loop is held against the Python that runs, all over the box.
-    See docs/explanation/certificates.md.
+    numbers being the doubles that they are; what rounding does in the code that runs is not. That V is continuous, and
+    zero at the equilibrium, is part of it. Before, the traced loop is held against the Python that runs, all over the
+    box. See docs/explanation/certificates.md.
     """
     levels = flag("levels", levels)
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
@@ -157,7 +157,7 @@ class Asked:
         q_d = equilibrium_of(controller, robot, box.equilibrium)
         half, p_lo, p_hi = half_widths("box", (box.q, box.v), robot), *parameter_intervals(parameters, robot)
         self.ball = None if outside is None else half_axes(outside, robot)
-        if self.ball is not None and vacuous(half, self.ball):
+        if self.ball is not None and validity.vacuous(half, self.ball):
             raise ArgumentError(
                 f"outside: expected a ball that the box reaches beyond, got half axes {self.ball.tolist()} about half"
                 f" widths {half.tolist()}: nothing would be claimed"
@@ -172,22 +172,40 @@ class Asked:
         if times is not None and self.e.timed:
             p_lo, p_hi = np.append(p_lo, times[0]), np.append(p_hi, times[1])
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
-        compare_with_python(controller, plant, self.e, self.box, self.seed)
+        validity.compare_with_python(controller, plant, self.e, self.box, self.seed)
         self.scale = lengths(self.e, half)
         self.name, self.robot, self.domain = type(controller).__name__, robot.name, domain_text(half, robot, parameters)
         self.domain += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.e.timed else ""
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
-        if not is_continuous(self.e, self.box):
+        if not self.is_zero_at_rest():
+            claims.append(self.zero_at_rest())
+        if not validity.is_continuous(self.e, self.box):
             claims.append(self.continuous())
-        if not exists(self.e, self.box):
+        if not validity.exists(self.e, self.box):
             claims.append(self.existing())
         return LyapunovCertificate(self.name, self.domain, claims, self.e.lemmas, self.e.form, self.e)
 
+    def is_zero_at_rest(self) -> bool:
+        """Whether V is shown to be zero at the equilibrium: of all robots, or of the model where a ball or an offset is
+        left out."""
+        p = (self.box.p_lo, self.box.p_hi) if self.everywhere else self.model(self.box)
+        return validity.vanishes(self.e, self.e.loop.value, *p)
+
+    def zero_at_rest(self) -> Claim:
+        """That V, which is not shown to be, is zero at the equilibrium: else V > 0 says nothing about it."""
+        e, (p, _) = self.e, self.model(self.box)
+        low, high = (float(x[0, 0]) for x in validity.at_rest(e, [e.loop.value], p, p))
+        least = NEGLIGIBLE * self.size(self.bounds(e.value))
+        statement, rest = "V is zero at the equilibrium", self.state(np.zeros(2 * e.n), p[0], max(low, -high))
+        if low > least or high < -least:
+            return Claim(f"{statement}: it is {low:.6g}", REFUTED, counterexample=rest)
+        return Claim(statement, UNDECIDED, nearly=f"V lies between {low:.3g} and {high:.3g} there")
+
     def continuous(self) -> Claim:
         """That V, whose branches are not shown to meet, is continuous."""
-        jump = jump_of(self.e, self.box, self.seed)
+        jump = validity.jump_of(self.e, self.box, self.seed)
         if jump is None:
             return Claim("V is continuous", UNDECIDED)
         here, there = jump.values
@@ -196,7 +214,7 @@ class Asked:
 
     def existing(self) -> Claim:
         """That the loop has a value in all of the box, where that is not proved."""
-        missing, statement = undefined_at(self.e, self.box, self.seed), "law and plant have a value"
+        missing, statement = validity.undefined_at(self.e, self.box, self.seed), "law and plant have a value"
         if missing is None:
             return Claim(statement, UNDECIDED)
         return Claim(statement, REFUTED, counterexample=self.state(*missing, np.nan))

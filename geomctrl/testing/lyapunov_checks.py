@@ -68,8 +68,10 @@ class Checks:
         return check
 
     def not_growing(self, x: State) -> None:
-        """The promised rate is not positive."""
+        """The promised rate is not positive, and V a number."""
         V, rate = self.promise.at(x)
+        if not np.isfinite(V):
+            raise Counterexample(f"V is not finite: V = {V:.9g}", x, "definite")
         if not rate <= POSITIVE * self.size(V, rate):
             raise Counterexample(f"the promised rate is positive: {rate:.9g}", x, "rate")
 

@@ -66,6 +66,8 @@ def recheck_lyapunov(
     fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
     if leaves["words"].tolist() != list(tasks) or set(leaves) != fields:
         raise CheckError(f"proof: expected the inequalities {list(tasks)}, got {leaves['words'].tolist()!s:.200}")
+    if not asked.is_zero_at_rest():
+        raise CheckError("V is not shown to be zero at the equilibrium")
     if not is_continuous(asked.e, asked.box):
         raise CheckError("V is not shown to be continuous")
     if not exists(asked.e, asked.box):

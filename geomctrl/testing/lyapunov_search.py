@@ -18,7 +18,7 @@ from .counterexample import Counterexample, paste
 from .domain import Point, State
 from .lyapunov_checks import NEGLIGIBLE, OFF, Checks
 from .lyapunov_zeros import Zeros
-from .search import worst
+from .search import MAX_SECONDS, worst
 from .shrinking import literal
 
 CUTS = 24  # of a line, and of what is left of it each time
@@ -38,11 +38,12 @@ class Jumps:
 
     def __init__(self, checks: Checks, rng: np.random.Generator, deadline: float):
         self.checks, self.domain, self.promise = checks, checks.domain, checks.promise
-        self.rng, self.deadline, self.evaluations, self.starts = rng, deadline, 0, 0
+        self.rng, self.deadline, self.evaluations, self.starts, self.cut_short = rng, deadline, 0, 0, False
 
     def run(self, budget: int) -> None:
         """Raises Counterexample."""
-        while self.evaluations < budget and time.thread_time() < self.deadline:
+        while self.evaluations < budget and not self.cut_short:
+            self.cut_short = time.thread_time() > self.deadline
             self.starts += 1
             jump = self._jump(*self._ends())
             if jump is not None:
@@ -119,13 +120,14 @@ NOISE = 1e-11  # of |rate| + V / s: an error of dV/dt below this is rounding, an
 
 
 class LyapunovSearch:
-    """One search: `budget` evaluations, repeatable for the generator's seed."""
+    """One search: `budget` evaluations, repeatable for the generator's seed; seconds of processor time are a guard."""
 
-    def __init__(self, checks: Checks, rng: np.random.Generator, budget: int, seconds: float):
+    def __init__(self, checks: Checks, rng: np.random.Generator, budget: int, seconds: float = MAX_SECONDS):
         self.checks, self.domain, self.promise = checks, checks.domain, checks.promise
         self.rng, self.budget, self.deadline = rng, budget, time.thread_time() + seconds
         self.evaluations = self.starts = self.zeros = self.lines = 0
         self.continuous = False  # whether V is proved to be, in all states
+        self.cut_short = False
 
     def run(self) -> None:
         """Raises Counterexample."""
@@ -147,6 +149,7 @@ class LyapunovSearch:
             finally:
                 self.evaluations += part.evaluations
                 self.starts += part.starts
+                self.cut_short |= part.cut_short
         self.zeros, self.lines = zeros.zeros, jumps.starts
 
     def _is_continuous(self) -> bool:
@@ -173,6 +176,7 @@ class LyapunovSearch:
         )
         self.evaluations += result.evaluations
         self.starts += result.starts
+        self.cut_short |= result.cut_short
         self.checks.hold(check, result.state, "searched")
 
     # --- objectives: (value, gradient or None) at a state, without units -------------------------------------------

@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -28,7 +27,7 @@ STARTS = 3  # on each shell
 DESCENTS = 12  # from states all over the domain
 NEAREST = 0.1  # spreads: a descent that ends nearer to the equilibrium has found that
 DECADES, PER_DECADE, FADING = 8, 4, 5  # of times after the domain's last; displacements that are looked at then
-FADED = 1e-3  # a V that is less than this part of what it was, and falls on, has no bound but zero
+FADED = 1e-3  # a V that is less than this part of what it was, and still halves in a decade, has no bound but zero
 FOLLOWED = 3  # zeros of V from which the loop is followed
 LONGEST = 64.0  # [s] that it is followed for
 PATIENCE = 8.0  # [s] after which a loop that comes no nearer stays away
@@ -46,7 +45,7 @@ class Zeros:
     def __init__(self, checks: Checks, rng: np.random.Generator, sloped: bool, deadline: float):
         self.checks, self.domain, self.promise = checks, checks.domain, checks.promise
         self.rng, self.sloped, self.deadline = rng, sloped, deadline
-        self.evaluations = self.starts = self.zeros = 0
+        self.evaluations, self.starts, self.zeros, self.cut_short = 0, 0, 0, False
         self._returning: dict[tuple, bool] = {}
 
     def run(self, budget: int) -> None:
@@ -75,7 +74,7 @@ class Zeros:
         times = [*np.linspace(first, last, PER_DECADE), *(last * np.logspace(0, DECADES, PER_DECADE * DECADES + 1)[1:])]
         for _ in range(FADING):
             point = self.domain.random(self.rng, "about")
-            seen: list[float] = []
+            seen: list[tuple[float, State]] = []
             for t in times:
                 x = point.x.copy()
                 x[0] = t
@@ -84,15 +83,15 @@ class Zeros:
                 except GeomctrlError:  # a reference that ends
                     break
                 self.evaluations += 1
-                seen.append(self.promise.value(state))
-                if not seen[-1] > FADED * min(seen[:PER_DECADE]) and _falls(seen):
-                    message = (
-                        f"V has no positive bound below that does not depend on time: at this displacement from the"
-                        f" equilibrium it was {max(seen[:PER_DECADE]):.3g} at t <= {last:.3g} s, and is {seen[-1]:.3g}"
-                    )
-                    raise Counterexample(
-                        message, state, "definite", paste(self.promise.plant, literal(state)), "searched"
-                    )
+                seen.append((self.promise.value(state), state))
+            values = [value for value, _ in seen]
+            if _fades(values):
+                now, state = next(x for x in seen if x[0] <= FADED * min(values[:PER_DECADE]))
+                message = (
+                    "V has no positive bound below that does not depend on time: at this displacement from the"
+                    f" equilibrium it was {max(values[:PER_DECADE]):.3g} at t <= {last:.3g} s, is {now:.3g}, and falls"
+                )
+                raise Counterexample(message, state, "definite", paste(self.promise.plant, literal(state)), "searched")
 
     def _follow(self, point: Point, tiny: float, off: float) -> None:
         """Raise the simplest Counterexample found, if the loop does not return from a zero of V."""
@@ -193,10 +192,10 @@ def _settled(times: list[float], distances: list[float]) -> float:
     return float(d[late].max() / max(d[~late].max(), 1e-300))
 
 
-def _falls(seen: list[float]) -> bool:
-    """Whether V is smaller in each decade of times than in all before it."""
-    least = [min(seen[k : k + PER_DECADE]) for k in range(0, len(seen), PER_DECADE)]
-    return all(later < before for before, later in pairwise(least))
+def _fades(values: list[float]) -> bool:
+    """Whether V has become small, and still halves in the last decade of times, as no V with a bound below does."""
+    least = [min(values[k : k + PER_DECADE]) for k in range(0, len(values), PER_DECADE)]
+    return len(least) > 1 and least[-1] <= FADED * least[0] and least[-1] <= 0.5 * least[-2]
 
 
 class _Descent:
@@ -246,7 +245,8 @@ class _Descent:
     def _scaled(self, budget: int):
         def downhill(w: np.ndarray) -> tuple[float, np.ndarray]:
             done = self.best[0] <= 1e-3 * NEGLIGIBLE * self.typical
-            if done or self.evaluations >= budget or time.thread_time() > self.search.deadline:
+            self.search.cut_short |= time.thread_time() > self.search.deadline
+            if done or self.evaluations >= budget or self.search.cut_short:
                 raise StopIteration
             V, gradient = self._with_gradient(w)
             return V / self.typical, gradient / self.typical

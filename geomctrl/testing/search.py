@@ -1,7 +1,8 @@
 """Search for the state at which a promise is worst: many starts, then ascent from the worst of them.
 
-Repeatable for a generator's seed: what limits a search is how often it evaluates; seconds only come second. What is
-not found is not proved.
+Repeatable for a generator's seed, on every machine: what limits a search is how often it evaluates. Processor time is a
+last guard against code that does not come to an end, and evidence says where it was needed. What is not found is not
+proved.
 """
 
 from __future__ import annotations
@@ -108,15 +109,17 @@ MAX_DIFFERENCES = 12  # coordinates at a time, of a gradient by differences
 STEP = 1e-4  # of differences, in spreads
 STEPS = 60  # of one climb
 LEAST_GAIN = 1e-6  # relative, below which a climb by differences has not moved
+MAX_SECONDS = 600.0  # of processor time: the last guard
 
 
 class Found(NamedTuple):
-    """The worst state found, the objective there (nan is worst of all), and what it took."""
+    """The worst state found, the objective there (nan is worst of all), what it took, and whether time cut it short."""
 
     state: State
     value: float
     evaluations: int
     starts: int
+    cut_short: bool = False
 
 
 def worst(
@@ -129,14 +132,14 @@ def worst(
     starts: Iterable[State] = (),
     ways: tuple[str, ...] | None = None,
     enough: float = np.inf,
-    seconds: float = 20.0,
+    seconds: float = MAX_SECONDS,
 ) -> Found:
     """The state of `domain` at which `objective` is largest, as far as `budget` evaluations find it.
 
     Half of them look at `starts` and at random states of all kinds (see `Domain.random`); the rest climb from the best
     of these by L-BFGS within the box. slope: state -> (objective, its gradient with respect to t and the displacement
     of the state in its algebra, (1 + dim,)); without it differences, of a few random coordinates at a time. The search
-    ends where the objective is above `enough`, or is nan, and after so many `seconds` of processor time.
+    ends where the objective is above `enough`, or is nan. After so many `seconds` of processor time it is cut short.
     """
     search = _Search(objective, domain, budget, slope, enough, time.thread_time() + seconds)
     try:
@@ -145,7 +148,12 @@ def worst(
         search.climb(rng)
     except _EnoughError:
         pass
-    return Found(domain.state(search.best), search.value, search.evaluations, search.started)
+    return Found(domain.state(search.best), search.value, search.evaluations, search.started, search.cut_short)
+
+
+def cut_short(happened: bool, seconds: float = MAX_SECONDS) -> dict[str, str]:
+    """The fact for `evidence` that time cut a search short, nothing where it did not."""
+    return {"cut short": f"after {seconds:g} s of processor time"} if happened else {}
 
 
 class _EnoughError(Exception):
@@ -157,7 +165,7 @@ class _Search:
         self.objective, self.domain, self.slope = objective, domain, slope
         self.budget, self.enough, self.deadline = budget, enough, deadline
         self.value, self.best = -np.inf, Point(domain.lower)
-        self.evaluations = self.started = 0
+        self.evaluations, self.started, self.cut_short = 0, 0, False
         self.seen: list[tuple[float, Point]] = []
 
     # --- evaluations ---------------------------------------------------------------------------------------------
@@ -168,7 +176,10 @@ class _Search:
         self.evaluations += 1
         if not value <= self.value:
             self.value, self.best = value, point
-        if not value <= self.enough or self.evaluations >= self.budget or time.thread_time() > self.deadline:
+        if not value <= self.enough or self.evaluations >= self.budget:
+            raise _EnoughError
+        if time.thread_time() > self.deadline:
+            self.cut_short = True
             raise _EnoughError
         return value
 
@@ -254,7 +265,6 @@ class _Search:
         return out
 
 
-SECONDS = 20.0  # after which a search gives up, whatever its evaluations
 NEGLIGIBLE = 1e-10  # of a typical value: below it a function is zero
 Number = Callable[[State], float]
 
@@ -322,8 +332,9 @@ class Inquiry:
 
     def largest(self, value: Number, subject: str, starts: Sequence[State] = ()) -> Found:
         """Where a function is largest, as far as the search finds it; `starts` are looked at first."""
-        result = worst(value, self.domain, self.rng, self.search, starts=[*starts, *self.at_rest], seconds=SECONDS)
-        evidence.record("searched", f"{subject} of {self.names}", evaluations=result.evaluations, seed=self.seed)
+        result = worst(value, self.domain, self.rng, self.search, starts=[*starts, *self.at_rest])
+        facts = {"evaluations": result.evaluations, "seed": self.seed, **cut_short(result.cut_short)}
+        evidence.record("searched", f"{subject} of {self.names}", **facts)
         return result
 
     def hold(
@@ -340,10 +351,11 @@ class Inquiry:
         starts: states that are looked at first.
         """
         result = worst(
-            excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,
+            excess, self.domain, self.rng, self.search, enough=0.0,
             starts=[*failed_before(self.controller, self.plant, self.domain), *starts, *self.at_rest],
         )  # fmt: skip
         facts = {"starts": result.starts, "evaluations": result.evaluations, "seed": self.seed}
+        facts |= cut_short(result.cut_short)
         evidence.record("searched", f"{promise} of {self.names}", **facts)
         self.repeatable.check_first()
         if result.value <= 0.0:

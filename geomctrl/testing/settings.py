@@ -119,10 +119,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a proof may take: `boxes` and `seconds` for each inequality. seed: of the search for a counterexample."""
+    """What the proof of an inequality may take: `boxes`, which decide alike on every machine.
+
+    seconds: a last guard; a claim that it leaves undecided says so. seed: of the search for a counterexample.
+    """
 
     boxes: int = 200_000
-    seconds: float = 60.0
+    seconds: float = 600.0
     seed: int = 0
 
     def __post_init__(self):

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from simulation_options import grouped
 
 import geomctrl as gc
@@ -114,6 +115,32 @@ def test_a_violation_of_the_energy_balance_needs_the_limit_and_no_more():
         assert run.monitors["energy"].ok is ok, share
 
 
+@pytest.mark.parametrize(("residual", "error", "verdict"), [(0.9, 1.0, "UNRESOLVED"), (3.0, 1.0, "VIOLATED")])
+def test_what_differences_of_the_energy_may_be_off_by_accuses_nobody(monkeypatch, residual, error, verdict):
+    """In units of what the limit allows over the run: of 3 +- 1 at least 2 are missing, of 0.9 +- 1 none need be."""
+    plant, T = Leaking(CART, None), 0.3
+    unit = 1e-3 * 2.0 * 9.81 * 0.01 / T  # W
+    plant.leak = 5.0 * unit
+    monkeypatch.setattr(gc.monitors.EnergyBalance, "_residual", lambda *_: (1.0, residual * unit, error * unit))
+    run = gc.simulate(
+        plant,
+        Coasting(),
+        [0.5],
+        [1.0],
+        T,
+        1e-3,
+        monitors=[gc.monitors.EnergyBalance(limit=1e-3)],
+        options=gc.SimulationOptions(compiled=False),
+    )
+    assert run.monitors["energy"].verdict == verdict
+    monkeypatch.setattr(gc.monitors.EnergyBalance, "_residual", lambda *_: (1.0, 1.5 * unit, error * unit))
+    again = gc.monitors.EnergyBalance(limit=1e-3)
+    run = gc.simulate(
+        plant, Coasting(), [0.5], [1.0], T, 1e-3, monitors=[again], options=gc.SimulationOptions(compiled=False)
+    )
+    assert run.monitors["energy"].verdict == "UNRESOLVED"
+
+
 class Pushed(Coasting):
     def __call__(self, t, q, v, z):
         return gc.Command(0.0 * v + 3.0)
@@ -133,3 +160,70 @@ def test_work_of_a_constant_force_is_the_energy_gained():
     )
     assert abs(run.q[-1, 0] - 0.5) > 0.05  # the force works
     assert run.monitors["energy"].worst < 1e-9
+
+
+# --- steps that are repeated ------------------------------------------------------------------------------------------
+
+
+class Watching(gc.monitors.Monitor):
+    """Beyond its limit at every sample, so that its run's steps can be repeated."""
+
+    name, description, limit = "watching", "nothing", -1.0
+
+    def measure(self, sample):
+        return 0.0
+
+    def confirm(self, replay):
+        self.replay = replay
+        return gc.monitors.Finding(gc.monitors.HELD, "looked at")
+
+
+class Damped(Coasting):
+    """tau = - 8 q - d v on the cart of 2 kg: x' = A x."""
+
+    def __init__(self, d=1.0):
+        super().__init__()
+        self.d = d
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-8.0 * q - self.d * v)
+
+    def after(self, h):
+        return expm(h * np.array([[0.0, 1.0], [-4.0, -0.5 * self.d]])) @ START
+
+
+START = np.array([0.1, 0.2])
+
+
+def replay_of(law, plant=CART, **options):
+    watching = Watching()
+    gc.simulate(plant, law, START[:1], START[1:], 0.1, 1e-3, **grouped(monitors=[watching], compiled=False, **options))
+    return watching.replay
+
+
+@pytest.mark.parametrize(
+    ("sensors", "options"), [([], {}), ([], {"control_dt": 1e-2}), ([gc.sensors.Encoder(8)], {"control_dt": 1e-2})]
+)
+def test_steps_are_repeated_with_the_true_state_and_the_law_at_every_stage(sensors, options):
+    law = Damped()
+    replay, y = replay_of(law, gc.Plant(CART, sensors=sensors), **options), np.append(START, 0.0)
+    np.testing.assert_allclose(replay.after(0.0, y, 0.5, 64)[:2], law.after(0.5), atol=1e-9)
+    pushed = replay.after(0.0, y, 0.5, 1, np.array([3.0]))  # a command that is held: q + v h + 3 / 2 h^2 / 2
+    np.testing.assert_allclose(pushed[:2], [0.1 + 0.2 * 0.5 + 1.5 * 0.125, 0.2 + 1.5 * 0.5], rtol=1e-12)
+
+
+def test_the_tolerances_of_adaptive_steps_follow_the_parts():
+    law = Damped(d=0.0)
+    replay, y = replay_of(law, rtol=1e-4, atol=1e-6), np.append(START, 0.0)
+    errors = [np.abs(replay.after(0.0, y, 20.0, parts)[:2] - law.after(20.0)).max() for parts in (1, 4)]
+    assert errors[1] < 4.0**-replay.order * 10.0 * errors[0]
+
+
+@pytest.mark.parametrize("d", [40.0, 400.0])
+def test_the_fastest_rate_and_the_longest_stable_step_are_those_of_the_textbook(d):
+    """RK4's interval of stability ends at -2.785293563405282 (Hairer and Wanner 1996, IV.2)."""
+    replay = replay_of(Damped(d), method="MK4")
+    fastest, longest = replay.fastest_rate(0.0, np.append(START, 0.0))
+    exact = np.abs(np.roots([2.0, d, 8.0])).max()
+    assert fastest == pytest.approx(exact, rel=1e-6)
+    assert longest == pytest.approx(2.785293563405282 / exact, rel=1e-5)

@@ -16,7 +16,7 @@ from geomctrl.testing.certificates.validity import is_continuous_everywhere
 
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])
-QUICK = {"levels": False, "budget": testing.Budget(seconds=2.0)}
+QUICK = {"levels": False, "budget": 20_000}
 
 
 def slider():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linear_loops import PD, SLIDER, A, form
+from linear_loops import KD, KP, MASS, PD, SLIDER, A, form
 from scipy.linalg import solve_continuous_lyapunov
 
 import geomctrl as gc
@@ -19,7 +19,7 @@ from certificate_claims import claims, verdict, violated
 
 ARM, Q_D = models.two_link(), np.array([0.5, 1.0])
 BOX = 1.0, 2.0
-QUICK = {"budget": testing.Budget(20_000, seconds=5.0)}
+QUICK = {"budget": 20_000}
 
 
 class Strict(PD):
@@ -83,6 +83,8 @@ def test_a_branch_of_time_within_the_times_or_not():
     law = Strict(lambda t, q, v: np.where(t > 5.0, 200.0, 0.0) * v)
     assert testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=(0.0, 4.9)), **QUICK).proved
     assert testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=(0.0, 5.1)), **QUICK).status == "refuted"
+    with pytest.raises(UntraceableError, match="depends on time"):
+        testing.certify_lyapunov(law, SLIDER, BOX, **QUICK)
     for bad in ((1.0, 1.0), (-1.0, 1.0), 3.0, (0.0, np.inf)):
         with pytest.raises(ArgumentError, match="times: expected"):
             testing.certify_lyapunov(law, SLIDER, testing.Box(*BOX, times=bad))
@@ -133,6 +135,67 @@ def test_the_region_of_attraction_ends_where_the_offset_lets_it():
     assert both.ends_in == pytest.approx(0.1)
     found = testing.region_of_attraction(law, SLIDER, BOX, outside=ball, offset=20.0, **QUICK)
     assert found.region is None
+
+
+# --- where V is zero ---------------------------------------------------------------------------------------------
+
+
+class Leaving(PD):
+    """Damping of the wrong sign: x = 0 is unstable. V = 20 - x . W x / 2 is positive on the box, and falls."""
+
+    def __init__(self):
+        super().__init__(kd=-KD)
+        self.W = solve_continuous_lyapunov(np.array([[0.0, 1.0], [-KP / MASS, KD / MASS]]).T, np.eye(2))
+
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(20.0 - 0.5 * form(self.W, q, v), -0.5 * (q.dot(q) + v.dot(v)))
+
+
+def test_a_v_that_is_largest_at_the_equilibrium_proves_nothing():
+    law = Leaving()
+    assert np.linalg.eigvalsh(law.W)[0] > 0.0
+    assert 0.5 * form(law.W, np.ones(1), np.full(1, 2.0)) < 20.0
+    for outside in (None, 0.1):
+        found = testing.certify_lyapunov(law, SLIDER, BOX, outside=outside, **QUICK)
+        assert found.status == "refuted", found
+        assert "V is zero at the equilibrium: it is 20" in str(found)
+        assert found.region is None
+        assert not found.counterexample.q.any()
+    assert not testing.region_of_attraction(law, SLIDER, BOX, **QUICK).proved
+
+
+@pytest.mark.parametrize(("off", "status"), [(1e-3, "refuted"), (-1e-3, "refuted"), (1e-18, "undecided")])
+def test_a_v_that_is_not_zero_at_the_equilibrium_is_no_lyapunov_function(off, status):
+    assert testing.certify_lyapunov(Strict(), SLIDER, BOX, **QUICK).proved
+    found = testing.certify_lyapunov(Strict(less=lambda t, q, v: off), SLIDER, BOX, **QUICK)
+    assert found.status == status, found
+
+
+def test_a_file_does_not_prove_that_another_v_is_zero_at_the_equilibrium(tmp_path):
+    pytest.importorskip("flint")
+    path = testing.certify_lyapunov(Strict(), SLIDER, BOX, **QUICK).save(tmp_path / "proof.npz")
+    assert testing.recheck_lyapunov(path, Strict(), SLIDER, BOX).startswith("confirmed")
+    with pytest.raises(testing.CheckError, match="V is not shown to be zero at the equilibrium"):
+        testing.recheck_lyapunov(path, Strict(less=lambda t, q, v: 1e-3), SLIDER, BOX)
+
+
+def test_a_level_that_leaves_the_box_is_not_confirmed(tmp_path):
+    """V = x . P x / 2 is least on a face x_i = h_i, where it is h_i^2 / (2 (P^-1)_ii); V' < 0 beyond is no help."""
+    pytest.importorskip("flint")
+    law, path = Strict(), tmp_path / "proof.npz"
+    testing.certify_lyapunov(law, SLIDER, BOX, **QUICK).save(path)
+    with np.load(path) as file:
+        saved = dict(file)
+    least = (np.square(BOX) / (2.0 * np.diag(np.linalg.inv(law.P)))).min()
+    for share, inside in ((0.9, True), (1.01, False), (1e3, False)):
+        words = saved["words"].tolist()
+        words[1] += f" where V <= {float(share * least)!r}"
+        np.savez(path, **{**saved, "words": np.array(words)})
+        if inside:
+            assert testing.recheck_lyapunov(path, law, SLIDER, BOX, level=share * least).startswith("confirmed")
+            continue
+        with pytest.raises(testing.CheckError, match="is not shown to lie in the box"):
+            testing.recheck_lyapunov(path, law, SLIDER, BOX, level=share * least)
 
 
 # --- jumps and kinks -----------------------------------------------------------------------------------------------
@@ -192,11 +255,11 @@ def test_a_kink_that_bends_v_below_zero_is_seen_without_the_search(monkeypatch):
 @pytest.mark.parametrize("seed", range(2))
 def test_no_wrong_claim_is_proved(seed):
     for claim in claims(right=False, count=10, seed=seed):
-        assert verdict(claim, testing.Budget(5000, seconds=2.0)) != "proved", claim
+        assert verdict(claim, testing.Budget(5000)) != "proved", claim
 
 
 def test_right_claims_are_proved_one_in_two():
-    found = [verdict(claim, testing.Budget(5000, seconds=2.0)) for claim in claims(right=True, count=16, seed=1)]
+    found = [verdict(claim, testing.Budget(5000)) for claim in claims(right=True, count=16, seed=1)]
     assert found.count("proved") >= 8
     assert "refuted" not in found
 

@@ -7,6 +7,7 @@ import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control.references import Sinusoids, hold
 from geomctrl.testing import evidence
+from geomctrl.testing.lyapunov_zeros import _settled
 
 ARM = models.two_link()
 Q_D = np.array([0.4, -0.7])
@@ -90,10 +91,24 @@ def test_a_v_that_fades_with_time_proves_nothing(weight, slope):
 
 def test_a_v_that_falls_to_a_bound_passes_and_so_does_one_on_given_times():
     testing.assert_lyapunov(Weighted(lambda t: 1.0 + np.exp(-t), lambda t: -np.exp(-t)), ARM)
+    low = (  # low, but they fall no further
+        Weighted(lambda t: 1e-4 + np.exp(-0.1 * t), lambda t: -0.1 * np.exp(-0.1 * t)),
+        Weighted(lambda t: 1e-4 + 1.0 / (1.0 + t), lambda t: -1.0 / (1.0 + t) ** 2),
+    )
+    for law in low:
+        testing.assert_lyapunov(law, ARM, search=600)
     fading = Weighted(lambda t: np.exp(-t), lambda t: -np.exp(-t))
     with evidence.listening() as heard:
         testing.assert_lyapunov(fading, ARM, region=testing.Region(domain={"t": (0.0, 2.0)}))
     assert heard[0].facts["weakened by"] == "no time but the domain's"
+
+
+def test_an_orbit_stays_away_and_a_decay_comes_back():
+    """The largest distance in the second half of the time over that in the first, of |cos t| and of exp(-t)."""
+    t = np.linspace(0.0, 20.0, 2001)
+    assert _settled(t.tolist(), np.abs(np.cos(t)).tolist()) == pytest.approx(1.0, abs=1e-4)
+    assert _settled(t.tolist(), np.exp(-t).tolist()) == pytest.approx(np.exp(-10.0), rel=0.02)
+    assert _settled(t.tolist(), np.where(t > 15.0, np.inf, 1.0).tolist()) == np.inf
 
 
 # --- jumps ---------------------------------------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 """What a quadratic form decides, held against its values at many points."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.testing.certificates.branching import Task, prove
-from geomctrl.testing.certificates.deciding import about_zero
+from geomctrl.testing.certificates.deciding import about_zero, largest
 from geomctrl.testing.certificates.equations import equations
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, joined
 from geomctrl.tracing.symbols import Symbol, add, mul, unary
@@ -60,19 +62,44 @@ def test_terms_that_are_too_large_are_not_decided(with_ball):
         assert about_zero(form, np.ones(3), ball, allowed)[0] <= 0.0
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_a_term_that_vanishes_for_the_model_only_is_bounded_for_other_robots(share):
+    """F = (p - p_model) q1 - q1^2 reaches share |p_model| |q1| - q1^2."""
+    arm = models.two_link()
+    e = equations(controllers.PDGravity(arm, [0.0, 0.0]), gc.Plant(arm), np.zeros(2))
+    k = int(np.argmax(np.abs(e.model)))
+    q1 = Symbol(e.graph, e.x[0])
+    F = add(mul(Symbol(e.graph, e.errors[k]), q1), mul(mul(q1, q1), -1.0))
+    half, width = np.full((1, 4), 1.0), share * np.abs(e.model)[None]
+    boxes = Boxes(-half, half, e.model[None] - width, e.model[None] + width)
+    bounds = Bounds(e, F, np.ones(4))
+    assert bounds.is_flat(boxes) == (share == 0.0)
+    form, error = bounds.form(boxes), width[0, k]
+    assert form.slope[0, 0] == pytest.approx(error, rel=1e-9, abs=0.0)
+    assert largest(form, boxes)[0] >= min(error**2 / 4.0, error - 1.0 if error > 2.0 else np.inf)
+
+
 # --- branch and bound ------------------------------------------------------------------------------------------------
 
 
-def task(more, half=(1.0, 2.0, 1.0, 2.0)):
-    """F = more - q1^2 - v1^2 - q2^2 - v2^2 + 1.5 sin(3 q1) v1 on a box about 0, to be below 0."""
+def task(more, half=(1.0, 2.0, 1.0, 2.0), wave=1.5):
+    """F = more - q1^2 - v1^2 - q2^2 - v2^2 + wave sin(3 q1) v1 on a box about 0, to be below 0."""
     arm = models.two_link()
     e = equations(controllers.PDGravity(arm, [0.0, 0.0]), gc.Plant(arm), np.zeros(2))
     x = [Symbol(e.graph, k) for k in e.x]
-    F = add(more, mul(mul(unary("sin", mul(x[0], 3.0)), x[2]), 1.5))
+    F = add(more, mul(mul(unary("sin", mul(x[0], 3.0)), x[2]), wave))
     for y in x:
         F = add(F, mul(mul(y, y), -1.0))
     hi = np.array([half])
     return Task(Bounds(e, F, np.ones(4)), Boxes(-hi, hi, e.model[None], e.model[None]), None)
+
+
+@pytest.mark.parametrize(("radius", "proved"), [(0.45, False), (0.69, False), (0.73, True)])
+def test_only_the_ball_is_left_out(radius, proved):
+    """1/2 - |x|^2 is positive within 0.7071 of zero."""
+    asked = task(0.5, wave=0.0)
+    out = prove(replace(asked, ball=np.full(4, radius)), 20_000, 60.0)
+    assert out.proved == proved
 
 
 def values(x, more):

@@ -1,7 +1,10 @@
 """The domain of states, the search in it, and what makes its finds simple."""
 
+import itertools
+
 import numpy as np
 import pytest
+from linear_loops import PD, SLIDER
 from oracles import assert_close
 
 import geomctrl as gc
@@ -140,7 +143,38 @@ def test_a_search_is_repeatable_and_ends_where_it_has_found_enough():
     assert early.evaluations < runs[0].evaluations
     few = worst(value, domain, np.random.default_rng(3), 7, slope=slope)
     assert few.evaluations == 7
-    assert worst(value, domain, np.random.default_rng(3), 500, seconds=0.0).evaluations == 1
+    assert not few.cut_short
+    late = worst(value, domain, np.random.default_rng(3), 500, seconds=0.0)
+    assert (late.evaluations, late.cut_short) == (1, True)
+
+
+def slow_clock(seconds):
+    """A clock of processor time that moves on by so much whenever it is looked at."""
+    ticks = itertools.count()
+    return lambda: seconds * next(ticks)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_is_searched_does_not_depend_on_how_fast_the_machine_is(monkeypatch, exact):
+    """On a machine a thousand times slower the same is found; only a search that does not end is cut, and says so."""
+
+    class Law(PD):
+        def lyapunov(self, t, q, v, z, plant):
+            return super().lyapunov(t, *((q, v) if exact else (np.array([float(x[0])]) for x in (q, v))), z, plant)
+
+    def heard():
+        with testing.evidence.listening() as facts:
+            testing.assert_lyapunov(Law(), SLIDER, search=300, runs=0)
+            testing.passivity_index(Law(), SLIDER, search=200)
+        return [x.facts for x in facts]
+
+    usual = heard()
+    assert not any("cut short" in facts for facts in usual)
+    monkeypatch.setattr("time.thread_time", slow_clock(0.05))
+    assert heard() == usual
+    monkeypatch.setattr("time.thread_time", slow_clock(100.0))
+    cut = [facts for facts in heard() if "evaluations" in facts]
+    assert [facts["cut short"] for facts in cut] == ["after 600 s of processor time"] * 3
 
 
 def test_nan_is_the_worst_of_all_and_given_starts_come_first():

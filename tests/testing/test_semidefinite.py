@@ -12,13 +12,14 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
+from geomctrl.testing import lyapunov_certificates
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.searching import zero_on_surface
+from geomctrl.testing.certificates.searching import Found, zero_on_surface
 
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])
 BOX = 1.0, 2.0
-QUICK = {"levels": False, "budget": testing.Budget(seconds=30.0)}
+QUICK = {"levels": False}
 
 
 def slider():
@@ -67,7 +68,7 @@ def test_constant_gravity_with_gains_too_weak_for_it_is_refuted():
 def test_region_of_attraction_under_pd():
     """All simulations from the boundary of the certified level come to the equilibrium."""
     law = controllers.PDGravity(ARM, Q_D, strict=True)
-    found = testing.certify_lyapunov(law, ARM, BOX, budget=testing.Budget(seconds=30.0))
+    found = testing.certify_lyapunov(law, ARM, BOX)
     assert found.region is not None
     plant, rng = gc.Plant(ARM), np.random.default_rng(0)
     for _ in range(3):
@@ -101,6 +102,46 @@ def test_assertions_hold_with_the_cross_term(name):
     testing.assert_lyapunov(law, robot, search=200)
 
 
+class Heavy:
+    """A mass of 1 kg on a slider, V in numbers: V' = -0.5 v^2 + c v sin q."""
+
+    q_d = np.zeros(1)
+
+    def __init__(self, c=0.0):
+        self.c = c
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return Command(-3.0 * q - 0.5 * v + self.c * np.sin(q))
+
+    def lyapunov(self, t, q, v, z, plant):
+        return Lyapunov(0.5 * v.dot(v) + 1.5 * q.dot(q), -0.5 * v.dot(v) + self.c * v.dot(np.sin(q)))
+
+
+def test_a_v_in_numbers_is_semidefinite_for_the_model_and_not_for_others():
+    """Its rate is the promised one where the mass is 1 kg; with another mass v' is another."""
+    found = testing.certify_lyapunov(Heavy(), slider(), BOX, **QUICK)
+    assert found.status == "semidefinite", found
+    assert found.form == "the promised rate"
+    other = testing.certify_lyapunov(Heavy(), slider(), BOX, parameters=0.1, outside=0.05, **QUICK)
+    assert other.form != "the promised rate"
+    assert other.status != "proved"
+    growing = testing.certify_lyapunov(Heavy(0.1), slider(), BOX, **QUICK)
+    assert growing.status == "refuted", growing
+
+
+def test_a_coordinate_within_a_sine_is_one_that_v_dot_depends_on(monkeypatch):
+    """V' = -0.5 v^2 + 0.1 v sin q is positive between, however little a search that finds nothing sees of it."""
+    monkeypatch.setattr(
+        lyapunov_certificates, "search", lambda e, *_, **__: Found(-1e-30, np.array([0.0, 0.1]), e.model)
+    )
+    found = testing.certify_lyapunov(Heavy(0.1), slider(), BOX, **QUICK)
+    assert found.status != "semidefinite", found
+    assert not any("V' <= 0" in claim.statement and claim.status == "proved" for claim in found.claims)
+
+
 def test_strict_wants_joints_with_one_degree_of_freedom():
     robot = models.load("quadruped")
     with pytest.raises(ArgumentError, match="strict"):
@@ -131,9 +172,7 @@ class HighPower:
 
 def test_what_is_positive_below_rounding_is_not_refuted():
     law = HighPower()
-    found = testing.certify_lyapunov(
-        law, law.robot, (1.0, 1.0), levels=False, budget=testing.Budget(2_000, seconds=30.0)
-    )
+    found = testing.certify_lyapunov(law, law.robot, (1.0, 1.0), levels=False, budget=2_000)
     assert found.status == "undecided", found
     assert "zero to rounding at" in str(found)
 

@@ -11,10 +11,12 @@ import numpy as np
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.contracts import Command
 from geomctrl.errors import IntegrationError
+from geomctrl.integrators.step_control import Adaptive
 
 from .monitor import UNRESOLVED, Finding, Monitor, MonitorResult
 
 MAX_COORDINATES = 150  # of a state whose fastest rate is computed
+MIN_RTOL = 1e-13  # of the steps of an adaptive method: with less, rounding is taken for truncation
 GROWING = 1.0 + 1e-6  # amplification from which a step is unstable
 
 
@@ -78,7 +80,9 @@ class Replay:
         loop.command = None if tau is None else Command(tau)
         loop.z_rates[:] = 0.0
         if loop.adaptive:
-            loop.h, loop.tolerances = None, [x / parts**self.order for x in self._tolerances]
+            rtol, atol = self._tolerances
+            finer = min(float(parts) ** self.order, max(rtol / MIN_RTOL, 1.0)) if rtol else float(parts) ** self.order
+            loop.h, loop.method = None, Adaptive(loop.tableau, rtol / finer, atol / finer)
         try:
             for j in range(parts):
                 loop.step(t + j * h / parts, h / parts, None)

@@ -40,13 +40,17 @@ class Task:
 
 @dataclass
 class Outcome:
-    """leaves: boxes that are decided, and cover the box. left: those that are not, and their share of the volume."""
+    """leaves: boxes that are decided, and cover the box. left: those that are not, and their share of the volume.
+
+    out_of_time: whether the seconds ended it while boxes of the budget were left.
+    """
 
     leaves: list[Boxes] = field(default_factory=list)
     left: list[Boxes] = field(default_factory=list)
     count: int = 0
     share_left: float = 1.0
     seconds: float = 0.0
+    out_of_time: bool = False
 
     @property
     def proved(self) -> bool:
@@ -54,13 +58,16 @@ class Outcome:
 
 
 def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = silent) -> Outcome:
-    """Until all is decided, or `most` boxes were looked at, or the time is over."""
+    """Until all is decided, or `max_boxes` were looked at; the time is a last guard."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
     work = at_ends(task)
     sides = np.flatnonzero((width > 0.0) & _felt(task) & (work.ends[0][0] < work.ends[1][0]))
     volume, gains, tried, remaining = np.full(len(work), 1.0 / len(work)), np.zeros(0), 0, 1.0
-    while len(work) and out.count < max_boxes and time.perf_counter() - start < seconds:
+    while len(work) and out.count < max_boxes:
+        out.out_of_time = time.perf_counter() - start >= seconds
+        if out.out_of_time:
+            break
         now, later = slice(max(0, len(work) - CHUNK), None), slice(0, max(0, len(work) - CHUNK))
         boxes, share, work, volume = work[now], volume[now], work[later], volume[later]
         out.count += len(boxes)

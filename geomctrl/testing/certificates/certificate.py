@@ -56,7 +56,8 @@ class Claim:
         if self.outcome is not None:
             out[0] += f"  [{self.outcome.count} boxes, {self.outcome.seconds:.2g} s]"
             if self.status == UNDECIDED:
-                out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box")
+                ended = ", ended by its seconds, not by its boxes" if self.outcome.out_of_time else ""
+                out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box{ended}")
         if self.counterexample is not None:
             out.append(f"           at {self.counterexample}")
         if self.nearly:

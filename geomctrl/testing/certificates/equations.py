@@ -1,12 +1,13 @@
 """What is to be proved of a closed loop, in a form that intervals bound tightly.
 
 V' as it comes, along the field, has M^-1 in it, the true parameters p in many places, and terms that cancel only
-because a law knows the robot. Three rewritings, each proved for the loop at hand by `tracing.proofs.identities`:
+because a law knows the robot. Four rewritings, each proved for the loop at hand by `tracing.proofs.identities`:
 
 power         V' = w . (tau - M a_ref - C v_ref - g) + U',  v_ref = v - w,  where V = 1/2 w . M w + U(q): no inversion,
               affine in p. It rests on Mdot - 2C being skew for the true robot.
 promise       with the model's parameters V' is what the controller promises; the error p - p_model enters linearly.
 acceleration  V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g), a being what the law wants vdot to be.
+rate          V' is what the controller promises, where the claim is of the model's parameters alone.
 
 What is not found is not assumed: then V' is taken as it comes.
 """
@@ -131,7 +132,8 @@ def equations(
     loop = as_traced if within is None else decided(as_traced, within)
     graph, p = loop.graph, [x.index for x in loop.extra["parameters"]]
     forms = _Forms(loop, controller, plant, p)
-    form, lemmas, model, decrease, value, potential = forms.best()
+    exact = within is not None and all(np.array_equal(end, forms.true) for end in within["p"])
+    form, lemmas, model, decrease, value, potential = forms.best(exact)
     q, v, _ = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist()])
     moved: dict[int, Any] = {k: 0.0 for k, z in forms.fixed.items() if z == 0.0}
@@ -220,8 +222,9 @@ class _Forms:
         self.monotone: list[int] = []
         self.separable = False  # whether angles may be taken for inputs of their own: no potential of gravity is in V
 
-    def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
-        for attempt in (self.power, self.acceleration):
+    def best(self, exact: bool) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
+        """exact: whether the claim is of the plant's own parameters alone."""
+        for attempt in (self.power, self.acceleration, *[self.rate_alone] * exact):
             form = attempt()
             if form is not None:
                 return form
@@ -320,6 +323,15 @@ class _Forms:
             value, self.separable = self.about(self.loop.value, model), True
             return "acceleration, M^-1 with the error of the model only", lemmas, model, decrease, value, None
         return None
+
+    def rate_alone(self) -> Any:
+        """Of a V in numbers, which is one for the plant's own parameters only."""
+        rate = self.at_model(self.loop.rate, self.true)
+        pairs = [(self.at_model(self.slope, self.true), rate)]
+        if not self.same(pairs):
+            return None
+        lemmas = [self.lemma("V' is the promised rate for the plant's own parameters", pairs)]
+        return "the promised rate", lemmas, self.true, rate, self.loop.value, None
 
     def ends_suffice(self, M: Any, rest: Sequence[Any]) -> list[Lemma]:
         """Find the parameters p_k along which M and M a + C v + g change in one direction u of the joints only.

@@ -1,5 +1,6 @@
-"""What has to hold of a traced loop before anything is proved of it: that it is the one that runs in Python, that it
-has a value in all of the box, also what is left out of its equations, as 0 log(x), and that V is continuous.
+"""What has to hold of a traced loop before anything is proved of it: that it is the one that runs in Python, that V is
+zero at the equilibrium, that the loop has a value in all of the box, also what is left out of its equations, as
+0 log(x), and that V is continuous.
 """
 
 from __future__ import annotations
@@ -74,6 +75,27 @@ def _called(controller: Any, plant: Plant, t: float, q: np.ndarray, v: np.ndarra
     except Exception:  # whatever a law does there: no number
         return [np.nan] * (2 + len(v))
     return [float(V), float(rate), *np.asarray(vdot, float).tolist()]
+
+
+def vanishes(e: Any, V: Any, p_lo: np.ndarray, p_hi: np.ndarray) -> bool:
+    """Whether V is shown to be zero at the equilibrium for all parameters: an identity, or by intervals."""
+    rest = dict(zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n]))
+    fixed = {k: x for k, x, y in zip(e.parameters, p_lo[0].tolist(), p_hi[0].tolist()) if x == y}
+    numbers = {tuple(e.graph.nodes[k][1:]): x for k, x in {**e.numbers, **rest, **fixed}.items()}
+    try:
+        if identical(e.graph, [(V, 0.0)], numbers):
+            return True
+    except (ArithmeticError, ValueError):  # 0 / 0
+        pass
+    low, high = at_rest(e, [V], p_lo, p_hi)
+    return bool((low == 0.0).all() and (high == 0.0).all())
+
+
+def at_rest(e: Any, ends: list[Any], p_lo: np.ndarray, p_hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of expressions of the loop as it comes, at the equilibrium."""
+    zero = np.zeros((1, 2 * e.n))
+    low, high = (e.at(zero, p) for p in (p_lo, p_hi))
+    return Program(e.graph, ends, branches=True).enclosed({k: (low[k], high[k]) for k in low}, 1)
 
 
 MAX_BOXES = 4_000

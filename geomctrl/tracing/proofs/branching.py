@@ -1,7 +1,8 @@
-"""Branch and bound: boxes are cut in two until each is settled by its bounds, a counterexample is found, or time is up.
+"""Branch and bound: boxes are cut in two until each is settled, a counterexample is found, or the budget is spent.
 
 Boxes wait on a stack, the last first, so that memory grows with the depth and not with their number; they are worked on
-in chunks, side by side and in several threads. A box is cut in the middle of the coordinate along which f varies most,
+in chunks, side by side and in several threads. The size of a chunk follows from the claim alone, so that every machine
+looks at the same boxes. A box is cut in the middle of the coordinate along which f varies most,
 |slope| times width.
 """
 
@@ -19,7 +20,7 @@ from .forms import Bounds, Forms
 
 CHUNK = 32_768  # boxes in one go, at most, and their ends: the stack has up to as many for each level of cuts
 CHUNK_NUMBERS = 2**20
-MEAN_TIME = 0.1  # seconds that a chunk may take, so that progress and interrupts are not kept waiting
+CHUNK_OPERATIONS = 2**26  # in one go, some 0.1 s, so that progress and interrupts are not kept waiting
 KEPT = 2**30  # bytes of settled boxes that are kept for a proof that can be saved
 EXCLUDED = 9  # how a box was settled, beside the forms: a constraint can not hold in it
 
@@ -79,7 +80,10 @@ class Branching:
         self.pending: list[Boxes] = [(claim.lo[None], claim.hi[None])]
         self.stuck: list[Boxes] = []
         self.settled = Settled()
-        self.count, self.chunk, self.done, self.bound = 0, 256, 0.0, -np.inf
+        largest = min(CHUNK, CHUNK_NUMBERS // (2 * claim.n), CHUNK_OPERATIONS // max(self.forms.trace.operations, 1))
+        self.largest_chunk = max(largest, 64)
+        self.count, self.chunk, self.done, self.bound = 0, min(256, self.largest_chunk), 0.0, -np.inf
+        self.out_of_time = False
         self.counterexample: np.ndarray | None = None
         self._widths = np.where(claim.hi > claim.lo, claim.hi - claim.lo, 1.0)
 
@@ -88,15 +92,17 @@ class Branching:
         return not self.pending and not self.stuck and self.counterexample is None
 
     def run(self, boxes: float, seconds: float, progress: Callable[[float], Any] = lambda fraction: None) -> None:
-        """Until the claim is settled or the budget is spent."""
+        """Until the claim is settled or the budget is spent; `out_of_time` says whether seconds ended it."""
         end = time.perf_counter() + seconds
-        while self.pending and self.counterexample is None and self.count < boxes and time.perf_counter() < end:
+        while self.pending and self.counterexample is None and self.count < boxes:
+            self.out_of_time = time.perf_counter() >= end
+            if self.out_of_time:
+                break
             self.step(boxes - self.count)
             progress(min(self.done, 1.0))
 
     def step(self, boxes: float = CHUNK) -> None:
         """One chunk of boxes; wherever it is interrupted, no box is lost."""
-        started = time.perf_counter()
         rest, lo, hi = self._next(int(min(self.chunk, max(boxes, 1))))
         bounds = self.forms(lo, hi, self.threads)
         excluded = bounds.excluded > 0.0
@@ -116,11 +122,8 @@ class Branching:
         self.pending = [*rest, children] if len(children[0]) else rest  # last: until here they wait
 
         self.count += len(lo)
-        took = time.perf_counter() - started
-        if len(lo) == self.chunk and took < MEAN_TIME:
-            self.chunk = min(2 * self.chunk, CHUNK, max(CHUNK_NUMBERS // (2 * self.claim.n), 64))
-        elif took > 4.0 * MEAN_TIME:
-            self.chunk = max(self.chunk // 2, 64)
+        if len(lo) == self.chunk:
+            self.chunk = min(2 * self.chunk, self.largest_chunk)
 
     def _next(self, boxes: int) -> tuple[list[Boxes], np.ndarray, np.ndarray]:
         """(what waits then, the boxes that are next)."""

@@ -60,7 +60,8 @@ class Certificate:
     boxes: how many were bounded. operations: of one bound. seconds: all in all. bound: f is at most this wherever the
     claim is settled. counterexample: of a claim that is refuted. left: of one that is undecided, what remains (`Left`:
     boxes, their volume, its share of the domain's, f's largest upper bound on them). settled: (lo (k, n), hi (k, n),
-    how (k,)) of the boxes that cover the rest, None where there were too many to be kept.
+    how (k,)) of the boxes that cover the rest, None where there were too many to be kept. out_of_time: whether the
+    seconds ended it while boxes of the budget were left, so that a faster machine may decide it.
     """
 
     claim: Claim
@@ -72,6 +73,7 @@ class Certificate:
     counterexample: Violation | None = None
     left: Left | None = None
     settled: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    out_of_time: bool = False
 
     def __bool__(self) -> bool:
         return self.status == "proved"
@@ -83,7 +85,8 @@ class Certificate:
             return f"proved: {claim}, f <= {self.bound:.6g} ({cost})"
         if self.counterexample is not None:
             return f"refuted: {claim}: {self.counterexample} ({cost})"
-        return f"undecided: {claim}: {self.left} ({cost})"
+        ended = "; ended by its seconds, not by its boxes" if self.out_of_time else ""
+        return f"undecided: {claim}: {self.left} ({cost}{ended})"
 
     __repr__ = __str__
 
@@ -204,6 +207,7 @@ def _certificate(branching: Branching, seconds: float) -> Certificate:
         counterexample=None if x is None else _counterexample(branching, x),
         left=branching.left() if status == "undecided" else None,
         settled=settled.boxes() if settled.complete and settled.lo else None,
+        out_of_time=status == "undecided" and branching.out_of_time,
     )
 
 

@@ -59,6 +59,8 @@ class Proof:
         n = self.code.n
         if self.domain.shape != (2, n) or self.lo.shape != self.hi.shape or self.lo.shape[1:] != (n,):
             raise ValueError(f"boxes {self.lo.shape}, {self.hi.shape} of a domain {self.domain.shape}")
+        if not (self.domain[0] <= self.domain[1]).all():
+            raise ValueError("an empty domain")
 
 
 def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = lambda fraction: None) -> Recheck:

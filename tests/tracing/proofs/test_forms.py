@@ -2,18 +2,21 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from tracing.proofs.exact_values import TOO_MUCH, exact_values
 from tracing.proofs.random_programs import INPUTS, cases, points_in
 
 from geomctrl.testing import certify
 from geomctrl.tracing.proofs.branching import Branching, estimate, halves
 from geomctrl.tracing.proofs.claims import Claim, claim_of
-from geomctrl.tracing.proofs.forms import MEAN_VALUE, Forms
+from geomctrl.tracing.proofs.forms import MEAN_VALUE, Forms, _excess
+from geomctrl.tracing.proofs.intervals import Interval
 
 
 def claim_of_case(trace, ends, level=0.0):
@@ -78,6 +81,18 @@ def test_what_a_sample_contradicts_is_never_proved(case):
     branching = Branching(claim_of_case(trace, ends[2], level or 1e-9))
     branching.run(3000, 5.0)
     assert not branching.proved
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(-1e3, 1e3), min_size=5, max_size=5))
+def test_what_a_slope_adds_on_both_sides_of_any_centre(numbers):
+    """The largest slope (x - c) over slopes and x, in fractions: at a corner."""
+    lo, c, hi = sorted(numbers[:3])
+    slope = sorted(numbers[3:])
+    corners = [Fraction(s) * (Fraction(x) - Fraction(c)) for s in slope for x in (lo, hi)]
+    bound = _excess(lo, hi, c, Interval(*slope))
+    assert Fraction(bound) >= max(corners)
+    assert bound <= float(max(corners)) * (1.0 + 1e-14) + 1e-300
 
 
 def test_the_mean_value_form_is_of_second_order():

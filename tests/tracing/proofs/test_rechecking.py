@@ -62,6 +62,17 @@ def test_a_box_that_is_missing_is_missed(proof):
         assert re.match("no box covers", tampered(proof, lo=lo, hi=hi).reason)
 
 
+@pytest.mark.parametrize("k", [0, -1])
+def test_a_box_or_a_domain_that_is_empty_is_no_part_of_a_proof(proof, k):
+    """However well the other boxes cover the domain; of an empty domain, whatever is said of it."""
+    lo, hi = (np.concatenate([proof[name], proof[name][k:][:1]]) for name in ("lo", "hi"))
+    assert tampered(proof, lo=lo, hi=hi)  # twice the same box
+    lo[-1, 0], hi[-1, 0] = hi[-1, 0], lo[-1, 0]
+    assert tampered(proof, lo=lo, hi=hi).reason == "a box is empty or infinite"
+    with pytest.raises(ArgumentError, match="proof: expected what"):
+        tampered(proof, domain=proof["domain"][::-1])
+
+
 @pytest.mark.parametrize("side", ["lo", "hi"])
 def test_a_box_that_has_shrunk_by_an_ulp_leaves_a_gap(proof, side):
     ends = proof[side].copy()
@@ -162,3 +173,5 @@ def test_covers():
     assert uncovered(domain, np.array([[0.0, 0.0], [0.0, 1.1]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
     assert uncovered(domain, np.array([[0.0, np.nan]]), half)
     assert uncovered(domain, np.empty((0, 2)), np.empty((0, 2)))
+    with_empty = np.vstack([whole, half]), np.vstack([half, whole])  # the second one from 1 down to 0
+    assert uncovered(domain, *with_empty) == "a box is empty or infinite"
