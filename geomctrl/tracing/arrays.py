@@ -8,6 +8,7 @@ has what takes the place of other functions while a law runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from .symbols import (
     caller,
     invert,
     is_symbol,
+    kind_of,
     relation,
     truth,
     where,
@@ -290,6 +292,8 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         raise UntraceableError(f"np.{name} of whole numbers does not trace{caller()}: make them floats, as 1.0 * x")
     result = getattr(function, method)(*operands, **kwargs)
     if whole:
+        for x in chain.from_iterable(elements(y).ravel().tolist() for y in operands):
+            exact(x, kind_of(x))  # numpy raises where a Python int has no room in 64 bits
         for x in elements(operands[1]).ravel().tolist() if name in ("floor_divide", "remainder") else ():
             require(invert(relation("eq", x, 0)))
         result = np.frompyfunc(lambda x: exact(x, INT64), 1, 1)(_operand(result))

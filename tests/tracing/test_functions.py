@@ -138,3 +138,20 @@ def test_reductions_of_matrices(name, axis):
     found, good = outputs(f, rows)
     assert good.all()
     require_same(name, rows, found, np.array([f(x) for x in rows]), ulps=8.0)
+
+
+WHOLE_NUMBERS = {  # a truth or whole number of numpy's beside an int of Python's, which may have no room in 64 bits
+    "remainder": lambda x: (x[0] > 0.5) % round(x[1]),
+    "whole quotient": lambda x: (x[0] > 0.5) // math.ceil(x[1]),
+    "sum": lambda x: (x[0] > 0.5) + math.floor(x[1]),
+    "reflected": lambda x: math.floor(x[1]) * (x[0] > 0.5),
+    "smaller": lambda x: np.minimum(np.int64(3) * (x[0] > 0.5), round(float(x[1]))),
+    "float": lambda x: x[0] * round(x[1]),  # has room for every int that a float is rounded to
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_NUMBERS)
+def test_ints_of_python_beside_numpys(name):
+    ends = (1.0, -3.0, 2.6, 2.0**52, -(2.0**52), 1e19, -1e19, 1e300, -1e300)
+    rows = np.array([(x, y) for x in (0.2, 0.7) for y in ends])
+    require_as_python(name, WHOLE_NUMBERS[name], rows, signs=False)
