@@ -21,7 +21,7 @@ from geomctrl.models.io.in_place import update_model_file
 from geomctrl.models.io.mjcf import load_mjcf
 from geomctrl.models.io.model_file import file_format, load_dh, load_extra, load_model, save_model
 from geomctrl.models.io.urdf import load_urdf
-from geomctrl.models.io.urdf_geometry import collision_capsules, link_boxes
+from geomctrl.models.io.urdf_geometry import link_boxes
 from geomctrl.models.io.writing import save_c_header, save_mjcf, save_urdf
 from geomctrl.robot import Robot
 
@@ -31,7 +31,6 @@ _LOADERS: dict[str, Callable[..., Robot]] = {"urdf": load_urdf, "mjcf": load_mjc
 
 __all__ = [
     "cart_pole",
-    "collision_capsules",
     "link_boxes",
     "load",
     "load_dh",

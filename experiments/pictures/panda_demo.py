@@ -8,7 +8,6 @@ is drawn with capsules.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from geomctrl.viewing.visuals import meshes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.rendering import Camera, corner_normals, draw, floor, shadow, shrunk
+from lib.script import run_script
 
 LOAD, SECONDS = 2.0, 10.0
 RATE, HOLD = 8.0, 1.2  # pictures a second; seconds that the last one stays
@@ -36,27 +36,34 @@ TARGET = np.array([0.15, 0.0, 0.42])  # m, what the camera looks at
 OUT = Path(__file__).parents[2] / "docs" / "demo.webp"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--urdf", type=Path, default=None, help="of a Panda, whose meshes are drawn")
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--quality", type=int, default=72, help="of WebP, from 0 to 100")
-    parser.add_argument("--middle", action="store_true", help="the picture in the middle as a PNG, too")
-    given = parser.parse_args()
+def main(*, urdf: Path | None = None, out: Path = OUT, quality: int = 72, middle: bool = False) -> None:
+    """Draw the animated picture of the demo.
+
+    Parameters
+    ----------
+    urdf
+        URDF of a Panda, whose meshes are drawn; default capsules.
+    out
+        The WebP file.
+    quality
+        Of the WebP file, from 0 to 100.
+    middle
+        Also write the picture in the middle as a PNG file.
+    """
     case = Scenario.make(models.panda(), ScenarioOptions(payload=LOAD, seconds=SECONDS))
     runs = [simulate(case.plant, law, case.q0, case.v0, SECONDS, 1e-3) for law in (case.controller, case.rival)]
     at = np.linspace(0, len(runs[0].t) - 1, round(SECONDS * RATE) + 1).astype(int)
-    robots = arms(given.urdf, [run.q[at] for run in runs])
+    robots = arms(urdf, [run.q[at] for run in runs])
     plots = curves(runs, at)
     pictures = [Image.fromarray(np.concatenate([left, right], axis=1)) for left, right in zip(robots, plots)]
     pause = round(1000.0 / RATE)
-    if given.middle:
-        pictures[len(pictures) // 2].save(given.out.with_suffix(".png"))
+    if middle:
+        pictures[len(pictures) // 2].save(out.with_suffix(".png"))
     pictures[0].save(
-        given.out, save_all=True, append_images=pictures[1:], loop=0, quality=given.quality, method=4,
+        out, save_all=True, append_images=pictures[1:], loop=0, quality=quality, method=4,
         duration=[pause] * (len(pictures) - 1) + [round(1000.0 * HOLD)],
     )  # fmt: skip
-    print(f"wrote {given.out}, {len(pictures)} pictures, {given.out.stat().st_size / 1e3:.0f} kB")
+    print(f"wrote {out}, {len(pictures)} pictures, {out.stat().st_size / 1e3:.0f} kB")
 
 
 def arms(urdf: Path | None, motions: list[np.ndarray]) -> list[np.ndarray]:
@@ -142,4 +149,4 @@ def curves(runs, at: np.ndarray) -> list[np.ndarray]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

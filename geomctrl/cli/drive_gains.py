@@ -22,7 +22,7 @@ refused.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -78,6 +78,15 @@ class KnownOptions:
         ),
     ] = "own"  # fmt: skip
 
+    def load(self) -> identification.KnownLoad | None:
+        """What is known of the load; None without one."""
+        if self.mass is not None:
+            return identification.KnownLoad(self.mass, self.centre, self.inertia)
+        if self.centre is not None or self.inertia is not None:
+            option = "centre" if self.centre is not None else "inertia"
+            raise ArgumentError(f"--{option}: for a load, whose mass is missing: give --mass")
+        return None
+
 
 def drive_gains(
     log: Annotated[Path, Parameter(name="LOG_WITH", help=f"{LOG_HELP}, of currents, with the load on.")],
@@ -101,6 +110,8 @@ def drive_gains(
         raise ArgumentError("--current-gains: this command identifies them")
     with compiling(console, "20 s"):
         report = identification.drive_gains(
-            nominal, log, without_load, model=model, reading=read, filtering=filtering, **asdict(reference)
-        )
+            nominal, log, without_load, load=reference.load(), frame=reference.frame,
+            known_bodies=reference.known_bodies, model=model, friction=reference.friction, reading=read,
+            filtering=filtering,
+        )  # fmt: skip
     return print_and_save(console, report, out, ignore)

@@ -35,6 +35,7 @@ from rich.table import Table
 
 from geomctrl.arguments import count, number
 from geomctrl.errors import ArgumentError
+from geomctrl.models.io.urdf_geometry import collision_capsules
 from geomctrl.tracing.backends.c_files import prefix
 
 from .options import RobotArgument, UrdfOptions, as_names, as_numbers, flag, numbers, option, per_joint
@@ -147,7 +148,6 @@ class SurroundingsOptions:
 
     def of(self, source: str, robot: Any) -> tuple[Any, tuple[str, ...]]:
         """Return (`Surroundings`, notes for the user)."""
-        from geomctrl import models
         from geomctrl.identification.excitation import Surroundings, load_surroundings
         from geomctrl.models.io.model_file import file_format
 
@@ -164,7 +164,7 @@ class SurroundingsOptions:
             raise ArgumentError(f"--collisions file: for URDF files, not for {source!r}")
         if self.collisions == "links" or not is_urdf or around.capsules is not None:
             return around, ()
-        capsules, without = models.collision_capsules(Path(source), robot, radius=around.radius)
+        capsules, without = collision_capsules(Path(source), robot, radius=around.radius)
         note = f"no spheres, cylinders or boxes for {', '.join(without)}: capsules between joints"
         return replace(around, capsules=capsules), (note,) if without else ()
 

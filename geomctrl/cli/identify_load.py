@@ -21,7 +21,7 @@ a log that does not show the load's mass; 3 written, doubts, which the report na
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,6 +76,15 @@ class LoadOptions:
         ),
     ] = "own"  # fmt: skip
 
+    def wrist_sensor(self) -> Any:
+        """The sensor of the log; None where it has joint torques."""
+        if self.sensor is not None:
+            return identification.WristSensor(self.sensor, self.wrench, self.estimate_gravity)
+        if self.wrench is not None or self.estimate_gravity:
+            option = "wrench" if self.wrench is not None else "estimate-gravity"
+            raise ArgumentError(f"--{option}: for logs of a sensor: give --sensor")
+        return None
+
 
 def identify_load(
     log: Annotated[Path, Parameter(name="LOG_WITH", help=f"{LOG_HELP}, with the load on.")],
@@ -99,8 +108,8 @@ def identify_load(
     read, filtering = reading.reading(nominal.nv), filters.filtering()
     with compiling(console, "20 s"):
         report = identification.identify_load(
-            nominal, log, without_load, identified=identified, model=model, reading=read, filtering=filtering,
-            **asdict(load),
+            nominal, log, without_load, frame=load.frame, identified=identified, model=model, friction=load.friction,
+            sensor=load.wrist_sensor(), reading=read, filtering=filtering,
         )  # fmt: skip
     return print_and_save(console, report, out, ignore)
 

@@ -62,6 +62,33 @@ class Index1System(ABC):
     # --- what a subclass writes ----------------------------------------------------------------------------------
 
     @abstractmethod
+    def state(self, *args: Any) -> np.ndarray:
+        """The state of positions and velocities.
+
+        Raises ArgumentError, with the constraint's name and the residual, unless both satisfy the constraints to 1e-8.
+        """
+
+    @abstractmethod
+    def consistent(self, *args: Any, free: ArrayLike | None = None) -> np.ndarray:
+        """The state nearest to positions and velocities that satisfies the constraints, in the metric of the kinetic
+        energy; `free` marks the velocities that may change, default all.
+
+        Raises ArgumentError, with the constraint's name and the residual, where there is none.
+        """
+
+    @abstractmethod
+    def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
+        """The rates of the velocities that callers see."""
+
+    @abstractmethod
+    def rank(self, y: ArrayLike) -> int:
+        """The number of independent constraint rows."""
+
+    @abstractmethod
+    def energy(self, y: ArrayLike) -> np.ndarray:
+        """Kinetic and gravity's potential energy (...,) [J] of states (..., size)."""
+
+    @abstractmethod
     def _evaluate(self, y) -> Any:
         """The rows at a state."""
 

@@ -180,7 +180,7 @@ def integrate_index1(
     project: bool = False,
     every: int = 1,
     **options: Any,
-) -> integrators.Solution:
+) -> Solution:
     """`integrators.integrate` of the system's field, its options included.
 
     project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no

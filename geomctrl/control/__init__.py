@@ -3,20 +3,9 @@
 from .attitude import FlatOutputs
 from .contracts import Command, Controller, Desired, Lyapunov, Reference, desired_at
 from .elastic_joints import ElasticPlant
-from .tracking import (
-    AdaptiveLaw,
-    Sliding,
-    TrackingError,
-    adaptive_law,
-    error_gradient,
-    gain_matrix,
-    sliding_energy,
-    sliding_variables,
-    tracking_error,
-)
+from .tracking import sliding_variables, tracking_error
 
 __all__ = [
-    "AdaptiveLaw",
     "Command",
     "Controller",
     "Desired",
@@ -24,13 +13,7 @@ __all__ = [
     "FlatOutputs",
     "Lyapunov",
     "Reference",
-    "Sliding",
-    "TrackingError",
-    "adaptive_law",
     "desired_at",
-    "error_gradient",
-    "gain_matrix",
-    "sliding_energy",
     "sliding_variables",
     "tracking_error",
 ]

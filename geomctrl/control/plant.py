@@ -220,15 +220,8 @@ class Plant(Described):
 
     # --- what acts ------------------------------------------------------------------------------------------------
 
-    def applied_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> np.ndarray:
-        """The joint torques (nv,) that the actuators make of the command tau (inputs,)."""
-        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
-        for name, a in (("q", q), ("v", v), ("tau", tau)):
-            checked(name, a, a.shape)
-        return self._applied(t, q, v, tau, x)
-
     def _applied(self, t, q, v, tau, x):
-        """`applied_torque` without checks."""
+        """The joint torques (nv,) that the actuators make of the command tau (inputs,)."""
         return tau if self._chain is None else self._chain.torque(t, tau, v, self._split(x)[2])
 
     def net_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> np.ndarray:

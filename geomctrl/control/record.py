@@ -12,7 +12,8 @@ import numpy as np
 from geomctrl.errors import ArgumentError, SimulationError
 
 from .contracts import Command, Desired
-from .monitors import Monitor, MonitorResult
+from .monitors import Monitor
+from .monitors.monitor import MonitorResult
 from .plant import Plant
 from .run import Compared, Run, Samples
 from .sample import Sample

@@ -65,9 +65,26 @@ def _desired(t: float, moved: Desired | None) -> Desired:
 
 
 class Quintic(_Motion):
-    """Point to point along q0 exp(xi s(t)), at rest with zero acceleration before t0 and after t0 + duration [s].
+    """A motion from point to point along q0 exp(xi s(t)), at rest before t0 and after t0 + duration.
 
-    s = 10 u^3 - 15 u^4 + 6 u^5, u = (t - t0) / duration. Peak velocity 15/8 of the mean.
+    Parameters
+    ----------
+    robot : Robot
+    q0, q1 : array_like (nq,)
+        First and last configuration.
+    duration : float
+        [s], > 0.
+    t0 : float, default 0
+        When it begins [s].
+
+    Raises
+    ------
+    ArgumentError
+
+    Notes
+    -----
+    s = 10 u^3 - 15 u^4 + 6 u^5, u = (t - t0) / duration: the acceleration is zero at both ends, the peak velocity 15/8
+    of the mean.
     """
 
     def __init__(self, robot: Robot, q0: ArrayLike, q1: ArrayLike, duration: float, t0: float = 0.0):
@@ -96,10 +113,25 @@ def hold(robot: Robot, q: ArrayLike) -> Quintic:
 class Sinusoids(Described):
     """Sums of sinusoids about q0: x_j(t) = sum_h amplitude[h, j] sin(2 pi frequency[h, j] t + phase[h, j]).
 
-    Amplitudes [rad or m], frequencies [Hz], phases [rad]: (nv,) or (harmonics, nv) each, or numbers: one for all, or
-    (harmonics, 1). On joints with several degrees of freedom the x_j are exponential coordinates of the second kind.
-    With `start_at_rest` the motion is multiplied by a quintic blend over that many seconds, so that it starts at q0 at
-    rest.
+    Parameters
+    ----------
+    robot : Robot
+    q0 : array_like (nq,)
+        The configuration about which the joints move.
+    amplitude, frequency : array_like (nv,), (harmonics, nv) or (harmonics, 1), or float
+        [rad or m] and [Hz]; a number is that of all joints.
+    phase : array_like as above, default 0
+        [rad].
+    start_at_rest : float, default 0
+        The motion is multiplied by a quintic blend over that many seconds, so that it starts at q0 at rest.
+
+    Raises
+    ------
+    ArgumentError
+
+    Notes
+    -----
+    On joints with several degrees of freedom the x_j are exponential coordinates of the second kind.
     """
 
     def __init__(

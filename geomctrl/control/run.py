@@ -22,7 +22,8 @@ from geomctrl.tables import html_table
 
 from .contracts import Desired
 from .external_forces import ExternalForce, external_forces
-from .monitors import HELD, UNRESOLVED, VIOLATED, Finding, MonitorResult
+from .monitors import HELD, UNRESOLVED, VIOLATED, Finding
+from .monitors.monitor import MonitorResult
 from .plant import Plant
 
 

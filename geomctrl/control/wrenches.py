@@ -52,9 +52,28 @@ class External(Described):
 class Wrench(External):
     """A wrench (m, f) [N m, N] on a named frame, from `start` until `end` [s].
 
-    value: (6,), or a function of time that returns it; its attribute `switches`, if it has one, lists the times at
-    which it is not smooth. representation: in which axes and about which point, as for `Robot.body_wrenches`; "hybrid"
-    is world axes and the frame's origin. Raises ArgumentError for what is none of these.
+    Parameters
+    ----------
+    frame : str
+        A frame or body of the plant's robot.
+    value : array_like (6,) or callable
+        The wrench, or a function of time [s] that returns it; its attribute `switches`, if it has one, lists the times
+        at which it is not smooth.
+    start, end : float, default -inf and inf
+        When it acts [s].
+    representation : {"body", "spatial", "hybrid", "mixed"}, default "body"
+        In which axes and about which point, as for `Robot.body_wrenches`; "hybrid" is the world's axes and the frame's
+        origin.
+
+    Raises
+    ------
+    ArgumentError
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> plant = gc.Plant(arm, f_ext=[gc.Wrench(arm.body_names[-1], [0, 0, 0, 5.0, 0, 0], start=1.0, end=1.2)])
     """
 
     frame: str

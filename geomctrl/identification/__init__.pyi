@@ -3,6 +3,7 @@ from geomctrl.terms.base_parameters import base_parameters as base_parameters
 from geomctrl.terms.base_parameters import exact_base_parameters as exact_base_parameters
 
 from .drives import DriveGains as DriveGains
+from .drives import KnownLoad as KnownLoad
 from .drives import drive_gains as drive_gains
 from .errors import DataError as DataError
 from .errors import ExcitationError as ExcitationError
@@ -15,6 +16,7 @@ from .estimators import cross_validate as cross_validate
 from .estimators import fit as fit
 from .estimators.cutoffs import choose_cutoffs as choose_cutoffs
 from .loads import LoadReport as LoadReport
+from .loads import WristSensor as WristSensor
 from .loads import identify_load as identify_load
 from .logs import Dataset as Dataset
 from .logs import JointMapping as JointMapping

@@ -18,12 +18,13 @@ from geomctrl.errors import ArgumentError
 from .estimators import named
 from .findings import ignorable
 from .logs import Dataset, Reading
-from .logs.reading import option
+from .logs.reading.options import documented, option
 from .model.columns import SHAPES
 
 AUTO = "auto"
 
 
+@documented
 @dataclass(frozen=True)
 class Filtering:
     """What is low-passed, thinned and left out. Raises ArgumentError."""
@@ -64,6 +65,7 @@ class Filtering:
             number("standstill", self.standstill, "a speed >= 0", lambda x: x >= 0.0)
 
 
+@documented
 @dataclass(frozen=True)
 class Validation:
     """What an estimate is tested on. Raises ArgumentError."""
@@ -86,6 +88,7 @@ class Validation:
             instance("reading", self.reading, Reading, "a Reading or None")
 
 
+@documented
 @dataclass(frozen=True)
 class Settings:
     """All options of `identify`. Raises ArgumentError."""

@@ -14,7 +14,8 @@ import numpy as np
 from geomctrl.arguments import function, number, vector
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.exponentials import LARGEST_ANGLE
-from geomctrl.lie.groups import Product, Rn, rotation
+from geomctrl.lie.contract import rotation
+from geomctrl.lie.groups import Product, Rn
 
 from . import tableaus
 from .march import Step, element

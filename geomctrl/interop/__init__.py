@@ -1,11 +1,10 @@
 """Robots as python-control systems, states of Pinocchio and MuJoCo, and MuJoCo's equations of motion as a plant."""
 
-from .mujoco_plant import MujocoPlant, mujoco_plant
+from .mujoco_plant import mujoco_plant
 from .states import from_mujoco, from_pinocchio, to_mujoco, to_pinocchio
 from .systems import from_state, nonlinear_system, signal_names, state_space, to_state
 
 __all__ = [
-    "MujocoPlant",
     "from_mujoco",
     "from_pinocchio",
     "from_state",

@@ -18,10 +18,10 @@ from geomctrl.kernels.primitives import KernelTypeError
 from geomctrl.tracing.numbers import ARRAYS
 
 from . import se3, so3
-from .contract import CheckedGroup, LieGroup, Rn, matrix_of, over_batch, require_rotation, rotation
+from .contract import CheckedGroup, LieGroup, Rn, matrix_of, over_batch, require_rotation
 from .product import Product
 
-__all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3", "rotation"]
+__all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3"]
 
 
 class MatrixGroup(CheckedGroup):

@@ -32,10 +32,23 @@ TRIED = 30  # configurations, where the bodies' inertias do not show that M > 0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Body(Described):
-    """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world).
+    """A rigid body and the joint of screws S that moves it in its parent: f(q) = placement exp(S q).
 
-    Raises ArgumentError for what is no name, joint, 4x4 transform or ten numbers, InertiaError for nan and infinity;
-    whether a rigid body can have the parameters is `build`'s to ask.
+    Parameters
+    ----------
+    name : str
+    parent : str or None
+        The parent body's name; None is the world.
+    joint : Joint
+    placement : array_like (4, 4), optional
+        Pose of the body frame in the parent's where the joint's coordinates are zero; default the identity.
+    inertia : array_like (10,), optional
+        Ten inertial parameters about the body frame's origin, as `inertia.from_com` gives them; default massless.
+        `Robot.build` checks that a rigid body can have them.
+
+    Raises
+    ------
+    ArgumentError, InertiaError
     """
 
     name: str

@@ -35,14 +35,49 @@ def rollout(
     every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    """Step (q0, v0) from 0 to t_end seconds in steps of dt, the last one shortened to end there.
+    """Integrate the robot's motion under given joint torques, on its configuration group.
 
-    tau: joint torques [N m, N], None for zero, (nv,) for all steps, or (steps, nv), each held for its step.
-    method: a fixed-step method of `integrators.methods()` or a Tableau. every: store each every-th sample, the first
-    and the last. progress: called with the fraction done.
+    The robot moves alone, without friction and external wrenches; `simulate` has them.
 
-    The robot alone: no friction and no external wrenches (`simulate` has them). Raises ArgumentError for bad
-    arguments, and IntegrationError, whose `solution` is the Trajectory so far, when a step can not be made.
+    Parameters
+    ----------
+    robot : Robot
+    q0 : array_like (nq,)
+        Initial configuration.
+    v0 : array_like (nv,)
+        Initial joint velocities [rad/s, m/s].
+    tau : array_like (nv,) or (steps, nv), or None
+        Joint torques [N m, N], for all steps or one row a step; None is zero.
+    t_end : float
+        End time [s].
+    dt : float
+        Step [s]; the last one is shortened to end at `t_end`.
+    method : str or Tableau, default "MK4"
+        A fixed-step method of `integrators.methods()`.
+    every : int, default 1
+        Store each `every`-th sample, the first and the last.
+    progress : callable, optional
+        `progress(fraction)` is called now and then.
+
+    Returns
+    -------
+    Trajectory
+        With times t (N,), configurations q (N, nq) and velocities v (N, nv).
+
+    Raises
+    ------
+    IntegrationError
+        A step can not be made; `solution` is the Trajectory so far.
+    ArgumentError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import models, rollout
+    >>> arm = models.two_link()
+    >>> path = rollout(arm, [0.3, 0.0], [0.0, 0.0], None, 1.0, 1e-3)
+    >>> bool(np.ptp(arm.energy(path.q, path.v)) < 1e-8)  # J
+    True
     """
     return march_compiled(partial(explicit, fixed_step(method)), robot, q0, v0, tau, t_end, dt, every, progress)
 

@@ -117,11 +117,34 @@ def inverse_dynamics(
     *,
     threads: int = 1,
 ) -> np.ndarray:
-    """tau = M(q) a + C(q, v) v_ref + g(q) - sum_i Jac_i^T f_ext_i, (..., nv), O(n).
+    """Compute the joint torques tau = M(q) a + C(q, v) v_ref + g(q) - sum_i Jac_i^T f_ext_i.
 
-    v_ref=None means v: the recursive Newton-Euler algorithm (Ploen 1999 (14)-(18)). Otherwise the recursion with a
-    reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
-    bodies, in body frames about their origins. threads: how many share a large batch.
+    Parameters
+    ----------
+    q : array_like (..., nq)
+    v, a : array_like (..., nv)
+        Joint velocities and accelerations.
+    v_ref : array_like (..., nv), optional
+        The reference velocity of Slotine and Li's law, default v.
+    f_ext : array_like (..., nbodies, 6), optional
+        Wrenches (moment, force) [N m, N] on the bodies, in body frames about their origins.
+    form : {"ploen", "christoffel", "adjoint"}, default "ploen"
+        Which C; without `v_ref` all give the same torques.
+    threads : int, default 1
+        How many threads share a large batch.
+
+    Returns
+    -------
+    ndarray (..., nv)
+        [N m, N].
+
+    Raises
+    ------
+    ArgumentError
+
+    Notes
+    -----
+    The recursive Newton-Euler algorithm in O(n), Ploen 1999 (14)-(18).
     """
     if threads is not ONE:
         check_threads(threads)
@@ -158,11 +181,32 @@ def forward_dynamics(
     *,
     threads: int = 1,
 ) -> np.ndarray:
-    """vdot (..., nv) from torques tau (..., nv) and body wrenches f_ext (..., nbodies, 6), O(n).
+    """Compute the joint accelerations under joint torques and body wrenches.
 
-    By articulated bodies; up to ten coordinates by the mass matrix, which then takes fewer operations. Raises
-    ModelError where the mass matrix is not positive definite (only parameters no body has lead there). threads: how
-    many share a large batch.
+    Parameters
+    ----------
+    q : array_like (..., nq)
+    v, tau : array_like (..., nv)
+        Joint velocities, and torques [N m, N].
+    f_ext : array_like (..., nbodies, 6), optional
+        Wrenches (moment, force) [N m, N] on the bodies, in body frames about their origins.
+    threads : int, default 1
+        How many threads share a large batch.
+
+    Returns
+    -------
+    ndarray (..., nv)
+        [rad/s^2, m/s^2].
+
+    Raises
+    ------
+    ModelError
+        The mass matrix is not positive definite, which only parameters that no body has bring about.
+    ArgumentError
+
+    Notes
+    -----
+    The articulated-body algorithm in O(n); up to ten coordinates the mass matrix, which then takes fewer operations.
     """
     if threads is not ONE:
         check_threads(threads)

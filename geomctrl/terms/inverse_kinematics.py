@@ -64,17 +64,42 @@ def inverse_kinematics(
     starts: int = 50,
     seed: int = 0,
 ) -> InverseKinematics:
-    """A configuration (nq,) that brings frames to targets, within the limits of joints with one degree of freedom.
+    """Find a configuration that brings frames to targets, within the limits of joints with one degree of freedom.
 
-        found = robot.inverse_kinematics({"tool0": T}, q0)
+    Parameters
+    ----------
+    targets : mapping of str to array_like
+        By the frames' names: a pose (4, 4), a position (3,) [m], which leaves the rotation free, or a rotation (3, 3),
+        which leaves the position free; in the world, as `pose` gives them.
+    q0 : array_like (nq,), optional
+        Where to start first; default the middle of the joints' ranges.
+    tolerance : float, default 1e-9
+        On each target's rotation vector [rad] and distance [m].
+    iterations : int, default 100
+        At most, of one start.
+    starts : int, default 50
+        At most; those after the first are random configurations.
+    seed : int, default 0
+        Of the random configurations.
 
-    targets: by the frames' names, a pose (4, 4), a position (3,) [m], which leaves the rotation free, or a rotation
-    (3, 3), which leaves the position free; T_world_frame as `pose` gives it. q0 (nq,): where to start first, by default
-    the middle of the joints' ranges; if that fails, up to `starts` - 1 random configurations by `seed`. tolerance: on
-    each target's rotation vector [rad] and distance [m]. iterations: of one start.
+    Returns
+    -------
+    InverseKinematics
+        The configuration `q` (nq,), whether it was found, and how near it is.
 
-    That no solution was found is no proof that there is none. One call, one state. Raises NameNotFoundError for
-    unknown frames, ArgumentError for other bad arguments, UntraceableError in laws that are traced.
+    Raises
+    ------
+    NameNotFoundError, ArgumentError
+    UntraceableError
+        It is called in a law that is traced.
+
+    Notes
+    -----
+    That no solution was found is no proof that there is none.
+
+    Examples
+    --------
+    solution = robot.inverse_kinematics({"tool0": T}, q0)
     """
     if on_symbols():
         raise UntraceableError(

@@ -47,9 +47,22 @@ def where_is(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
 
 
 def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
-    """T_world_frame (..., 4, 4) of the named frame: a body, a merged link, an added frame (Mueller 2018 (1)).
+    """Compute the pose of a frame in the world.
 
-    Raises NameNotFoundError for an unknown frame.
+    Parameters
+    ----------
+    q : array_like (..., nq)
+    frame : str
+        A body, a merged link, or an added frame.
+
+    Returns
+    -------
+    ndarray (..., 4, 4)
+        T_world_frame, which maps coordinates in the frame to the world's (Mueller 2018 (1)).
+
+    Raises
+    ------
+    NameNotFoundError, ArgumentError
     """
     body, placement = where_is(robot, frame)
     T = robot._code.at(frames.pose, body)(q, placement)
@@ -57,9 +70,28 @@ def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
 
 
 def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
-    """Jac (..., 6, nv): the frame's twist is Jac v, angular part first (Mueller 2018 (5), (14), (18)).
+    """Compute the Jacobian of a frame: its twist (omega, v) is Jac @ v, angular part first.
 
-    `representation`: "body", "spatial", "hybrid" or "mixed", see the module's docstring.
+    Parameters
+    ----------
+    q : array_like (..., nq)
+    frame : str
+        A body, a merged link, or an added frame.
+    representation : {"body", "spatial", "hybrid", "mixed"}, default "body"
+        In which axes and about which point: the frame's own; the world's, about the world's origin; the world's axes
+        about the frame's origin; angular part in the frame's axes and linear part in the world's.
+
+    Returns
+    -------
+    ndarray (..., 6, nv)
+
+    Raises
+    ------
+    NameNotFoundError, ArgumentError
+
+    Notes
+    -----
+    Mueller 2018 (5), (14), (18).
     """
     body, placement = where_is(robot, frame)
     form = representation_number(representation)

@@ -3,7 +3,6 @@ from .certificates.certificate import LyapunovCertificate as LyapunovCertificate
 from .certificates.recheck import CheckError as CheckError
 from .certifying import Certificate as Certificate
 from .certifying import Ellipsoid as Ellipsoid
-from .certifying import Recheck as Recheck
 from .certifying import certify as certify
 from .certifying import recheck as recheck
 from .closed_loop import ClosedLoop as ClosedLoop
@@ -31,7 +30,6 @@ from .random_robots import states as states
 from .random_robots import velocities as velocities
 from .robot_terms import assert_passive as assert_passive
 from .robot_terms import assert_skew_symmetric as assert_skew_symmetric
-from .robustness import Robustness as Robustness
 from .robustness import assert_robust as assert_robust
 from .robustness import worst_case as worst_case
 from .sampled import assert_sampled as assert_sampled
@@ -43,7 +41,6 @@ from .settings import Budget as Budget
 from .settings import Port as Port
 from .settings import Region as Region
 from .settings import Runs as Runs
-from .stability import InputToState as InputToState
 from .stability import assert_exponential as assert_exponential
 from .stability import assert_input_to_state_stable as assert_input_to_state_stable
 from .stability import exponential_rate as exponential_rate

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from geomctrl.arguments import count, function, tolerance
-from geomctrl.control.monitors import skew_residual
+from geomctrl.control.monitors.skew import skew_residual
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.papers import factored

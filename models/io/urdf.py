@@ -41,28 +41,52 @@ def load_urdf(
     gravity: ArrayLike = (0.0, 0.0, -9.81),
     package_dirs: Iterable[str | Path] = (),
 ) -> Robot:
-    """A robot from a URDF file, or from a string of XML.
+    """Load a robot from a URDF file.
 
+    Parameters
+    ----------
+    source : str or Path
+        The file, a package:// address, or a string of XML.
+    floating_base : bool, default False
+        Whether the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
+    mimic : {"coupled", "fixed", "independent", "error"}, default "coupled"
+        What to do with joints that follow others: "coupled" makes them follow, q = multiplier q_joint + offset, with no
+        coordinate of their own (`geomctrl.Coupling`); "fixed" locks them at their offset; "independent" gives them a
+        coordinate of their own; "error" refuses them.
+    physical : {"reported", "required", "unchecked"}, default "reported"
+        What to do with inertias that no rigid body has, which a third of the files in use carry. "reported" keeps their
+        numbers as long as M(q) is positive definite, and one warning lists the links and what they violate. It also
+        says how M > 0 is known: for all q where every moving body's 6x6 inertia is positive, else at configurations
+        that were tried. "required" refuses such files. Both refuse negative masses, and motions that move no mass.
+        "unchecked" keeps everything but negative masses: enough for kinematics and identification, but forward dynamics
+        may divide by zero.
+    gravity : array_like (3,), default (0, 0, -9.81)
+        [m/s^2], in the world's axes.
+    package_dirs : iterable of str or Path, optional
+        Folders in which package://name/... is looked up. Meshes are also looked up where ROS_PACKAGE_PATH and
+        AMENT_PREFIX_PATH say, and beside the folders that the file is in.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        The file is no URDF, or describes no robot.
+    InertiaError, ArgumentError
+
+    Notes
+    -----
     Bodies are named after links, joints after joints; links on fixed joints are merged and stay as frames. A planar
     joint's normal is its `axis`. A limit the file does not state is infinite. Of a transmission between one joint and
     one actuator, mechanicalReduction is the joint's `gear_ratio`, and Drake's rotor_inertia with it the `armature`. A
-    robot without a name has that of its file. Meshes are opened when the robot is drawn, not before. Elements and
-    attributes that URDF does not have are named in one warning, with their lines, where they stand in what is read:
-    the tree, joints, inertias; not in looks, simulators' and drives' settings.
+    robot without a name has that of its file. Meshes are opened when the robot is drawn, not before. One warning lists,
+    with their lines, the elements and attributes of links, inertias and joints that URDF does not have.
 
-    floating_base: the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
-    mimic: what to do with joints that follow others: "coupled" makes them follow, q = multiplier q_joint + offset, with
-        no coordinate of their own (`geomctrl.Coupling`); "fixed" locks them at their offset; "independent" gives them a
-        coordinate of their own; "error" refuses them.
-    physical: what to do with inertias that no rigid body has, which a third of the files in use carry. "reported"
-        keeps their numbers as long as M(q) is positive definite, and names the links and what they violate in one
-        warning. It says how M > 0 is known: for all q where every moving body's 6x6 inertia is positive, as with
-        moments that fail the triangle inequality only; at configurations that were tried where one is not.
-        "required" refuses such files. Both refuse negative masses, and motions that move no mass. "unchecked" keeps
-        everything but negative masses, links that move without mass, too: enough for kinematics and for
-        identification, where only the geometry counts; forward dynamics may divide by zero.
-    package_dirs: folders in which package://name/... is looked up, a `source` or a mesh of that form; meshes also where
-        ROS_PACKAGE_PATH and AMENT_PREFIX_PATH say and beside the folders that the file is in.
+    Examples
+    --------
+    robot = gc.load_urdf("arm.urdf", package_dirs=["~/models"])
     """
     flag("floating_base", floating_base)
     choice("mimic", mimic, ("coupled", "fixed", "independent", "error"))

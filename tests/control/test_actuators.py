@@ -203,7 +203,7 @@ def test_a_base_that_is_not_driven():
     q, v, u = dog.random_configuration(rng), rng.normal(size=dog.nv), rng.normal(size=plant.inputs)
     tau = np.concatenate((np.zeros(6), u))
     np.testing.assert_allclose(plant.acceleration(0.0, q, v, u), gc.Plant(dog, None).acceleration(0.0, q, v, tau))
-    np.testing.assert_array_equal(plant.applied_torque(0.0, q, v, u), tau)
+    np.testing.assert_array_equal(plant._applied(0.0, q, v, u, None), tau)
     run = gc.simulate(plant, Constant(*u), q, v, 0.01, 1e-3)
     assert run.tau.shape == (11, dog.nv - 6)
     np.testing.assert_array_equal(run.applied[3], tau)
@@ -310,7 +310,7 @@ def test_mujocos_actuators():
         plant.rate(0.0, q, v, u, out, x)
         np.testing.assert_allclose(out[2:4], data.qacc, rtol=1e-9)
         np.testing.assert_allclose(out[4:6], data.act_dot, rtol=1e-12)
-        np.testing.assert_allclose(plant.applied_torque(0.0, q, v, u, x), data.qfrc_actuator, rtol=1e-12)
+        np.testing.assert_allclose(plant._applied(0.0, q, v, u, x), data.qfrc_actuator, rtol=1e-12)
 
 
 # --- every way of running ----------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def test_a_state_that_is_not_given_or_of_another_size():
     with pytest.raises(ArgumentError, match=r"x: expected shape \(2,\), got \(3,\)"):
         plant.power(0.0, Q0, V0, V0, np.zeros(3))
     with pytest.raises(ArgumentError, match="x: expected None"):
-        plain.applied_torque(0.0, Q0, V0, V0, np.zeros(2))
+        plain.power(0.0, Q0, V0, V0, np.zeros(2))
 
 
 def test_a_proof_of_a_law_needs_a_plant_without():

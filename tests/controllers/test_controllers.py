@@ -5,6 +5,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
+from geomctrl.control import tracking
 from geomctrl.control.references import Sinusoids, hold
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
@@ -255,8 +256,8 @@ def test_states_of_any_type_give_the_same_errors(robot):
     for function, options in (
         (gc.control.tracking_error, ()),
         (gc.control.sliding_variables, (Lambda,)),
-        (lambda r, *a: gc.control.sliding_energy(r, perturbed(r), *a), (Lambda, K)),
-        (lambda r, *a: gc.control.adaptive_law(r, p, *a), (Lambda, K, "christoffel")),
+        (lambda r, *a: tracking.sliding_energy(r, perturbed(r), *a), (Lambda, K)),
+        (lambda r, *a: tracking.adaptive_law(r, p, *a), (Lambda, K, "christoffel")),
     ):
         for x, y in zip(function(robot, *given, *options), function(robot, *listed, *options)):
             np.testing.assert_allclose(y, x, rtol=1e-10, atol=1e-11)
@@ -276,13 +277,13 @@ def test_states_of_any_type_give_the_same_errors(robot):
 )
 def test_gains_are_symmetric_and_definite(gain, definite, words):
     with pytest.raises(ArgumentError, match=f"kp: expected {words}"):
-        gc.control.gain_matrix("kp", gain, 2, definite)
+        tracking.gain_matrix("kp", gain, 2, definite)
 
 
 def test_gains_from_numbers_and_matrices():
     for gain in (3.0, [3.0, 3.0], 3.0 * np.eye(2)):
-        np.testing.assert_array_equal(gc.control.gain_matrix("kp", gain, 2), 3.0 * np.eye(2))
-    np.testing.assert_array_equal(gc.control.gain_matrix("kp", 0.0, 2, definite=False), np.zeros((2, 2)))
+        np.testing.assert_array_equal(tracking.gain_matrix("kp", gain, 2), 3.0 * np.eye(2))
+    np.testing.assert_array_equal(tracking.gain_matrix("kp", 0.0, 2, definite=False), np.zeros((2, 2)))
 
 
 def _start(law):

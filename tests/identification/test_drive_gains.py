@@ -8,13 +8,13 @@ from identification.loaded import Load, torque_log
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification import DataError, Dataset, ExcitationError, Filtering, Reading, drive_gains
+from geomctrl.identification import DataError, Dataset, ExcitationError, Filtering, KnownLoad, Reading, drive_gains
 
 PANDA, LOAD = models.panda(), Load(mass=3.0)
 GAINS = np.array([11.0, 12.5, -9.5, 10.0, 6.0, 7.0, 5.5])  # N m/A
 FILTER = Filtering(cutoff=12.0)
-KNOWN = {"mass": LOAD.mass, "frame": LOAD.frame}
-ALL_KNOWN = KNOWN | {"centre": LOAD.centre, "inertia": LOAD.inertia}
+KNOWN = {"load": LOAD.mass, "frame": LOAD.frame}
+ALL_KNOWN = KNOWN | {"load": KnownLoad(LOAD.mass, LOAD.centre, LOAD.inertia)}
 
 
 def currents(load, folder, seed=0, noise=0.02, label="log", **options):
@@ -26,11 +26,11 @@ def currents(load, folder, seed=0, noise=0.02, label="log", **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [KNOWN, ALL_KNOWN, {"known_bodies": ["panda_link4", "panda_link5"]}])
 def test_gains_are_found_and_intervals_cover_them(known, tmp_path):
-    nominal = PANDA if "mass" not in known else PANDA.with_parameters(1.3 * PANDA.parameters)  # of no use there
+    nominal = PANDA if "load" not in known else PANDA.with_parameters(1.3 * PANDA.parameters)  # of no use there
     z = []
     for seed in range(0, 8, 2):
         empty = currents(None, tmp_path, seed + 1)
-        logs = (currents(LOAD, tmp_path, seed), empty) if "mass" in known else (empty,)
+        logs = (currents(LOAD, tmp_path, seed), empty) if "load" in known else (empty,)
         found = drive_gains(nominal, *logs, filtering=FILTER, **known)
         assert found.refused == {}
         assert not found.findings
@@ -91,7 +91,7 @@ def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
 
 def test_a_load_that_is_not_what_it_is_said_to_be_scales_all_gains(tmp_path):
     logs = currents(LOAD, tmp_path, 0), currents(None, tmp_path, 1)
-    found = drive_gains(PANDA, *logs, mass=2.0 * LOAD.mass, frame=LOAD.frame, filtering=FILTER)
+    found = drive_gains(PANDA, *logs, load=2.0 * LOAD.mass, frame=LOAD.frame, filtering=FILTER)
     np.testing.assert_allclose(found.gains, 2.0 * GAINS, rtol=0.03)
 
 
@@ -123,14 +123,19 @@ def test_bad_input_is_refused_with_its_name(tmp_path):
     dead = Dataset(empty.t, empty.q, empty.tau * (np.arange(7) != 3))
     same = Dataset(empty.t, empty.q, empty.tau + 0.02 * np.random.default_rng(5).normal(size=empty.tau.shape))
     for error, words, arguments, options in (
-        (ArgumentError, "mass: expected kilograms > 0", (log, empty), {"mass": 0.0}),
-        (ArgumentError, "mass: expected the mass of a load, or known_bodies", (log, empty), {}),
-        (ArgumentError, "without_load: expected a log without the load", (log,), {"mass": 1.0}),
+        (ArgumentError, "mass: expected kilograms > 0", (log, empty), {"load": 0.0}),
+        (ArgumentError, "load: expected the mass of a load, or known_bodies", (log, empty), {}),
+        (ArgumentError, "without_load: expected a log without the load", (log,), {"load": 1.0}),
         (ArgumentError, "without_load: for a load, whose mass", (log, empty), {"known_bodies": ["panda_link5"]}),
         (ArgumentError, "known_bodies: expected none beside", (log, empty), KNOWN | {"known_bodies": ["panda_link5"]}),
         (NameNotFoundError, "known_bodies: expected some of .*'link9'", (empty,), {"known_bodies": ["link9"]}),
-        (NameNotFoundError, "frame named 'tool9'", (log, empty), {"mass": 1.0, "frame": "tool9"}),
-        (ArgumentError, "centre: expected one where the inertia", (log, empty), KNOWN | {"inertia": LOAD.inertia}),
+        (NameNotFoundError, "frame named 'tool9'", (log, empty), {"load": 1.0, "frame": "tool9"}),
+        (
+            ArgumentError,
+            "centre: expected one where the inertia",
+            (log, empty),
+            KNOWN | {"load": KnownLoad(LOAD.mass, inertia=LOAD.inertia)},
+        ),
         (DataError, "expected 7 joints", (log, six), KNOWN),
         (DataError, "too short", (log.between(0.0, 0.2), empty.between(0.0, 0.2)), KNOWN),
         (ExcitationError, "no current in joint|no gain is determined", (dead, dead), KNOWN),

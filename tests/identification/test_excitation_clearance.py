@@ -11,6 +11,7 @@ from geomctrl.identification.excitation import Surroundings, Trajectory, excite,
 from geomctrl.identification.excitation.clearance import BOXES, FLOOR, SELF, clearances_of, sweeps
 from geomctrl.identification.excitation.excite import keeps_clear, margins, nearest
 from geomctrl.identification.excitation.problem import limits_of
+from geomctrl.models.io.urdf_geometry import collision_capsules
 
 BOX = (0.35, -0.6, 0.0, 0.7, 0.6, 0.5)
 QUICK = {"terms": 4, "iterations": 24, "samples": 50, "compare": 8, "objective": "log_det"}
@@ -91,7 +92,7 @@ def test_a_urdfs_own_geometry_keeps_clear_by_pinocchio():
     pin, coal = pytest.importorskip("pinocchio"), pytest.importorskip("coal")
     text = ARM.replace('<collision><geometry><mesh filename="nowhere.stl"/></geometry></collision>', "")
     robot = models.load_urdf(text)
-    capsules, _ = models.collision_capsules(text, robot)
+    capsules, _ = collision_capsules(text, robot)
     box = (0.45, -0.3, 0.0, 0.8, 0.3, 0.9)
     surroundings = Surroundings(floor=0.02, keep_out=[box], capsules=capsules, clearance=0.01)
     e = optimize(robot, 6.0, surroundings=surroundings, **QUICK)

@@ -7,7 +7,7 @@ from identification.loaded import Load, Oracle, motion
 
 from geomctrl import inertia, models
 from geomctrl.errors import ArgumentError
-from geomctrl.identification import DataError, Dataset, Filtering, identify_load
+from geomctrl.identification import DataError, Dataset, Filtering, WristSensor, identify_load
 
 ROBOT, LOAD, FRAME = models.panda(), Load(), "panda_link8"
 TRUE = inertia.from_com(LOAD.mass, np.array(LOAD.centre), LOAD.inertia)
@@ -62,7 +62,7 @@ def test_the_load_is_found_in_a_bag_as_in_arrays(form, samples, tmp_path):
     bag = write_bag(tmp_path / "bag", topics, form)
     report = identify_load(ROBOT, bag, sensor=FRAME, filtering=FILTER)
     t, q, W = samples
-    same = identify_load(ROBOT, Dataset(t, q, 0.0 * q), sensor=FRAME, wrench=W, filtering=FILTER)
+    same = identify_load(ROBOT, Dataset(t, q, 0.0 * q), sensor=WristSensor(FRAME, W), filtering=FILTER)
     assert off(same).max() < 0.1
     assert off(report).max() < 0.1
     assert report.findings == ()
@@ -106,20 +106,20 @@ def test_one_topic_of_several_is_asked_for_and_its_frame_must_be_the_sensors(sam
     bag = write_bag(tmp_path / "bag", {"/joint_states": states(samples), "/ft": wrenches(samples), "/hand": other})
     with pytest.raises(DataError, match=r"expected one topic of wrenches, got 2: /ft, /hand; name one .*--wrench /ft"):
         identify_load(ROBOT, bag, sensor=FRAME)
-    report = identify_load(ROBOT, bag, sensor=FRAME, wrench="ft", filtering=FILTER)
+    report = identify_load(ROBOT, bag, sensor=WristSensor(FRAME, "ft"), filtering=FILTER)
     columns = [f"/ft/wrench/{part}/{axis}" for part in ("force", "torque") for axis in "xyz"]
-    named = identify_load(ROBOT, bag, sensor=FRAME, wrench=columns, filtering=FILTER)
+    named = identify_load(ROBOT, bag, sensor=WristSensor(FRAME, columns), filtering=FILTER)
     np.testing.assert_array_equal(report.parameters, named.parameters)
     with pytest.raises(
         DataError, match="wrenches are in frame 'panda_hand_tcp', got 'panda_link8', which is elsewhere"
     ):
-        identify_load(ROBOT, bag, sensor=FRAME, wrench="/hand")
+        identify_load(ROBOT, bag, sensor=WristSensor(FRAME, "/hand"))
     with pytest.raises(DataError, match="wrench: no topic 'wrist' of wrenches; there are /ft, /hand"):
-        identify_load(ROBOT, bag, sensor=FRAME, wrench="wrist")
+        identify_load(ROBOT, bag, sensor=WristSensor(FRAME, "wrist"))
     with pytest.raises(DataError, match="wrench: expected the name of a topic, /ft, /hand, or columns"):
-        identify_load(ROBOT, bag, sensor=FRAME, wrench=["fx", "fy", "fz", "tx", "ty", "tz"])
+        identify_load(ROBOT, bag, sensor=WristSensor(FRAME, ["fx", "fy", "fz", "tx", "ty", "tz"]))
     with pytest.raises(ArgumentError, match="wrench: expected"):
-        identify_load(ROBOT, bag, sensor=FRAME, wrench=[3])
+        identify_load(ROBOT, bag, sensor=WristSensor(FRAME, [3]))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from geomctrl.identification import (
     Reading,
     RegressorModel,
     Result,
+    WristSensor,
     fit,
     identify_load,
 )
@@ -196,7 +197,7 @@ def test_a_wrist_sensor_shows_load_offsets_sign_and_gravity(sign, tilted, tmp_pa
     z = []
     for seed in range(3):
         t, q, W = wrench_log(tmp_path, seed, sign, g)
-        report = identify_load(PANDA, silent(t, q), sensor=FRAME, wrench=W, estimate_gravity=tilted, filtering=FILTER)
+        report = identify_load(PANDA, silent(t, q), sensor=WristSensor(FRAME, W, tilted), filtering=FILTER)
         z.append(z_scores(report))
         assert report.findings == ()
         np.testing.assert_allclose(report.parameters, TRUE, atol=5e-3)
@@ -211,12 +212,12 @@ def test_a_wrist_sensor_shows_load_offsets_sign_and_gravity(sign, tilted, tmp_pa
 
 def test_the_load_in_another_frame_of_the_sensors_link(tmp_path):
     t, q, W = wrench_log(tmp_path, noise=0.0)
-    there = identify_load(PANDA, silent(t, q), sensor=FRAME, frame="panda_hand_tcp", wrench=W, filtering=FILTER)
+    there = identify_load(PANDA, silent(t, q), sensor=WristSensor(FRAME, W), frame="panda_hand_tcp", filtering=FILTER)
     T = np.linalg.inv(PANDA.frame("panda_hand_tcp").placement) @ PANDA.frame(FRAME).placement
     np.testing.assert_allclose(there.parameters, inertia.transform(T, TRUE), atol=2e-3)
     np.testing.assert_allclose(there.robot.parameters, LOAD.on(PANDA).parameters, atol=2e-3)
     with pytest.raises(ArgumentError, match="frame: 'panda_link3' does not move with the sensor 'panda_link8'"):
-        identify_load(PANDA, silent(t, q), sensor=FRAME, frame="panda_link3", wrench=W)
+        identify_load(PANDA, silent(t, q), sensor=WristSensor(FRAME, W), frame="panda_link3")
 
 
 def test_at_rest_in_some_poses_a_sensor_shows_mass_and_centre_only(tmp_path):
@@ -228,12 +229,12 @@ def test_at_rest_in_some_poses_a_sensor_shows_mass_and_centre_only(tmp_path):
     t = np.arange(len(q)) / 200.0
     log = silent(t, q).select(np.isin(np.arange(len(q)), np.concatenate([np.arange(s.start, s.stop) for s in kept])))
     W = np.concatenate([(W + noise)[s] for s in kept])
-    report = identify_load(PANDA, log, sensor=FRAME, wrench=W, filtering=Filtering(cutoff=20.0, decimate=4))
+    report = identify_load(PANDA, log, sensor=WristSensor(FRAME, W), filtering=Filtering(cutoff=20.0, decimate=4))
     assert report.mass == pytest.approx(LOAD.mass, rel=1e-2)
     np.testing.assert_allclose(report.centre, LOAD.centre, atol=1e-3)
     assert set(report.not_excited) == {"Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz"}
     with pytest.raises(ExcitationError, match="gravity's direction and the sensor's sign can not be told apart"):
-        identify_load(PANDA, log, sensor=FRAME, wrench=W, estimate_gravity=True)
+        identify_load(PANDA, log, sensor=WristSensor(FRAME, W, True))
 
 
 @pytest.mark.parametrize(
@@ -249,12 +250,12 @@ def test_columns_of_wrenches_are_known_by_their_usual_names(names, tmp_path):
     t, q, W = wrench_log(tmp_path, rate=100.0)
     path = write(tmp_path / "log.csv", {"t": t, **numbered("q", q), **dict(zip(names, W.T))})
     report = identify_load(PANDA, path, sensor=FRAME, filtering=FILTER)
-    same = identify_load(PANDA, silent(t, q), sensor=FRAME, wrench=W, filtering=FILTER)
+    same = identify_load(PANDA, silent(t, q), sensor=WristSensor(FRAME, W), filtering=FILTER)
     np.testing.assert_allclose(report.parameters, same.parameters, rtol=1e-9)
-    given = identify_load(PANDA, path, sensor=FRAME, wrench=list(names), filtering=FILTER)
+    given = identify_load(PANDA, path, sensor=WristSensor(FRAME, list(names)), filtering=FILTER)
     np.testing.assert_array_equal(given.parameters, report.parameters)
     with pytest.raises(DataError, match="wrench: no column 'gx1'; there are t, q1"):
-        identify_load(PANDA, path, sensor=FRAME, wrench="gx")
+        identify_load(PANDA, path, sensor=WristSensor(FRAME, "gx"))
 
 
 def test_wrenches_of_another_topic_come_at_times_of_their_own(tmp_path):
@@ -364,10 +365,8 @@ def test_bad_input_is_refused_with_its_name(logs, tmp_path):
         (DataError, "expected 7 joints .* got tau of 6", (log, six), {}),
         (DataError, "joints: expected those of", (ours, other), {}),
         (DataError, "expected torques, got currents; .*current_gains", (currents,), {"reading": Reading()}),
-        (ArgumentError, "without_load: not with a sensor", (log, empty), {"sensor": FRAME, "wrench": W}),
-        (ArgumentError, "wrench: expected shape", (silent(t, q),), {"sensor": FRAME, "wrench": W[:5]}),
-        (ArgumentError, "wrench: for logs of a sensor", (log,), {"wrench": W}),
-        (ArgumentError, "estimate_gravity: for logs of a sensor", (log,), {"estimate_gravity": True}),
+        (ArgumentError, "without_load: not with a sensor", (log, empty), {"sensor": WristSensor(FRAME, W)}),
+        (ArgumentError, "wrench: expected shape", (silent(t, q),), {"sensor": WristSensor(FRAME, W[:5])}),
         (DataError, "expected forces and moments of the wrist's sensor.*there are t, q1", (currents,),
          {"sensor": FRAME}),
         (ArgumentError, "friction: expected one of 'own', 'same', 'load'", (log,), {"friction": "more"}),

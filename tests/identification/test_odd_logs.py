@@ -138,7 +138,7 @@ def test_a_load_is_found_without_a_cutoff_that_is_given():
     assert abs(report.mass - 0.5) < high - low < 0.1
     gains = np.array([5.0, -2.0])
     currents = [dataclasses.replace(log, tau=log.tau / gains) for log in logs]
-    np.testing.assert_allclose(drive_gains(robot, *currents, mass=0.5).estimates, gains, rtol=0.05)
+    np.testing.assert_allclose(drive_gains(robot, *currents, load=0.5).estimates, gains, rtol=0.05)
 
 
 @pytest.mark.parametrize("bits", [12, 19])

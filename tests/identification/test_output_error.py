@@ -73,9 +73,7 @@ ROBOT = EVERYTHING.robot
 LAW = controllers.ComputedTorque(ROBOT, MOTION, kp=100.0, kd=20.0)
 LOOPS = {
     "PID": ServoLoop(MOTION, KP, KD, [50.0, 30.0], period=2e-3),
-    "differences": ServoLoop(
-        MOTION, KP, KD, 5.0, period=2e-3, velocity="differences", cutoff=50.0, gravity=ROBOT, feedforward=ROBOT
-    ),
+    "differences": ServoLoop(MOTION, KP, KD, 5.0, period=2e-3, velocity=50.0, gravity=ROBOT, feedforward=ROBOT),
     "controller": ControllerLoop(LAW, 2e-3),
     "with a state": ControllerLoop(PID(ROBOT, MOTION, KP, KD, 50.0, 2e-3), 2e-3),
 }

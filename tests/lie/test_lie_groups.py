@@ -16,7 +16,8 @@ from geomctrl.kernels import so3 as so3_kernels
 from geomctrl.kernels import so3xr3 as so3xr3_kernels
 from geomctrl.kernels.groups import Entries
 from geomctrl.kernels.jit import Kernel
-from geomctrl.lie.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3, rotation
+from geomctrl.lie.contract import rotation
+from geomctrl.lie.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3
 
 PI = np.pi
 GROUPS = [

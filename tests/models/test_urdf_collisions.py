@@ -7,11 +7,12 @@ from urdf_arms import ARM
 from geomctrl import models
 from geomctrl.errors import ModelError
 from geomctrl.mechanism.capsules import at, point_on_segment
+from geomctrl.models.io.urdf_geometry import collision_capsules
 
 
 def test_capsules_contain_the_geometry():
     robot = models.load_urdf(ARM)
-    found, without = models.collision_capsules(ARM, robot)
+    found, without = collision_capsules(ARM, robot)
     assert without == ()
     upper = [c for c in found if c.body == 0]
     corners = np.array([[x, y, z] for x in (-0.2, 0.2) for y in (-0.05, 0.05) for z in (-0.15, 0.15)])
@@ -32,7 +33,7 @@ def test_capsules_contain_the_geometry():
 
 def test_geometry_on_a_merged_link_is_its_bodys():
     robot = models.load_urdf(ARM)
-    found, _ = models.collision_capsules(ARM, robot)
+    found, _ = collision_capsules(ARM, robot)
     (ball,) = [c for c in found if c.body == 1]
     np.testing.assert_allclose(ball.start, [0.05 * np.cos(1.0), 0.1 + 0.05 * np.sin(1.0), 0.2])
     np.testing.assert_allclose(ball.end, ball.start)
@@ -44,7 +45,7 @@ def test_links_of_meshes_get_capsules_between_joints_and_are_named():
         '<geometry><box size="0.4 0.1 0.3"/></geometry>', '<geometry><mesh filename="x.stl"/></geometry>'
     )
     robot = models.load_urdf(text)
-    found, without = models.collision_capsules(text, robot, radius=0.03)
+    found, without = collision_capsules(text, robot, radius=0.03)
     assert without == ("upper",)
     (c,) = [c for c in found if c.body == 0]
     np.testing.assert_allclose(c.end, [0.5, 0, 0])
@@ -63,9 +64,9 @@ def test_links_of_meshes_get_capsules_between_joints_and_are_named():
 )
 def test_bad_geometry_is_named(was, now, message):
     with pytest.raises(ModelError, match=message):
-        models.collision_capsules(ARM.replace(was, now), models.load_urdf(ARM))
+        collision_capsules(ARM.replace(was, now), models.load_urdf(ARM))
 
 
 def test_another_robots_file_is_refused():
     with pytest.raises(ModelError, match="has no such body or frame"):
-        models.collision_capsules(ARM, models.panda())
+        collision_capsules(ARM, models.panda())

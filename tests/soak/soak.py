@@ -8,7 +8,6 @@ with the command that repeats them and, at the end, how often what was seen; exi
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import sys
@@ -20,16 +19,19 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Literal
 
 TESTS = Path(__file__).resolve().parents[1]
 for folder in (TESTS.parent, TESTS.parent / "experiments", TESTS, TESTS / "control", TESTS / "soak"):
     sys.path.insert(0, str(folder))
 
 import checks  # noqa: E402
+from lib.script import run_script  # noqa: E402
 
 from geomctrl.tracing.backends import cache  # noqa: E402
 
 LONGEST = 300.0  # s, for one check: more is a hang
+KindName = Literal[*checks.CHECKS]
 SHOWN = 10  # failures of a kind; then it is left alone
 
 
@@ -137,13 +139,27 @@ def _soak(minutes: float, seed: int, names: list[str], count: int) -> int:
     return sum(kind.failures for kind in kinds)
 
 
+def main(
+    *, minutes: float = 30.0, seed: int | None = None, only: KindName | None = None, count: int | None = None
+) -> None:
+    """Run random checks until the time is over.
+
+    Parameters
+    ----------
+    minutes
+        How long.
+    seed
+        Of the first check of each kind; default the time.
+    only
+        One kind of check; default all.
+    count
+        Checks of each kind; default as many as there is time for.
+    """
+    seed = int(time.time()) if seed is None else seed
+    print(f"from seed {seed} on, for {minutes:g} minutes", flush=True)
+    kinds = list(checks.CHECKS) if only is None else [only]
+    sys.exit(bool(soak(minutes, seed, kinds, sys.maxsize // 2 if count is None else count)))
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first check of each kind")
-    parser.add_argument("--only", choices=list(checks.CHECKS), help="one kind of check")
-    parser.add_argument("--count", type=int, default=sys.maxsize // 2, help="checks of each kind")
-    chosen = parser.parse_args()
-    print(f"from seed {chosen.seed} on, for {chosen.minutes:g} minutes", flush=True)
-    only = [chosen.only] if chosen.only else list(checks.CHECKS)
-    sys.exit(bool(soak(chosen.minutes, chosen.seed, only, chosen.count)))
+    run_script(main)

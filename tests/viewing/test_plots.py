@@ -13,6 +13,7 @@ from matplotlib.image import imread
 import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.cli.scenario import Scenario, ScenarioOptions
+from geomctrl.control.monitors.monitor import MonitorResult
 from geomctrl.control.run import Samples
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.viewing import curves, overview, plots, tracking
@@ -194,7 +195,7 @@ def test_pictures_have_the_same_style_in_every_style_of_the_caller(tmp_path):
 
 
 def test_a_monitor_of_a_distance_has_no_ratio():
-    one = gc.control.monitors.MonitorResult("limits", "beyond", 0.0, np.full(3, -0.7), -0.7, 0.0)
+    one = MonitorResult("limits", "beyond", 0.0, np.full(3, -0.7), -0.7, 0.0)
     t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
     run = gc.Run(Samples(t, x, x, x), {"limits": one}, "", True, 2, 1.0)
     panel = overview.figure(run, {}).axes[5]
@@ -203,7 +204,7 @@ def test_a_monitor_of_a_distance_has_no_ratio():
 
 
 def test_what_is_watched_without_a_limit_is_drawn(tmp_path):
-    one = gc.control.monitors.MonitorResult("speed", "of the tool, m/s", np.inf, np.array([1.0, 3.0, 2.0]), 3.0, 0.5)
+    one = MonitorResult("speed", "of the tool, m/s", np.inf, np.array([1.0, 3.0, 2.0]), 3.0, 0.5)
     t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
     run = gc.Run(Samples(t, x, x, x), {"speed": one}, "", True, 2, 1.0)
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})

@@ -21,7 +21,7 @@ from geomctrl.control.sensing import made_by
 from geomctrl.control.sensors.sensor import Truth, normals
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.exponentials import LARGEST_ANGLE
-from geomctrl.lie.groups import rotation
+from geomctrl.lie.contract import rotation
 from geomctrl.tracing.arrays import SymbolArray, symbol_array
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.requirements import requirements

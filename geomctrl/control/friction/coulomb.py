@@ -12,10 +12,24 @@ from .model import FrictionModel, check_coefficients, diagonal, stacked
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Friction(FrictionModel):
-    """Joint friction: viscous v + coulomb tanh(v / smoothing), (nv,) each or a number [N m s/rad, N m, rad/s].
+    """Viscous and Coulomb friction of joints: viscous v + coulomb tanh(v / smoothing).
 
-    The smooth Coulomb law keeps the closed loop an ordinary differential equation; `smoothing` is the speed at which
-    76 % of the Coulomb torque acts.
+    Parameters
+    ----------
+    viscous : float or array_like (nv,), default 0
+        [N m s/rad, N s/m].
+    coulomb : float or array_like (nv,), default 0
+        [N m, N].
+    smoothing : float, default 0.01
+        Speed [rad/s, m/s] at which 76 % of the Coulomb torque acts.
+
+    Raises
+    ------
+    ArgumentError
+
+    Notes
+    -----
+    The smooth Coulomb law keeps the closed loop an ordinary differential equation.
     """
 
     viscous: ArrayLike = 0.0

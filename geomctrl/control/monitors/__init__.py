@@ -12,9 +12,9 @@ from .group import GroupResidual
 from .holding import Holding
 from .limits import JointLimits
 from .lyapunov import LyapunovDecrease
-from .monitor import HELD, NOT_MEASURED, UNRESOLVED, VIOLATED, Finding, Monitor, MonitorResult
+from .monitor import HELD, NOT_MEASURED, UNRESOLVED, VIOLATED, Finding, Monitor
 from .replay import Replay
-from .skew import Skew, skew_residual
+from .skew import Skew
 
 __all__ = [
     "HELD",
@@ -28,10 +28,8 @@ __all__ = [
     "JointLimits",
     "LyapunovDecrease",
     "Monitor",
-    "MonitorResult",
     "Replay",
     "Sample",
     "Skew",
     "default_monitors",
-    "skew_residual",
 ]

@@ -48,7 +48,7 @@ class JointLimits(Monitor):
         if self.of != "effort" and np.isfinite(excess):
             place = {"position": 1, "velocity": 2}[self.of]
             last = int(np.searchsorted(replay.run.t, result.t_worst - 1e-9).clip(0, len(replay.run.t) - 1))
-            error = replay.step_error(lambda t, y: replay.split(t, y)[place][self.places], last)
+            error = replay._step_error(lambda t, y: replay.split(t, y)[place][self.places], last)
             if excess <= 4.0 * np.max(error):
                 return Finding(UNRESOLVED, "no more than truncation can have added", "halve dt", 0.5 * replay.dt)
         return Finding(VIOLATED, "more than rounding and truncation explain")

@@ -227,7 +227,7 @@ class _Repeated:
             if self.step.largest < 1e-6 * terms:  # V is no more than the truncation, squared
                 rate, allowed = 2.0 * order + 1.0, self.monitor.limit * MIN_VALUE
             enough = min(enough, 0.9 * dt * (allowed / growths[0]) ** (1.0 / rate))
-        fastest, stable = self.replay.fastest_rate(self.step.t, self.step.y)
+        fastest, stable = self.replay._fastest_rate(self.step.t, self.step.y)
         if stable < dt:
             share = stable / dt
             said = f"the loop, whose fastest rate is {fastest:.3g} 1/s, is too stiff for dt = {dt:g} s"

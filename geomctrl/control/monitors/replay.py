@@ -92,7 +92,7 @@ class Replay:
             loop.hold = 0
         return loop.y
 
-    def step_error(self, number: Callable[[float, np.ndarray], Any], last: int) -> Any:
+    def _step_error(self, number: Callable[[float, np.ndarray], Any], last: int) -> Any:
         """What truncation may add to numbers of the state up to stored sample `last`: the mean difference that halving
         the step makes, of 32 steps, times the number of steps."""
         ks, total = np.unique(np.linspace(0, max(last - 1, 0), 32).astype(int)), 0.0
@@ -104,7 +104,7 @@ class Replay:
             total = total + np.abs(np.subtract(*(number(t + self.dt, end) for end in ends)))
         return total / len(ks) * (float(self.run.t[last]) - float(self.run.t[0])) / self.dt
 
-    def fastest_rate(self, t: float, y: np.ndarray) -> tuple[float, float]:
+    def _fastest_rate(self, t: float, y: np.ndarray) -> tuple[float, float]:
         """(the largest eigenvalue of the loop at a state, its size [1/s]; the longest step at which none of the
         decaying ones grows [s]): nan where that is not computed."""
         loop = self.loop

@@ -1,5 +1,5 @@
 """Drives: what torque a motor's current makes."""
 
-from .gains import DriveGains, drive_gains
+from .gains import DriveGains, KnownLoad, drive_gains
 
-__all__ = ["DriveGains", "drive_gains"]
+__all__ = ["DriveGains", "KnownLoad", "drive_gains"]

@@ -97,14 +97,31 @@ SIGN_SIGMA = 4.0  # standard deviations from which a gain's sign is determined
 UNIT_GAIN_TOLERANCE = 0.03  # of a gain of 1 N m/A: no family of drives is as near to it
 
 
+@dataclass(frozen=True, eq=False)
+class KnownLoad:
+    """A load that was weighed, and of which more may be known.
+
+    Parameters
+    ----------
+    mass : float
+        [kg], > 0.
+    centre : array_like (3,), optional
+        Centre of mass [m] in the frame that carries it; default identified.
+    inertia : array_like (3, 3), optional
+        Inertia about the centre [kg m^2], in the frame's axes; default identified.
+    """
+
+    mass: float
+    centre: ArrayLike | None = None
+    inertia: ArrayLike | None = None
+
+
 def drive_gains(
     robot: Robot,
     log: Dataset | str | Path,
     without_load: Dataset | str | Path | None = None,
     *,
-    mass: float | None = None,
-    centre: ArrayLike | None = None,
-    inertia: ArrayLike | None = None,
+    load: float | KnownLoad | None = None,
     frame: str | None = None,
     known_bodies: Sequence[str] = (),
     model: RegressorModel | None = None,
@@ -112,34 +129,58 @@ def drive_gains(
     reading: Reading | None = None,
     filtering: Filtering | None = None,
 ) -> DriveGains:
-    """Torque per motor current of every joint [N m/A] (Gautier and Briot 2014), the robot's inertias and friction with
-    them, which need not be known.
+    """Identify the torque per motor current of every joint (Gautier and Briot 2014).
 
-        gains = drive_gains(robot, "with.csv", "without.csv", mass=5.012, frame="tool0").gains
+    The robot's inertias and friction need not be known; they are identified too. What fixes the scale is a load of
+    known mass in the first log and none in the second, or, with one log, `known_bodies`. A load at rest says nothing.
 
-    What fixes the scale: a load on `frame` (default the last body) of known `mass` [kg] in the first log, none in the
-    second; its `centre` (3,) [m] in the frame and its `inertia` (3, 3) about that [kg m^2] where they are known, too,
-    else they are identified. Or, with one log, `known_bodies`: bodies whose inertial parameters are right in the
-    robot's model (of CAD, weighed). At least one of them must be felt by itself: a load at rest says nothing.
-    friction of the loaded robot: "own" or "same". model: default base parameters, friction, offsets, rotors. Datasets
-    hold currents [A] as tau; reading, filtering as in `identify`, but for the cut-off where none is given: five times
-    the motion's bandwidth.
+    Parameters
+    ----------
+    robot : Robot
+    log : Dataset, str or Path
+        Currents [A], as tau of a Dataset, with the load on.
+    without_load : Dataset, str or Path, optional
+        The same robot without the load.
+    load : float or KnownLoad, optional
+        The load's mass [kg], or what else is known of it.
+    frame : str, optional
+        Frame or body that the load moves with; default the last body.
+    known_bodies : sequence of str, optional
+        Bodies whose inertial parameters are right in the robot's model (of CAD, weighed), in place of a load.
+    model : RegressorModel, optional
+        What torques are made of; default base parameters, friction, offsets, rotors.
+    friction : {"own", "same"}, default "own"
+        Friction with the load on: fitted apart, or the same as without.
+    reading, filtering : Reading, Filtering, optional
+        As in `identify`; a cut-off that is not given is five times the motion's bandwidth.
 
-    Gains whose interval is wider than +-25 % are refused, with the reason. Raises ExcitationError where all are,
-    DataError, ArgumentError, NameNotFoundError.
+    Returns
+    -------
+    DriveGains
+        With `gains` (nv,) [N m/A], nan where the interval is wider than +-25 % (`refused` has the reason).
+
+    Raises
+    ------
+    ExcitationError
+        No gain is determined.
+    DataError, ArgumentError, NameNotFoundError
+
+    Examples
+    --------
+    gains = drive_gains(robot, "with.csv", "without.csv", load=5.012, frame="tool0").gains
     """
     reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
     filtering = replace(filtering, saturation=False)
     choice("friction", friction, ("own", "same"))
     model = (model or RegressorModel(robot)).with_options(rotor=True)
     known_bodies = listed("known_bodies", known_bodies)
-    if mass is None:
+    if load is None:
         scale = _Bodies(model, _numbers(robot, known_bodies))
-        for_load = {"without_load": without_load, "centre": centre, "inertia": inertia, "frame": frame}
-        refuse("for a load, whose mass is missing", **for_load)
+        refuse("for a load, whose mass is missing", without_load=without_load, frame=frame)
         logs, loaded = [log], [True]
     else:
-        scale = _load(model, mass, centre, inertia, frame, friction)
+        load = load if isinstance(load, KnownLoad) else KnownLoad(load)
+        scale = _load(model, load, frame, friction)
         if known_bodies:
             raise ArgumentError("known_bodies: expected none beside a load of known mass")
         if without_load is None:
@@ -197,9 +238,9 @@ class _Bodies:
         return None
 
 
-def _load(model: RegressorModel, mass, centre, inertia, frame: str | None, friction: str) -> _Load:
-    mount = carried(model.robot, frame)
-    mass = number("mass", mass, "kilograms > 0: a load that is not there fixes no scale", lambda x: x > 0.0)
+def _load(model: RegressorModel, load: KnownLoad, frame: str | None, friction: str) -> _Load:
+    mount, centre, inertia = carried(model.robot, frame), load.centre, load.inertia
+    mass = number("mass", load.mass, "kilograms > 0: a load that is not there fixes no scale", lambda x: x > 0.0)
     is_known = np.array([True] + [centre is not None] * 3 + [inertia is not None] * 6)
     if centre is None and inertia is not None:
         raise ArgumentError("centre: expected one where the inertia about it is given")
@@ -215,7 +256,7 @@ def _load(model: RegressorModel, mass, centre, inertia, frame: str | None, frict
 
 def _numbers(robot: Robot, names: Sequence[str]) -> list[int]:
     if not names:
-        raise ArgumentError("mass: expected the mass of a load, or known_bodies: without either no scale is known")
+        raise ArgumentError("load: expected the mass of a load, or known_bodies: without either no scale is known")
     for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"known_bodies: expected some of {', '.join(robot.body_names)}, got {name!r:.60}")

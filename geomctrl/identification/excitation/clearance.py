@@ -34,8 +34,9 @@ class Surroundings:
 
     keep_out: boxes (x0, y0, z0, x1, y1, z1) between two corners [m], along the world's axes. clearance: how far the
     robot stays off all of it [m]. The robot is its `capsules` (`link_capsules` of `radius` unless given,
-    `models.collision_capsules` of a URDF): see `geomctrl.mechanism.capsules`. Links on the same joint are not checked
-    against each other, nor those that are too near in every posture, nor what no motion changes. Raises ArgumentError.
+    `models.io.urdf_geometry.collision_capsules` of a URDF): see `geomctrl.mechanism.capsules`. Links on the same joint
+    are not checked against each other, nor those that are too near in every posture, nor what no motion changes. Raises
+    ArgumentError.
     """
 
     floor: float | None = 0.0

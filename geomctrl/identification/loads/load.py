@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -33,6 +33,26 @@ FRICTION = ("own", "same", "load")
 PASSES = 4  # of friction that depends on the torque that depends on the load
 
 
+@dataclass(frozen=True, eq=False)
+class WristSensor:
+    """A force and torque sensor whose wrenches are in a log.
+
+    Parameters
+    ----------
+    frame : str
+        The frame in whose axes, and about whose origin, it measures.
+    wrench : sequence of str, str or array_like (N, 6), optional
+        What the log calls fx, fy, fz, tx, ty, tz, or what these names begin with, or a bag's topic of wrenches; beside
+        a Dataset the numbers [N, N m], forces first. Default: the usual names.
+    estimate_gravity : bool, default False
+        Also estimate gravity's direction in the base, which is not level.
+    """
+
+    frame: str
+    wrench: Any = None
+    estimate_gravity: bool = False
+
+
 def identify_load(
     robot: Robot,
     log: Dataset | str | Path,
@@ -42,39 +62,64 @@ def identify_load(
     identified: Estimate | Mapping[str, Any] | None = None,
     model: RegressorModel | None = None,
     friction: str = "own",
-    sensor: str | None = None,
-    wrench: Any = None,
-    estimate_gravity: bool = False,
+    sensor: str | WristSensor | None = None,
     reading: Reading | None = None,
     filtering: Filtering | None = None,
 ) -> LoadReport:
-    """Mass, centre and inertia of a load that is rigidly attached to a robot, from about 10 s of motion of all joints.
+    """Identify the mass, centre and inertia of a load that is rigidly attached to a robot.
 
-        load = identify_load(robot, "with.csv", "without.csv", frame="tool0")  # load.mass, .centre, .robot, .text()
+    About 10 s of motion of all joints are enough. There are three ways:
 
-    Three ways: two logs of joint torques, with and without the load, of which the robot's own base parameters are
-    identified, too, so that its inertias need not be known; one log, the robot known: as `identified` (an Estimate, or
-    `load_extra` of its robot.json), or as its model says; one log with the wrenches of a force and torque sensor at the
-    frame `sensor`, with its offsets, and with gravity's direction in the base if asked to `estimate_gravity`.
+    - two logs of joint torques, with and without the load: the robot's own base parameters are identified too, so that
+      its inertias need not be known;
+    - one log, the robot being known: as `identified`, or as its model says;
+    - one log with the wrenches of a `sensor`, whose offsets are found.
 
-    frame: a frame or body of the robot that the load moves with, in whose axes it is found; default the last body, or
-    the sensor's. friction of the loaded robot: "own" (viscous, Coulomb, offsets: fitted apart), "same" as without, or
-    "load": with a part that is proportional to the torque a joint transmits (Hamon, Gautier, Garrec 2010). model: what
-    the robot's torques are made of, default as in `identify`. wrench: what the log calls fx, fy, fz, tx, ty, tz, or a
-    bag's topic of wrenches; beside a Dataset the numbers (N, 6). reading, filtering: as in `identify`; with a sensor a
-    cut-off that is not given is five times the motion's bandwidth.
-    Raises DataError, ExcitationError (the motion does not show the mass), ArgumentError, NameNotFoundError.
+    Parameters
+    ----------
+    robot : Robot
+    log : Dataset, str or Path
+        The log with the load on.
+    without_load : Dataset, str or Path, optional
+        The log of the same robot without the load.
+    frame : str, optional
+        Frame or body of the robot that the load moves with, in whose axes it is found; default the last body, or the
+        sensor's.
+    identified : Estimate or mapping, optional
+        An estimate of this robot, or `models.load_extra` of its robot.json.
+    model : RegressorModel, optional
+        What the robot's torques are made of; default as in `identify`.
+    friction : {"own", "same", "load"}, default "own"
+        Friction with the load on: viscous, Coulomb and offsets fitted apart; the same as without; or with a part
+        proportional to the torque that a joint transmits (Hamon, Gautier and Garrec 2010).
+    sensor : str or WristSensor, optional
+        Identify from the sensor's wrenches instead of torques; a name is its frame.
+    reading, filtering : Reading, Filtering, optional
+        As in `identify`. With a sensor a cut-off that is not given is five times the motion's bandwidth.
+
+    Returns
+    -------
+    LoadReport
+        With `mass`, `centre`, `inertia`, their intervals, and `robot`, the robot with the load.
+
+    Raises
+    ------
+    ExcitationError
+        The motion does not show the mass.
+    DataError, ArgumentError, NameNotFoundError
+
+    Examples
+    --------
+    load = identify_load(robot, "with.csv", "without.csv", frame="tool0")
     """
     reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
-    instance("sensor", sensor, (str, NoneType), "the name of a frame, or None")
+    instance("sensor", sensor, (str, WristSensor, NoneType), "the name of a frame, a WristSensor, or None")
     choice("friction", friction, FRICTION)
-    flag("estimate_gravity", estimate_gravity)
-    if sensor is None and (wrench is not None or estimate_gravity):
-        raise ArgumentError(f"{'wrench' if wrench is not None else 'estimate_gravity'}: for logs of a sensor: give it")
     if sensor is not None:
         why = "not with a sensor, whose wrenches need no torques of the robot"
         refuse(why, without_load=without_load, identified=identified, model=model)
-        return _from_wrenches(robot, log, frame or sensor, sensor, wrench, estimate_gravity, reading, filtering)
+        sensor = WristSensor(sensor) if isinstance(sensor, str) else sensor
+        return _from_wrenches(robot, log, frame or sensor.frame, sensor, reading, filtering)
     mount = carried(robot, frame)
     if without_load is None:
         return _from_one(robot, log, mount, identified, model, friction, reading, filtering)
@@ -119,18 +164,19 @@ def _from_one(
                    notes | _shares(columns, s), findings, extra, _friction(columns, s))  # fmt: skip
 
 
-def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading, filtering) -> LoadReport:
-    mount, there = carried(robot, frame), carried(robot, sensor, "sensor")
+def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -> LoadReport:
+    estimate_gravity = flag("estimate_gravity", sensor.estimate_gravity)
+    mount, there = carried(robot, frame), carried(robot, sensor.frame, "sensor")
     if mount.body != there.body:
         raise ArgumentError(
-            f"frame: {mount.name!r} does not move with the sensor {sensor!r}: they are on different links"
+            f"frame: {mount.name!r} does not move with the sensor {sensor.frame!r}: they are on different links"
         )
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
-    motion, W = read_wrenches(log, robot, reading, wrench, sensor)
+    motion, W = read_wrenches(log, robot, reading, sensor.wrench, sensor.frame)
     filter_ = LogFilter.of(filtering, motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
-    source = WrenchLog(robot, data, W, sensor, mount.name, robot.gravity)
+    source = WrenchLog(robot, data, W, sensor.frame, mount.name, robot.gravity)
     fitted = fit_wrench(source, estimate_gravity)
     body = _seen(fitted.solved, data.label)
     reads = "the sensor's forces on the load" if fitted.source.sign > 0.0 else "the load's forces on the sensor"
@@ -142,7 +188,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
     if estimate_gravity:
         g = ", ".join(f"{x:.5g}" for x in fitted.source.gravity)
         notes["gravity in the base [m/s^2]"] = f"{g}: {fitted.tilt:.3g} degrees from the robot's"
-    source_text = f"from {data.label!r}, wrenches of the sensor at {sensor!r}"
+    source_text = f"from {data.label!r}, wrenches of the sensor at {sensor.frame!r}"
     return _report(robot, mount, body, fitted.solved, source_text, data.history, notes, tuple(body_findings(body)))
 
 

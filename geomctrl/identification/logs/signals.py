@@ -29,14 +29,36 @@ def filtered(
     alike: bool = False,
     decimate: int = 1,
 ) -> Log:
-    """Low-passed positions with velocities and accelerations from them; low-passed torques.
+    """Low-pass positions, with velocities and accelerations from them, and torques.
 
-    cutoff, torque_cutoff [Hz] (default: the same): where amplitudes are halved, see `filters`. A measured v is
-    low-passed and differentiated once; otherwise q is differentiated twice. method="spline" fits smoothing splines
-    to q instead, which also serves time stamps that are not even (torques are then smoothed the same way).
-    alike=True leaves the torques as measured and has the model apply one low-pass, at torque_cutoff, to torques and
-    regressor: what a filter does to friction's steps then no longer counts as an error. decimate keeps every n-th
-    row of the result. Stretches are filtered apart. Raises DataError, ArgumentError.
+    Parameters
+    ----------
+    cutoff : float
+        Of positions [Hz], where amplitudes are halved.
+    order : int, default 4
+        Of the Butterworth filter, which runs forwards and backwards.
+    method : {"butterworth", "spline"}, default "butterworth"
+        "spline" fits smoothing splines to q and tau, which also serves time stamps that are not even.
+    torque_cutoff : float, optional
+        Of torques [Hz]; default `cutoff`.
+    alike : bool, default False
+        Leave the torques as measured and have the model apply one low-pass, at `torque_cutoff`, to torques and
+        regressor: what a filter does to friction's steps then no longer counts as an error.
+    decimate : int, default 1
+        Keep every `decimate`-th row of the result.
+
+    Returns
+    -------
+    Dataset
+        With v and a. A measured v is low-passed and differentiated once; otherwise q is differentiated twice.
+
+    Raises
+    ------
+    DataError, ArgumentError
+
+    Notes
+    -----
+    Uninterrupted parts of the log (`stretches`) are filtered one by one.
     """
     torque_cutoff, alike = cutoff if torque_cutoff is None else torque_cutoff, flag("alike", alike)
     _check_request(data, cutoff, torque_cutoff, order, method, decimate)

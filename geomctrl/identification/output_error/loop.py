@@ -133,12 +133,33 @@ class Loop(Protocol):
 class ServoLoop:
     """u = kp (q_d - q) + kd (v_d - v) + ki I + feedforward + gravity, sampled: what most drives and arms run.
 
-    reference: t -> Desired(q, v, a) in the log's time, such as a `SampledReference` of its columns. kp [N m/rad],
-    kd [N m s/rad], ki [N m/(rad s)]: numbers or (nv,); I is the sum of period (q_d - q) over the samples before.
-    period [s] of the samples; delay [s] until a command acts, any number >= 0. velocity: v is "true", or what
-    "differences" of q a sample apart say, low-passed of first order at `cutoff` [Hz] (None: not). feedforward: the
-    inverse dynamics of this robot at the desired motion; gravity: that of this robot's weight at q. torque: logs hold
-    what was "commanded" or "applied".
+    I is the sum of period (q_d - q) over the samples before.
+
+    Parameters
+    ----------
+    reference : callable
+        t -> Desired(q, v, a) in the log's time, such as a `SampledReference` of its columns.
+    kp, kd : float or array_like (nv,)
+        Gains [N m/rad] and [N m s/rad].
+    ki : float or array_like (nv,), default 0
+        Integral gain [N m/(rad s)].
+    period : float, default 1e-3
+        Sampling period [s].
+    delay : float, default 0
+        Time [s] until a command acts.
+    velocity : {"true", "differences"} or float, default "true"
+        What v is: the true velocity; differences of q one sample apart; or, a number, these differences after a
+        low-pass filter of first order with this cut-off [Hz].
+    feedforward : Robot, optional
+        Adds the inverse dynamics of this robot at the desired motion.
+    gravity : Robot, optional
+        Adds the torques that hold this robot's weight at q.
+    torque : {"commanded", "applied"}, default "commanded"
+        What the log's torques are: the commands made at a sample, or what acts at the joints then.
+
+    Raises
+    ------
+    ArgumentError
     """
 
     reference: Any
@@ -147,8 +168,7 @@ class ServoLoop:
     ki: ArrayLike = 0.0
     period: float = 1e-3
     delay: float = 0.0
-    velocity: str = "true"
-    cutoff: float | None = None
+    velocity: str | float = "true"
     feedforward: Robot | None = None
     gravity: Robot | None = None
     torque: str = "commanded"
@@ -163,11 +183,10 @@ class ServoLoop:
         if len({x.size for x in self.gains.values() if x.ndim}) > 1:
             raise ArgumentError(f"kp, kd, ki: expected as many of each, got {[x.size for x in self.gains.values()]}")
         check_times(self)
-        choice("velocity", self.velocity, ("true", "differences"))
-        if self.cutoff is not None:
-            number("cutoff", self.cutoff, "None or Hz > 0", lambda x: x > 0.0)
-            if self.velocity == "true":
-                raise ArgumentError(f"cutoff: expected None with the true velocity, got {self.cutoff!r}")
+        if isinstance(self.velocity, str):
+            choice("velocity", self.velocity, ("true", "differences"))
+        else:
+            number("velocity", self.velocity, '"true", "differences" or a cut-off in Hz > 0', lambda x: x > 0.0)
         for name in ("feedforward", "gravity"):
             if getattr(self, name) is not None:
                 instance(name, getattr(self, name), Robot, "a geomctrl.Robot or None")
@@ -201,9 +220,10 @@ class _Servo:
                 raise ArgumentError(f"{name}: expected a robot of {n} joints, got {own.nv}")
         q, v, a = self.desired = loop._desired(t, n)
         self.ahead = np.zeros((len(t), n)) if loop.feedforward is None else loop.feedforward.inverse_dynamics(q, v, a)
-        self.differs = loop.velocity == "differences"
+        self.differs = loop.velocity != "true"
         self.states = 3 * n if self.differs else n
-        self.share = 1.0 if loop.cutoff is None else 1.0 - np.exp(-2.0 * np.pi * loop.period * loop.cutoff)
+        cutoff = np.inf if isinstance(loop.velocity, str) else loop.velocity
+        self.share = 1.0 - np.exp(-2.0 * np.pi * loop.period * cutoff)  # of the newest difference
 
     def start(self, q0, v0):
         n, eye, none = self.n, np.eye(self.n), np.zeros((self.n, self.n))

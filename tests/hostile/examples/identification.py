@@ -18,6 +18,7 @@ from geomctrl.identification import (
     Result,
     Settings,
     Validation,
+    WristSensor,
     base_parameters,
     choose_cutoffs,
     drive_gains,
@@ -125,7 +126,7 @@ def load_report():
 
 @functools.cache
 def drives_report():
-    return drive_gains(ROBOT, loaded_log(), LOG, mass=1.0, filtering=Filtering(cutoff=10.0))
+    return drive_gains(ROBOT, loaded_log(), LOG, load=1.0, filtering=Filtering(cutoff=10.0))
 
 
 @functools.cache
@@ -376,8 +377,6 @@ EXAMPLES = {
             "model": RegressorModel(ROBOT),
             "friction": "same",
             "sensor": None,
-            "wrench": None,
-            "estimate_gravity": False,
             "reading": Reading(),
             "filtering": Filtering(cutoff=10.0),
         },
@@ -388,9 +387,7 @@ EXAMPLES = {
         {
             "robot": ROBOT,
             "log": LOG,
-            "sensor": "link2",
-            "wrench": WRENCHES,
-            "estimate_gravity": False,
+            "sensor": WristSensor("link2", WRENCHES),
             "filtering": Filtering(cutoff=10.0),
         },
         compare=False,
@@ -403,9 +400,7 @@ EXAMPLES = {
             "robot": ROBOT,
             "log": Fresh(loaded_log),
             "without_load": LOG,
-            "mass": number(1.0, positive=True),
-            "centre": np.array([0.125, 0.0, 0.0]),
-            "inertia": 0.0078125 * np.eye(3),
+            "load": number(1.0, positive=True),
             "frame": "link2",
             "known_bodies": Argument((), "empty"),
             "model": RegressorModel(ROBOT),
@@ -414,7 +409,7 @@ EXAMPLES = {
             "filtering": Filtering(cutoff=10.0),
         },
         compare=False,
-        called={"without_load": "log"},
+        called={"without_load": "log", "load": "mass"},
     ),
     "identification.DriveGains.text": Example({}, Fresh(drives_report)),
     "identification.DriveGains.tables": Example({}, Fresh(drives_report)),
@@ -523,6 +518,7 @@ EXAMPLES |= {
 }
 assert A.size == N
 assert BaseParameters
+SETTINGS = "checked where it is used, with the robot"
 MADE = "made by fit, compress, identify and the like"
 LEFT_OUT = dict.fromkeys(
     (
@@ -547,3 +543,4 @@ LEFT_OUT = dict.fromkeys(
     ),
     MADE,
 )
+LEFT_OUT |= dict.fromkeys(("identification.KnownLoad", "identification.WristSensor"), SETTINGS)

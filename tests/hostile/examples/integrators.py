@@ -62,9 +62,6 @@ EXAMPLES = {
         {"method": "MK54", "rtol": number(1e-6, negative=False), "atol": gain(np.full(3, 1e-6), "objects")}
     ),
     "integrators.step": Example({"method": METHOD, "field": field, "t": 0.25, "y": Y0, "h": 0.125, "group": GROUP}),
-    "integrators.rk_step": Example(
-        {"field": field, "t": 0.25, "y": Y0, "h": 0.125, "tableau": RK4, "group": GROUP, "k1": np.ones(3)}
-    ),
     "integrators.method": Example({"name": METHOD}, called={"name": "method"}),
     "integrators.methods": Example(),
     "integrators.Tableau": Example(
@@ -87,7 +84,6 @@ EXAMPLES = {
             "name": words("height"),
         }
     ),
-    "integrators.DenseOutput.__call__": Example({"t": Argument(0.25, "empty", "negative huge")}, SOLUTION.sol),
     "rollout": Example({**START, "tau": Argument(A, "none"), **ACROSS, "method": METHOD}),
     "structure_preserving.energy_momentum": Example({**START, "tau": Argument(A, "none"), **ACROSS}),
     "structure_preserving.variational": Example({**START, "tau": Argument(A, "none"), **ACROSS}),
@@ -117,8 +113,7 @@ EXAMPLES = {
 }
 RESULT = "made by integrate, which says what is in it"
 LEFT_OUT = {
-    "integrators.DenseOutput": RESULT,
-    "integrators.Solution": RESULT,
+    "Solution": RESULT,
     "integrators.Event.__call__": "calls the user's function with what the integrator hands it",
     "Trajectory": "made by rollout",
 }

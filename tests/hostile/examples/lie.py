@@ -32,7 +32,6 @@ EXAMPLES = {
     "se3.dexp_inv": Example({"X": X, "Y": 2.0 * X}),
     "groups.Rn": Example({"n": Argument(3)}),
     "groups.Product": Example({"groups": [groups.SO3(), groups.Rn(2)]}, star="groups"),
-    "groups.rotation": Example({"group": groups.SO3(), "x": Argument(W, PASSES)}),
     "groups.Product.join": Example({"parts": [R, np.ones(2)]}, groups.Product(groups.SO3(), groups.Rn(2))),
     "groups.Product.split": Example(
         {"y": Argument(np.arange(11.0), "nan inf")}, groups.Product(groups.SO3(), groups.Rn(2))

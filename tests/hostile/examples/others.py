@@ -227,9 +227,6 @@ EXAMPLES = {
             "package_dirs": ["."],
         }
     ),
-    "models.collision_capsules": Example(
-        {"source": URDF, "robot": LOADED, "radius": Argument(0.05, "none huge"), "package_dirs": ["."]}
-    ),
     "models.link_boxes": Example({"source": URDF, "robot": LOADED, "package_dirs": ["."]}),
     "models.load_dh": Example({"path": FOLDER / "arm.toml"}),
     "models.update_model_file": Example(
@@ -241,5 +238,5 @@ EXAMPLES = {
 EXAMPLES |= {name: EXAMPLES[f"models.{name}"] for name in ("load_urdf", "load_mjcf")}
 EXAMPLES["Robot.from_urdf"] = Example({"source": URDF})
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}
-LEFT_OUT = dict.fromkeys(("testing.Certificate", "testing.Recheck"), "made by certify and recheck alone")
+LEFT_OUT = dict.fromkeys(("testing.Certificate", "Recheck"), "made by certify and recheck alone")
 LEFT_OUT |= {"testing.LyapunovCertificate": "made by certify_lyapunov alone"}

@@ -23,12 +23,7 @@ EXAMPLES = {
     ),
     "Plant.acceleration#lagging": Example(NOW, LAGGING),
     "Plant.power#lagging": Example(NOW, LAGGING),
-    "Plant.applied_torque": Example(NOW, LAGGING),
     "Plant.state_at_start": Example({"q0": Q, "v0": V}, LAGGING),
-    "control.ElasticPlant.applied_torque": Example(
-        {"t": number(0.25), "q": np.tile(Q, 2), "v": np.tile(V, 2), "tau": np.tile(A, 2), "x": Argument(None, "none")},
-        gc.control.ElasticPlant(ROBOT, 100.0, 0.5),
-    ),
     "control.ElasticPlant.state_at_start": Example(
         {"q0": np.tile(Q, 2), "v0": np.tile(V, 2)}, gc.control.ElasticPlant(ROBOT, 100.0, 0.5)
     ),

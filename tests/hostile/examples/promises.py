@@ -5,8 +5,8 @@ from hostile.calls import Example
 from hostile.values import Argument, number
 
 import geomctrl as gc
-from geomctrl import testing
 from geomctrl.mechanism import inertia
+from geomctrl.testing.stability import InputToState
 
 MASS = gc.Body(
     "mass", None, gc.Joint.prismatic([1.0, 0.0, 0.0]), np.eye(4), inertia.from_com(2.0, np.zeros(3), np.eye(3))
@@ -80,7 +80,7 @@ EXAMPLES = {
     "testing.Port": Example(
         {"at": Argument("joints", "all"), "largest": number(2.0, positive=True), "output": Argument(output, "all")}
     ),
-    "testing.InputToState.bound": Example({"disturbance": number(1.0, negative=False)}, testing.InputToState(1.0, 0.5)),
+    "InputToState.bound": Example({"disturbance": number(1.0, negative=False)}, InputToState(1.0, 0.5)),
     "testing.assert_passive_port": Example(
         {**ALONE, **PORT, "nu": number(-0.5), "rho": number(0.5), **SEARCH, **RTOL}, forms=["nu", "rho"]
     ),
@@ -103,4 +103,4 @@ EXAMPLES = {
     ),
     "testing.assert_robust": Example({**OVER, "limit": number(1.0), "points": 1, **SEARCH}, forms=["limit"]),
 }
-LEFT_OUT = {"testing.Robustness": "made by what it is the result of"}
+LEFT_OUT = {"Robustness": "made by what it is the result of"}

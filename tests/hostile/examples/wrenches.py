@@ -48,15 +48,12 @@ EXAMPLES = {
         {"robot": ROBOT, "f_ext": Argument([CONTACT, gc.Wrench(FRAME, PUSH, 0.5)], "none empty")}, compare=False
     ),
     "interop.mujoco_plant": Example(SOURCE, compare=False),
-    "interop.MujocoPlant": Example(SOURCE, compare=False),
-    "interop.MujocoPlant.at": Example({"t": number(1.0)}, MUJOCO, compare=False),
-    **{f"interop.MujocoPlant.{name}": Example(NOW, MUJOCO) for name in ("acceleration", "power", "constraint_torque")},
-    "interop.MujocoPlant.state_at_start": Example({"q0": Q, "v0": V}, MUJOCO),
+    "MujocoPlant": Example(SOURCE, compare=False),
+    "MujocoPlant.at": Example({"t": number(1.0)}, MUJOCO, compare=False),
+    **{f"MujocoPlant.{name}": Example(NOW, MUJOCO) for name in ("acceleration", "power", "constraint_torque")},
+    "MujocoPlant.state_at_start": Example({"q0": Q, "v0": V}, MUJOCO),
 }
 LEFT_OUT = dict.fromkeys(
-    (
-        f"interop.MujocoPlant.{name}"
-        for name in ("rate", "start", "net_torque", "state_rate", "stored_energy", "storage_power")
-    ),
+    (f"MujocoPlant.{name}" for name in ("rate", "start", "net_torque", "state_rate", "stored_energy", "storage_power")),
     "called by a running loop, with what it made",
-) | {"interop.MujocoPlant.applied_torque": "is that of Plant, which has an example"}
+)

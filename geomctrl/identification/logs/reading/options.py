@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -80,6 +81,21 @@ def option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
 
+Options = TypeVar("Options")
+
+
+def documented(options: type[Options]) -> type[Options]:
+    """Add a section Parameters to the docstring of a dataclass whose fields are `option`s."""
+    parameters = (
+        f"{x.name} : {x.type}\n" + textwrap.indent(textwrap.fill(x.metadata["help"], 110), "    ")
+        for x in fields(options)  # type: ignore[arg-type]
+    )
+    if options.__doc__:  # python -OO leaves them out
+        options.__doc__ = "\n".join([options.__doc__, "", "Parameters", "----------", *parameters])
+    return options
+
+
+@documented
 @dataclass(frozen=True)
 class FileOptions:
     """Names of a log's columns, units, joints, gears. Raises ArgumentError."""
@@ -140,12 +156,10 @@ class FileOptions:
             raise ArgumentError("keys: expected torques tau, or currents i and their current_gains, got both")
 
 
+@documented
 @dataclass(frozen=True)
 class Reading(FileOptions):
-    """How to read a log of a robot: names of its columns, units, joints, gears, time stamps.
-
-    The field `metadata["help"]` of each option says what it means. Raises ArgumentError.
-    """
+    """How to read a log of a robot: names of its columns, units, joints, gears, time stamps. Raises ArgumentError."""
 
     resample: float | None = option(
         None, "Interpolate to this rate [Hz]. Default: where time stamps are uneven, to their median rate."
