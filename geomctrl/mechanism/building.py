@@ -43,8 +43,7 @@ class Body(Described):
     placement : array_like (4, 4), optional
         Pose of the body frame in the parent's where the joint's coordinates are zero; default the identity.
     inertia : array_like (10,), optional
-        Ten inertial parameters about the body frame's origin, as `inertia.from_com` gives them; default massless.
-        `Robot.build` checks that a rigid body can have them.
+        Ten parameters about the body frame's origin, see `inertia.from_com`, checked by `build`; default massless.
 
     Raises
     ------
