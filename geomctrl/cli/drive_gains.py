@@ -85,6 +85,10 @@ class KnownOptions:
         if self.centre is not None or self.inertia is not None:
             option = "centre" if self.centre is not None else "inertia"
             raise ArgumentError(f"--{option}: for a load, whose mass is missing: give --mass")
+        if not self.known_bodies:
+            raise ArgumentError(
+                "--mass: expected the mass of a load, or --known-bodies: without either no scale is known"
+            )
         return None
 
 

@@ -114,7 +114,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
         (("identify-load", "gripper.csv", "--load-friction", "big"), "friction: expected one of 'own', 'same', 'load'"),
         (("identify-load", "gripper.csv", "--friction", "sigmoid"), "--friction: expected viscous, coulomb, offset"),
         (("drive-gains", "loaded.csv", "currents.csv", "--mass", "0"), "mass: expected kilograms > 0"),
-        (("drive-gains", "loaded.csv", "currents.csv"), "mass: expected the mass of a load, or known_bodies"),
+        (("drive-gains", "loaded.csv", "currents.csv"), "--mass: expected the mass of a load, or --known-bodies"),
         (("drive-gains", "gripper.csv", "empty.csv", "--mass", "3"), "i: expected motor currents, got none"),
         (("drive-gains", "loaded.csv", "currents.csv", "--mass", "3", "--inertia", "1,2"), "--inertia: expected xx"),
         (("drive-gains", "loaded.csv", "--mass", "3", "--current-gains", "2"), "--current-gains: this command"),
