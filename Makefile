@@ -29,7 +29,7 @@ help:
 	@echo "make test-all  all tests, half an hour on two cores (make robots first: real URDFs as well)"
 	@echo "make soak      random URDF files, robots, closed loops and sweeps that are killed, for SOAK_MINUTES=$(SOAK_MINUTES)"
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
-	@echo "make lint      formatting, ruff, layers, pyright, dead code"
+	@echo "make lint      formatting, ruff, layers, pyright, dead code, spelling, words that no sentence may have"
 	@echo "make docs      the documentation site, every example of it run: out/docs/index.html"
 	@echo "make docs-links  do the site's links to elsewhere lead somewhere? needs a network, and is no part of continuous integration"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
@@ -72,10 +72,14 @@ lint: $(STAMPS)/dev
 	$(BIN)/python .ci/tree.py out/tree $(abspath $(BIN))/lint-imports
 	$(BIN)/python .ci/tree.py out/tree $(abspath $(BIN))/pyright --pythonpath $(abspath $(BIN))/python
 	$(BIN)/vulture
+	$(BIN)/codespell
+	$(BIN)/python .ci/prose.py
 
 docs: $(STAMPS)/docs
+	$(BIN)/python .ci/architecture.py
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs out/docs
 	$(BIN)/python docs/_build_tools/links.py out/docs
+	$(BIN)/python .ci/prose.py --readability
 	@echo "open out/docs/index.html"
 
 docs-links: $(STAMPS)/docs

@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE / "_build_tools"))
 sys.path.insert(0, str(HERE.parent))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])  # the kernels' too
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("MPLBACKEND", None)  # kernels then show figures in the page; with Agg there would be none
 # kernels as IPython comes, whatever the user's own is; each would warn of its connection, which stays on this machine
 os.environ["IPYTHONDIR"] = str(HERE.parent / "out" / "ipython")
 PROFILE = Path(os.environ["IPYTHONDIR"], "profile_default", "ipython_kernel_config.py")
@@ -77,8 +78,7 @@ default_role = "py:obj"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-
-
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 autosummary_generate = True
 autosummary_imported_members = True

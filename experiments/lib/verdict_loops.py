@@ -194,8 +194,8 @@ def right_special() -> Iterator[Loop]:
     )
     yield tracking("sliding mode that chatters", SlidingMode(ARM, motion(ARM)), off=0.2, asserted=False)
     yield tracking("sliding mode on its surface", SlidingMode(ARM, motion(ARM)), asserted=False)
-    yield resting("a law of one's own", Swinging(ARM), off=1.0, speed=3.0)
-    yield resting("a law of one's own, four joints", Swinging(models.scara(), 5.0), off=0.3, dt=2e-3)
+    yield resting("a user's own law", Swinging(ARM), off=1.0, speed=3.0)
+    yield resting("a user's own law, four joints", Swinging(models.scara(), 5.0), off=0.3, dt=2e-3)
 
 
 def right_held() -> Iterator[Loop]:

@@ -60,9 +60,11 @@ class Plant(Described):
     stops : JointStops, optional
         Stops at the limits of the joints' positions. Without, monitors report what goes beyond the limits.
 
+    Notes
+    -----
     Integrators step exactly on all times at which the plant changes, `switches`.
 
-    Another plant is a subclass. Its implementer's contract:
+    To model another plant, derive a class. It follows these rules:
 
     1. `net_torque(t, q, v, tau, x)` returns the torques (nv,) that move the robot but for friction, from the actuators'
        tau (nv,): tau less springs and stops, which `super().net_torque(...)` is. Override it for anything that acts at
