@@ -62,7 +62,7 @@ class Plant(Described):
 
     Notes
     -----
-    Integrators step exactly on all times at which the plant changes, `switches`. To model another plant, derive a class:
+    Integrators step exactly on all times at which the plant changes, `switches`. For another plant derive a class:
 
     1. `net_torque(t, q, v, tau, x)` returns the torques (nv,) that move the robot but for friction, from the actuators'
        tau (nv,): tau less springs and stops, which `super().net_torque(...)` is. Override it for anything that acts at
