@@ -227,3 +227,41 @@ def test_the_fastest_rate_and_the_longest_stable_step_are_those_of_the_textbook(
     exact = np.abs(np.roots([2.0, d, 8.0])).max()
     assert fastest == pytest.approx(exact, rel=1e-6)
     assert longest == pytest.approx(2.785293563405282 / exact, rel=1e-5)
+
+
+@pytest.mark.parametrize(("others", "verdict"), [(1.0, "VIOLATED"), (0.0, "UNRESOLVED")])
+def test_growth_that_other_numbers_of_parts_do_not_show_is_not_confirmed(monkeypatch, others, verdict):
+    """1 in 1, 2, 4, ... parts looks settled; it is only if 63 parts, say, show it as well."""
+    growth = staticmethod(lambda parts, stretch=1.0: 1.0 if parts & (parts - 1) == 0 else others)
+    monkeypatch.setattr("geomctrl.control.monitors.lyapunov._Repeated.growth", growth)
+    assert monitored(0.3, 0.0).verdict == verdict
+
+
+class Ratchet(Coasting):
+    """A state that a sample moves on by `up`; V = 2 + z, which nothing else changes."""
+
+    def __init__(self, up):
+        super().__init__()
+        self.up = up
+
+    def start(self):
+        return np.zeros(1)
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(0.0 * v, z_next=z + self.up)
+
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(2.0 + z[0], 0.0 * v[0])
+
+
+@pytest.mark.parametrize(("up", "verdict"), [(0.1, "VIOLATED"), (-0.01, "held"), (0.0, "held")])
+def test_what_a_sample_does_to_the_laws_own_state_is_growth_of_v(up, verdict):
+    run = gc.simulate(
+        CART, Ratchet(up), [0.0], [0.1], 0.2, DT,
+        **grouped(monitors=[gc.monitors.LyapunovDecrease()], compiled=False, control_dt=DT),
+    )  # fmt: skip
+    found = run.monitors["lyapunov"]
+    assert found.verdict == verdict
+    if up > 0.0:
+        grown = float(re.search(r"V grows by ([\d.e+-]+) in the step", found.explanation)[1])
+        assert grown == pytest.approx(up, rel=0.05)  # printed with two digits

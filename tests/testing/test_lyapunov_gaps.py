@@ -277,6 +277,25 @@ def test_the_own_state_is_solved_for_at_each_time():
         testing.assert_lyapunov(law, ARM, region=testing.Region(domain=domain))
 
 
+class Filtered(PD):
+    """A state that goes to 1 by itself, and starts, as the law says it settles, a little off."""
+
+    def start(self):
+        return np.array([1.0 + 1e-5])
+
+    def __call__(self, t, q, v, z):
+        return super().__call__(t, q, v, z)._replace(z_rate=1.0 - z)
+
+    def lyapunov(self, t, q, v, z, plant):
+        V, rate = super().lyapunov(t, q, v, z, plant)
+        return V + 0.5 * (z[0] - 1.0) ** 2, rate - (z[0] - 1.0) ** 2
+
+
+def test_a_state_that_is_off_by_little_is_solved_for_too():
+    """There V is 1e-10 of what it is where the state is off by its size: more than rounding, 1e-12."""
+    testing.assert_lyapunov(Filtered(), ARM, search=600)
+
+
 def test_a_v_that_is_zero_nowhere_is_still_accused():
     class Lifted(LearnsLoad):
         def lyapunov(self, t, q, v, z, plant):

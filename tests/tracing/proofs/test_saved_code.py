@@ -65,6 +65,19 @@ def test_one_box_is_no_proof_of_what_is_wrong(name):
     assert not testing.recheck(Claimed)
 
 
+@pytest.mark.parametrize(("edge", "stands"), [(0.25, False), (-0.5, False), (-0.75, True), (-1.5, True)])
+def test_a_constraint_excuses_where_it_fails_and_nowhere_else(edge, stands):
+    """x + 1/2 <= 0 where x <= edge: one box is the whole domain."""
+
+    class Claimed:
+        @staticmethod
+        def arrays():
+            claim = claim_of(lambda x: x[0] + 0.5, [(-1.0, 1.0)], where=lambda x: x[0] - edge - 0.125)
+            return {**saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
+
+    assert bool(testing.recheck(Claimed)) == stands
+
+
 def test_code_that_has_no_result_somewhere_proves_nothing():
     """A trace's flag, x < 0.75 here, is part of every claim."""
     graph = Graph()
