@@ -1,19 +1,17 @@
-"""geomctrl: a controls engineer's rigid-body dynamics on Lie groups.
+"""geomctrl: write a control law with its Lyapunov function, simulate the closed loop on a robot, and check the proof.
 
-The public names and where they live. They are loaded when they are asked for, so that importing geomctrl costs nothing.
-`__init__.pyi` says the same to type checkers, and a test compares the two.
+The tables below list the public names and the modules that define them. A name is imported when it is first used, so
+`import geomctrl` itself loads nothing else. `__init__.pyi` repeats the list for type checkers; a test compares the two.
 """
 
 import importlib
 import os
 
 _FOLDER = os.path.dirname(__file__)
-if not os.path.isdir(
-    os.path.join(_FOLDER, "models")
-):  # in the repository models/ and controllers/ stand beside geomctrl/
+if not os.path.isdir(os.path.join(_FOLDER, "models")):  # the repository has models/ and controllers/ next to geomctrl/
     __path__.append(os.path.dirname(_FOLDER))
 
-__version__ = "0.1.0"  # the one place: pyproject.toml reads it here
+__version__ = "0.1.0"  # pyproject.toml reads the version from here
 
 NAMES = {
     "Body": "mechanism.building",

@@ -1,4 +1,4 @@
-"""Robot: a mechanism with the terms of its equations of motion as methods, one line a term."""
+"""The `Robot` class: a tree of rigid bodies whose terms of the equations of motion are methods."""
 
 import functools
 import inspect
@@ -15,7 +15,9 @@ from geomctrl.terms import bounds, derivatives, dynamics, export, inverse_kinema
 
 
 class _RobotType(type):
-    """Attributes of the class itself: `Robot.mass_matrix(robot, q)`. Calls on an instance never come here."""
+    """Metaclass of `Robot`: `Robot.mass_matrix(robot, q)` checks its first argument. Calls on an instance do not pass
+    here.
+    """
 
     def __getattribute__(cls, name: str):
         value = super().__getattribute__(name)
@@ -27,7 +29,7 @@ class _RobotType(type):
 
 @functools.cache
 def _of_a_robot(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, with an ArgumentError for a first argument that is no robot."""
+    """Wrap the method so that a first argument that is not a Robot raises ArgumentError."""
 
     @functools.wraps(method)
     def checked(robot: Mechanism, *args: Any, **kwargs: Any) -> Any:
@@ -39,14 +41,31 @@ def _of_a_robot(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Robot(Mechanism, metaclass=_RobotType):
-    """A tree of rigid bodies with its equations of motion as methods; frozen.
+    """A tree of rigid bodies, with the terms of its equations of motion as methods. Instances are immutable.
 
-    Make one with `geomctrl.load_urdf`, `geomctrl.load_mjcf`, `geomctrl.models`, `Robot.build` or `Robot.from_dh`.
+    Create one with `geomctrl.load_urdf`, `geomctrl.load_mjcf`, a function of `geomctrl.models`, `Robot.build`,
+    `Robot.from_dh` or `Robot.from_screws`.
 
-    Bodies are numbered parents first, as they were given where that was so too; else `origin.renumbered` is True. A
-    configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
-    [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
-    relative twist in the joint's basis S. All terms take leading batch axes.
+    Notes
+    -----
+    - The configuration q has shape (nq,). A joint with one degree of freedom stores its coordinate [rad or m]; a joint
+      with more stores its relative pose [R | p] row by row (12 numbers). Joints follow each other in the order of the
+      bodies.
+    - The velocity v has shape (nv,). It holds the coordinates of each joint's body-fixed relative twist in the basis S
+      of the joint [rad/s or m/s].
+    - Every method that takes q and v accepts any leading batch axes, the same for all arguments.
+    - Bodies are numbered so that parents come first. If the input already has this order, it is kept; otherwise
+      `origin.renumbered` is True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> q, v = np.array([0.3, -0.5]), np.array([1.0, 0.2])
+    >>> M, C, g = robot.mass_matrix(q), robot.coriolis_matrix(q, v), robot.gravity_force(q)
+    >>> np.allclose(robot.inverse_dynamics(q, v, np.zeros(2)), C @ v + g)
+    True
     """
 
     build = classmethod(building.build)
@@ -59,8 +78,20 @@ class Robot(Mechanism, metaclass=_RobotType):
 
     @classmethod
     def from_urdf(cls, source: str | Path, **options: Any) -> "Robot":
-        """The robot of a URDF file: `geomctrl.load_urdf`, which says what the options are."""
-        return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # models are made of robots
+        """Load a robot from a URDF file.
+
+        Parameters
+        ----------
+        source : str or Path
+            The file, or the XML text itself.
+        **options
+            Keyword arguments of `geomctrl.load_urdf`, for example `floating_base=True`.
+
+        Returns
+        -------
+        Robot
+        """
+        return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # which imports this module
 
     neutral = configuration.neutral
     random_configuration = configuration.random_configuration

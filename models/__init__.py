@@ -1,12 +1,12 @@
-"""Where robots come from: bundled ones, URDF and MJCF files, Denavit-Hartenberg tables.
+"""Load robots: bundled models, URDF and MJCF files, Denavit-Hartenberg tables.
 
-    robot = models.panda()            # or models.load("panda"); models.names() lists them
+    robot = models.panda()            # or models.load("panda"); models.names() lists all
     robot = models.load_urdf("arm.urdf")
     robot = models.load_mjcf("arm.xml")
     robot = models.load_dh("arm.toml")
 
-The functions of the bundled robots are in `fixed_base` and `floating_base` and state the source of their numbers. The
-parsers in `io` are imported when a file is loaded, not before.
+The bundled robots are in `fixed_base` and `floating_base`, where each function cites the source of its numbers. The
+parsers in `io` are imported when the first file is loaded.
 """
 
 import difflib
@@ -61,27 +61,44 @@ def __dir__() -> list[str]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of the bundled robots."""
+    """Return the names of the bundled robots.
+
+    Examples
+    --------
+    >>> from geomctrl import models
+    >>> "panda" in models.names()
+    True
+    """
     return tuple(_BUNDLED)
 
 
 def load(name: str | Path, **options: Any) -> Robot:
-    """Return a bundled robot, or the robot of a file.
+    """Load a bundled robot by name, or a robot from a file.
 
     Parameters
     ----------
     name : str or Path
-        One of `names()`; or a file that ends in .urdf (URDF), .xml or .mjcf (MJCF), .toml (a Denavit-Hartenberg table)
-        or .json (geomctrl's own model file).
+        One of `names()`, or a file. The file's suffix selects the format: .urdf (URDF), .xml or .mjcf (MJCF), .toml
+        (Denavit-Hartenberg table) or .json (geomctrl's own model file).
     **options
-        Those of the bundled robot's function, or of `load_urdf`, `load_mjcf`, `load_dh`, `load_model`.
+        Keyword arguments of the bundled robot's function, or of `load_urdf`, `load_mjcf`, `load_dh`, `load_model`.
+
+    Returns
+    -------
+    Robot
 
     Raises
     ------
     NameNotFoundError
-        If there is neither such a robot nor such a kind of file.
+        If no bundled robot has this name and the suffix is not a known file format.
     ModelError, ArgumentError
-        What the function for this format raises.
+        If the function for this format raises it.
+
+    Examples
+    --------
+    >>> from geomctrl import models
+    >>> models.load("panda").nv
+    7
     """
     if isinstance(name, str) and name in _BUNDLED:
         return _BUNDLED[name](**options)

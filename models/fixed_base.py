@@ -1,4 +1,4 @@
-"""The bundled robots that stand on a fixed base: two_link, puma560, panda, ur10, scara, cart_pole."""
+"""Bundled robots on a fixed base: two_link, puma560, panda, ur10, scara, cart_pole."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,16 +19,47 @@ def two_link(
     *,
     gravity: ArrayLike = (0.0, 0.0, -9.81),
 ) -> Robot:
-    """Two links in the x-z plane; angles count from the horizontal (x) upwards, the second one from the first link.
+    """Planar arm with two links in the vertical x-z plane: the textbook example.
 
-    lengths [m], masses [kg]; coms: distances of the centres of mass along the links [m], default half the length;
-    inertias: about the centres of mass across the plane [kg m^2], default those of slender rods, m l^2 / 12. About its
-    own axis, which no motion turns, a link has a tenth of that. Frame "tip" is the end of the second link.
+    Angle q1 is measured from the horizontal x axis upwards, q2 from the first link. The frame "tip" is at the end of
+    the second link.
 
-    With a = I1 + I2 + m1 c1^2 + m2 (l1^2 + c2^2), b = m2 l1 c2, d = I2 + m2 c2^2 the textbook terms are
+    Parameters
+    ----------
+    lengths : array_like, shape (2,)
+        Link lengths [m], default (1, 1).
+    masses : array_like, shape (2,)
+        Link masses [kg], default (1, 1).
+    coms : array_like, shape (2,), optional
+        Distance of each centre of mass along its link [m]. Default: half the length.
+    inertias : array_like, shape (2,), optional
+        Moments of inertia about the centres of mass, for rotation in the plane [kg m^2]. Default: slender rods,
+        m l^2 / 12. About its own axis, which no motion excites, each link has a tenth of that.
+    gravity : array_like, shape (3,)
+        Gravitational acceleration [m/s^2], default (0, 0, -9.81).
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ArgumentError
+        If an argument does not consist of two finite numbers, or a length is not positive.
+
+    Notes
+    -----
+    With a = I1 + I2 + m1 c1^2 + m2 (l1^2 + c2^2), b = m2 l1 c2 and d = I2 + m2 c2^2 the textbook terms are
 
         M = [[a + 2 b cos q2, d + b cos q2], [d + b cos q2, d]],   C = b sin q2 [[-v2, -v1 - v2], [v1, 0]],
         g = 9.81 [(m1 c1 + m2 l1) cos q1 + m2 c2 cos(q1 + q2), m2 c2 cos(q1 + q2)].
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link(lengths=(0.5, 0.4), masses=(3.0, 2.0))
+    >>> arm.mass_matrix([0.0, 0.0]).shape
+    (2, 2)
     """
     length, mass = _pair("lengths", lengths), _pair("masses", masses)
     com = length / 2.0 if coms is None else _pair("coms", coms)
@@ -73,27 +104,33 @@ PUMA_MASSES = (
 
 
 def puma560() -> Robot:
-    """PUMA 560, 6R, with its motors' inertia (`armature`). Zero: upper arm along x, forearm up.
+    """PUMA 560, 6R, including the reflected inertia of its motors. Zero: upper arm along x, forearm up.
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    The Unimation PUMA 560, from B. Armstrong, O. Khatib, J. Burdick, "The explicit dynamic model and inertial
-    parameters of the PUMA 560 arm", ICRA 1986, in its modified Denavit-Hartenberg frames.
+    Source: B. Armstrong, O. Khatib, J. Burdick, "The explicit dynamic model and inertial parameters of the PUMA 560
+    arm", ICRA 1986, in its modified Denavit-Hartenberg frames.
 
-    Masses, centres of mass and inertias are the paper's measured ones (its Tables 4 to 6), read from Corke's Robotics
-    Toolbox (mdl_puma560akb, mdl_puma560), with two changes that make them a robot:
+    Masses, centres of mass and inertias are the measured values of the paper (Tables 4 to 6), taken from Corke's
+    Robotics Toolbox (mdl_puma560akb, mdl_puma560), with two changes:
 
-    - Link 3: the published moments (0.066, 0.0125, 0.086) break the triangle inequality; here (0.070, 0.0125, 0.082).
-      (mdl_puma560akb has 0.066 for the last, which misses the paper's own constant I6 = 0.333 by 6 %; this one by 1 %.)
-    - Link 1 was measured about its axis only (0.35) and not weighed. Nothing else of it acts on a base with a vertical
-      axis; its mass 13 kg, on the axis, and the isotropic inertia 0.35 are made up.
+    - Link 3: the published moments (0.066, 0.0125, 0.086) violate the triangle inequality; this model uses
+      (0.070, 0.0125, 0.082). (mdl_puma560akb has 0.066 for the last moment, which misses the paper's own constant I6 =
+      0.333 by 6 %; the value here misses it by 1 %.)
+    - Link 1: the paper measures only its inertia about the vertical axis (0.35) and no mass. No other parameter of link
+      1 affects the motion. Its mass of 13 kg, on the axis, and the isotropic inertia 0.35 are assumptions.
 
-    As in the paper's explicit model the motors' reflected inertia is on the diagonal of M, where it is most from joint
-    2 on: the joints' `armature`; `puma560().with_armature(0.0)` is the arm without. The paper's constants I1 = 1.43 and
-    I3 = 1.38 of M11 do not follow from its tables, which give 1.56 and 1.60; those of M12, M13, M22, M23, M33, the
-    wrist's diagonal and gravity do.
+    As in the paper's explicit model, the reflected motor inertia is added to the diagonal of M (`armature` of the
+    joints), where it dominates from joint 2 on; `puma560().with_armature(0.0)` is the arm without motors. The paper's
+    constants I1 = 1.43 and I3 = 1.38 of M11 do not follow from its tables, which give 1.56 and 1.60; the constants of
+    M12, M13, M22, M23, M33, of the wrist's diagonal and of gravity do.
 
-    Joint ranges: Corke's toolbox (after Wang and Chen 1991), in this convention's signs. Efforts: the paper's Table 7.
+    Joint ranges: Corke's toolbox (after Wang and Chen 1991), with the signs of this convention. Efforts: Table 7 of the
+    paper.
     """
     bodies = []
     for i, ((alpha, a, d, lower, upper, effort, armature), (m, com, moments)) in enumerate(
@@ -140,23 +177,31 @@ FINGERS = 0.0584  # m, along z of the hand
 
 
 def panda(hand: bool = False) -> Robot:
-    """Panda arm, 7R, with the frames "panda_link8" (the flange), "panda_hand" and "panda_hand_tcp".
+    """Franka Emika Panda, 7R, with the frames "panda_link8" (flange), "panda_hand" and "panda_hand_tcp".
 
-    hand=True adds the mass of Franka's gripper with its fingers closed. Joints "panda_joint1" to "panda_joint7"; at
-    zero the arm is stretched up, which joint 4's range does not allow: a usual pose is
-    (0, -pi/4, 0, -3 pi/4, 0, pi/2, pi/4).
+    The joints are "panda_joint1" to "panda_joint7". At q = 0 the arm points straight up, which violates the range of
+    joint 4. A common pose is (0, -pi/4, 0, -3 pi/4, 0, pi/2, pi/4).
+
+    Parameters
+    ----------
+    hand : bool
+        Add the mass of Franka's gripper with closed fingers. Default False.
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
     Inertial parameters: C. Gaz, M. Cognetti, A. Oliva, P. Robuffo Giordano, A. De Luca, "Dynamic identification of the
     Franka Emika Panda robot with retrieval of feasible parameters using penalty-based optimization", IEEE RA-L 4(4),
-    2019, as distributed in franka_ros' franka_description (inertial.yaml): mass, centre of mass and inertia about it,
-    per link; identified without the hand, and physically consistent. Kinematics and limits: Franka Control Interface
-    documentation, "Robot and interface specifications". Hand: franka_description (0.73 kg; the fingers' 2 x 15 g
-    included, closed).
+    2019, as distributed in franka_ros' franka_description (inertial.yaml): mass, centre of mass and inertia about it
+    for each link, identified without the hand and physically consistent. Kinematics and limits: Franka Control
+    Interface documentation, "Robot and interface specifications". Hand: franka_description (0.73 kg, which includes the
+    closed fingers, 2 x 15 g).
 
-    The identified friction is a sigmoid in the velocity, which `damping` and `friction` of a joint can not express:
-    both are zero here.
+    The identified friction is a sigmoid of the velocity. The joint properties `damping` and `friction` can not express
+    it, so both are zero here.
     """
     flag("hand", hand)
     bodies = []
@@ -223,13 +268,18 @@ AXES = {"y": (0, 1, 0), "z": (0, 0, 1)}
 
 
 def ur10() -> Robot:
-    """UR10 arm, 6R, in the frames of its URDF, with the frames "ee_link" (x out of the flange) and "tool0" (z out).
+    """Universal Robots UR10, 6R, in the frames of its URDF, with the frames "ee_link" (x out of the flange) and "tool0"
+    (z out).
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    Numbers: ur_description of ROS-Industrial's universal_robot (ur10.urdf.xacro; K. Hawkins and others): masses,
-    centres of mass and limits by the makers, inertias of solid cylinders of the links' size. Real ones differ: identify
-    before use on hardware.
+    Source: ur_description of ROS-Industrial's universal_robot (ur10.urdf.xacro; K. Hawkins and others). Masses, centres
+    of mass and limits come from the manufacturer; inertias are those of solid cylinders of the links' size. The
+    inertias of real arms differ: identify them before you use the model on hardware.
     """
     bodies, parent = [], None
     for (link, name, axis, turn, origin, limit, velocity, effort), (m, z, Ixx, Izz) in zip(UR10_JOINTS, UR10_MASSES):
@@ -250,17 +300,21 @@ QUILL_LENGTH, QUILL_RADIUS = 0.35, 0.015  # m
 
 
 def scara() -> Robot:
-    """RRPR SCARA; joints "shoulder", "elbow", "lift" (down is positive) and "roll" (about down).
+    """SCARA arm, RRPR, with the joints "shoulder", "elbow", "lift" (positive down) and "roll" (about the downward
+    axis).
 
-    Frame "tool" is the quill's lower end, z down.
+    The frame "tool" is at the lower end of the quill, with z down.
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    A SCARA with the geometry of the Adept Cobra 600: two turning arms, a sliding and a turning quill.
-
-    Geometry and joint ranges: Corke's Robotics Toolbox (Cobra600). The makers publish no inertial parameters: the
-    masses are made up, plausible for a robot of this size, and the bodies are solid boxes (arms) and a solid cylinder
-    (quill).
+    The geometry is that of the Adept Cobra 600: two rotating arms and a quill that slides and rotates. Geometry and
+    joint ranges: Corke's Robotics Toolbox (Cobra600). The manufacturer publishes no inertial parameters, so the masses
+    are assumptions that are plausible for a robot of this size. The arms are solid boxes, the quill is a solid
+    cylinder.
     """
     deg = np.pi / 180.0
     down = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -297,20 +351,26 @@ RANGE, FORCE = 2.4, 10.0  # m, N
 
 
 def cart_pole() -> Robot:
-    """Cart along x, joint "cart", with a pole about y, joint "pole": zero is upright, positive leans towards x.
+    """Cart along x (joint "cart") with a pole about y (joint "pole"): zero is upright, a positive angle leans towards
+    +x.
 
-    Only the cart is driven: tau = (force, 0). Frame "tip" is the pole's end. With c = 0.5 m the centre of mass's
-    distance and J = 0.1 kg (1 m)^2 / 3 the textbook terms are
+    Only the cart is actuated: tau = (force, 0). The frame "tip" is at the end of the pole.
 
-        M = [[1.1, 0.1 c cos q2], [0.1 c cos q2, J]],   C v = (-0.1 c sin(q2) v2^2, 0),   g = (0, -0.1 9.81 c sin q2).
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    The cart and pole of A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve
-    difficult learning control problems", IEEE Trans. Systems, Man, and Cybernetics 13(5), 1983, without its friction.
+    With the distance c = 0.5 m to the centre of mass and J = 0.1 kg (1 m)^2 / 3 the textbook terms are
+
+        M = [[1.1, 0.1 c cos q2], [0.1 c cos q2, J]],   C v = (-0.1 c sin(q2) v2^2, 0),   g = (0, -0.1 9.81 c sin q2).
+
+    Source: A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve difficult learning
+    control problems", IEEE Trans. Systems, Man, and Cybernetics 13(5), 1983, without its friction.
     """
     rod = POLE * LENGTH**2 / 12.0
-    cart = inertia.from_com(CART, np.zeros(3), 0.01 * np.eye(3))  # which does not turn
+    cart = inertia.from_com(CART, np.zeros(3), 0.01 * np.eye(3))  # the cart does not rotate: any inertia serves
     pole = inertia.from_com(POLE, (0.0, 0.0, 0.5 * LENGTH), np.diag([rod, rod, 0.1 * rod]))
     tip = np.eye(4)
     tip[2, 3] = LENGTH

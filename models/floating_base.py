@@ -1,4 +1,4 @@
-"""The bundled robots that float or fly: three_spheres, quadruped, satellite, quadrotor."""
+"""Bundled robots with a floating base: three_spheres, quadruped, satellite, quadrotor."""
 
 import numpy as np
 
@@ -12,15 +12,20 @@ SPHERE_MASS, SPHERE_MOMENT, SPACING = 10.0, 4.0, 2.0  # kg, kg m^2, m
 
 
 def three_spheres() -> Robot:
-    """Three spheres, 10 kg and 4 kg m^2 each, 2 m apart, without gravity: free base, then z, then x.
+    """Floating chain of three spheres, 10 kg and 4 kg m^2 each, 2 m apart, without gravity: free base, then z, then x.
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    The floating three-body chain of J. Park and W.-K. Chung, "Geometric integration on Euclidean group with application
-    to articulated multibody systems", IEEE T-RO 21(5), 2005, section VI: three solid spheres, a free base.
+    Source: J. Park and W.-K. Chung, "Geometric integration on Euclidean group with application to articulated multibody
+    systems", IEEE T-RO 21(5), 2005, section VI.
 
-    The paper's Fig. 3, which hides the geometry, is completed so that its tables come out: kinetic energy 16.96, linear
-    momentum (0, 24, 0) and angular momentum (33.6, 0, 51.2) at the first run's initial state.
+    The paper's Fig. 3 does not show the full geometry. It is completed here such that the paper's tables are
+    reproduced: kinetic energy 16.96, linear momentum (0, 24, 0) and angular momentum (33.6, 0, 51.2) at the initial
+    state of the first simulation.
     """
     sphere = inertia.from_com(SPHERE_MASS, np.zeros(3), SPHERE_MOMENT * np.eye(3))
     second, third = np.eye(4), np.eye(4)
@@ -44,12 +49,16 @@ LEGS = {"FR": (1, -1), "FL": (1, 1), "RR": (-1, -1), "RL": (-1, 1)}  # front or 
 
 
 def quadruped() -> Robot:
-    """A1 quadruped, 6 + 12 degrees of freedom, with the frames "FR_foot", "FL_foot", "RR_foot" and "RL_foot".
+    """Unitree A1 quadruped, 6 + 12 degrees of freedom, with the frames "FR_foot", "FL_foot", "RR_foot" and "RL_foot".
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    Numbers: Unitree's a1_description (unitree_ros, a1.urdf; BSD-3), as distributed in example-robot-data; reductions'
-    rotor inertias are not in it. The foot is fixed to the calf and merged into it.
+    Source: Unitree's a1_description (unitree_ros, a1.urdf; BSD-3), as distributed in example-robot-data. The file has
+    no rotor inertias. Each foot is fixed to its calf and merged into it.
     """
     trunk = _inertia(6.0, (0.0, 0.0041, -0.0005), (0.0158533, -3.66e-5, 0.0377999, -6.11e-5, -2.75e-5, 0.0456542))
     imu = _inertia(0.001, (0.0, 0.0, 0.0), (1e-4, 0.0, 1e-4, 0.0, 0.0, 1e-4))
@@ -97,7 +106,7 @@ def _at(*position):
 
 
 def _inertia(mass, com, I):
-    """I: (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the centre of mass."""
+    """Ten parameters from I = (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the centre of mass."""
     return inertia.from_com(mass, com, np.array(I)[inertia.SYMMETRIC])
 
 
@@ -106,18 +115,24 @@ WHEEL, SPEED, MOMENTUM, TORQUE = 12.0, 6000.0 * 2.0 * np.pi / 60.0, 100.0, 0.2  
 
 
 def satellite(wheels: bool = False) -> Robot:
-    """Satellite on a spherical joint at its centre of mass, without gravity; its velocity is the body-fixed rate.
+    """Satellite that rotates about its centre of mass without gravity; v is the body-fixed angular velocity.
 
-    wheels=True adds three reaction wheels, joints "wheel1" to "wheel3" about x, y and z, through the centre of mass:
-    torques at them turn the hub the other way, and q has a spherical joint's twelve numbers and three angles.
+    Parameters
+    ----------
+    wheels : bool
+        Add three reaction wheels, joints "wheel1" to "wheel3" about x, y and z through the centre of mass. A torque on
+        a wheel turns the hub the other way. q then holds the twelve numbers of the spherical joint and three angles.
+        Default False.
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    A rigid satellite, its centre of mass at rest, that turns freely; optionally with three reaction wheels.
-
-    Numbers: the spacecraft of Basilisk's scenarioAttitudeFeedbackRW (University of Colorado's AVS laboratory; ISC), a
-    hub of 750 kg, and of its simIncludeRW the wheels, Honeywell HR16 with 100 N m s at 6000 1/min: 12 kg, at most 0.2 N
-    m. About axes across the spin axis a wheel has 0.6 of its moment about it; Basilisk's 0.5 is that of a flat disc.
+    Hub (750 kg): Basilisk's scenarioAttitudeFeedbackRW (University of Colorado, AVS laboratory; ISC). Wheels: Honeywell
+    HR16 with 100 N m s at 6000 1/min, from Basilisk's simIncludeRW: 12 kg, at most 0.2 N m. The moment of a wheel about
+    an axis across the spin axis is 0.6 of its spin moment; Basilisk uses 0.5, which is a flat disc.
     """
     bodies = [Body("hub", None, Joint.spherical(name="attitude"), None, _about_the_centre(HUB_MASS, HUB_MOMENTS))]
     if flag("wheels", wheels):
@@ -145,13 +160,18 @@ THRUSTS.flags.writeable = False
 def quadrotor() -> Robot:
     """Quadrotor on a free joint, with the frames "rotor1" (front, x), "rotor2" (right), "rotor3" and "rotor4" (left).
 
-    Its torques are the body-fixed wrench (m, f) on it, of which rotors give the moment and the force along z: THRUSTS
-    (6, 4) of this file times the thrusts, `from geomctrl.models.quadrotor import THRUSTS`.
+    The generalised force is the body-fixed wrench (m, f). The rotors produce the moment and the force along z: tau =
+    THRUSTS @ thrusts with the array THRUSTS, shape (6, 4), from `geomctrl.models.quadrotor`.
+
+    Returns
+    -------
+    Robot
 
     Notes
     -----
-    The quadrotor of T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC
-    2010, section V: one rigid body with four thrusts, in axes with z up (the paper's point down: turned by pi about x).
+    Source: T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010,
+    section V: one rigid body with four thrusts. Axes here have z up; the paper's z points down (rotation by pi about
+    x).
     """
     body = inertia.from_com(QUADROTOR_MASS, np.zeros(3), np.diag(QUADROTOR_MOMENTS))
     frames = []

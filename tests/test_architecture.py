@@ -19,7 +19,7 @@ import pytest
 import geomctrl
 
 ROOT = Path(__file__).parents[1]
-FUNCTION, FILE = 60, 400  # lines at most
+FUNCTION, FILE = 60, 380  # lines at most, without docstrings
 
 ROWS = "a row a numbered equation, in the paper's order"
 LONG_FUNCTIONS = {
@@ -143,6 +143,16 @@ def lines(node: ast.stmt) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
+def documented(path: Path) -> int:
+    """The number of lines in docstrings."""
+    docstrings = [
+        node.body[0]
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None
+    ]
+    return sum(map(lines, docstrings))
+
+
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """(name, lines without the docstring) of each function, methods and inner functions included."""
 
@@ -178,7 +188,7 @@ def test_functions_are_short():
 
 def test_files_are_short():
     found = {
-        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) - documented(path)
         for path in sources("geomctrl", "models", "controllers", "experiments")
     }
     long = {name: n for name, n in found.items() if n > FILE}

@@ -1,1 +1,1 @@
-"""A robot as data: joints, inertias, the frozen tree, how one is made, and its configurations as a group."""
+"""A robot as data: joints, inertias, the immutable tree, how it is built, and its configurations as a Lie group."""

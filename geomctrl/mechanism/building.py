@@ -1,4 +1,4 @@
-"""Making mechanisms: from bodies, Denavit-Hartenberg tables, products of exponentials, or from other mechanisms."""
+"""Build robots from bodies, Denavit-Hartenberg tables, products of exponentials, or from other robots."""
 
 from __future__ import annotations
 
@@ -27,34 +27,49 @@ from .origin import WORLD, Frame, Origin
 
 R = TypeVar("R", bound=Mechanism)
 
-TRIED = 30  # configurations, where the bodies' inertias do not show that M > 0
+TRIED = 30  # number of configurations at which M > 0 is tested if the bodies' inertias do not prove it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Body(Described):
-    """A rigid body and the joint of screws S that moves it in its parent: f(q) = placement exp(S q).
+    """A rigid body and the joint that connects it to its parent: T_parent_body(q) = placement exp(S q).
 
     Parameters
     ----------
     name : str
+        Unique name of the body.
     parent : str or None
-        The parent body's name; None is the world.
+        Name of the parent body; None is the world.
     joint : Joint
-    placement : array_like (4, 4), optional
-        Pose of the body frame in the parent's where the joint's coordinates are zero; default the identity.
-    inertia : array_like (10,), optional
-        Ten parameters about the body frame's origin, see `inertia.from_com`, checked by `build`; default massless.
+        The joint between parent and body. A joint without a name takes the body's.
+    placement : array_like, shape (4, 4)
+        Pose of the body in its parent at q = 0. Default: identity.
+    inertia : array_like, shape (10,), optional
+        (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of the body frame [kg, kg m, kg m^2], see
+        `geomctrl.mechanism.inertia`. Default: a massless body.
 
     Raises
     ------
-    ArgumentError, InertiaError
+    ArgumentError
+        If an argument has the wrong type or shape.
+    InertiaError
+        If the inertia is not finite. `Robot.build` checks whether it is physically possible.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> from geomctrl.mechanism import inertia
+    >>> rod = inertia.from_com(1.0, [0.5, 0.0, 0.0], [[0.01, 0, 0], [0, 0.08, 0], [0, 0, 0.08]])
+    >>> link = gc.Body("link", None, gc.Joint.revolute((0, 1, 0), name="hinge"), inertia=rod)
+    >>> gc.Robot.build([link]).nv
+    1
     """
 
     name: str
     parent: str | None
     joint: Joint
     placement: ArrayLike | None = None
-    inertia: ArrayLike | None = None  # ten parameters about the body frame's origin; None: massless
+    inertia: ArrayLike | None = None
 
     def __post_init__(self):
         check_name("name", self.name)
@@ -88,21 +103,51 @@ def build(
     couplings: Iterable[Coupling] = (),
     physical: bool = True,
 ) -> R:
-    """A robot from its bodies, in any order; they are numbered as given where that has parents first.
+    """Build a robot from its bodies.
 
-    Where a body comes before one that it hangs on, that one is brought forward and numbered just before it:
-    `body_names` has the order, `origin.renumbered` and the robot's repr say that it is another. A body on a fixed
-    joint is merged into its parent and its name stays as a frame; one fixed to the world only leaves the frame.
-    `frames` are further (name, body name, T_body_frame). `couplings`: joints that follow others, whose coordinates the
-    robot then does not have (`geomctrl.Coupling`). `physical=False` accepts inertial parameters that no rigid body
-    has, as long as the mass matrix is positive definite. Raises ModelError for orphans, loops, duplicate names, trees
-    that do not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
+    Parameters
+    ----------
+    bodies : iterable of Body
+        The bodies, in any order. Their order is kept if parents come first. Otherwise each parent is moved just before
+        the first body that needs it, `body_names` has the new order and `origin.renumbered` is True. A body on a fixed
+        joint is merged into its parent and stays as a frame; a body fixed to the world leaves only the frame.
+    name : str
+        Default "robot".
+    gravity : array_like, shape (3,)
+        Gravitational acceleration [m/s^2], default (0, 0, -9.81).
+    frames : iterable of (str, str, array_like)
+        Further frames: (name, body name, T_body_frame (4, 4)).
+    couplings : iterable of Coupling
+        Joints that follow others. The robot has no coordinates for them.
+    physical : bool
+        Reject inertial parameters that no rigid body can have. False accepts them as long as the mass matrix is
+        positive definite. Default True.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        If a parent is missing, the bodies form a loop, a name occurs twice, no joint moves, or the mass matrix is
+        singular.
+    InertiaError
+        If no rigid body can have the inertial parameters and `physical` is True.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> ball = (1.0, 0.0, 0.0, -0.5, 0.26, 0.0, 0.26, 0.0, 0.0, 0.01)
+    >>> pendulum = gc.Robot.build([gc.Body("bob", None, gc.Joint.revolute((0, 1, 0)), inertia=ball)], name="pendulum")
+    >>> pendulum.dof_names
+    ('bob',)
     """
     flag("physical", physical)
     sequence = listed("bodies", bodies, "geomctrl.Body objects")
     _check_bodies(sequence)
     tree = []
-    merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
+    merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # name: (body, T_body_name)
     parameters = []
     for body in _parents_first(sequence):
         pi = np.zeros(10) if body.inertia is None else np.asarray(body.inertia)
@@ -159,12 +204,26 @@ def from_dh(
     prismatic: Sequence[int] = (),
     **options: Any,
 ) -> R:
-    """A serial chain from Denavit-Hartenberg parameters [m, rad], (n,) each, at zero joint coordinates.
+    """Build a serial chain from Denavit-Hartenberg parameters.
 
-    `convention="standard"`: link i's frame is at its far end, T = Rz(theta) Tz(d) Tx(a) Rx(alpha), the joint axis
-    is the previous frame's z. `"modified"` (Craig): T = Rx(alpha) Tx(a) Rz(theta) Tz(d), the axis is its own z.
-    `inertias`: ten parameters a link, in the link's frame of that convention. `prismatic`: numbers (from 0) of
-    sliding joints, whose coordinate adds to d. Further options as for `build`.
+    Parameters
+    ----------
+    a, alpha, d, theta : array_like, shape (n,)
+        Link lengths [m], twists [rad], offsets [m] and angles [rad] at q = 0.
+    convention : {"standard", "modified"}
+        "standard": T = Rz(theta) Tz(d) Tx(a) Rx(alpha). The frame of link i is at its far end and the joint axis is z
+        of the previous frame. "modified" (Craig): T = Rx(alpha) Tx(a) Rz(theta) Tz(d), the joint axis is z of the
+        link's own frame.
+    inertias : sequence of array_like, shape (10,)
+        Inertial parameters for each link in its frame, see `geomctrl.mechanism.inertia`.
+    prismatic : sequence of int
+        Numbers (from 0) of the prismatic joints, whose coordinate adds to d. Default: none.
+    **options
+        Keyword arguments of `Robot.build`.
+
+    Returns
+    -------
+    Robot
     """
     columns = {k: checked(k, x, ()) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))}
     n = mode(x.size for x in columns.values())
@@ -190,12 +249,30 @@ def from_dh(
 def from_screws(
     cls: type[R], screws: ArrayLike, homes: ArrayLike, *, inertias: Sequence[ArrayLike], parents=None, **options: Any
 ) -> R:
-    """A tree of 1-DOF joints from the space-frame product of exponentials (Park, Bobrow, Ploen 1995 section 2).
+    """Build a tree of joints with one degree of freedom from the product of exponentials in the world frame.
 
-    `screws` (n, 6): the joints' screws A_i in the world frame at zero; `homes` (n, 4, 4): the bodies' poses at
-    zero; `inertias`: ten parameters each, in the body's frame; `parents` (n,): numbers, -1 for the world (default:
-    a chain). Row i of every array is "link{i+1}" on "joint{i+1}". The robot's bodies and coordinates are in the order
-    of the rows where that has parents first; else in that of `body_names`, as `build` says.
+    Parameters
+    ----------
+    screws : array_like, shape (n, 6)
+        Screws A_i = (omega, v) of the joints in the world frame at q = 0.
+    homes : array_like, shape (n, 4, 4)
+        Poses of the bodies in the world at q = 0.
+    inertias : sequence of array_like, shape (10,)
+        Inertial parameters for each body in its frame, see `geomctrl.mechanism.inertia`.
+    parents : array_like, shape (n,), optional
+        Numbers of the parent bodies, -1 for the world. Default: a chain.
+    **options
+        Keyword arguments of `Robot.build`.
+
+    Returns
+    -------
+    Robot
+        Row i of every array is body "link{i+1}" on joint "joint{i+1}". If the rows do not list parents first, the
+        bodies are reordered as in `Robot.build`.
+
+    Notes
+    -----
+    Park, Bobrow, Ploen 1995, section 2.
     """
     A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
     n = len(A)
@@ -221,9 +298,23 @@ def from_screws(
 
 
 def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -> R:
-    """The same robot with other inertial parameters (nbodies, 10), or that many numbers in a row.
+    """Return the same robot with other inertial parameters.
 
-    Raises InertiaError for a body that can not be, unless `physical=False`.
+    Parameters
+    ----------
+    parameters : array_like, shape (nbodies, 10) or (10 nbodies,)
+        Ten parameters for each body, see `geomctrl.mechanism.inertia`.
+    physical : bool
+        Reject parameters that no rigid body can have. Default True.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    InertiaError
+        If no rigid body can have the parameters and `physical` is True.
     """
     require_robot("robot", robot)
     flag("physical", physical)
@@ -244,7 +335,28 @@ def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -
 def with_payload(
     robot: R, mass: float, com: ArrayLike = (0, 0, 0), I_com: ArrayLike | None = None, frame: str | None = None
 ) -> R:
-    """The same robot carrying `mass` [kg] at `com` [m] in `frame` (default: the last body's), with I_com (3, 3)."""
+    """Return the same robot with a payload fixed to a frame.
+
+    Parameters
+    ----------
+    mass : float
+        Mass of the payload [kg].
+    com : array_like, shape (3,)
+        Its centre of mass in `frame` [m]. Default: the origin.
+    I_com : array_like, shape (3, 3), optional
+        Its inertia about the centre of mass in the axes of `frame` [kg m^2]. Default: a point mass.
+    frame : str, optional
+        The frame that carries the payload. Default: the last body.
+
+    Returns
+    -------
+    Robot
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> robot = gc.models.panda().with_payload(1.5, com=(0, 0, 0.05), frame="panda_hand_tcp")
+    """
     require_robot("robot", robot)
     carrier = robot.frame(frame if frame is not None else robot.body_names[-1])
     if carrier.body < 0:
@@ -259,10 +371,24 @@ def with_payload(
 
 
 def with_armature(robot: R, armature: ArrayLike) -> R:
-    """The same robot with motors of other inertia: `armature` [kg m^2, kg] at the joints, (nv,) or one number for all
-    joints with one degree of freedom; the others have none. Gear ratios stay.
+    """Return the same robot with other reflected motor inertias. Gear ratios do not change.
 
-    Raises ArgumentError for negative ones, ModelError where the mass matrix without them is singular.
+    Parameters
+    ----------
+    armature : array_like, shape (nv,) or float
+        Reflected inertia [kg m^2, kg]. One number applies to all joints with one degree of freedom; joints with several
+        degrees of freedom have none.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ArgumentError
+        If a value is negative, or not zero for a joint with several degrees of freedom.
+    ModelError
+        If the mass matrix is singular without the previous armature.
     """
     require_robot("robot", robot)
     requested = checked("armature", armature, ())
@@ -273,7 +399,7 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
         name = robot.dof_names[np.flatnonzero(~single & (requested != 0.0))[0]]
         raise ArgumentError(f"armature: expected 0 at {name!r}, whose joint has several degrees of freedom")
     values = np.where(single, requested, 0.0)
-    each = (values[s][:1].sum() for s in robot.v_slices)  # none for joints that follow others
+    each = (values[s][:1].sum() for s in robot.v_slices)  # zero for joints that follow others: their slice is empty
     joints = (replace(j, armature=float(x)) for j, x in zip(robot.joints, each))
     changed = robot._with_joints(tuple(joints))
     if not _inertia.is_physical(robot.parameters, strict=True).all():
@@ -282,16 +408,16 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
 
 
 def with_gravity(robot: R, gravity: ArrayLike) -> R:
-    """The same robot under another gravitational acceleration (3,) [m/s^2]."""
+    """Return the same robot with another gravitational acceleration (3,) [m/s^2]."""
     require_robot("robot", robot)
     return replace(robot, gravity=gravity)
 
 
 def positive_bodies(robot: Mechanism) -> bool:
-    """Whether the bodies' 6x6 inertias J_i alone show that M(q) > 0 for all q: J_i >= 0, S_i^T J_i S_i + armature > 0.
+    """Return whether the bodies' 6x6 inertias prove M(q) > 0 for all q: J_i >= 0 and S_i^T J_i S_i + armature > 0.
 
-    In any motion some body moves whose parent rests: its energy 1/2 v_i^T S_i^T J_i S_i v_i is positive, that of the
-    others is not negative. Moments that fail the triangle inequality pass where they are positive: J > 0 is weaker.
+    In any motion some body moves while its parent rests. Its energy 1/2 v_i^T S_i^T J_i S_i v_i is positive and that of
+    the others is not negative. Positive moments that violate the triangle inequality pass, because J > 0 is weaker.
     """
     with np.errstate(invalid="ignore"):
         masses, moments = robot.parameters[:, 0], np.linalg.eigvalsh(_inertia.com_tensor(robot.parameters))
@@ -307,9 +433,11 @@ def positive_bodies(robot: Mechanism) -> bool:
 
 
 def check_positive_mass_matrix(robot: Mechanism) -> None:
-    """Raises ModelError unless M(q) > 0: for all q where `positive_bodies` says so, else at `TRIED` configurations, the
-    neutral one and random ones within the limits. Massless bodies are fine as long as every motion moves some mass.
-    At the neutral one it is looked at in any case, as numbers may be too far apart for double precision.
+    """Raise ModelError unless M(q) > 0.
+
+    If `positive_bodies` proves it for all q, only the neutral configuration is tested, because the numbers may be too
+    far apart for double precision. Otherwise `TRIED` configurations are tested: the neutral one and random ones within
+    the limits. Massless bodies are allowed as long as every motion moves some mass.
     """
     rng, more = np.random.default_rng(0), 0 if positive_bodies(robot) else TRIED - 1
     for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(more))]:
@@ -337,11 +465,11 @@ def check_positive_mass_matrix(robot: Mechanism) -> None:
         )
 
 
-# --- checking what was given -------------------------------------------------------------------------------------
+# --- checks of arguments ------------------------------------------------------------------------------------------
 
 
 def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
-    """Ten parameters for each of n bodies."""
+    """Return ten parameters for each of n bodies."""
     rows = listed("inertias", inertias, "ten parameters a body")
     if len(rows) != n:
         raise ArgumentError(f"inertias: expected {n}, one a body, got {len(rows)}")
@@ -356,7 +484,7 @@ def _numbers_of(name: str, values: Any, expected: str, allowed: range) -> list[i
 
 
 def _check_bodies(bodies: list[Body]) -> None:
-    """What they are, and that every parent is there."""
+    """Check types and names of the bodies, and that every parent exists."""
     if not bodies:
         raise ModelError("bodies: expected at least one, got none")
     for body in bodies:
@@ -372,12 +500,12 @@ def _check_bodies(bodies: list[Body]) -> None:
 
 
 def _parents_first(bodies: list[Body]) -> list[Body]:
-    """In the order given; a body that comes before one it hangs on brings that forward, just before itself."""
+    """Keep the given order, but move a parent just before the first body that needs it."""
     named = {b.name: b for b in bodies}
     order: dict[str, Body] = {}
     lost: dict[str, Body] = {}
     for body in bodies:
-        path: dict[str, Body] = {}  # to the world, or to a body that has its place
+        path: dict[str, Body] = {}  # from the body to the world, or to a body that is already placed
         ancestor = body.name
         while ancestor is not None and ancestor not in order and ancestor not in path and ancestor not in lost:
             path[ancestor] = named[ancestor]
@@ -386,7 +514,7 @@ def _parents_first(bodies: list[Body]) -> list[Body]:
         (order if reached else lost).update(reversed(path.items()))
     if lost:
         loop = ", ".join(repr(b.name) for b in bodies if b.name in lost)
-        raise ModelError(f"bodies {loop}: a loop, or hanging on one; none of them reaches the world")
+        raise ModelError(f"bodies {loop}: they form a loop or descend from one; none of them is connected to the world")
     return list(order.values())
 
 

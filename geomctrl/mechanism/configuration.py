@@ -1,7 +1,8 @@
-"""Configurations of a robot as a Lie group: q * exp(dv), its inverse, and what integrators need of it.
+"""Configurations of a robot as a Lie group: q * exp(dv), its inverse, and what integrators need.
 
-Every lower pair is a motion subgroup, so the configurations of a tree are a product of them: R for a joint with one
-degree of freedom, a subgroup of SE(3) for one with more, in the coordinates v of its basis S. Mueller 2018 section 2.
+Every lower pair is a motion subgroup, so the configuration space of a tree is a product of them: R for a joint with one
+degree of freedom, a subgroup of SE(3) for a joint with more, with the coordinates v in its basis S. Mueller 2018
+section 2.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .states import as_batch
 
 
 class JointCoordinates(NamedTuple):
-    """A joint and where its coordinates are in q and in v."""
+    """A joint, and the slices of q and v that hold its coordinates."""
 
     joint: Joint
     q: slice
@@ -36,15 +37,15 @@ class JointCoordinates(NamedTuple):
 
 
 def joint_coordinates(robot: Mechanism) -> list[JointCoordinates]:
-    """Of each joint that has coordinates, in their order: joints that follow others have none."""
+    """Return joint and slices for each joint that has coordinates, in order; joints that follow others have none."""
     coordinates = map(JointCoordinates, robot.joints, robot.q_slices, robot.v_slices)
     return [x for x in coordinates if x.v.start < x.v.stop]
 
 
 def single_coordinates(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
-    """(places in q, places in v) (n,) each of the coordinates of joints with one degree of freedom.
+    """Return the indices in q and in v, (n,) each, of the coordinates of joints with one degree of freedom.
 
-    Their ranges are those in `robot.limits`, which has those of the joints that follow them.
+    Their ranges in `robot.limits` already include the limits of joints that follow them.
     """
     places = [(x.q.start, x.v.start) for x in joint_coordinates(robot) if x.joint.dof == 1]
     q, v = np.array(places, int).reshape(-1, 2).T
@@ -55,7 +56,7 @@ def single_coordinates(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
 
 def neutral(robot: Mechanism) -> np.ndarray:
-    """The configuration (nq,) of zero coordinates and identity poses."""
+    """Return the configuration (nq,) with zero coordinates and identity poses."""
     require_robot("robot", robot)
     q = np.zeros(robot.nq)
     for joint, s in zip(robot.joints, robot.q_slices):
@@ -65,7 +66,20 @@ def neutral(robot: Mechanism) -> np.ndarray:
 
 
 def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarray:
-    """A configuration (nq,): uniform within the limits, within pi or 1 m where there are none, rotations anywhere."""
+    """Return a random configuration (nq,).
+
+    Coordinates are uniform within the joint limits, or within +-pi or +-1 m where there is no limit. Rotations are
+    uniform.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of random numbers, for example `numpy.random.default_rng(0)`.
+
+    Returns
+    -------
+    ndarray, shape (nq,)
+    """
     require_robot("robot", robot)
     generator("rng", rng)
     x, limits = np.empty(robot.nv), robot.limits
@@ -84,7 +98,23 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
 
 
 def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
-    """q * exp(dv), (..., nq): where constant joint velocities dv (..., nv) lead from q in unit time."""
+    """Return q * exp(dv): the configuration after moving from q with constant velocity dv for unit time.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration.
+    dv : array_like, shape (..., nv)
+        Displacement in velocity coordinates: velocity [rad/s, m/s] times time.
+
+    Returns
+    -------
+    ndarray, shape (..., nq)
+
+    See Also
+    --------
+    difference : the inverse.
+    """
     if (moved := robot._code.at(configuration.moved)(q, dv)) is not None:
         return moved
     lead, (q, dv) = as_batch(robot, q=q, dv=dv)
@@ -93,7 +123,21 @@ def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
 
 
 def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
-    """dv (..., nv) with q0 * exp(dv) = q1, rotations by at most pi; the inverse of `integrate`."""
+    """Return dv with q0 * exp(dv) = q1, with rotations by at most pi.
+
+    Parameters
+    ----------
+    q0, q1 : array_like, shape (..., nq)
+        Configurations.
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+
+    See Also
+    --------
+    integrate : the inverse.
+    """
     if (dv := robot._code.at(configuration.difference)(q0, q1)) is not None:
         return dv
     lead, (q0, q1) = as_batch(robot, q0=q0, q1=q1)
@@ -102,14 +146,16 @@ def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 
 
 def _over(robot: Mechanism, algorithm: Algorithm, *rows: np.ndarray) -> np.ndarray:
-    """The algorithm for checked states."""
+    """Run the algorithm on checked states."""
     outcome = robot._code.over(algorithm, rows, (), {})
     return fitting(algorithm, robot._model).many(robot._model, *rows) if outcome is None else outcome[0]
 
 
 @dataclass(frozen=True, eq=False)
 class ConfigurationGroup:
-    """A robot's configurations as a `groups.LieGroup`: elements (..., nq), algebra vectors are velocities (..., nv)."""
+    """A robot's configurations as a `geomctrl.lie.LieGroup`: elements (..., nq), algebra vectors are velocities (...,
+    nv).
+    """
 
     robot: Mechanism
 
@@ -191,7 +237,7 @@ class ConfigurationGroup:
         return flat.reshape(*lead, self.robot.nq)
 
     def rotation(self, x):
-        """The largest angle [rad] (...) by which a pose turns, x (..., nv); 0 without any."""
+        """Largest angle [rad] (...) by which a pose rotates, x (..., nv); 0 if there are no poses."""
         x = checked("x", x, (self.dim,))
         out = np.zeros(x.shape[:-1])
         for joint, s in zip(self.robot.joints, self.robot.v_slices):
@@ -200,8 +246,9 @@ class ConfigurationGroup:
         return np.asarray(out)[()]
 
     def residual(self, a):
-        """The largest |R^T R - 1| of the poses, and |log T - S S^+ log T| / (1 + |p|) of those that are rotations,
-        how far they are from what their joint can reach; 0 without any."""
+        """Distance of a from the group: the largest |R^T R - 1| of its poses, and, for proper rotations, the distance
+        |log T - S S^+ log T| / (1 + |p|) from the motions of their joint. It is 0 if there are no poses.
+        """
         a = checked("a", a, self.shape)
         out = np.zeros(a.shape[:-1])
         for s in self._poses():
@@ -233,12 +280,12 @@ class ConfigurationGroup:
 
 
 def configuration_group(robot: Mechanism):
-    """The robot's configurations as a group: plain R^n where every joint has one degree of freedom."""
+    """Return the robot's configurations as a group: plain R^n if every joint has one degree of freedom."""
     return Rn(robot.nq) if robot.nq == robot.nv else ConfigurationGroup(robot)
 
 
 def _pose(x: np.ndarray) -> np.ndarray:
-    """(..., 12) to (..., 4, 4)."""
+    """Convert (..., 12) to (..., 4, 4)."""
     T = np.zeros((*x.shape[:-1], 4, 4))
     T[..., :3, :] = x.reshape(*x.shape[:-1], 3, 4)
     T[..., 3, 3] = 1.0

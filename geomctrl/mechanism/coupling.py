@@ -1,9 +1,9 @@
-"""Couplings: joints of a tree that follow others, linearly, q = A x + b with the independent joints' coordinates x.
+"""Couplings: joints that follow others linearly, q = A x + b with the coordinates x of the independent joints.
 
-Gears and belts between joints, fingers that close together, parallelogram arms. The robot's coordinates are those of
-the independent joints, and all its terms are those of the tree, projected: M = A^T M_tree A, C = A^T C_tree A,
-g = A^T g_tree at q = A x + b. A is constant, so Mdot = A^T Mdot_tree A and Mdot - 2C = A^T (Mdot - 2C)_tree A is skew
-where the tree's is. Forces of the couplings do no work and do not appear.
+Examples are gears and belts between joints, fingers that close together, and parallelogram arms. The robot's
+coordinates are those of the independent joints. Its terms are those of the full tree, projected: M = A^T M_tree A, C =
+A^T C_tree A, g = A^T g_tree at q = A x + b. A is constant, so Mdot = A^T Mdot_tree A, and Mdot - 2C = A^T (Mdot -
+2C)_tree A is skew-symmetric if that of the tree is. The constraint forces of couplings do no work and do not appear.
 """
 
 from __future__ import annotations
@@ -22,15 +22,27 @@ from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from .checks import check_name
 from .joint import Joint
 
-SHARED = ("damping", "friction", "stiffness", "armature")  # what would couple the coordinates that a joint follows
+SHARED = ("damping", "friction", "stiffness", "armature")  # would couple the coordinates of the joints it follows
 
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """The coordinate of `joint` is sum_k follows[k] q_k + offset [rad, m], of joints with one degree of freedom.
+    """A joint that follows others: q_joint = sum_k follows[k] q_k + offset. All have one degree of freedom.
 
-    follows: ratios [rad/rad, m/rad, ...] by the names of the joints it follows, which may follow others themselves;
-    none locks the joint at the offset.
+    Parameters
+    ----------
+    joint : str
+        Name of the joint that follows.
+    follows : mapping of str to float
+        Ratio [rad/rad, m/rad, ...] for each joint that it follows. These may follow others themselves. An empty mapping
+        locks the joint at `offset`.
+    offset : float
+        Constant part of the coordinate [rad, m]. Default 0.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> right_finger = gc.Coupling("finger2", {"finger1": -1.0})
     """
 
     joint: str
@@ -55,7 +67,7 @@ class Coupling:
 
 
 def checked_couplings(couplings: Any, joints: Sequence[Joint]) -> tuple[Coupling, ...]:
-    """The couplings, of joints that there are; errors name the joint."""
+    """Return the couplings after checking that their joints exist; errors name the joint."""
     checked = listed("couplings", couplings, "geomctrl.Coupling objects")
     named = {str(j.name): j for j in joints}
     seen = set()
@@ -73,17 +85,17 @@ def checked_couplings(couplings: Any, joints: Sequence[Joint]) -> tuple[Coupling
                     f" {named[name].dof}"
                 )
         if coupling.joint in seen:
-            raise ModelError(f"{label}: it is coupled twice")
+            raise ModelError(f"{label}: the joint has two couplings")
         seen.add(coupling.joint)
     return tuple(checked)
 
 
 class Reduction:
-    """What couplings make of a tree's coordinates.
+    """How couplings reduce the coordinates of a tree.
 
-    A: (tree's nv, nv), the tree's velocities from the robot's. b: (nbodies,), offsets of the joints' coordinates.
-    independent: numbers of the joints whose coordinates are the robot's. single: rows of A that are independent
-    joints' or follow one joint at most, whose limits and losses are a coordinate's.
+    A: (nv of the tree, nv), maps the robot's velocities to the tree's. b: (nbodies,), offsets of the joint coordinates.
+    independent: numbers of the independent joints. single: rows of A of joints that are independent or follow at most
+    one joint; only their limits and losses can be assigned to a single coordinate.
     """
 
     def __init__(self, joints: Sequence[Joint], couplings: Sequence[Coupling]):
@@ -91,7 +103,8 @@ class Reduction:
         followers = {c.joint for c in couplings}
         self.independent = [i for i, j in enumerate(joints) if j.name not in followers]
         if not self.independent:
-            raise ModelError(f"couplings: every joint follows another, {', '.join(map(repr, followers))}")
+            names = ", ".join(map(repr, followers))
+            raise ModelError(f"couplings: every joint follows another, so none is independent: {names}")
         ends = np.cumsum([j.dof for j in joints])
         slices = [slice(e - j.dof, e) for e, j in zip(ends, joints)]
         columns, nv = {}, 0
@@ -118,10 +131,11 @@ class Reduction:
         self.single = np.count_nonzero(A, axis=1) <= 1
 
     def per_dof(self, key: str, joints: Sequence[Joint]) -> np.ndarray:
-        """A property of the tree's joints as the coordinates (nv,) feel it.
+        """Convert a property of the tree's joints to the robot's coordinates (nv,).
 
-        Damping, stiffness and armature by the ratios' squares, dry friction by their size. Limits are the tightest that
-        a joint sets which follows one coordinate; effort is as if all torque went to that joint.
+        Damping, stiffness and armature scale with the squared ratios, Coulomb friction with their absolute value. A
+        limit is the tightest of all joints that follow this coordinate alone; effort assumes that all torque goes to
+        that joint.
         """
         A, own = self.A, self._of(key, joints)
         if key in ("damping", "stiffness", "armature"):
@@ -157,7 +171,7 @@ class Reduction:
 def _in_terms_of_independent(
     joints: Sequence[Joint], couplings: Sequence[Coupling]
 ) -> dict[str, tuple[dict[str, float], float]]:
-    """Per coupled joint the ratios to independent joints, and the offset. Raises ModelError for a cycle."""
+    """For each coupled joint, return the ratios to independent joints and the offset. Raises ModelError for a cycle."""
     coupled = {c.joint: c for c in couplings}
     done: dict[str, tuple[dict[str, float], float]] = {}
 

@@ -1,13 +1,14 @@
-"""Ten inertial parameters, the 6x6 spatial inertia J, the 4x4 pseudo-inertia P, and which of them a body can have.
+"""Inertial parameters: ten numbers for each body, the spatial inertia J (6x6), the pseudo-inertia P (4x4), feasibility.
 
-Order of the ten: (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz), h = m c the first moment, I about the frame's origin
-(Pinocchio's order). All functions take any leading batch axes, and raise ArgumentError for wrong shapes and for what
-are no finite real numbers; `violation` and `check` find words for nan instead.
+The ten parameters are (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) [kg, kg m, kg m^2], as in Pinocchio: h = m c is the
+first moment, I the inertia about the origin of the frame. All functions accept leading batch axes. They raise
+ArgumentError for wrong shapes and for entries that are not finite real numbers; `violation` and `check` describe nan
+and infinity instead.
 
     J = [[I, [h]], [-[h], m 1]],    P = [[Sigma, h], [h^T, m]],  Sigma = tr(I)/2 1 - I
 
-A rigid body has these parameters if and only if P >= 0 (Wensing, Kim, Slotine 2018): the mass is not negative and the
-principal moments about the centre of mass satisfy the triangle inequalities. J > 0 is weaker.
+A rigid body with these parameters exists if and only if P >= 0 (Wensing, Kim, Slotine 2018): the mass is not negative
+and the principal moments about the centre of mass satisfy the triangle inequalities. The condition J > 0 is weaker.
 """
 
 from collections.abc import Sequence
@@ -36,8 +37,8 @@ __all__ = [
 
 SYMMETRIC = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) -> 3x3
 UPPER = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))
-SYMMETRY = 1e-9  # of a matrix's largest entry: by how much what should be one may differ
-TOLERANCE = 1e-9  # of the body's own scale: a thin rod or a point mass is a body, rounding is not a violation
+SYMMETRY = 1e-9  # allowed asymmetry of a symmetric matrix, relative to its largest entry
+TOLERANCE = 1e-9  # relative to the body's own scale, so that rounding of a thin rod or point mass is no violation
 
 
 def _parameters(parameters: ArrayLike, finite: bool = True) -> np.ndarray:
@@ -52,22 +53,40 @@ def _hat(x):
 
 
 def _relative(off: np.ndarray, A: np.ndarray) -> float:
-    """The largest entry of `off` in terms of the largest of its matrix in A (..., n, n)."""
+    """Largest entry of `off`, relative to the largest entry of its matrix in A (..., n, n)."""
     size = np.abs(A).max(axis=(-2, -1), initial=0.0)
     return float((np.abs(off).max(axis=(-2, -1), initial=0.0) / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
 
 
 def _require_symmetric(name: str, A: np.ndarray) -> None:
     if (off := _relative(A - A.swapaxes(-1, -2), A)) > SYMMETRY:
-        raise ArgumentError(
-            f"{name}: expected a symmetric matrix, got one whose transpose is off by {off:.3g} of itself"
-        )
+        raise ArgumentError(f"{name}: expected a symmetric matrix, got a relative asymmetry of {off:.3g}")
 
 
 def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
-    """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2].
+    """Compute the ten parameters from mass, centre of mass and inertia about it.
 
-    One centre of mass and one inertia serve all masses; else leading axes are the same.
+    Parameters
+    ----------
+    mass : array_like, shape (...,)
+        Mass [kg].
+    com : array_like, shape (..., 3)
+        Centre of mass in the frame [m].
+    I_com : array_like, shape (..., 3, 3)
+        Inertia about the centre of mass, in the axes of the frame [kg m^2]. Must be symmetric.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        One `com` or one `I_com` may be shared by all masses; otherwise leading axes must agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.mechanism import inertia
+    >>> pi = inertia.from_com(2.0, [0.1, 0.0, 0.0], 0.01 * np.eye(3))
+    >>> inertia.com(pi)
+    array([0.1, 0. , 0. ])
     """
     m, c, I = (checked(n, x, s) for n, x, s in (("mass", mass, ()), ("com", com, (3,)), ("I_com", I_com, (3, 3))))
     for name, x, core in (("com", c, 1), ("I_com", I, 2)):
@@ -79,26 +98,26 @@ def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
 
 
 def tensor(parameters: ArrayLike) -> np.ndarray:
-    """The 3x3 inertia about the frame's origin, (..., 3, 3)."""
+    """Return the inertia about the origin of the frame, (..., 3, 3) [kg m^2]."""
     return _parameters(parameters)[..., 4:][..., SYMMETRIC]
 
 
 def com(parameters: ArrayLike) -> np.ndarray:
-    """The centre of mass (..., 3); nan where the mass is zero."""
+    """Return the centre of mass (..., 3) [m]; nan where the mass is zero."""
     pi = _parameters(parameters)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pi[..., :1] != 0.0, pi[..., 1:4] / pi[..., :1], np.nan)
 
 
 def com_tensor(parameters: ArrayLike) -> np.ndarray:
-    """The 3x3 inertia about the centre of mass (about the origin where the mass is zero)."""
+    """Return the inertia about the centre of mass (..., 3, 3) [kg m^2]; about the origin where the mass is zero."""
     pi = _parameters(parameters)
     c = np.nan_to_num(com(pi))
     return tensor(pi) + pi[..., 0, None, None] * _hat(c) @ _hat(c)
 
 
 def spatial(parameters: ArrayLike) -> np.ndarray:
-    """J (..., 6, 6): momentum = J V, kinetic energy = 1/2 V . J V."""
+    """Return the spatial inertia J (..., 6, 6): momentum = J V, kinetic energy = 1/2 V . J V."""
     pi = _parameters(parameters)
     H = _hat(pi[..., 1:4])
     m = pi[..., 0, None, None] * np.eye(3)
@@ -106,19 +125,21 @@ def spatial(parameters: ArrayLike) -> np.ndarray:
 
 
 def from_spatial(J: ArrayLike) -> np.ndarray:
-    """The ten parameters of a 6x6 spatial inertia. Raises ArgumentError for a matrix that is not `spatial` of any."""
+    """Return the ten parameters of a spatial inertia (..., 6, 6). Raises ArgumentError if J does not have this
+    structure.
+    """
     J = checked("J", J, (6, 6))
     h = np.stack((J[..., 2, 4], J[..., 0, 5], J[..., 1, 3]), -1)
     pi = np.concatenate((J[..., 3, 3, None], h, J[..., :3, :3][..., UPPER[0], UPPER[1]]), -1)
     if (off := _relative(J - spatial(pi), J)) > SYMMETRY:
         raise ArgumentError(
-            f"J: expected [[I, [h]], [-[h], m 1]], I symmetric, got one that is off by {off:.3g} of itself"
+            f"J: expected [[I, [h]], [-[h], m 1]] with I symmetric, got a relative deviation of {off:.3g}"
         )
     return pi
 
 
 def pseudo(parameters: ArrayLike) -> np.ndarray:
-    """The pseudo-inertia P (..., 4, 4)."""
+    """Return the pseudo-inertia P (..., 4, 4)."""
     pi = _parameters(parameters)
     I, h = tensor(pi), pi[..., 1:4, None]
     Sigma = 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I
@@ -127,7 +148,7 @@ def pseudo(parameters: ArrayLike) -> np.ndarray:
 
 
 def from_pseudo(P: ArrayLike) -> np.ndarray:
-    """The ten parameters of a 4x4 pseudo-inertia, a symmetric matrix."""
+    """Return the ten parameters of a pseudo-inertia (..., 4, 4), which must be symmetric."""
     P = checked("P", P, (4, 4))
     _require_symmetric("P", P)
     Sigma = P[..., :3, :3]
@@ -136,9 +157,19 @@ def from_pseudo(P: ArrayLike) -> np.ndarray:
 
 
 def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
-    """Parameters given in frame b, expressed in frame a, T = T_ab (..., 4, 4): P' = T P T^T.
+    """Convert parameters from frame b to frame a: P' = T P T^T with T = T_ab.
 
-    One T serves all parameters, one set of parameters all T; else their leading axes are the same.
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Pose of frame b in frame a.
+    parameters : array_like, shape (..., 10)
+        Parameters in frame b.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+        Parameters in frame a. One T may be shared by all parameters, or one set of parameters by all T.
     """
     T, P = se3.checked_transform("T", T), pseudo(parameters)
     if T.ndim > 2 and P.ndim > 2:
@@ -147,10 +178,13 @@ def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
 
 
 def violation(parameters: ArrayLike) -> str | None:
-    """Why no rigid body has these ten parameters, in words; None if one does (a point mass or a thin rod included)."""
+    """Explain why no rigid body can have these ten parameters; None if one can.
+
+    Point masses and thin rods count as rigid bodies.
+    """
     pi = _parameters(parameters, finite=False)
     if pi.ndim != 1:
-        raise ArgumentError(f"parameters: expected those of one body, shape (10,), got {pi.shape}")
+        raise ArgumentError(f"parameters: expected one body's parameters, shape (10,), got {pi.shape}")
     if not np.isfinite(pi).all():
         return f"parameters are not finite: {pi}"
     m = pi[0]
@@ -171,7 +205,10 @@ def violation(parameters: ArrayLike) -> str | None:
 
 
 def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
-    """Whether a rigid body can have the parameters, (...,) bool; `strict` asks for P > 0: extent in all directions."""
+    """Return whether a rigid body can have the parameters, bool (...,).
+
+    With `strict=True` P > 0 is required, so the body must extend in all directions. Default False.
+    """
     pi = _parameters(parameters)
     flag("strict", strict)
     eigenvalues = np.linalg.eigvalsh(pseudo(pi))
@@ -182,14 +219,14 @@ def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
 
 
 def check(parameters: ArrayLike, body: str) -> None:
-    """Raises InertiaError, naming the body, unless the parameters are physical."""
+    """Raise InertiaError, naming the body, unless a rigid body can have the parameters."""
     why = violation(parameters)
     if why:
         raise InertiaError(f"body {body!r}: {why}")
 
 
 def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
-    """`check` for bodies (n, 10), all at once."""
+    """Run `check` on all bodies (n, 10) at once."""
     pi = _parameters(parameters, finite=False)
     with np.errstate(invalid="ignore"):
         physical = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
@@ -200,10 +237,27 @@ def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
 
 
 def divergence(parameters: ArrayLike, prior: ArrayLike) -> np.ndarray:
-    """Log-det (Bregman) distance D(P || P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4, one number a body (...,).
+    """Return the log-det (Bregman) divergence D(P || P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4 of each body.
 
-    Non-negative, zero only where they agree, the same in every frame; both must be strictly physical (Lee, Wensing and
-    Park 2020).
+    It is non-negative, zero only if the parameters agree, and independent of the frame. Both bodies must satisfy P > 0.
+
+    Parameters
+    ----------
+    parameters, prior : array_like, shape (..., 10)
+        Parameters and prior.
+
+    Returns
+    -------
+    ndarray, shape (...,)
+
+    Raises
+    ------
+    InertiaError
+        If a pseudo-inertia is not positive definite.
+
+    Notes
+    -----
+    Lee, Wensing and Park 2020.
     """
     a, b = checked("parameters", parameters, (10,)), checked("prior", prior, (10,))
     if a.ndim > 1 and b.ndim > 1:

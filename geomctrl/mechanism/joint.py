@@ -1,4 +1,4 @@
-"""Joint: every lower pair is a motion subgroup exp(span S), and is supported as one joint."""
+"""The `Joint` class: one lower pair, the motion subgroup exp(span S)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from geomctrl.described import Described
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
 
-DOFS = {  # by kind
+DOFS = {  # degrees of freedom
     "revolute": 1,
     "prismatic": 1,
     "helical": 1,
@@ -23,7 +23,7 @@ DOFS = {  # by kind
     "free": 6,
     "fixed": 0,
 }
-TURNING = {  # how many of them turn
+TURNING = {  # how many of them are rotations
     "revolute": 1,
     "prismatic": 0,
     "helical": 1,
@@ -47,7 +47,9 @@ def _axis(name: str, x: ArrayLike) -> np.ndarray:
 
 
 def _check_basis(label: str, S: np.ndarray) -> None:
-    """S (6, d) spans a motion subgroup: finite, independent columns, closed under the bracket; one column is a unit."""
+    """Check that S (6, d) spans a motion subgroup: finite, independent, closed under the bracket; a single column is
+    unit.
+    """
     if S.ndim != 2 or S.shape[0] != 6 or not np.isfinite(S).all():
         raise ModelError(f"{label}: S: expected a finite (6, d) basis, got shape {S.shape}")
     d = S.shape[1]
@@ -68,18 +70,18 @@ def _check_basis(label: str, S: np.ndarray) -> None:
 
 
 def _check_kind(label: str, kind: str, S: np.ndarray) -> None:
-    """S (6, d) is a basis of joints of that kind: how many directions it has, and how many of them turn."""
+    """Check that S (6, d) is a basis for joints of this kind: number of directions, number of rotations."""
     d, is_rotational = DOFS[kind], TURNING[kind]
     if S.shape[1] != d:
         raise ModelError(f"{label}: S: expected shape (6, {d}), {kind}, got {S.shape}")
     if d and np.linalg.matrix_rank(S[:3], tol=1e-9) != is_rotational:
-        raise ModelError(f"{label}: S: expected {is_rotational} direction(s) that turn, {kind}, got {S.tolist()}")
+        raise ModelError(f"{label}: S: expected {is_rotational} rotational direction(s) for {kind}, got {S.tolist()}")
     if kind == "revolute" and abs(pitch := S[:3, 0] @ S[3:, 0]) > 1e-9 * max(1.0, np.linalg.norm(S[3:, 0])):
         raise ModelError(f"{label}: S: expected no pitch, revolute, got {pitch:.3g} m/rad")
 
 
 def _limit(name: str, x: Any) -> float:
-    """x as a float, maybe infinite."""
+    """Return x as a float, which may be infinite."""
     try:
         a = checked(name, x, (), finite=False)
     except ArgumentError:
@@ -90,7 +92,7 @@ def _limit(name: str, x: Any) -> float:
 
 
 class JointProperties(TypedDict, total=False):
-    """What a `Joint` takes by keyword, besides its name."""
+    """Keyword arguments of `Joint` other than its name."""
 
     lower: float
     upper: float
@@ -105,44 +107,54 @@ class JointProperties(TypedDict, total=False):
 
 
 class JointOptions(JointProperties, total=False):
-    """What every kind of joint takes by keyword."""
+    """Keyword arguments that every kind of joint accepts."""
 
     name: str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Joint(Described):
-    """A lower pair: the motion subgroup exp(span S), S (6, d) constant in the body's frame, angular part first.
+    """A lower pair: the motion subgroup exp(span S) with S (6, d) constant in the body frame, angular part first.
+
+    The classmethods (`Joint.revolute`, `Joint.prismatic`, ...) compute S.
 
     Parameters
     ----------
     kind : str
-        "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "free" or "fixed". The classmethods
-        of these names compute S.
+        "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "free" or "fixed".
     S : array_like, shape (6, d)
-        The screws that span the joint's motions; one screw is a unit one.
+        Screws that span the motions of the joint; a single screw has unit length.
     name : str, optional
-        Default: that of the body which the joint carries.
+        Default: the name of the body that the joint carries.
     lower, upper : float
-        Limits of the coordinate [rad, m] of a joint with one degree of freedom; infinite by default.
+        Limits of the coordinate [rad, m] for a joint with one degree of freedom. Default: infinite.
     velocity, effort : float
-        Limits of the speed [rad/s, m/s] and of the torque or force [N m, N]; infinite by default.
+        Limits of speed [rad/s, m/s] and of torque or force [N m, N]. Default: infinite.
     damping, friction : float
-        Viscous and Coulomb friction as a model file states them, for a plant to use.
+        Viscous [N m s/rad, N s/m] and Coulomb friction [N m, N]. The model terms ignore them; a plant can apply them.
+        Default 0.
     stiffness, rest : float
-        The spring of a joint with one degree of freedom, of which a `Plant` feels the torque -stiffness (q - rest)
-        [N m/rad, N/m; rad, m].
+        Spring of a joint with one degree of freedom: a `Plant` applies the torque -stiffness (q - rest)
+        [N m/rad, N/m; rad, m]. Default 0.
     armature : float
-        The inertia of motor and gears as the joint feels it [kg m^2, kg], the rotor's own times gear_ratio^2
-        (`with_motor`). It is on M's diagonal and no body's: it weighs nothing and turns no base, the usual neglect of
-        how rotors are carried along (right for high ratios; MuJoCo's and Pinocchio's, too).
+        Reflected inertia of motor and gears [kg m^2, kg]: the rotor's inertia times gear_ratio^2, see `with_motor`. It
+        is added to the diagonal of M. It has no weight and does not react on the base; as in MuJoCo and Pinocchio, the
+        motion of the rotor with its link is neglected, which is accurate for high gear ratios. Default 0.
     gear_ratio : float
-        The motor's speed over the joint's [rad/rad, rad/m], negative where they turn against each other.
+        Motor speed divided by joint speed [rad/rad, rad/m], negative if they rotate in opposite directions. Default 1.
 
     Raises
     ------
     ArgumentError, ModelError
-        Naming the joint and the property.
+        If a property is invalid; the message names the joint and the property.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> elbow = gc.Joint.revolute((0, 1, 0), name="elbow", lower=-2.0, upper=2.0, effort=40.0)
+    >>> elbow.S.ravel()
+    array([0., 1., 0., 0., 0., 0.])
     """
 
     kind: str
@@ -168,11 +180,11 @@ class Joint(Described):
         self._check(kind, S, name, values)
 
     def _constructed_with(self, names):
-        """S by its columns, the screws."""
+        """S as a list of screws, its columns."""
         return super()._constructed_with([field.name for field in fields(self)]) | {"S": [*self.S.T]}
 
     def _check(self, kind: Any, S: Any, name: Any, properties: dict[str, Any]) -> None:
-        """Check what the joint is made of, and set its fields."""
+        """Check the arguments and set the fields."""
         put = object.__setattr__
         if not isinstance(kind, str) or kind not in DOFS:
             raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {kind!r:.80}")
@@ -202,8 +214,19 @@ class Joint(Described):
                 raise ModelError(f"{label}: {key}: {expected}")
 
     def with_motor(self, rotor: float, gear_ratio: float = 1.0) -> Joint:
-        """The same joint driven by a motor whose rotor has that inertia [kg m^2] about its own axis, through gears: its
-        armature is rotor gear_ratio^2."""
+        """Return the same joint driven by a motor through gears; its armature is rotor * gear_ratio^2.
+
+        Parameters
+        ----------
+        rotor : float
+            Inertia of the rotor about its own axis [kg m^2].
+        gear_ratio : float
+            Motor speed divided by joint speed, default 1.
+
+        Returns
+        -------
+        Joint
+        """
         rotor, gear_ratio = (
             number("rotor", rotor, "an inertia >= 0", lambda x: x >= 0.0),
             number("gear_ratio", gear_ratio),
@@ -216,7 +239,9 @@ class Joint(Described):
 
     @property
     def is_rotational(self) -> np.ndarray:
-        """Which velocity coordinates (dof,) turn, rad/s and N m; the others slide, m/s and N."""
+        """Whether each velocity coordinate (dof,) is a rotation [rad/s, N m]; otherwise it is a translation [m/s,
+        N].
+        """
         return np.asarray(self.S[:3].any(axis=0))
 
     @property
@@ -225,12 +250,26 @@ class Joint(Described):
 
     @classmethod
     def revolute(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
-        """Rotation about `axis` through `point`; options: name, limits, friction, spring, motor (see the class)."""
+        """Rotation about `axis` through `point`, both in the body frame.
+
+        Parameters
+        ----------
+        axis : array_like, shape (3,)
+            Direction; it is normalised.
+        point : array_like, shape (3,)
+            A point on the axis [m]. Default: the origin of the body frame.
+        **options
+            name, lower, upper, velocity, effort, damping, friction, stiffness, rest, armature, gear_ratio: see `Joint`.
+
+        Returns
+        -------
+        Joint
+        """
         return cls.helical(axis, point, 0.0, kind="revolute", **options)
 
     @classmethod
     def prismatic(cls, axis: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
-        """Translation along `axis`."""
+        """Translation along `axis` (3,) in the body frame; options as for `Joint.revolute`."""
         return cls("prismatic", np.concatenate((np.zeros(3), _axis("axis", axis)))[:, None], **options)
 
     @classmethod
@@ -243,14 +282,16 @@ class Joint(Described):
         kind="helical",
         **options: Unpack[JointOptions],
     ) -> Joint:
-        """Screw motion about `axis` through `point`, `pitch` metres per radian."""
+        """Screw motion about `axis` through `point` with a translation of `pitch` [m/rad]; options as for
+        `Joint.revolute`.
+        """
         w, p = _axis("axis", axis), vector("point", point, 3)
         pitch = number("pitch", pitch)
         return cls(kind, np.concatenate((w, np.cross(p, w) + pitch * w))[:, None], **options)
 
     @classmethod
     def from_screw(cls, screw: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
-        """The joint with screw S = (w, v): |w| = 1, or w = 0 and |v| = 1."""
+        """Joint with one degree of freedom and the screw S = (omega, v): |omega| = 1, or omega = 0 and |v| = 1."""
         S = vector("screw", screw, 6)
         w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
         if max(w, v) < 1e-12:
@@ -265,13 +306,15 @@ class Joint(Described):
 
     @classmethod
     def cylindrical(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
-        """Rotation about and translation along `axis` through `point`; velocities in that order."""
+        """Rotation about and translation along `axis` through `point`; v = (rotation [rad/s], translation [m/s])."""
         turn, slide = cls.revolute(axis, point).S, cls.prismatic(axis).S
         return cls("cylindrical", np.hstack((turn, slide)), **options)
 
     @classmethod
     def planar(cls, normal: ArrayLike, **options: Unpack[JointOptions]) -> Joint:
-        """Two translations across `normal`, then rotation about it: velocities (along e1, along e2, about normal)."""
+        """Motion in the plane with this `normal` (3,); v = (along e1 [m/s], along e2 [m/s], about the normal
+        [rad/s]).
+        """
         n = _axis("normal", normal)
         e1 = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
         e1 /= np.linalg.norm(e1)
@@ -281,13 +324,13 @@ class Joint(Described):
 
     @classmethod
     def spherical(cls, point: ArrayLike = (0, 0, 0), **options: Unpack[JointOptions]) -> Joint:
-        """Rotation about `point`: velocities are the body-fixed angular velocity."""
+        """Rotation about `point` (3,) [m]; v is the body-fixed angular velocity (3,) [rad/s]."""
         p = vector("point", point, 3)
         return cls("spherical", np.vstack((np.eye(3), np.cross(p, np.eye(3)).T)), **options)
 
     @classmethod
     def free(cls, **options: Unpack[JointOptions]) -> Joint:
-        """Six degrees of freedom: velocities are the body twist."""
+        """Six degrees of freedom; v is the body twist (omega, v) [rad/s, m/s]."""
         return cls("free", np.eye(6), **options)
 
     @classmethod

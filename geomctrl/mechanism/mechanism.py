@@ -1,7 +1,7 @@
-"""Mechanism: a tree of rigid bodies joined by lower pairs, as frozen data.
+"""The `Mechanism` class: a tree of rigid bodies connected by lower pairs, as immutable data.
 
-It holds what does not move: the tree, the joints' screws, placements, inertial parameters, named frames, limits,
-gravity. What moves (mass matrix, Jacobians, ...) are the functions of a mechanism in `geomctrl.terms`; `Robot` has them
+It holds what does not depend on the state: tree, joint screws, placements, inertial parameters, named frames, limits,
+gravity. What depends on the state (mass matrix, Jacobians, ...) are functions in `geomctrl.terms`, which `Robot` has
 as methods.
 """
 
@@ -27,12 +27,12 @@ from .coupling import Coupling, Reduction, checked_couplings
 from .joint import Joint
 from .origin import BUILT, WORLD, Frame, Origin
 
-if TYPE_CHECKING:  # it imports llvmlite, and data need none
+if TYPE_CHECKING:  # the compiler imports llvmlite, which plain data do not need
     from geomctrl.compiler.code import Code
 
 
 class Limits(NamedTuple):
-    """Limits per velocity coordinate, (nv,) each; infinite where there is none."""
+    """Limits for each velocity coordinate, shape (nv,) each; infinite where there is no limit."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
 
 
 class GravityVector(np.ndarray):
-    """The gravitational acceleration (3,) [m/s^2]. Calling it names the method that a caller wants."""
+    """The gravitational acceleration (3,) [m/s^2]. Calling it raises an error that names `gravity_force`."""
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("robot.gravity is the acceleration (3,) [m/s^2]; the joint torques are robot.gravity_force(q)")
@@ -52,14 +52,16 @@ class GravityVector(np.ndarray):
 
 
 class Springs(NamedTuple):
-    """Springs per velocity coordinate, (nv,) each: stiffness [N m/rad, N/m] and the coordinate at rest [rad, m]."""
+    """Springs for each velocity coordinate, shape (nv,) each: stiffness [N m/rad, N/m] and rest position [rad, m]."""
 
     stiffness: np.ndarray
     rest: np.ndarray
 
 
 class _CodeToCome:
-    """Stands for a robot's compiled functions until one is asked for: data need neither them nor llvmlite."""
+    """Placeholder for a robot's compiled functions until the first is used: plain data need neither them nor
+    llvmlite.
+    """
 
     def __init__(self, robot: Mechanism):
         self.model, self.robot = robot._model, weakref.ref(robot)
@@ -76,16 +78,22 @@ class _CodeToCome:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism:
-    """A tree of rigid bodies joined by lower pairs, as frozen data: what a robot is, without what it does.
+    """A tree of rigid bodies connected by lower pairs, as immutable data. `Robot` adds the dynamics.
 
-    Raises ArgumentError or ModelError, naming the field, for what is no tree: shapes that do not fit, numbers of bodies
-    that do not exist, a loop, what is not finite or no transform. Inertial parameters need not be a body's.
+    Raises
+    ------
+    ArgumentError, ModelError
+        If the fields do not describe a tree, with the name of the field: wrong shapes, body numbers that do not exist,
+        loops, numbers that are not finite, matrices that are not transforms. Inertial parameters are not checked here.
 
-    Bodies are numbered parents first, as they were given where that was so too; else `origin.renumbered` is True. A
-    configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
-    [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
-    relative twist in the joint's basis S. All terms take leading batch axes. Joints that follow others (`couplings`)
-    have no coordinates: their slices are empty, and q and v are those of the independent ones.
+    Notes
+    -----
+    - Bodies are numbered so that parents come first. If the input already has this order, it is kept; otherwise
+      `origin.renumbered` is True.
+    - The configuration q has shape (nq,): body by body the coordinate of a joint with one degree of freedom, or the
+      relative pose [R | p] row by row (12 numbers) of a joint with more.
+    - The velocity v has shape (nv,): the coordinates of the body-fixed relative twists in the joints' bases S.
+    - Joints that follow others (`couplings`) have no coordinates: their slices of q and v are empty.
     """
 
     name: str
@@ -103,9 +111,9 @@ class Mechanism:
     nv: int = field(init=False)
     q_slices: tuple[slice, ...] = field(init=False)
     v_slices: tuple[slice, ...] = field(init=False)
-    _model: np.ndarray = field(init=False)  # what kernels read; writable, as numba takes read-only arrays the slow way
+    _model: np.ndarray = field(init=False)  # the kernels' input; writable, because numba is slow on read-only arrays
     _frames: Mapping[str, Frame] = field(init=False)
-    _reduction: Reduction | None = field(init=False)  # of couplings
+    _reduction: Reduction | None = field(init=False)  # of the couplings
     _code: Code = field(init=False, repr=False)  # the compiled functions
 
     def __post_init__(self):
@@ -148,11 +156,13 @@ class Mechanism:
         )
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
-        """The same tree, packed anew only where it differs: sweeps make a robot a run."""
+        """Return the same tree with other inertial parameters, repacking only what differs: sweeps make one robot for
+        each run.
+        """
         return self._changed(parameters=frozen(parameters), _model=with_inertias(self._model, parameters))
 
     def _with_joints(self, joints: tuple[Joint, ...]) -> Self:
-        """The same tree on joints that differ in armature only."""
+        """Return the same tree with joints that differ only in armature."""
         return self._changed(joints=joints, _model=with_armatures(self._model, [j.armature for j in joints]))
 
     def _changed(self, **changes: Any) -> Self:
@@ -162,7 +172,7 @@ class Mechanism:
         object.__setattr__(twin, "_code", _CodeToCome(twin))
         return twin
 
-    # --- reading one -------------------------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------------------
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -175,13 +185,17 @@ class Mechanism:
 
     @property
     def dof_names(self) -> tuple[str, ...]:
-        """One name per velocity coordinate: the joint's, numbered where it has several."""
+        """One name for each velocity coordinate: the joint's name, with a number if the joint has several
+        coordinates.
+        """
         joints = self.coupling.independent_joints
         return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in joints for k in range(j.dof))
 
     @property
     def tree(self) -> Self:
-        """The same robot with every joint free: itself where none follows another."""
+        """The same robot without couplings: every joint is independent. It is the robot itself if there are no
+        couplings.
+        """
         return replace(self, couplings=()) if self.couplings else self
 
     @property
@@ -191,7 +205,9 @@ class Mechanism:
 
     @property
     def is_rotational(self) -> np.ndarray:
-        """Which velocity coordinates (nv,) are rotations [rad/s, N m]; the others are translations [m/s, N]."""
+        """Whether each velocity coordinate is a rotation [rad/s, N m]; otherwise it is a translation [m/s, N]. Shape
+        (nv,).
+        """
         return np.concatenate([j.is_rotational for j in self.coupling.independent_joints])
 
     @property
@@ -200,27 +216,29 @@ class Mechanism:
 
     @property
     def damping(self) -> np.ndarray:
-        """Viscous friction per velocity coordinate (nv,), as the model file says."""
+        """Viscous friction coefficient of each velocity coordinate (nv,) [N m s/rad, N s/m], from the model file."""
         return self._per_dof("damping")
 
     @property
     def friction(self) -> np.ndarray:
-        """Coulomb friction per velocity coordinate (nv,), as the model file says."""
+        """Coulomb friction of each velocity coordinate (nv,) [N m, N], from the model file."""
         return self._per_dof("friction")
 
     @property
     def springs(self) -> Springs:
-        """The joints' springs as the model file gives them: stiffness and rest position per velocity coordinate."""
+        """Stiffness and rest position of the joint springs for each velocity coordinate, from the model file."""
         return Springs(self._per_dof("stiffness"), self._per_dof("rest"))
 
     @property
     def armature(self) -> np.ndarray:
-        """The motors' inertia as the joints feel it, per velocity coordinate (nv,) [kg m^2, kg], on M's diagonal."""
+        """Reflected motor inertia of each velocity coordinate (nv,) [kg m^2, kg], which is part of the diagonal of
+        M.
+        """
         return self._per_dof("armature")
 
     @property
     def gear_ratio(self) -> np.ndarray:
-        """The motors' speeds over the joints', per velocity coordinate (nv,) [rad/rad, rad/m]; 1 if none is known."""
+        """Motor speed divided by joint speed for each velocity coordinate (nv,) [rad/rad, rad/m]; 1 if unknown."""
         return self._per_dof("gear_ratio")
 
     def _per_dof(self, key: str) -> np.ndarray:
@@ -229,14 +247,26 @@ class Mechanism:
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
 
     def frame(self, name: str) -> Frame:
-        """The named frame: a body, merged link, added frame or "world". Raises NameNotFoundError with near misses."""
+        """Return the frame with this name: a body, a merged link, an added frame or "world".
+
+        Raises
+        ------
+        NameNotFoundError
+            If there is no such frame; the message lists similar names.
+        """
         try:
             return self._frames[name]
         except (KeyError, TypeError):
             raise NameNotFoundError(_no_such("frame", name, list(self._frames))) from None
 
     def joint(self, name: str) -> int:
-        """The number of the named joint (and of the body it carries)."""
+        """Return the number of the joint with this name, which is also the number of the body that it carries.
+
+        Raises
+        ------
+        NameNotFoundError
+            If there is no such joint; the message lists similar names.
+        """
         if not isinstance(name, str) or name not in self.joint_names:
             raise NameNotFoundError(_no_such("joint", name, list(self.joint_names)))
         return self.joint_names.index(name)
@@ -257,11 +287,11 @@ class Mechanism:
         base = "free base" if self.joints[0].kind == "free" else "fixed base"
         bodies = "1 body" if self.nbodies == 1 else f"{self.nbodies} bodies"
         size = f"{bodies}, nv = {self.nv}, nq = {self.nq}, {base}, {self.parameters[:, 0].sum():.6g} kg"
-        order = "; numbered parents first, which is not the order they were given in" if self.origin.renumbered else ""
+        order = "; renumbered so that parents come first" if self.origin.renumbered else ""
         return f"Robot {self.name!r}: {size}{order}"
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
-        """Joint by joint: number, name, kind, the body it is on, its own, mass, limits, what it follows."""
+        """One row for each joint: number, name, kind, parent body, body, mass, limits, joints that it follows."""
         following = {c.joint: f"follows {', '.join(c.follows) or 'none'}" for c in self.couplings}
         for i, (joint, name, body, p) in enumerate(zip(self.joints, self.joint_names, self.body_names, self.parents)):
             limits = f"[{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
@@ -275,9 +305,9 @@ class JointCoupling:
     Attributes
     ----------
     independent_joints : tuple of Joint
-        The joints whose coordinates are the robot's, in order: all but those that follow others.
+        The joints whose coordinates are the robot's, in order.
     matrix : ndarray, shape (tree.nv, nv)
-        A: the velocities of all joints are A v. The identity where no joint follows another.
+        Maps v to the velocities of all joints, A v. It is the identity if no joint follows another.
     """
 
     def __init__(self, robot: Mechanism):
@@ -289,7 +319,9 @@ class JointCoupling:
         self.matrix = np.eye(robot.nv) if reduction is None else reduction.A
 
     def tree_configuration(self, q: ArrayLike) -> np.ndarray:
-        """The configuration (..., tree.nq) of all joints, A q + b for coordinates: the argument q of `robot.tree`."""
+        """Return the configuration (..., tree.nq) of all joints, A q + b: the argument q for the methods of
+        `robot.tree`.
+        """
         robot, reduction = self._robot, self._robot._reduction
         q = checked("q", q, (robot.nq,))
         if reduction is None:
@@ -307,17 +339,18 @@ class JointCoupling:
 
 
 def require_robot(name: str, x: object) -> None:
-    """Raise ArgumentError, naming the argument `name`, unless x is a robot."""
+    """Raise ArgumentError, naming the argument `name`, unless x is a Robot."""
     if not isinstance(x, Mechanism):
         raise ArgumentError(f"{name}: expected a Robot, got {x!r:.80}")
 
 
 def require_free_joints(label: str, robot: object) -> None:
-    """Raise ModelError where joints of the robot follow others, which `what` is not made for; others pass."""
+    """Raise ModelError if joints of the robot follow others; `label` names the function that does not support it."""
     if isinstance(robot, Mechanism) and robot.couplings:
         names = ", ".join(repr(c.joint) for c in robot.couplings)
         raise ModelError(
-            f"{label}: not for joints that follow others ({names}); ask robot.tree, where every joint is free"
+            f"{label}: not supported for joints that follow others ({names}); use robot.tree,"
+            " where all joints are independent"
         )
 
 

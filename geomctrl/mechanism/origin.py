@@ -1,4 +1,6 @@
-"""Frames by name, and where a robot comes from: the order of its bodies, its shapes. No term needs the latter."""
+"""Named frames, and where a robot comes from: the order of its bodies and its shapes. The dynamics do not use the
+latter.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ WORLD = "world"
 
 
 class Frame(NamedTuple):
-    """A named frame fixed in body number `body` (-1: the world) at `placement`, T_body_frame."""
+    """A named frame fixed to body number `body` (-1: the world) with the pose `placement`, T_body_frame (4, 4)."""
 
     name: str
     body: int
@@ -23,11 +25,19 @@ class Frame(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A shape fixed in body number `body` (-1: the world) at `placement`, T_body_shape.
+    """A shape fixed to body number `body` (-1: the world) with the pose `placement`, T_body_shape (4, 4).
 
-    kind and size [m]: "box", its sides; "cylinder", radius and length along z; "sphere", radius; "mesh", the scale of
-    its three axes, with the `file` it is in. colour: red, green, blue, opacity from 0 to 1, or None where the file does
-    not say.
+    Attributes
+    ----------
+    kind : str
+        "box", "cylinder" (along z), "sphere" or "mesh".
+    size : tuple of float
+        Box: the three side lengths [m]. Cylinder: radius and length [m]. Sphere: radius [m]. Mesh: scale along its
+        axes.
+    file : str
+        The file of a mesh.
+    colour : tuple of float or None
+        Red, green, blue and opacity from 0 to 1; None if the file does not define it.
     """
 
     body: int
@@ -39,7 +49,7 @@ class Shape(NamedTuple):
 
 
 class Visual(Protocol):
-    """The shapes of a robot, read from their file when the robot is drawn."""
+    """Protocol for the shapes of a robot, which are read from their file when the robot is drawn."""
 
     @property
     def source(self) -> str | Path:
@@ -47,20 +57,20 @@ class Visual(Protocol):
         ...
 
     def shapes(self, robot: Any) -> tuple[list[Shape], list[str]]:
-        """(the shapes that could be read, messages about those that could not)."""
+        """Return the shapes that could be read, and messages about those that could not."""
         ...
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a robot keeps of the bodies or the file that it was built from.
+    """What a robot remembers of the bodies or the file that it was built from.
 
     Parameters
     ----------
     renumbered : bool
-        Whether the bodies have another order than the one they were given in, since parents come first.
+        Whether the bodies were reordered so that parents come first.
     visual : Visual, optional
-        The shapes that draw the robot; None where no file describes them.
+        The shapes that draw the robot; None if no file describes them.
     """
 
     renumbered: bool = False

@@ -1,4 +1,4 @@
-"""States of a mechanism as arguments: checked where they come in, their leading axes flattened for a kernel."""
+"""Check states that are passed as arguments, and flatten their leading axes for the kernels."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .mechanism import Mechanism, require_robot
 
 
 def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:
-    """Validate states and flatten their leading axes for a kernel: (leading shape, arrays (batch, n)).
+    """Check states and flatten their leading axes: returns (leading shape, arrays (batch, n)).
 
-    Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), C (nv, nv), wrench
-    (6), others (nv). Nothing is broadcast: all arguments must have the same leading axes.
+    The names of the keyword arguments determine the expected shape: q, q0, q1, q_d (nq), f_ext (nbodies, 6), C (nv,
+    nv), wrench (6), others (nv). All arguments must have the same leading axes; nothing is broadcast.
     """
     require_robot("robot", robot)
     arrays, leads = [], {}
@@ -43,7 +43,7 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
 
 
 def one_configuration(robot: Mechanism, name: str, q: ArrayLike) -> np.ndarray:
-    """One configuration (nq,), checked, as a new array; errors name the argument `name`."""
+    """Return one checked configuration (nq,) as a new array; errors name the argument `name`."""
     require_robot("robot", robot)
     a = exactly(name, q, (robot.nq,))
     if robot.nq != robot.nv:
@@ -52,8 +52,7 @@ def one_configuration(robot: Mechanism, name: str, q: ArrayLike) -> np.ndarray:
 
 
 def require_vectors(name: str, robot: Mechanism, why: str = "") -> None:
-    """Raise ArgumentError, naming the argument `name`, unless the robot's configurations are vectors: joints with one
-    degree of freedom each."""
+    """Raise ArgumentError, naming the argument `name`, unless every joint of the robot has one degree of freedom."""
     for joint in robot.joints:
         if joint.dof > 1:
             message = f"{name}: expected joints with one degree of freedom, got {joint.name!r}, {joint.kind}"
@@ -61,7 +60,7 @@ def require_vectors(name: str, robot: Mechanism, why: str = "") -> None:
 
 
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:
-    """Every pose of q (batch, nq) is one, and one that its joint can reach; symbols are taken for such."""
+    """Check that every pose in q (batch, nq) is rigid and can be reached by its joint; symbols are not checked."""
     if q.dtype == object:
         return
     outside = tree.off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)

@@ -1,1 +1,1 @@
-"""Public functions of a mechanism: kinematics, dynamics, their derivatives; arguments are checked here, once."""
+"""Public functions of a robot: kinematics, dynamics, derivatives, regressors, bounds. They check their arguments."""

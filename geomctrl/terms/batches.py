@@ -1,7 +1,8 @@
-"""What the terms share: the fast way for one state, and the way with words for everything else.
+"""Shared by all terms: a fast path for one state, and a slow path that validates, explains errors and loops over a
+batch.
 
-A term first hands its arguments to the algorithm's entry for one state, which refuses whatever it was not made for at
-no cost. What it refuses goes through `over_states`: checked with words, then run over the leading axes.
+A term first passes its arguments to the compiled function for one state, which rejects everything it does not support
+at no cost. Rejected arguments go through `over_states`, which checks them and then runs over the leading axes.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from geomctrl.mechanism.states import as_batch
 from geomctrl.tracing.backends.batches import SHARE
 from geomctrl.tracing.numbers import has_symbols
 
-REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of options, raises for what it was not made for
+REFUSED = (ValueError, TypeError, KeyError)  # raised by compiled functions and option tables for unsupported arguments
 
 
-ONE = 1  # thread: asked for by `is` first, which costs a call nothing
+ONE = 1  # default of `threads`, compared by identity so that validation costs nothing in the default case
 
 
 def check_threads(threads: int) -> None:
@@ -32,7 +33,7 @@ def check_threads(threads: int) -> None:
 
 
 def plain(*arrays: Any) -> bool:
-    """Whether all are numpy's own arrays: loops would take a masked array for what lies under its mask."""
+    """Whether all are plain numpy arrays: compiled loops would use the masked values of a masked array."""
     return all(type(x) is np.ndarray for x in arrays)
 
 
@@ -48,12 +49,11 @@ def over_states(
     failure: Callable[[Mechanism, np.ndarray], ModelError] = not_positive,
     **states: Any,
 ) -> Any:
-    """The algorithm's output (or outputs) for states with any leading axes, the same for all of them.
+    """Return the algorithm's output (or outputs) for states with any leading axes, the same for all arguments.
 
-    `states`: the algorithm's inputs by name; None leaves an optional one out. threads: how many share the states, where
-    there are so many that it pays; the results are the same. Raises ArgumentError as `as_batch` does,
-    and the ModelError that `failure` makes of the robot and q where the algorithm fails for a state: where M is not
-    positive definite.
+    `states`: the algorithm's inputs by name; None omits an optional one. threads: number of threads that share a large
+    batch; the results do not depend on it. Raises ArgumentError as `as_batch` does. If the algorithm fails for a state,
+    because M is not positive definite, raises the ModelError that `failure` creates from the robot and q.
     """
     check_threads(threads)
     left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
@@ -74,7 +74,7 @@ def over_states(
 def _by_code(
     robot: Mechanism, algorithm: Algorithm, rows_of: dict[str, np.ndarray], options: tuple, threads: int
 ) -> Any:
-    """(outputs, number of the first state without a result or -1); None where loops are to do it."""
+    """Return (outputs, number of the first state without a result or -1); None if interpreted loops must do it."""
     rows = [_flat(rows_of[x.name]) for x in algorithm.inputs if x.name in rows_of]
     present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in rows_of)
     return robot._code.over(algorithm, rows, present, dict(zip((x.name for x in algorithm.options), options)), threads)
@@ -83,7 +83,7 @@ def _by_code(
 def _on_symbols(
     robot: Mechanism, algorithm: Algorithm, lead: tuple[int, ...], rows_of: dict[str, np.ndarray], options: tuple
 ) -> Any:
-    """The same for states that hold symbols, as laws compute with while they are traced."""
+    """The same for symbolic states, as control laws use them while they are traced."""
     numbers = {x.name: value for x, value in zip(algorithm.options, options) if not x.is_array}
     shared = [value for x, value in zip(algorithm.options, options) if x.is_array]
     rows = [rows_of[x.name] for x in algorithm.inputs if x.name in rows_of]

@@ -1,15 +1,16 @@
-"""Derivatives of the equations of motion, first and second, in closed form by recursion, and the linearisation.
+"""First and second derivatives of the equations of motion in closed form, by recursion, and the linearisation.
 
-A derivative with respect to q is taken along the group, left-trivialised: column k is that of f(q exp(S_k d)) at d = 0,
-S_k the k-th velocity coordinate's screw; for a joint with one degree of freedom this is df/dq_k. So all have nv
-columns, whatever nq is, and go with `Robot.integrate` and `Robot.difference`. Second derivatives are derivatives of
-first ones, in this order: within one joint of several degrees of freedom the two orders differ by a bracket of screws.
+A derivative with respect to q is taken along the group, left-trivialised: column k is the derivative of f(q exp(S_k d))
+at d = 0, with S_k the screw of velocity coordinate k. For a joint with one degree of freedom this is df/dq_k. All
+derivatives therefore have nv columns, whatever nq is, and are consistent with `Robot.integrate` and `Robot.difference`.
+Second derivatives are derivatives of first ones, in this order; within one joint with several degrees of freedom the
+two orders differ by a bracket of screws.
 
-Each function is also a method of `Robot`; all take leading batch axes and raise ArgumentError like the other terms.
-Sources: Mueller 2018 section 6, Singh, Russo and Wensing 2022; the modules `derivatives` and
-`higher_derivatives` of `kernels` say how. Derivatives with respect to inertial parameters are `terms.regressor`,
-derivatives
-in time of any order `inverse_dynamics_rates`, by power series in inertial axes (Mueller 2018 section 6.3).
+All functions accept leading batch axes and raise ArgumentError like the other terms.
+
+Sources: Mueller 2018 section 6; Singh, Russo and Wensing 2022. The modules `derivatives` and `higher_derivatives` of
+`kernels` contain the recursions. For derivatives with respect to inertial parameters see `terms.regressor`; for time
+derivatives of any order see `inverse_dynamics_rates` (Mueller 2018 section 6.3).
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ __all__ = [
 
 
 class InverseDynamicsSecondDerivatives(NamedTuple):
-    """Tensors (..., nv, nv, nv): entry [i, j, k] is tau_i derived by the first letter's j, then by the second's k.
+    """Second derivatives of tau, shape (..., nv, nv, nv) each.
 
-    dadq is dM_ij/dq_k. All others vanish or are these with j and k exchanged.
+    Entry [i, j, k] is the derivative of tau_i with respect to component j of the first variable and component k of the
+    second. dadq is dM_ij/dq_k. All others vanish or are these with j and k exchanged.
     """
 
     dqdq: np.ndarray
@@ -63,9 +65,10 @@ class InverseDynamicsSecondDerivatives(NamedTuple):
 
 
 class ForwardDynamicsSecondDerivatives(NamedTuple):
-    """Tensors (..., nv, nv, nv): entry [i, j, k] is a_i derived by the first letter's j, then by the second's k.
+    """Second derivatives of the acceleration a, shape (..., nv, nv, nv) each.
 
-    dtaudq is d(M^-1)_ij/dq_k. All others vanish or are these with j and k exchanged.
+    Entry [i, j, k] is the derivative of a_i with respect to component j of the first variable and component k of the
+    second. dtaudq is d(M^-1)_ij/dq_k. All others vanish or are these with j and k exchanged.
     """
 
     dqdq: np.ndarray
@@ -75,14 +78,16 @@ class ForwardDynamicsSecondDerivatives(NamedTuple):
 
 
 class GeometricSensitivity(NamedTuple):
-    """Gradients along twists of each joint's placement and of its screw, (..., n, nbodies, 6)."""
+    """Gradients along twists of each joint's placement and of its screw, (..., n, nbodies, 6) each."""
 
     placement: np.ndarray
     screw: np.ndarray
 
 
 class Linearization(NamedTuple):
-    """x' = A x + B u about a motion: A (..., 2 nv, 2 nv), B (..., 2 nv, nv), and the acceleration a (..., nv) there."""
+    """x' = A x + B u about a motion: A (..., 2 nv, 2 nv), B (..., 2 nv, nv), and the acceleration a (..., nv) of the
+    motion.
+    """
 
     A: np.ndarray
     B: np.ndarray
@@ -101,10 +106,30 @@ def inverse_dynamics_derivatives(
     *,
     threads: int = 1,
 ) -> InverseDynamicsDerivatives:
-    """Derivatives of `inverse_dynamics` with respect to q, v and a, (..., nv, nv) each, O(n depth).
+    """Return the derivatives of `inverse_dynamics` with respect to q, v and a, in O(n depth).
 
-    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large batch.
-    In N m/rad and so on per coordinate.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        External wrenches on the bodies [N m, N], constant in body frames. Default: none.
+    threads : int
+        Number of threads for a large batch, default 1.
+
+    Returns
+    -------
+    InverseDynamicsDerivatives
+        Named tuple of dq, dv, da, shape (..., nv, nv) each; da is the mass matrix.
+
+    Notes
+    -----
+    A derivative with respect to q is df(q exp(S_k d))/dd for each velocity coordinate k, see
+    `geomctrl.terms.derivatives`. Mueller 2018 section 6; Singh, Russo and Wensing 2022.
     """
     if threads is not ONE:
         check_threads(threads)
@@ -124,10 +149,34 @@ def forward_dynamics_derivatives(
     *,
     threads: int = 1,
 ) -> ForwardDynamicsDerivatives:
-    """Derivatives of `forward_dynamics` with respect to q, v and tau, and its value: -M^-1 dtau/dq and so on.
+    """Return the derivatives of `forward_dynamics` with respect to q, v and tau, and its value.
 
-    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large
-    batch. Raises ModelError where the mass matrix is not positive definite.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    tau : array_like, shape (..., nv)
+        Joint torques [N m, N].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        External wrenches on the bodies [N m, N], constant in body frames. Default: none.
+    threads : int
+        Number of threads for a large batch, default 1.
+
+    Returns
+    -------
+    ForwardDynamicsDerivatives
+        Named tuple of dq, dv, dtau, shape (..., nv, nv) each, and the acceleration a, shape (..., nv).
+
+    Raises
+    ------
+    ModelError
+        If the mass matrix is not positive definite.
+
+    Notes
+    -----
+    da/dq = -M^-1 dtau/dq and da/dv = -M^-1 dtau/dv, with the derivatives of `inverse_dynamics_derivatives`.
     """
     if threads is not ONE:
         check_threads(threads)
@@ -139,8 +188,8 @@ def forward_dynamics_derivatives(
 
 
 def _rows(blocks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first three (..., n, n) of matrices below each other."""
-    if blocks.ndim == 2:  # plain slices take half the time
+    """The first three (..., n, n) of matrices stacked below each other."""
+    if blocks.ndim == 2:  # plain slices take half the time of reshaping
         return blocks[:n], blocks[n : 2 * n], blocks[2 * n : 3 * n]
     return blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n : 3 * n, :]
 
@@ -149,9 +198,9 @@ def _rows(blocks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """dM_ij/dq_k (..., nv, nv, nv) at [i, j, k], O(n depth^2).
+    """Return dM_ij/dq_k (..., nv, nv, nv) at [i, j, k], in O(n depth^2).
 
-    Along one direction x, sum_k [i, j, k] x_k is `mass_matrix_rate(q, x)`, at O(n depth).
+    The derivative along one direction x, sum_k dM_ij/dq_k x_k, is `mass_matrix_rate(q, x)` in O(n depth).
     """
     require_robot("robot", robot)
     out = np.empty((robot.nv, robot.nv, robot.nv))
@@ -165,14 +214,14 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 
 def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """d(M^-1)_ij/dq_k (..., nv, nv, nv) at [i, j, k]: -M^-1 (dM/dq_k) M^-1."""
+    """Return d(M^-1)_ij/dq_k (..., nv, nv, nv) at [i, j, k]: -M^-1 (dM/dq_k) M^-1."""
     require_robot("robot", robot)
     inverse = mass_matrix_inverse(robot, q)
     return -_times(inverse, _times_second(mass_matrix_derivative(robot, q), inverse))
 
 
 def mass_matrix_inverse_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """The derivative of M^-1 (..., nv, nv) along v: -M^-1 Mdot M^-1."""
+    """Return the derivative of M^-1 (..., nv, nv) along v: -M^-1 Mdot M^-1."""
     require_robot("robot", robot)
     inverse = mass_matrix_inverse(robot, q)
     return -inverse @ mass_matrix_rate(robot, q, v) @ inverse
@@ -191,11 +240,12 @@ def inverse_dynamics_derivatives_along(
     da: ArrayLike,
     f_ext: ArrayLike | None = None,
 ) -> InverseDynamicsDerivatives:
-    """How `inverse_dynamics_derivatives` change along (q exp(dq t), v + dv t, a + da t), (..., nv, nv) each.
+    """Return the derivative of `inverse_dynamics_derivatives` along (q exp(dq t), v + dv t, a + da t), (..., nv, nv)
+    each.
 
-    The second derivatives contracted with directions (..., nv), without forming them, O(n depth). Along the motion
-    itself, dq = v, dv = a, da = a', it is their time derivative. f_ext (..., nbodies, 6): wrenches on the bodies,
-    constant in their frames.
+    These are the second derivatives contracted with the directions dq, dv, da (..., nv), in O(n depth) without forming
+    them. Along the motion itself (dq = v, dv = a, da = a') they are time derivatives. f_ext (..., nbodies, 6): wrenches
+    on the bodies, constant in body frames.
     """
     require_robot("robot", robot)
     along = higher_derivatives.derivatives_along
@@ -213,15 +263,15 @@ def inverse_dynamics_derivatives_along(
 def inverse_dynamics_second_derivatives(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
 ) -> InverseDynamicsSecondDerivatives:
-    """All second derivatives of inverse dynamics, O(n^2 depth): tensors (..., nv, nv, nv), see the class.
+    """Return all second derivatives of inverse dynamics, in O(n^2 depth): tensors (..., nv, nv, nv), see the class.
 
     The Hessian of a weighted sum l . tau is np.einsum("...i,...ijk->...jk", l, tensor). f_ext (..., nbodies, 6):
-    wrenches on the bodies, constant in their frames.
+    wrenches on the bodies, constant in body frames.
     """
     require_robot("robot", robot)
     n = robot.nv
     out = over_states(robot, higher_derivatives.second_derivatives, q=q, v=v, a=a, f_ext=f_ext)
-    out = np.moveaxis(out, -3, -1)  # the coordinate of the second derivative comes last
+    out = np.moveaxis(out, -3, -1)  # the variable of the second derivative is the last axis
     dqdq, dvdq, dadq, dvdv = (out[..., k * n : (k + 1) * n, :, :] for k in range(4))
     return InverseDynamicsSecondDerivatives(dqdq, dvdq, dvdv, dadq)
 
@@ -229,10 +279,10 @@ def inverse_dynamics_second_derivatives(
 def forward_dynamics_second_derivatives(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
 ) -> ForwardDynamicsSecondDerivatives:
-    """All second derivatives of forward dynamics: tensors (..., nv, nv, nv), see the class.
+    """Return all second derivatives of forward dynamics: tensors (..., nv, nv, nv), see the class.
 
-    From those of inverse dynamics ID(q, v, a(q, v, tau)) = tau, derived twice. f_ext (..., nbodies, 6): wrenches on the
-    bodies, constant in their frames. Raises ModelError where the mass matrix is not positive definite.
+    They follow from differentiating ID(q, v, a(q, v, tau)) = tau twice. f_ext (..., nbodies, 6): wrenches on the
+    bodies, constant in body frames. Raises ModelError if the mass matrix is not positive definite.
     """
     require_robot("robot", robot)
     first = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
@@ -263,15 +313,15 @@ def _times_second(T: np.ndarray, A: np.ndarray) -> np.ndarray:
 def geometric_sensitivity(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
 ) -> GeometricSensitivity:
-    """How inverse dynamics changes with the robot's geometry (Mueller 2018 section 6.2), (..., nv, nbodies, 6) each.
+    """Return the gradient of inverse dynamics with respect to the robot's geometry, (..., nv, nbodies, 6) each.
 
-    Entry [j, i] is the gradient of tau_j along twists U (6,), angular part first, in body i's frame at zero:
+    Entry [j, i] is the gradient of tau_j along twists U (6,), angular part first, in the frame of body i at zero:
 
-        placement   M_i -> M_i exp(U d): the joint and its body's subtree are displaced
-        screw       S_i -> Ad_{exp(U d)} S_i: the joint's axis is, the body at zero is not
+        placement   M_i -> M_i exp(U d): displaces the joint and the subtree of its body
+        screw       S_i -> Ad_{exp(U d)} S_i: displaces the joint axis, but not the body at zero
 
-    For joints with several degrees of freedom the same, the motion exp(S q) being displaced with its axes.
-    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames, which are displaced with them.
+    Joints with several degrees of freedom are treated alike: exp(S q) is displaced with its axes. f_ext (..., nbodies,
+    6): wrenches on the bodies, constant in body frames, which move with them. Source: Mueller 2018 section 6.2.
     """
     require_robot("robot", robot)
     try:
@@ -287,10 +337,11 @@ def geometric_sensitivity(
 
 
 def pose_sensitivity(robot: Mechanism, q: ArrayLike, frame: str) -> GeometricSensitivity:
-    """The frame's body-fixed displacement (..., 6, nbodies, 6) per geometric change: the identification Jacobian.
+    """Return the displacement of a frame for each change of geometry, (..., 6, nbodies, 6): the identification
+    Jacobian.
 
-    [:, i] maps twists U of body i's joint as in `geometric_sensitivity`; zero for bodies the frame does not hang on
-    (Mueller 2018 section 6.2).
+    [:, i] maps twists U of body i's joint, as in `geometric_sensitivity`, to body-fixed displacements. It is zero for
+    bodies that do not carry the frame. Source: Mueller 2018 section 6.2.
     """
     require_robot("robot", robot)
     lead, (q,) = as_batch(robot, q=q)
@@ -312,15 +363,37 @@ def pose_sensitivity(robot: Mechanism, q: ArrayLike, frame: str) -> GeometricSen
 def linearize(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
 ) -> Linearization:
-    """The equations of motion linearised about states and torques, one or many along a trajectory.
+    """Linearise the equations of motion about states and torques, one or many along a trajectory.
 
-    For x = (log(q^-1 q~), v~ - v) and u = tau~ - tau of a neighbouring motion (q~, v~, tau~), to first order
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    tau : array_like, shape (..., nv)
+        Joint torques [N m, N].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        External wrenches on the bodies [N m, N], constant in body frames. Default: none.
+
+    Returns
+    -------
+    Linearization
+        Named tuple of A (..., 2 nv, 2 nv), B (..., 2 nv, nv) and the acceleration a (..., nv).
+
+    Raises
+    ------
+    ModelError
+        If the mass matrix is not positive definite.
+
+    Notes
+    -----
+    With x = (log(q^-1 q~), v~ - v) and u = tau~ - tau for a neighbouring motion (q~, v~, tau~), to first order
 
         x' = [[-ad_v, 1], [da/dq, da/dv]] x + [[0], [M^-1]] u,
 
-    ad_v joint by joint and zero where it has one degree of freedom. (q, v) need not be an equilibrium: along a motion
-    with torques tau this is its variational equation. f_ext (..., nbodies, 6): wrenches on the bodies, constant in
-    their frames. Raises ModelError where the mass matrix is not positive definite.
+    where ad_v is block diagonal over the joints and zero for those with one degree of freedom. (q, v) need not be an
+    equilibrium: along a motion with torques tau this is the variational equation.
     """
     d = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
     n, lead = robot.nv, d.a.shape[:-1]
@@ -334,12 +407,25 @@ def linearize(
 
 
 def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> np.ndarray:
-    """tau and its time derivatives (..., m - 1, nv) from the velocity and its rates (..., m, nv), m >= 2, O(n m^2).
+    """Return the joint torques and their time derivatives, in O(m^2 n).
 
-    rates = (v, a, a', a'', ...) gives (tau, tau', tau'', ...), in N m, N m/s, N m/s^2 for revolute joints: as many as
-    the motion determines, (v, a) the inverse dynamics alone, four rates tau'' as well (Mueller 2018 section 6.3). For
-    joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
-    ArgumentError like the other terms.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    rates : array_like, shape (..., m, nv)
+        (v, a, a', ...), m >= 2. For joints with several degrees of freedom v is the body-fixed velocity and a, a', ...
+        are its time derivatives.
+
+    Returns
+    -------
+    ndarray, shape (..., m - 1, nv)
+        (tau, tau', ...) [N m, N m/s, ...]: as many as the motion determines. (v, a) gives tau; four rates give tau''
+        too.
+
+    Notes
+    -----
+    Mueller 2018 section 6.3, by power series in inertial axes.
     """
     require_robot("robot", robot)
     if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:

@@ -1,7 +1,7 @@
 """The terms of the equations of motion M(q) vdot + C(q, v) v + g(q) = tau + sum_i Jac_i^T f_ext_i.
 
-Each function is also a method of `Robot`. All take any leading batch axes, the same for every argument. Arguments are
-checked: ArgumentError for wrong shapes, nan, infinity, or poses in q whose rotation is none.
+Each function is also a method of `Robot`. All accept leading batch axes, the same for every argument, and raise
+ArgumentError for wrong shapes, nan, infinity, or poses in q that are not rigid.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from geomctrl.tracing.numbers import has_symbols
 from .batches import ONE, REFUSED, check_threads, not_positive, over_states, plain
 
 Form = Literal["ploen", "christoffel", "adjoint"]
-DEFAULT = "ploen"  # asked for by `is` first, which costs a call nothing
+DEFAULT = "ploen"  # compared by identity, so that validation costs nothing in the default case
 FORMS = {"ploen": newton_euler.PLOEN, "christoffel": newton_euler.CHRISTOFFEL, "adjoint": newton_euler.ADJOINT}
 
 
@@ -31,17 +31,47 @@ def form_number(form: str) -> int:
     try:
         return FORMS[form]
     except (KeyError, TypeError):
-        return FORMS[choice("form", form, FORMS)]  # which has the words
+        return FORMS[choice("form", form, FORMS)]  # raises the error message
 
 
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *, threads: int = 1) -> Terms:
-    """M(q), Mdot(q, v), C(q, v) and g(q) in one sweep: Terms(M, Mdot, C, g), (..., nv, nv) three times and (..., nv).
+    """Return M, Mdot, C and g at one state, computed together.
 
-    Mdot - 2C is skew for all forms of C = sum_i Jac_i^T (J_i Jacdot_i + Cbar_i Jac_i): "ploen" (Ploen 1999 (37) and
-    Proposition 1), "christoffel" (the Christoffel symbols of the first kind; for joints with several degrees of freedom
-    the lowered Levi-Civita connection) and "adjoint" (Cbar = J ad_V - ad_V^T J, which like the second depends on no
-    choice of body frames). They differ in C, never in C v. For joints with several degrees of freedom v is a
-    quasi-velocity, and Mdot is taken along q exp(S v t). threads: how many share a large batch.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    form : {"ploen", "christoffel", "adjoint"}
+        The Coriolis matrix, see Notes. Default "ploen".
+    threads : int
+        Number of threads for a large batch, default 1.
+
+    Returns
+    -------
+    Terms
+        Named tuple of M, Mdot, C, shape (..., nv, nv) each, and g, shape (..., nv).
+
+    Notes
+    -----
+    Mdot - 2C is skew-symmetric for all three forms of C = sum_i Jac_i^T (J_i Jacdot_i + Cbar_i Jac_i):
+
+    - "ploen": Ploen 1999 (37) and Proposition 1;
+    - "christoffel": the Christoffel symbols of the first kind; for joints with several degrees of freedom the lowered
+      Levi-Civita connection;
+    - "adjoint": Cbar = J ad_V - ad_V^T J.
+
+    They have different C but the same C v. The last two do not depend on the choice of body frames. For joints with
+    several degrees of freedom v is a quasi-velocity, and Mdot is taken along q exp(S v t).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> M, Mdot, C, g = gc.models.panda().terms(np.full(7, 0.4), np.full(7, 1.0))
+    >>> np.allclose((Mdot - 2 * C) + (Mdot - 2 * C).T, 0.0)
+    True
     """
     if threads is not ONE:
         check_threads(threads)
@@ -60,9 +90,23 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *,
 
 
 def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarray:
-    """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies.
+    """Return the mass matrix M(q), which is symmetric and positive definite.
 
-    threads: how many share a large batch.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    threads : int
+        Number of threads for a large batch, default 1.
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+        M [kg m^2, kg m, kg].
+
+    Notes
+    -----
+    Ploen 1999 (36), by the composite-rigid-body algorithm.
     """
     if threads is not ONE:
         check_threads(threads)
@@ -71,17 +115,59 @@ def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarr
 
 
 def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Mdot (..., nv, nv): the derivative of M along the motion (Ploen 1999 (28))."""
+    """Return Mdot, the derivative of the mass matrix along the velocity v.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+
+    Notes
+    -----
+    Ploen 1999 (28).
+    """
     return terms(robot, q, v).Mdot
 
 
 def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
-    """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the three forms."""
+    """Return the Coriolis matrix C(q, v), for which Mdot - 2C is skew-symmetric.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    form : {"ploen", "christoffel", "adjoint"}
+        Choice of C, see `terms`. Default "ploen".
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+    """
     return terms(robot, q, v, form).C
 
 
 def mass_matrix_product(robot: Mechanism, q: ArrayLike, x: ArrayLike) -> np.ndarray:
-    """M(q) x (..., nv) without forming M, O(n); with x = v the generalised momentum dL/dv. x (..., nv)."""
+    """Return M(q) x in O(n) without forming M. With x = v this is the generalised momentum dL/dv.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    x : array_like, shape (..., nv)
+        Vector.
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+    """
     y = robot._code.at(composite_bodies.mass_matrix_product)(q, x)
     return over_states(robot, composite_bodies.mass_matrix_product, q=q, x=x) if y is None else y
 
@@ -89,9 +175,27 @@ def mass_matrix_product(robot: Mechanism, q: ArrayLike, x: ArrayLike) -> np.ndar
 def coriolis_transpose_product(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, x: ArrayLike | None = None, form: Form = "ploen"
 ) -> np.ndarray:
-    """C(q, v)^T x (..., nv) without forming C, O(n), for the C of `form` as in `terms`; x=None means v.
+    """Return C(q, v)^T x in O(n) without forming C.
 
-    The generalised momentum p = M v moves as p' = tau + C^T v - g because Mdot = C + C^T (De Luca and others 2006 (7)).
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    x : array_like, shape (..., nv), optional
+        Vector. Default: v.
+    form : {"ploen", "christoffel", "adjoint"}
+        Choice of C, see `terms`. Default "ploen".
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+
+    Notes
+    -----
+    Because Mdot = C + C^T, the generalised momentum p = M v satisfies p' = tau + C^T v - g (De Luca and others 2006
+    (7)).
     """
     x, number = v if x is None else x, form_number(form)
     y = robot._code.at(composite_bodies.coriolis_transpose_product, number)(q, v, x)
@@ -101,7 +205,22 @@ def coriolis_transpose_product(
 
 
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """g(q) (..., nv): the joint torques that hold the robot against gravity (Ploen 1999 (38))."""
+    """Return g(q): the joint torques that hold the robot against gravity.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv)
+        Torques [N m, N].
+
+    Notes
+    -----
+    Ploen 1999 (38).
+    """
     g = robot._code.gravity_force(q)
     return over_states(robot, newton_euler.gravity_force, q=q) if g is None else g
 
@@ -117,39 +236,39 @@ def inverse_dynamics(
     *,
     threads: int = 1,
 ) -> np.ndarray:
-    """Compute the joint torques tau = M(q) a + C(q, v) v_ref + g(q) - sum_i Jac_i^T f_ext_i.
+    """Return tau = M(q) a + C(q, v) v_ref + g(q) - sum_i Jac_i^T f_ext_i in O(n).
 
     Parameters
     ----------
-    q : array_like (..., nq)
-    v, a : array_like (..., nv)
-        Joint velocities and accelerations.
-    v_ref : array_like (..., nv), optional
-        The reference velocity of Slotine and Li's law, default v.
-    f_ext : array_like (..., nbodies, 6), optional
-        Wrenches (moment, force) [N m, N] on the bodies, in body frames about their origins.
-    form : {"ploen", "christoffel", "adjoint"}, default "ploen"
-        Which C; without `v_ref` all give the same torques.
-    threads : int, default 1
-        How many threads share a large batch.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    v_ref : array_like, shape (..., nv), optional
+        Reference velocity. Default: v.
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        External wrenches (m, f) on the bodies [N m, N], in body frames about their origins. Default: none.
+    form : {"ploen", "christoffel", "adjoint"}
+        Choice of C, see `terms`; it matters only with `v_ref`. Default "ploen".
+    threads : int
+        Number of threads for a large batch, default 1.
 
     Returns
     -------
-    ndarray (..., nv)
-        [N m, N].
-
-    Raises
-    ------
-    ArgumentError
+    ndarray, shape (..., nv)
+        Joint torques [N m, N].
 
     Notes
     -----
-    The recursive Newton-Euler algorithm in O(n), Ploen 1999 (14)-(18).
+    Without `v_ref` this is the recursive Newton-Euler algorithm (Ploen 1999 (14)-(18)); with it, the recursion with a
+    reference velocity of Slotine and Li.
     """
     if threads is not ONE:
         check_threads(threads)
     ploen = form is DEFAULT or choice("form", form, FORMS) == "ploen"
-    if ploen and v_ref is None and f_ext is None:  # the usual call first
+    if ploen and v_ref is None and f_ext is None:  # the most frequent call takes the fastest branch
         tau = robot._code.inverse_dynamics(q, v, a)
     elif ploen and f_ext is not None:
         tau = robot._code.inverse_dynamics_external(q, v, a, v if v_ref is None else v_ref, f_ext)
@@ -181,32 +300,34 @@ def forward_dynamics(
     *,
     threads: int = 1,
 ) -> np.ndarray:
-    """Compute the joint accelerations under joint torques and body wrenches.
+    """Return the acceleration that joint torques and external wrenches cause, in O(n).
 
     Parameters
     ----------
-    q : array_like (..., nq)
-    v, tau : array_like (..., nv)
-        Joint velocities, and torques [N m, N].
-    f_ext : array_like (..., nbodies, 6), optional
-        Wrenches (moment, force) [N m, N] on the bodies, in body frames about their origins.
-    threads : int, default 1
-        How many threads share a large batch.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    tau : array_like, shape (..., nv)
+        Joint torques [N m, N].
+    f_ext : array_like, shape (..., nbodies, 6), optional
+        External wrenches (m, f) on the bodies [N m, N], in body frames about their origins. Default: none.
+    threads : int
+        Number of threads for a large batch, default 1.
 
     Returns
     -------
-    ndarray (..., nv)
-        [rad/s^2, m/s^2].
+    ndarray, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
 
     Raises
     ------
     ModelError
-        The mass matrix is not positive definite, which only parameters that no body has bring about.
-    ArgumentError
+        If the mass matrix is not positive definite, which only happens with parameters that no rigid body can have.
 
     Notes
     -----
-    The articulated-body algorithm in O(n); up to ten coordinates the mass matrix, which then takes fewer operations.
+    The articulated-body algorithm. Robots with up to ten coordinates use the mass matrix, which needs fewer operations.
     """
     if threads is not ONE:
         check_threads(threads)
@@ -223,24 +344,26 @@ def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:
 
 
 def kinetic_energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """1/2 v . M v (...,) [J]."""
+    """Return the kinetic energy 1/2 v . M v (...,) [J] for q (..., nq) and v (..., nv)."""
     return _mechanical_state(robot, q, v)[..., 0]
 
 
 def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Gravitational energy (...,) [J], zero for a centre of mass at the world's origin."""
+    """Return the gravitational energy (...,) [J] for q (..., nq); it is zero if the centre of mass is at the world's
+    origin.
+    """
     lead, (q,) = as_batch(robot, q=q)
     return _mechanical_state(robot, q.reshape(*lead, robot.nq), np.zeros((*lead, robot.nv)))[..., 1]
 
 
 def energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Kinetic plus potential energy (...,) [J]."""
+    """Return kinetic plus gravitational energy (...,) [J] for q (..., nq) and v (..., nv)."""
     state = _mechanical_state(robot, q, v)
     return state[..., 0] + state[..., 1]
 
 
 def momentum(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Spatial momentum (..., 6) of the whole robot: about the inertial origin, in inertial axes, angular part first."""
+    """Return the spatial momentum (..., 6) of the robot in world axes about the world's origin, angular part first."""
     return _mechanical_state(robot, q, v)[..., 2:]
 
 
@@ -268,7 +391,7 @@ def center_of_mass(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 
 def centroidal_momentum_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Return the matrix A with A v the robot's momentum about its centre of mass, in world axes.
+    """Return the matrix A for which A v is the robot's momentum about its centre of mass, in world axes.
 
     Parameters
     ----------
@@ -278,8 +401,8 @@ def centroidal_momentum_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., 6, nv)
-        Rows 0 to 2 give the angular momentum [kg m^2/s], rows 3 to 5 the linear momentum [kg m/s]. Motors' inertia
-        (`armature`) is not part of it.
+        Rows 0 to 2 give the angular momentum [kg m^2/s], rows 3 to 5 the linear momentum [kg m/s]. The inertia of
+        motors (`armature`) is not included.
 
     Raises
     ------
@@ -325,19 +448,49 @@ def _require_mass(robot: Mechanism) -> None:
 
 
 def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies
-    (`kernels.mass_matrix_inverse`).
+    """Return M(q)^-1, exactly symmetric, in O(n^2) without forming M.
 
-    Raises ModelError where the mass matrix is not positive definite.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., nv, nv)
+
+    Raises
+    ------
+    ModelError
+        If the mass matrix is not positive definite.
+
+    Notes
+    -----
+    The algorithm uses articulated-body inertias (`kernels.mass_matrix_inverse`).
     """
     inverse = robot._code.mass_matrix_inverse(q)
     return over_states(robot, inverses.mass_matrix_inverse, q=q) if inverse is None else inverse
 
 
 def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """M(q)^-1 b without forming M, O(n) a column: the accelerations that forces b (..., nv) cause from rest.
+    """Return M(q)^-1 b in O(n) for each column, without forming M: the accelerations that forces b cause from rest.
 
-    b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    b : array_like, shape (..., nv) or (..., nv, m)
+        One vector, or m columns.
+
+    Returns
+    -------
+    ndarray
+        The shape of b.
+
+    Raises
+    ------
+    ModelError
+        If the mass matrix is not positive definite.
     """
     try:
         tree = not robot.couplings and not any(map(has_symbols, (robot._model, q, b)))

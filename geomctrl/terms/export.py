@@ -1,7 +1,7 @@
-"""A robot's terms outside Python: C99 source, a user's own numba functions, PTX and functions on NVIDIA GPUs.
+"""Use a robot's terms outside Python: C99 source, functions for numba code, PTX kernels and functions on NVIDIA GPUs.
 
-`TERMS` has those that code can be made for, by name. GPUs are experimental: the tests assemble the kernels and run them
-on a stand-in, and on a GPU where there is one.
+`TERMS` lists the available terms. GPU support is experimental: the tests assemble the kernels and run them on a CPU
+emulation, and on a GPU if there is one.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ MEANINGS = {
     "M": "mass matrix, row by row",
     "Mdot": "its rate along v, row by row",
     "C": "Coriolis matrix, row by row, with Mdot - 2C skew",
-    "Y": "regressor, row by row; columns: ten a body, (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz)",
+    "Y": "regressor, row by row; columns: ten for each body, (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz)",
     "f_ext": "wrenches (moment, force) on the bodies in their frames about their origins [N m, N], body by body",
-    "pi": "inertial parameters, ten a body",
+    "pi": "inertial parameters, ten for each body",
     "x": "a vector of the joints",
     "T": "pose of the frame in the world, 4 x 4, row by row",
     "J": "Jacobian of the frame, 6 x nv, row by row, angular part first",
     "dJ": "its rate, 6 x nv, row by row",
     "inverse": "inverse of the mass matrix, row by row",
-    "dq": "derivative by the configuration, row by row",
-    "dv": "derivative by the velocity, row by row",
-    "da": "derivative by the acceleration: the mass matrix, row by row",
-    "dtau": "derivative by the torques: the inverse of the mass matrix, row by row",
+    "dq": "derivative with respect to the configuration, row by row",
+    "dv": "derivative with respect to the velocity, row by row",
+    "da": "derivative with respect to the acceleration: the mass matrix, row by row",
+    "dtau": "derivative with respect to the torques: the inverse of the mass matrix, row by row",
     "state": "kinetic energy, potential energy [J], spatial momentum about the world's origin, angular part first",
 }
 
@@ -68,17 +68,41 @@ def to_c(
     frame: str | None = None,
     representation: Representation = "body",
 ) -> tuple[Path, ...]:
-    """Write NAME.h, NAME.c and NAME_test.c into the folder `path`: C99 with the robot's numbers in it.
+    """Write terms as C99 source with the robot's numbers: NAME.h, NAME.c and NAME_test.c.
 
-    The code depends on nothing but libm; it allocates nothing and has no loops. Functions are named NAME_term.
+    Parameters
+    ----------
+    path : str or Path
+        The folder to write to.
+    terms : sequence of str
+        Names from `geomctrl.compiler.catalogue`, for example "inverse_dynamics" or "terms"; also "pose", "jacobian" and
+        "jacobian_rate" of `frame`. Default: inverse dynamics.
+    name : str, optional
+        Name of the files and prefix of the functions, NAME_term. Default: the robot's name.
+    precision : {"double", "float"}
+        Default "double".
+    frame : str, optional
+        The frame of "pose", "jacobian" and "jacobian_rate".
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
 
-    terms: names of `geomctrl.compiler.catalogue`, "inverse_dynamics" or "terms" for example; also "pose", "jacobian"
-    and "jacobian_rate" of the `frame`, in that `representation`. name: of the files and the functions' prefix, default
-    the robot's. precision: "double" or "float". The header says sizes, units, the
-    order of joints and bodies, and how many operations a call takes; every call takes as many. NAME_test.c
-    compares with Python on the target, each number to what rounding may make of it. Returns the paths.
+    Returns
+    -------
+    tuple of Path
+        The files that were written.
 
-    Raises NameNotFoundError for an unknown term and ArgumentError for what can not be a name in C.
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such term or frame.
+    ArgumentError
+        If `name` is not a C identifier or another argument is invalid.
+
+    Notes
+    -----
+    The code depends only on libm, allocates nothing and has no loops, so every call takes the same number of
+    operations. The header states sizes, units, the order of joints and bodies, and that number. NAME_test.c compares
+    the results on the target with Python's, within rounding.
     """
     require_robot("robot", robot)
     path = path_of("path", path)
@@ -114,7 +138,7 @@ def _heading(robot: Mechanism, precision: str) -> list[str]:
 
 def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Function:
     pattern = structure(robot._model)
-    numbers = np.where(np.isnan(pattern), robot._model, pattern)  # all known: a zero inertia costs nothing either
+    numbers = np.where(np.isnan(pattern), robot._model, pattern)  # constants: terms with a zero inertia are dropped
     sizes = Sizes(pattern)
     inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in term.inputs]
     outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in term.algorithm.outputs]
@@ -123,7 +147,7 @@ def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Func
 
 
 def _expected(robot: Mechanism, term: Term, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
-    """What the kernel itself computes, in plain Python; None where there is no result."""
+    """The results of the kernel in plain Python, to compare with; None if it has no result."""
     rows = dict(zip((x.name for x in term.inputs), inputs))
     arrays = [rows.get(x.name, np.empty(0)) for x in term.algorithm.inputs]
     arrays += [{**term.numbers, **term.arrays}[x.name] for x in term.algorithm.options]
@@ -147,8 +171,10 @@ FRAME_TERMS = {"pose": frames.pose, "jacobian": frames.jacobian, "jacobian_rate"
 
 
 class Term(NamedTuple):
-    """An algorithm with its options: whole numbers, and arrays that are the robot's own. inputs: those that there are;
-    given: the optional ones among them. result: what several outputs come as."""
+    """An algorithm with its options, which are integers and arrays of the robot.
+
+    inputs: names of its inputs; given: the optional ones among them; result: type of several outputs.
+    """
 
     algorithm: Algorithm
     numbers: dict[str, int]
@@ -165,10 +191,10 @@ def compiled_term(
     representation: Representation = "body",
     argument: str = "term",
 ) -> Term:
-    """The term of that name; `frame` and `representation` for "pose", "jacobian" and "jacobian_rate".
+    """Return the term with this name; `frame` and `representation` apply to "pose", "jacobian" and "jacobian_rate".
 
-    argument: what the caller's callers know the name as. Raises NameNotFoundError for an unknown term or frame,
-    ArgumentError for a frame that is missing or not wanted.
+    argument: name of the caller's argument, for errors. Raises NameNotFoundError for an unknown term or frame,
+    ArgumentError for a frame that is missing or not needed.
     """
     if not isinstance(term, str) or (term not in CATALOGUE and term not in FRAME_TERMS):
         raise NameNotFoundError(
@@ -191,20 +217,45 @@ def compiled_term(
 def to_numba(
     robot: Mechanism, term: str, *, frame: str | None = None, representation: Representation = "body"
 ) -> Callable[..., Any]:
-    """A term as a function that a user's own `@numba.njit` functions can call: arrays in, new arrays out.
+    """Return a term as a function that `@numba.njit` functions can call: arrays in, new arrays out.
 
-        inverse_dynamics = robot.to_numba("inverse_dynamics")
+    Parameters
+    ----------
+    term : str
+        As for `to_c`.
+    frame : str, optional
+        The frame of "pose", "jacobian" and "jacobian_rate".
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
 
-        @numba.njit
-        def law(q, v, a): return inverse_dynamics(q, v, a) - 5.0 * v
+    Returns
+    -------
+    callable
+        Its arguments are float64 arrays of one state in the order of the term's inputs: q (nq,), v (nv,), f_ext
+        (nbodies, 6). It raises ValueError for other shapes and if there is no result. nan and infinity are not checked
+        and propagate.
 
-    The call goes straight to the machine code. Arguments are float64 arrays of one state, in the order of the term's
-    inputs: a (nv,), q (nq,), f_ext (nbodies, 6). The function raises ValueError for other shapes and where there is no
-    result; nan and infinity in the arguments are not looked for, and come out again.
+    Raises
+    ------
+    ModelError
+        If the robot is too large for compiled code of its own (`geomctrl.compiler.code`).
 
-    term: as for `to_c`; "pose", "jacobian" and "jacobian_rate" are those of `frame`. Functions that call it can not be
-    cached on disk by numba (`cache=True`), since it is an address. Raises ModelError where the robot is too large for
-    code of its own (`geomctrl.compiler.code`).
+    Notes
+    -----
+    The call goes directly to the machine code, by its address. numba therefore can not cache functions that call it on
+    disk (`cache=True`).
+
+    Examples
+    --------
+    >>> import numba
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> inverse_dynamics = gc.models.two_link().to_numba("inverse_dynamics")
+    >>> @numba.njit
+    ... def law(q, v, a):
+    ...     return inverse_dynamics(q, v, a) - 5.0 * v
+    >>> law(np.zeros(2), np.ones(2), np.zeros(2)).shape
+    (2,)
     """
     from geomctrl.compiler.numba_calls import njit
 
@@ -240,15 +291,35 @@ def to_cuda(
     frame: str | None = None,
     representation: Representation = "body",
 ) -> CudaFunction:
-    """A term as a function of arrays on an NVIDIA GPU: f(q, v, a, stream=None, check=True). See `CudaFunction`.
+    """Return a term as a function of arrays on an NVIDIA GPU: f(q, v, a, stream=None, check=True), see `CudaFunction`.
 
-    Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+    Experimental: assembled and run on a CPU emulation, not yet on a GPU. It needs the packages of
+    `pip install 'geomctrl[cuda]'` and a driver (CUDA 12.1 or newer), but no CUDA toolkit.
 
-    term: a name of `geomctrl.compiler.catalogue`, or "pose", "jacobian" or "jacobian_rate" of the `frame`. precision:
-    "double" or "float", that of the arrays. device: the GPU's number. Takes what `pip install 'geomctrl[cuda]'`
-    installs and a driver (CUDA 12.1 or newer), no toolkit.
+    Parameters
+    ----------
+    term : str
+        A name from `geomctrl.compiler.catalogue`, or "pose", "jacobian" or "jacobian_rate" of `frame`. Default:
+        "inverse_dynamics".
+    precision : {"double", "float"}
+        Type of the arrays. Default "double".
+    device : int
+        Number of the GPU. Default 0.
+    frame : str, optional
+        The frame of "pose", "jacobian" and "jacobian_rate".
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
 
-    Raises NameNotFoundError for an unknown term, and GeomctrlError where packages, driver or GPU are missing.
+    Returns
+    -------
+    CudaFunction
+
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such term.
+    GeomctrlError
+        If packages, driver or GPU are missing.
     """
     require_robot("robot", robot)
     function = compiled_term(robot, term, frame, representation)
@@ -265,15 +336,34 @@ def to_ptx(
     frame: str | None = None,
     representation: Representation = "body",
 ) -> Path:
-    """Write a term as PTX with the robot's numbers in it: a kernel that any CUDA driver loads. Needs no GPU.
+    """Write a term as a PTX kernel with the robot's numbers, which any CUDA driver can load. Needs no GPU.
 
-    Experimental: assembled and run on a CPU stand-in, not yet on a GPU.
+    Experimental: assembled and run on a CPU emulation, not yet on a GPU.
 
-    term: as for `to_cuda`, and the kernel's name. capability: of the oldest GPU that is to run it,
-    (7, 0) or newer. precision: "double" or "float". The file's first lines say what the arguments are. Returns the
-    path.
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    term : str
+        As for `to_cuda`; also the name of the kernel. Default "inverse_dynamics".
+    capability : tuple of int
+        Compute capability of the oldest GPU that must run it, (7, 0) or newer. Default (9, 0).
+    precision : {"double", "float"}
+        Default "double".
+    frame : str, optional
+        The frame of "pose", "jacobian" and "jacobian_rate".
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
 
-    Raises NameNotFoundError for an unknown term.
+    Returns
+    -------
+    Path
+        The file that was written. Its first lines describe the arguments.
+
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such term.
     """
     require_robot("robot", robot)
     path, pattern = path_of("path", path), structure(robot._model)
@@ -286,7 +376,7 @@ def to_ptx(
     comments = [
         f"{' '.join(robot.name.split())}: {term}, {trace.operations} operations, {precision} precision.",
         f"{term}(int64 states, {', '.join(arguments)}, uint64 *report)",
-        f"One thread a state, at most {ptx.THREADS} threads a block; SI units, radians, the arrays in C order.",
+        f"One thread per state, at most {ptx.THREADS} threads per block; SI units, radians, the arrays in C order.",
         "The report, if its address is not 0, is lowered to the number of the first state without a result.",
     ]
     with whole(path) as file:
@@ -295,19 +385,28 @@ def to_ptx(
 
 
 class CudaFunction:
-    """A term on a GPU: f(q, v, a, stream=None, check=True), with the arguments of the term's CPU function.
+    """A term on a GPU: f(q, v, a, stream=None, check=True), with the arguments of the robot's method.
 
-    Arguments are arrays of one library (torch, cupy, jax, numba, ... : whatever has DLPack or
-    `__cuda_array_interface__`) on the function's GPU, of its precision, in C order, with any leading axes, the same for
-    all. So is the result, a tuple where the term has several outputs; nothing is copied and nothing passes through the
-    host.
+    Arguments are arrays of one library (torch, cupy, jax, numba, or any other with DLPack or
+    `__cuda_array_interface__`) on the GPU of the function, with its precision, in C order, with any leading axes, the
+    same for all. The result has the same type; it is a tuple if the term has several outputs. No data are copied or
+    pass through the host.
 
-    stream: where the work is queued; default: the current stream of torch or cupy where arrays are theirs, else the
-    default stream. check: wait for the result and raise, as on the CPU, for the first state with nan or infinity in it,
-    with a pose that is none or without a result. With check=False the call returns at once and the results of such
-    states are nan.
+    Parameters
+    ----------
+    stream : optional
+        The stream for the work. Default: the current stream of torch or cupy if the arrays belong to them, otherwise
+        the default stream.
+    check : bool
+        True (default) waits for the result and raises, as on the CPU, for the first state that contains nan, infinity
+        or an invalid pose, or has no result. False returns immediately, and such states yield nan.
 
-    registers, local_bytes: what a thread has of both; threads: how many a block has.
+    Attributes
+    ----------
+    registers, local_bytes : int
+        Resources that one thread uses.
+    threads : int
+        Number of threads in a block.
     """
 
     def __init__(self, robot: Mechanism, name: str, term: Term, precision: str, device: int):
@@ -340,7 +439,7 @@ class CudaFunction:
         return f"CudaFunction({self.robot.name}: {self.term}({names}), {self.precision}, {self.registers} registers)"
 
     def _complain(self, arrays: tuple[Any, ...], state: int) -> None:
-        """Raise what the CPU's function says of a state: it finds the words."""
+        """Raise the error that the CPU function raises for this state."""
         rows: dict[str, Any] = {
             name: self._launcher.row(x, state, shape) for x, (name, shape) in zip(arrays, self.inputs)
         }

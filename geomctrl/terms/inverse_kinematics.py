@@ -1,9 +1,9 @@
-"""Inverse kinematics: damped Gauss-Newton on the group of configurations, within the joints' limits, from many starts.
+"""Inverse kinematics: damped Gauss-Newton on the configuration group, within the joint limits, from many start points.
 
-With e the errors of all targets, E their derivative along q exp(dv), a step minimises |e + E dv|^2 + mu |e|^2 |dv|^2
-(Levenberg and Marquardt, with the damping of Sugihara 2011) over the coordinates that no limit holds back; mu falls
-where the errors do, and rises where they do not. A start that stops getting better gives way to another, drawn by
-`seed`.
+With e the errors of all targets and E their derivative along q exp(dv), a step minimises |e + E dv|^2 + mu |e|^2 |dv|^2
+(Levenberg-Marquardt with the damping of Sugihara 2011) over the coordinates that are not held by a limit. mu decreases
+after a step that reduces the error, and increases otherwise. If a start point stops improving, a random one replaces
+it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,29 @@ from geomctrl.tracing.untraceable import UntraceableError, caller
 
 from .kinematics import jacobian, pose
 
-SHARE = 0.99  # of the errors that may be left after PATIENCE steps
+SHARE = 0.99  # a start is given up if more than this share of the error is left after PATIENCE steps
 PATIENCE = 8
 MU, MIN_MU, MAX_MU = 1e-2, 1e-8, 1e8
-LEAST_SHARE = 1e-12  # of E^T E, where it is singular: in redundant robots it always is
+LEAST_SHARE = 1e-12  # of E^T E, where it is singular, as it always is for redundant robots
 
 
 class InverseKinematics(NamedTuple):
-    """What `inverse_kinematics` found: the configuration q (nq,), the best of all starts.
+    """The result of `inverse_kinematics`: the best of all start points.
 
-    success: whether it is within the tolerance; residual: the largest error of a target, |rotation vector| [rad] or
-    distance [m]; iterations: steps of all starts; starts: how many were made; reason: in words.
+    Attributes
+    ----------
+    q : ndarray, shape (nq,)
+        The configuration.
+    success : bool
+        Whether all errors are within the tolerance.
+    residual : float
+        The largest error of a target: |rotation vector| [rad] or distance [m].
+    iterations : int
+        Number of steps, over all start points.
+    starts : int
+        Number of start points that were tried.
+    reason : str
+        Why the search ended.
     """
 
     q: np.ndarray
@@ -69,41 +81,46 @@ def inverse_kinematics(
     Parameters
     ----------
     targets : mapping of str to array_like
-        By the frames' names: a pose (4, 4), a position (3,) [m], which leaves the rotation free, or a rotation (3, 3),
-        which leaves the position free; in the world, as `pose` gives them.
-    q0 : array_like (nq,), optional
-        Where to start first; default the middle of the joints' ranges.
-    tolerance : float, default 1e-9
-        On each target's rotation vector [rad] and distance [m].
-    iterations : int, default 100
-        At most, of one start.
-    starts : int, default 50
-        At most; those after the first are random configurations.
-    seed : int, default 0
-        Of the random configurations.
+        For each frame a pose T_world_frame (4, 4), a position (3,) [m], which leaves the rotation free, or a rotation
+        (3, 3), which leaves the position free.
+    q0 : array_like, shape (nq,), optional
+        First start point. Default: the middle of the joint ranges.
+    tolerance : float
+        Largest error of a rotation vector [rad] and of a distance [m]. Default 1e-9.
+    iterations : int
+        Maximum number of steps from one start point. Default 100.
+    starts : int
+        Maximum number of start points; all but the first are random. Default 50.
+    seed : int
+        Seed of the random start points. Default 0.
 
     Returns
     -------
     InverseKinematics
-        The configuration `q` (nq,), whether it was found, and how near it is.
+        Check `success`: failure does not prove that there is no solution.
 
     Raises
     ------
-    NameNotFoundError, ArgumentError
+    NameNotFoundError
+        If there is no such frame.
+    ArgumentError
+        If another argument is invalid.
     UntraceableError
-        It is called in a law that is traced.
-
-    Notes
-    -----
-    That no solution was found is no proof that there is none.
+        If a control law that is being compiled calls it.
 
     Examples
     --------
-    solution = robot.inverse_kinematics({"tool0": T}, q0)
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.panda()
+    >>> target = robot.pose([0.1, -0.5, 0.2, -2.0, 0.3, 1.8, 0.4], "panda_hand_tcp")
+    >>> solution = robot.inverse_kinematics({"panda_hand_tcp": target})
+    >>> solution.success, np.allclose(robot.pose(solution.q, "panda_hand_tcp"), target)
+    (True, True)
     """
     if on_symbols():
         raise UntraceableError(
-            f"inverse_kinematics is called on symbols{caller()}: it steps until it is there, which only numbers tell;"
+            f"inverse_kinematics is called on symbols{caller()}: the number of its iterations depends on numbers;"
             " solve before the run, or let the law follow the frame's error"
         )
     require_robot("robot", robot)
@@ -146,7 +163,7 @@ def _targets(robot: Mechanism, targets: Any) -> list[_Target]:
 
 
 class _Limits:
-    """The limits of joints with one degree of freedom: where in q and in v, (n,) each, and their values."""
+    """Limits of joints with one degree of freedom: their indices in q and in v, (n,) each, and their values."""
 
     def __init__(self, robot: Mechanism):
         self.robot = robot
@@ -164,7 +181,7 @@ class _Limits:
         return self.clipped(q)
 
     def free(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """(nv,): the coordinates that are not at a limit beyond which the errors would fall."""
+        """(nv,): the coordinates that are not at a limit which a descent step would cross."""
         free, slope = np.ones(self.robot.nv, dtype=bool), gradient[self.v]
         position = q[self.q]
         free[self.v] = ~(((position <= self.lower) & (slope > 0.0)) | ((position >= self.upper) & (slope < 0.0)))
@@ -174,7 +191,7 @@ class _Limits:
 def _descent(
     robot: Mechanism, targets: list[_Target], limits: _Limits, q: np.ndarray, tolerance: float, max_steps: int
 ) -> tuple[np.ndarray, float, int]:
-    """(q, residual, steps): from q on until the errors are within the tolerance or fall no more."""
+    """Return (q, residual, steps): iterate from q until the errors are within the tolerance or stop decreasing."""
     e, residual = _errors(robot, targets, q)
     cost, mu, history = float(e @ e), MU, [np.inf] * PATIENCE
     for step in range(max_steps):
@@ -199,7 +216,7 @@ def _descent(
 
 
 def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np.ndarray, float]:
-    """All errors, one below the other, and the largest of a target."""
+    """All errors in one column, and the largest error of a target."""
     errors, largest = [], 0.0
     for frame, kind, value in targets:
         T = pose(robot, q, frame)
@@ -215,12 +232,12 @@ def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np
 
 
 def _log(group: Any, a: np.ndarray) -> np.ndarray:
-    """`se3.log` or `so3.log` of what is known to be an element, without the checks, which take ten times as long."""
+    """`se3.log` or `so3.log` of a group element without the checks, which take ten times as long."""
     return group.log_many(a[None])[0]
 
 
 def _derivative(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> np.ndarray:
-    """The derivative of all errors along q exp(dv), at dv = 0."""
+    """Derivative of all errors along q exp(dv) at dv = 0."""
     rows = []
     for frame, kind, value in targets:
         if kind == "position":

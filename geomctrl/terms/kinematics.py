@@ -1,6 +1,6 @@
-"""Poses, Jacobians and their rates, in the four representations of Mueller 2018.
+"""Poses of frames, Jacobians and their time derivatives, in the four representations of Mueller 2018.
 
-With T = (R, r) the pose of a frame and V = (w, v) its body-fixed twist, the twist of the same motion is
+With T = (R, r) the pose of a frame and V = (w, v) its body-fixed twist, the twist in each representation is
 
     body     (w, v)                      in the frame's axes, about its origin
     spatial  Ad_T (w, v)                 in inertial axes, about the world's origin
@@ -36,33 +36,45 @@ def representation_number(name: str, argument: str = "representation") -> int:
 
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
-    """`pose` (batch, 4, 4) for configurations q (batch, nq) that are checked already."""
+    """`pose` (batch, 4, 4) for configurations q (batch, nq) that are already checked."""
     return over_states(robot, frames.pose, *where_is(robot, frame), q=q)
 
 
 def where_is(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
-    """The body that a frame is fixed in, -1 for the world, and its placement there (12,)."""
+    """Return the body that a frame is fixed to, -1 for the world, and its placement there (12,)."""
     place: NamedFrame = robot.frame(frame)
     return place.body, place.placement[:3].flatten()
 
 
 def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
-    """Compute the pose of a frame in the world.
+    """Return the pose T_world_frame of a frame.
 
     Parameters
     ----------
-    q : array_like (..., nq)
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
     frame : str
-        A body, a merged link, or an added frame.
+        Name of a body, a merged link or an added frame.
 
     Returns
     -------
-    ndarray (..., 4, 4)
-        T_world_frame, which maps coordinates in the frame to the world's (Mueller 2018 (1)).
+    ndarray, shape (..., 4, 4)
 
     Raises
     ------
-    NameNotFoundError, ArgumentError
+    NameNotFoundError
+        If there is no such frame.
+
+    Notes
+    -----
+    Mueller 2018 (1).
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> robot.pose([0.0, 0.0], "tip")[:3, 3].round(9) + 0.0
+    array([2., 0., 0.])
     """
     body, placement = where_is(robot, frame)
     T = robot._code.at(frames.pose, body)(q, placement)
@@ -70,24 +82,27 @@ def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
 
 
 def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
-    """Compute the Jacobian of a frame: its twist (omega, v) is Jac @ v, angular part first.
+    """Return the Jacobian of a frame: its twist is J v, angular part first.
 
     Parameters
     ----------
-    q : array_like (..., nq)
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
     frame : str
-        A body, a merged link, or an added frame.
-    representation : {"body", "spatial", "hybrid", "mixed"}, default "body"
-        In which axes and about which point: the frame's own; the world's, about the world's origin; the world's axes
-        about the frame's origin; angular part in the frame's axes and linear part in the world's.
+        Name of a body, a merged link or an added frame.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        "body" (default): in the frame's axes about its origin. "spatial": in world axes about the world's origin.
+        "hybrid": in world axes about the frame's origin. "mixed": angular velocity in the frame's axes, linear velocity
+        in world axes.
 
     Returns
     -------
-    ndarray (..., 6, nv)
+    ndarray, shape (..., 6, nv)
 
     Raises
     ------
-    NameNotFoundError, ArgumentError
+    NameNotFoundError
+        If there is no such frame.
 
     Notes
     -----
@@ -102,8 +117,32 @@ def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
 def jacobian_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
-    """Jacdot (..., 6, nv): the frame's acceleration is Jac a + Jacdot v, the time derivative of its twist in the same
-    representation (Mueller 2018 (8), (16), (27))."""
+    """Return the time derivative of `jacobian`: the frame's acceleration is J a + Jdot v.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    frame : str
+        Name of a body, a merged link or an added frame.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        As for `jacobian`. The acceleration is the time derivative of the twist in the same representation.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, nv)
+
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such frame.
+
+    Notes
+    -----
+    Mueller 2018 (8), (16), (27).
+    """
     body, placement = where_is(robot, frame)
     form = representation_number(representation)
     dJ = robot._code.at(frames.jacobian_rate, body, form)(q, v, placement)
@@ -113,13 +152,32 @@ def jacobian_rate(
 def body_wrenches(
     robot: Mechanism, q: ArrayLike, wrench: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
-    """f_ext (..., nbodies, 6), as dynamics take it, of a wrench (m, f) (..., 6) [N m, N] on the named frame.
+    """Convert a wrench on a frame to `f_ext`, the wrenches on all bodies that the dynamics accept.
 
-    representation: of the twist on which the wrench does work (Mueller 2018), so that it feeds J^T wrench into the
-    joints, J that of `jacobian` with the same representation: "body", about the frame's origin in its axes; "hybrid",
-    about its origin in world axes; "spatial", about the world's origin in world axes; "mixed", the moment in the
-    frame's axes, the force in world axes. Raises NameNotFoundError for an unknown frame, ArgumentError for one that is
-    fixed in the world.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    wrench : array_like, shape (..., 6)
+        Moment and force (m, f) [N m, N].
+    frame : str
+        Name of a body, a merged link or an added frame.
+    representation : {"body", "spatial", "hybrid", "mixed"}
+        "body" (default): in the frame's axes about its origin. "spatial": in world axes about the world's origin.
+        "hybrid": in world axes about the frame's origin. "mixed": moment in the frame's axes, force in world axes. The
+        wrench acts on the joints as J^T wrench, with `jacobian` in the same representation.
+
+    Returns
+    -------
+    ndarray, shape (..., nbodies, 6)
+        Wrenches in body frames about their origins.
+
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such frame.
+    ArgumentError
+        If the frame is fixed to the world.
     """
     body, placement = on_a_body(robot, frame)
     form = representation_number(representation)
@@ -130,7 +188,7 @@ def body_wrenches(
 
 
 def on_a_body(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
-    """The body's number and the placement (12,) of a named frame. Raises ArgumentError for one of the world's."""
+    """Return a frame's body number and its placement (12,). Raises ArgumentError for frames fixed to the world."""
     place = robot.frame(frame)
     if place.body < 0:
         raise ArgumentError(

@@ -1,12 +1,12 @@
 """The regressor: inverse dynamics is linear in the inertial parameters, tau = Y(q, v, a, v_ref) pi + armature a.
 
-Body by body the wrench J A + Cbar(V) Vr is linear in (m, h, I): with L(x) y = I x for the six entries of I,
+For each body the wrench J A + Cbar(V) Vr is linear in (m, h, I). With L(x) y = I x for the six entries of I,
 
     Y_i = [[0, -[lin], L(al + w x wr) + [w] L(wr)], [lin, [al] + [w][wr], 0]]     (Ploen's Cbar)
 
-where A = (al, acc), lin = acc + w x vr; the Christoffel-consistent Cbar has the inertia block
-L(al) + [wr] L(w) + 1/2 (w x wr)(1, 0, 1, 0, 0, 1). With B(X) the matrix of J X by the parameters, the adjoint Cbar has
-Y_i = B(A + ad_V Vr) - ad_V^T B(Vr). A row of Y is Jac_k^T Y_i.
+where A = (al, acc), lin = acc + w x vr. The Christoffel-consistent Cbar has the inertia block
+L(al) + [wr] L(w) + 1/2 (w x wr)(1, 0, 1, 0, 0, 1). With B(X) the matrix of J X with respect to the parameters, the
+adjoint Cbar has Y_i = B(A + ad_V Vr) - ad_V^T B(Vr). A row of Y is Jac_k^T Y_i.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ def products(
     x: ArrayLike,
     form: Form = "ploen",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(Y @ parameters + armature a (nv,), Y^T @ x (10 nbodies,)) for one state in O(n), Y = regressor(q, v, a, v_ref).
+    """Return (Y @ parameters + armature a (nv,), Y^T @ x (10 nbodies,)) for one state in O(n), Y = regressor(q, v, a,
+    v_ref).
 
-    What an adaptive controller needs of Y at each instant, the motors' known armature compensated. parameters
-    (10 nbodies,): any numbers, physical or not.
+    Adaptive controllers need these products at each instant. parameters (10 nbodies,): any numbers, even if no rigid
+    body can have them.
     """
     number = form_number(form)
     call = robot._code.at(kernels.products, number)
@@ -62,12 +63,28 @@ def regressor(
     *,
     threads: int = 1,
 ) -> np.ndarray:
-    """Y (..., nv, 10 nbodies), inverse_dynamics(q, v, a, v_ref, form=form) = Y @ robot.parameters.ravel() + armature a.
+    """Return the regressor Y: inverse_dynamics(q, v, a, v_ref, form=form) = Y @ robot.parameters.ravel() + armature a.
 
-    It depends on the robot's geometry and gravity, not on its parameters (Slotine and Li's regressor where v_ref is
-    given). Columns: ten a body, in the order of `Robot.parameters`; an armature's would be its joint's acceleration.
-    threads: how many share a large batch.
-    Raises ArgumentError like the other terms.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    v_ref : array_like, shape (..., nv), optional
+        Reference velocity; with it, Y is the regressor of Slotine and Li. Default: v.
+    form : {"ploen", "christoffel", "adjoint"}
+        Choice of C, see `terms`. Default "ploen".
+    threads : int
+        Number of threads for a large batch, default 1.
+
+    Returns
+    -------
+    ndarray, shape (..., nv, 10 nbodies)
+        Ten columns for each body in the order of `Robot.parameters`. Y depends on geometry and gravity, not on the
+        parameters. The column of a joint's armature would be its acceleration.
     """
     if threads is not ONE:
         check_threads(threads)
@@ -88,10 +105,10 @@ def regressor(
 
 
 def momentum_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Y (..., nv, 10 nbodies), M(q) v = Y @ robot.parameters.ravel() + armature v: the generalised momentum p = M v.
+    """Return the regressor of the generalised momentum: M(q) v = Y @ robot.parameters.ravel() + armature v.
 
-    Columns as `regressor`'s; it needs no acceleration (Slotine and Li 1989, "Composite adaptive control of robot
-    manipulators", where p, low-pass filtered, gives filtered torques). Raises ArgumentError like the other terms.
+    Columns as for `regressor`, shape (..., nv, 10 nbodies). It needs no acceleration: the low-pass filtered momentum
+    gives filtered torques (Slotine and Li 1989, "Composite adaptive control of robot manipulators").
     """
     require_robot("robot", robot)
     Y = robot._code.at(kernels.momentum_regressor)(q, v)
@@ -99,27 +116,28 @@ def momentum_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarr
 
 
 def momentum_rate_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Y (..., nv, 10 nbodies), C(q, v)^T v - g(q) = Y @ robot.parameters.ravel(): the rate of p = M v is that and tau.
+    """Return the regressor of C(q, v)^T v - g(q) = Y @ robot.parameters.ravel(): with tau added, the rate of p = M v.
 
-    C is any that keeps Mdot - 2C skew, all have the same C^T v. Raises ArgumentError like the other terms.
+    Shape (..., nv, 10 nbodies). The choice of C does not matter: C^T v is the same whenever Mdot - 2C is
+    skew-symmetric.
     """
     require_robot("robot", robot)
     Y = robot._code.at(kernels.momentum_rate_regressor)(q, v)
     return over_states(robot, kernels.momentum_rate_regressor, q=q, v=v) if Y is None else Y
 
 
-# --- many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK ----------------
+# --- many states, joint by joint, without the zeros: the rows that least-squares problems stack --------------------
 
 
 def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
-    """Per velocity coordinate, the numbers of the bodies it moves: subtrees of its joint and of followers."""
+    """For each velocity coordinate, the numbers of the bodies it moves: subtrees of its joint and of followers."""
     if robot.couplings:
         trees = subtree_bodies(robot.tree)
         moved = (np.flatnonzero(column) for column in robot.coupling.matrix.T)
         return [np.unique(np.concatenate([trees[r] for r in rows])) for rows in moved]
     subtrees = []
     for body, dofs in enumerate(robot.v_slices):
-        subtree = [body]  # bodies are numbered parents first
+        subtree = [body]  # parents have smaller numbers than their children
         for i in range(body + 1, robot.nbodies):
             if robot.parents[i] in subtree:
                 subtree.append(i)
@@ -128,9 +146,10 @@ def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
 
 
 def stacked_regressor(robot: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
-    """Per velocity coordinate, its rows of the regressor over N states: (10 a body of its subtree, N), v_ref being v.
+    """For each velocity coordinate, its rows of the regressor over N states: (10 per body of its subtree, N), with
+    v_ref = v.
 
-    Bodies in the order of `subtree_bodies`. Raises ArgumentError like `Robot.regressor`.
+    The bodies are in the order of `subtree_bodies`. Raises ArgumentError like `Robot.regressor`.
     """
     _, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
     subtrees, N = subtree_bodies(robot), len(q)

@@ -1,1 +1,1 @@
-"""Every file format of robots, read and written: URDF, MJCF, Denavit-Hartenberg tables, geomctrl's JSON, C headers."""
+"""Read and write robot files: URDF, MJCF, Denavit-Hartenberg tables, geomctrl's JSON, C headers."""

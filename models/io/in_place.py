@@ -1,9 +1,10 @@
-"""Write a robot's numbers into the URDF or MJCF file that it came from, and change nothing else of it.
+"""Update the numbers in a URDF or MJCF file from a robot, and leave the rest of the file unchanged.
 
-A robot has less than its file: links on fixed joints are merged into the body that moves. That body's own link then
-carries the identified inertia as a whole, and the merged links' inertias are removed: a comment replaces them, or a
-zero where the file's meaning needs one. The sum is thus right for every reader, and the split, which no motion shows,
-is not invented. The new text is loaded again and compared with the robot before anything is written.
+A robot has fewer bodies than its file, because links on fixed joints are merged into the body that moves. The link of
+that body receives the sum of the inertias. The inertias of the merged links are removed: a comment replaces them, or a
+zero where the format requires an inertia. Every reader of the file then computes the right total; the split between
+rigidly connected links has no effect on the motion and is not estimated. Before anything is written, the new text is
+loaded again and compared with the robot.
 """
 
 import math
@@ -31,22 +32,46 @@ from geomctrl.robot import Robot
 def update_model_file(
     source: str | Path, robot: Robot, out: str | Path | None = None, *, friction: bool = False, limits: bool = False
 ) -> Path:
-    """Write a robot's inertial parameters into the URDF or MJCF file it was loaded from; all else stays, byte for byte.
+    """Write a robot's inertial parameters into the URDF or MJCF file it was loaded from; all other bytes stay.
 
-    out: where to; default `source` itself. friction: damping and friction of its joints, too; limits: and their limits.
-    The file must be the robot's: its bodies, joints and placements are compared. Links on fixed joints are merged into
-    the body that moves: its link gets the sum, theirs are taken out (URDF) or set to zero (MJCF); a link on a locked
-    mimic joint keeps its own, and the rest of the sum goes to the moving link. Bodies that have not changed are left as
-    they are. Returns the path. Raises ModelError for what can not be written so (xacro, entities, included files,
-    UTF-16, a compiler's inertiafromgeom, bodies no file can hold), ArgumentError for another robot's file and for files
-    that can not be written; nothing is half written.
+    Parameters
+    ----------
+    source : str or Path
+        The file that the robot was loaded from. Its bodies, joints and placements are compared with the robot's.
+    robot : Robot
+        The robot with the new parameters.
+    out : str or Path, optional
+        The file to write. Default: `source` itself.
+    friction : bool
+        Also write damping and friction of the joints. Default False.
+    limits : bool
+        Also write the joint limits (URDF only). Default False.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    ModelError
+        If the file can not be edited: xacro, entities, included files, UTF-16, a <compiler> with inertiafromgeom, or a
+        body that the format can not represent.
+    ArgumentError
+        If the file describes another robot or can not be written. The file is either written completely or not at all.
+
+    Notes
+    -----
+    Links on fixed joints are merged into the body that moves. Its link receives the sum; theirs are removed (URDF) or
+    set to zero (MJCF). A link on a locked mimic joint keeps its own inertia, and the moving link receives the rest.
+    Bodies whose parameters are unchanged are not edited.
     """
     source, robot = path_of("source", source), instance("robot", robot, Robot, "a geomctrl.Robot")
     target = source if out is None else path_of("out", out)
     text, new = _updated(source, robot, target, flag("friction", friction), flag("limits", limits))
     if new == text and target == source:
         return target
-    real = target.resolve()  # a link stays one
+    real = target.resolve()  # a symbolic link stays one: the file that it points to is replaced
     mode = stat.S_IMODE((real if real.exists() else source).stat().st_mode)
     with whole(real) as file:
         if hasattr(os, "fchmod"):
@@ -56,13 +81,13 @@ def update_model_file(
 
 
 def require_updatable(source: str | Path, robot: Robot, out: str | Path | None = None) -> None:
-    """What `update_model_file` would raise for this file, before there are numbers to write."""
+    """Raise what `update_model_file` would raise for this file, before the new parameters exist."""
     source = path_of("source", source)
     _updated(source, robot, source if out is None else path_of("out", out), False, False)
 
 
 def _updated(source: Path, robot: Robot, target: Path, friction: bool, limits: bool) -> tuple[bytes, bytes]:
-    """(the file as it is, as it is to be)."""
+    """Return the file's bytes before and after the update."""
     if not source.is_file():
         raise ArgumentError(f"source: no such file: {str(source)!r}")
     require_writable(target)
@@ -72,7 +97,7 @@ def _updated(source: Path, robot: Robot, target: Path, friction: bool, limits: b
 
 
 def require_writable(path: Path) -> None:
-    """Raises ArgumentError for a file that is read-only, or in a folder that is, or a folder."""
+    """Raise ArgumentError if the path is a folder, is read-only, or lies in a read-only folder."""
     real = path.resolve()
     if real.is_dir():
         raise ArgumentError(f"out: {str(path)!r} is a folder, expected a file")
@@ -83,37 +108,37 @@ def require_writable(path: Path) -> None:
         raise ArgumentError(f"out: {str(path)!r}: no permission to write in {str(folder)!r}")
 
 
-ROUNDING = 1e-9  # of the largest number of a body
+ROUNDING = 1e-9  # allowed difference, relative to the largest parameter of the body
 
 
 def require_same(label: str, own: Robot, robot: Robot) -> None:
-    """Raises ArgumentError unless a file's robot is this one but for inertias, friction and limits."""
+    """Raise ArgumentError unless the file's robot equals this one except for inertias, friction and limits."""
     for field in ("body_names", "joint_names", "parents"):
         a, b = getattr(own, field), getattr(robot, field)
         if a != b:
-            raise ArgumentError(f"{label}: robot: is not of this file: expected {field} {a}, got {b}")
+            raise ArgumentError(f"{label}: robot: does not belong to this file: expected {field} {a}, got {b}")
     for body, joint, theirs, M, expected in zip(
         own.body_names, own.joints, robot.joints, own.placements, robot.placements
     ):
         same = joint.kind == theirs.kind and np.allclose(joint.S, theirs.S, atol=ROUNDING)
         if not same or not np.allclose(M, expected, atol=ROUNDING):
-            raise ArgumentError(f"{label}: robot: is not of this file: joint or placement of {body!r} is another")
+            raise ArgumentError(f"{label}: robot: does not belong to this file: joint or placement of {body!r} differs")
 
 
 def require_arrived(label: str, back: Robot, robot: Robot, hint: str) -> None:
-    """Raises ModelError unless the file that was made has the robot's inertias."""
+    """Raise ModelError unless the new file yields the robot's inertias."""
     scale = np.abs(robot.parameters).max(1) + np.abs(back.parameters).max(1) + 1e-300
     off = np.abs(back.parameters - robot.parameters).max(1) / scale
     if (off > ROUNDING).any():
         k = int(np.argmax(off))
         raise ModelError(
-            f"{label}: body {robot.body_names[k]!r}: the file would be read with other inertias than were written, off"
-            f" by {off[k]:.3g}: {hint}"
+            f"{label}: body {robot.body_names[k]!r}: reading the new file back gives other inertias than"
+            f" were written, off by {off[k]:.3g}: {hint}"
         )
 
 
 def require_body(label: str, name: str, pi: np.ndarray) -> None:
-    """Raises ModelError for an inertia that neither file can hold, whose centre of mass is nowhere."""
+    """Raise ModelError for a massless body with a first moment or inertia, which neither format can represent."""
     if pi[0] <= 0.0 and pi.any():
         raise ModelError(f"{label}: body {name!r}: can not hold a mass of {pi[0]:g} kg with a first moment or inertia")
 
@@ -122,9 +147,9 @@ def require_body(label: str, name: str, pi: np.ndarray) -> None:
 
 
 def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
-    """The URDF's text with the robot's numbers. Raises ModelError, ArgumentError."""
+    """Return the URDF text with the robot's numbers. Raises ModelError, ArgumentError."""
     label = str(path)
-    own = _loaded(path, robot)  # refuses xacro and whatever else is no URDF, with its line
+    own = _loaded(path, robot)  # refuses xacro and invalid URDF, with the line
     require_same(label, own, robot)
     try:
         root = parsed(text)
@@ -136,7 +161,7 @@ def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool, limits:
         if not np.array_equal(own.parameters[k], robot.parameters[k]):
             document.set_body(edits, own, k, name, robot.parameters[k])
     for before, joint in zip(own.joints, robot.joints):
-        if joint.name in document.joints:  # a floating base's is none of the file's
+        if joint.name in document.joints:  # the joint of a floating base is not in the file
             _set_joint(edits, document.joints[joint.name], before, joint, friction, limits)
     new = edits.result()
     back = _loaded(new.decode(declared_encoding(text)), robot)
@@ -145,33 +170,35 @@ def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool, limits:
 
 
 def _loaded(source: str | Path, robot: Robot) -> Robot:
-    """As the robot was: with or without a floating base, mimic joints locked, following or free."""
+    """Load the file with the options that match the robot: floating base or not, mimic joints locked, following or
+    free.
+    """
     floats = robot.joints[0].kind == "free" and robot.joints[0].name == "root_joint"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said when the robot was loaded
+        warnings.simplefilter("ignore")  # the warnings appeared when the robot was loaded
         for mimic in ("fixed", "coupled", "independent"):
             own = load_urdf(source, floats, mimic=mimic, physical="unchecked", gravity=robot.gravity)
             if own.joint_names == robot.joint_names and own.dof_names == robot.dof_names:
                 return own
-    return own  # another robot, as is said with its names
+    return own  # a different robot: `require_same` reports how it differs
 
 
 class _Document:
-    """Links, joints and what hangs on what."""
+    """Links, joints and their tree."""
 
     def __init__(self, label: str, root: Element, parameters: dict[str, np.ndarray | None]):
         self.label = label
         self.parameters = parameters  # of links
         self.links = {e.attributes["name"]: e for e in root.all("link")}
         self.joints = {e.attributes["name"]: e for e in root.all("joint")}
-        self.above: dict[str, Element] = {}  # joints by their child link
+        self.above: dict[str, Element] = {}  # joint of each child link
         for joint in self.joints.values():
             child = joint.find("child")
             assert child is not None
             self.above[child.attributes["link"]] = joint
 
     def rigid(self, link: str, moving: str) -> bool:
-        """Whether fixed joints alone lead from a link to the moving one that it is merged into."""
+        """Whether only fixed joints connect a link to the moving link that it is merged into."""
         while link != moving:
             joint = self.above[link]
             parent = joint.find("parent")
@@ -182,7 +209,7 @@ class _Document:
         return True
 
     def set_body(self, edits: Edits, own: Robot, k: int, name: str, pi: np.ndarray) -> None:
-        """The body's inertia to its own link; links merged into it by fixed joints lose theirs."""
+        """Write the body's inertia to its own link; links merged into it by fixed joints lose theirs."""
         locked, before = [], own.parameters[k]
         merged = [f for f in own.frames if f.body == k and f.name != name and f.name in self.links]
         for frame in merged:
@@ -226,7 +253,7 @@ def _set_inertial(edits: Edits, link: Element, pi: np.ndarray) -> None:
         return
     for name, attributes in values.items():
         element = inertial.find(name)
-        if element is None:  # an origin, which may be left out
+        if element is None:  # <origin> is optional
             edits.insert_first(inertial, [(1, lines[name])])
         else:
             edits.set(element, attributes)
@@ -252,7 +279,7 @@ def _set_joint(edits: Edits, element: Element, before: Joint, joint: Joint, fric
 
 
 LIMITS = ("lower", "upper", "velocity", "effort")
-TURNED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")  # of an inertial given in axes of its own
+TURNED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")  # attributes of a rotated or diagonal inertia
 GENERATED = "from included files, <replicate>, <attach>, <composite> or <flexcomp>, or fused by fusestatic"
 COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balanceinertia, boundmass, settotalmass)"
 
@@ -261,7 +288,7 @@ COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balancein
 
 
 def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
-    """The MJCF's text with the robot's numbers. Raises ModelError, ArgumentError."""
+    """Return the MJCF text with the robot's numbers. Raises ModelError, ArgumentError."""
     mujoco = the_package("update_model_file")
     label, _, _, m = compile_mjcf(mujoco, path)
     try:
@@ -290,7 +317,7 @@ def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool, limits:
 
 
 def _again(mujoco: Any, label: str, path: Path, text: bytes, robot: Robot) -> Robot:
-    """The robot of a text in the place of the file, whose meshes lie beside it."""
+    """Load the new text as if it were the file, so that its meshes are found."""
     try:
         spec = mujoco.MjSpec.from_string(text.decode(declared_encoding(text)))
         spec.modelfiledir = str(path.parent)
@@ -300,7 +327,7 @@ def _again(mujoco: Any, label: str, path: Path, text: bytes, robot: Robot) -> Ro
 
 
 def _elements(label: str, root: Element, m: Any) -> dict[str, Element]:
-    """The elements of MuJoCo's bodies by name, in its order, which is the text's."""
+    """Return the XML element of each MuJoCo body by name; MuJoCo's order is that of the text."""
     names = body_names(m)[1:]
     elements = [e for world in root.all("worldbody") for e in world.below() if e.tag == "body"]
     if len(elements) != len(names) or any(e.attributes.get("name", n) != n for e, n in zip(elements, names)):
@@ -312,7 +339,7 @@ def _elements(label: str, root: Element, m: Any) -> dict[str, Element]:
 
 
 def _own(body: Element, tag: str) -> list[Element]:
-    """Elements of a body, also those in its frames, but not of bodies in it."""
+    """Elements of a body, including those in its <frame>s, but not those of its child bodies."""
     out = []
     for child in body.children:
         if child.tag == tag or (tag == "joint" and child.tag == "freejoint"):
@@ -333,7 +360,9 @@ def _joints(bodies: dict[str, Element], m: Any) -> dict[str, Element]:
 def _set_body(
     label: str, edits: Edits, bodies: dict[str, Element], name: str, merged: list[str], pi: np.ndarray
 ) -> None:
-    """The inertia to the body that moves, zeros to those fixed to it: without any, geoms would give them one."""
+    """Write the inertia to the moving body, and zeros to the bodies fixed to it: without them MuJoCo derives one from
+    geoms.
+    """
     require_body(label, name, pi)
     zero = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
     for other in merged:

@@ -1,4 +1,4 @@
-"""MJCF files: compiled by the optional `mujoco` package, whose compiled model is then read body by body."""
+"""Load MJCF files: the optional package `mujoco` compiles them, and the compiled model is read body by body."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,27 +19,56 @@ from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.robot import Robot
 
 IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")
-MENTIONED = 6  # of what stands in the way, a reason
+MENTIONED = 6  # elements that an error message lists for each reason
 
 
 def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayLike | None = None) -> Robot:
-    """A robot from an MJCF file, or from a string of XML; needs `mujoco` (pip install 'geomctrl[mjcf]').
+    """Load a robot from an MJCF file, or from a string of XML.
 
-    Coordinates are MuJoCo's (a joint's `ref` included), but for multi-DOF joints: a free joint holds the body's pose in
-    the world, a ball joint its relative pose, both as [R | p], and a free joint's velocity is its body twist (MuJoCo's
-    linear part is in world axes). Bodies and joints have MuJoCo's numbers; those without a name are called after them,
-    "body3", "joint5", and so found again by `interop.to_mujoco`. A body with several joints becomes a chain: its first
-    joints carry massless bodies "body/joint". Named sites become frames ("name_site" where a body has the name).
+    This needs the package `mujoco` (pip install 'geomctrl[mjcf]').
 
-    What a rigid-body tree does not represent is refused, each element with its line, unless named in `ignore`:
-    "armature" (of ball and free joints, and of actuators of anything but hinges and slides; ignored, none is read),
-    "stiffness" (springs but for linear ones of hinges and slides), "damping" (its nonlinear part), "equality" (but for
-    those of joints and of fixed tendons that are linear: joints follow others, rigidly, `geomctrl.Coupling`), "tendon"
-    (those with a spring, damping, friction, inertia or limits; others only transmit), "gravcomp", "fluid", "flex",
-    "plugin" (of bodies). Geometry, contacts, actuators and sensors are no part of a robot and are not read, but for
-    actuators' rotors: gear^2 times their armature is their joint's, gear its `gear_ratio`. Joint damping and
-    frictionloss stay as `damping` and `friction`, springs as `stiffness` and `rest`, which a `Plant` feels. gravity:
-    the file's unless given.
+    Parameters
+    ----------
+    source : str or Path
+        The file, or the XML text itself.
+    ignore : iterable of str
+        Features of the file that a rigid-body tree does not represent and that are left out instead of raising
+        ModelError:
+
+        - "armature": of ball and free joints, and of actuators that do not drive a hinge or slide. If ignored, no
+          armature is read at all.
+        - "stiffness": springs other than linear ones of hinges and slides.
+        - "damping": the nonlinear part.
+        - "equality": constraints other than linear ones between joints or fixed tendons (those become
+          `geomctrl.Coupling`).
+        - "tendon": tendons with a spring, damping, friction, inertia or limits. Others only transmit.
+        - "gravcomp", "fluid", "flex", and "plugin" (of bodies).
+    gravity : array_like, shape (3,), optional
+        Gravitational acceleration [m/s^2]. Default: that of the file.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        If the file is invalid, or has features that are not in `ignore`; the message lists each element with its line.
+    ArgumentError
+        If `source` does not exist or `ignore` has an unknown entry.
+
+    Notes
+    -----
+    - Coordinates are MuJoCo's, including a joint's `ref`, except for joints with several degrees of freedom. A free
+      joint stores the pose of the body in the world and a ball joint its relative pose, both as [R | p]. The velocity
+      of a free joint is its body twist, while MuJoCo's linear velocity is in world axes.
+    - Bodies and joints keep MuJoCo's numbers. Those without a name are called "body3", "joint5", and
+      `interop.to_mujoco` finds them by these names.
+    - A body with several joints becomes a chain whose first joints carry massless bodies named "body/joint".
+    - Named sites become frames ("name_site" if a body has the name).
+    - Damping and frictionloss become `damping` and `friction`, springs become `stiffness` and `rest`. For each
+      actuator, gear^2 times its armature is added to the `armature` of its joint, and its gear is the `gear_ratio`.
+    - Geometry, contacts, actuators and sensors are not read.
     """
     mujoco = the_package("load_mjcf")
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
@@ -54,9 +83,10 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
 
 
 def with_the_rest(source: str | Path, caller: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
-    """(mujoco, the compiled model of an MJCF, its tree as far as a robot represents it, what else there is, in words).
+    """Return (mujoco, the compiled model of an MJCF, its tree, descriptions of what the tree does not represent).
 
-    what: who needs the package. Raises as `load_mjcf` does, but for what is beyond a tree.
+    caller: the function that needs the package, for its error message. Raises as `load_mjcf` does, except for features
+    that a tree does not represent.
     """
     mujoco = the_package(caller)
     label, documents, spec, m = compile_mjcf(mujoco, source)
@@ -69,7 +99,7 @@ def with_the_rest(source: str | Path, caller: str) -> tuple[Any, Any, Robot, tup
 
 
 def the_package(caller: str) -> Any:
-    """mujoco, or a ModelError that says what needs it and how it is installed."""
+    """Import mujoco, or raise a ModelError that says which function needs it and how to install it."""
     try:
         import mujoco
     except ImportError:
@@ -78,7 +108,7 @@ def the_package(caller: str) -> Any:
 
 
 def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: ArrayLike | None = None) -> Robot:
-    """The tree of a compiled model, whatever else it has."""
+    """The tree of a compiled model; everything else in it is left out."""
     tree = _Tree(mujoco, m, ignored)
     off = _disabled(mujoco, m, "GRAVITY")
     g = gravity if gravity is not None else np.zeros(3) if off else m.opt.gravity.copy()
@@ -87,7 +117,7 @@ def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: A
 
 
 def compile_mjcf(mujoco, source):
-    """(what errors call it, its XML and that of included files, its MjSpec, which knows lines, its MjModel)."""
+    """Return (label for errors, XML of the file and of included files, MjSpec, which knows lines, MjModel)."""
     located = locate(source)
     is_text = isinstance(located, str)
     label = "MJCF text" if is_text else str(located)
@@ -107,7 +137,7 @@ def compile_mjcf(mujoco, source):
 
 
 def _included(path, root, folder):
-    """The XML of a file and of those it includes, whose paths begin at the first one's folder, by their names."""
+    """XML of a file and of the files it includes, by name; their paths are relative to the folder of the first file."""
     documents = {path.name: root}
     for element in root.iter("include"):
         path = folder / element.get("file", "")
@@ -117,7 +147,7 @@ def _included(path, root, folder):
 
 
 def _disabled(mujoco, m, *flags):
-    """Whether the file switches off what one of the flags stands for; versions of MuJoCo have different ones."""
+    """Whether the file disables what one of the flags stands for; MuJoCo's versions have different flags."""
     bits = (getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0) for flag in flags)
     return any(m.opt.disableflags & int(bit) for bit in bits)
 
@@ -130,12 +160,12 @@ def _model_name(m):
 
 
 def joint_names(model: Any) -> list[str]:
-    """What the joints of a mujoco.MjModel are called here, by number: "joint5" where MuJoCo has no name for one."""
+    """Names of the joints of a mujoco.MjModel, by number; "joint5" if MuJoCo has no name."""
     return _all_named("joint", [model.joint(j).name for j in range(model.njnt)])
 
 
 def body_names(model: Any) -> list[str]:
-    """What its bodies are called here, by number: "body3" where MuJoCo has no name for one."""
+    """Names of the bodies of a mujoco.MjModel, by number; "body3" if MuJoCo has no name."""
     return _all_named("body", [model.body(i).name for i in range(model.nbody)])
 
 
@@ -169,7 +199,7 @@ BODIES, ACTUATORS, EQUALITIES, TENDONS, FLEXES = "//body", "//actuator/*", "//eq
 
 
 def _where(name, line, documents, path):
-    """The element's line: MuJoCo's word for it, which it has not for elements of included files."""
+    """The line of an element, from MuJoCo; it has none for elements of included files."""
     if line and line != "line 0":
         return line
     for file, root in documents.items():
@@ -180,7 +210,7 @@ def _where(name, line, documents, path):
 
 
 def _beyond(mujoco, documents, spec, m, coupled=True):
-    """(what can be ignored, the elements that have it with their lines)."""
+    """Return the features that a tree does not represent, each with its elements and their lines."""
 
     def elements(kind, path, flags):
         named = {int(e.id): (e.name or f"#{e.id}", e.info) for e in kind}
@@ -224,10 +254,11 @@ def _active(mujoco, m):
 
 
 def _couplings(mujoco, m):
-    """Per equality, the `Coupling` that it stands for; None for one that is off, not linear or not of joints.
+    """For each equality constraint the `Coupling` it stands for; None if it is disabled, not linear or not between
+    joints.
 
-    MuJoCo's are polynomials of how far coordinates are from qpos0: y1 = p(y2), y being a joint's coordinate or the sum
-    of those that a fixed tendon adds up; p(0) where there is no second one. The first joint of the first follows.
+    MuJoCo's constraints are polynomials of the distance from qpos0: y1 = p(y2), or y1 = p(0) without a second element.
+    Each y is the coordinate of a joint or the sum of those in a fixed tendon. The first joint of y1 follows.
     """
     types, names, couplings, following = mujoco.mjtEq, joint_names(m), [], set()
     for k, active in enumerate(_active(mujoco, m)):
@@ -255,7 +286,7 @@ def _one_joint(mujoco, m, j):
 
 
 def _fixed_tendon(mujoco, m, i):
-    """Coefficients by joint of a tendon that adds joints' coordinates up; None for one through space."""
+    """Coefficients by joint of a tendon that adds joint coordinates; None for a spatial tendon."""
     wraps = slice(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
     if (m.wrap_type[wraps] != mujoco.mjtWrap.mjWRAP_JOINT).any():
         return None
@@ -263,7 +294,7 @@ def _fixed_tendon(mujoco, m, i):
 
 
 def _joints_of_actuators(mujoco, m):
-    """Per actuator the number of the hinge or slide that it drives, -1 for those that drive something else."""
+    """For each actuator the number of the hinge or slide that it drives; -1 if it drives something else."""
     at_joint = np.isin(m.actuator_trntype, (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT))
     single = np.append(np.isin(m.jnt_type, (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE)), False)
     joints = np.where(at_joint, m.actuator_trnid[:, 0], m.njnt)
@@ -274,7 +305,7 @@ def _joints_of_actuators(mujoco, m):
 
 
 class _Tree:
-    """MuJoCo's compiled model, read body by body."""
+    """Reads MuJoCo's compiled model body by body."""
 
     def __init__(self, mujoco, m, ignore):
         self.mujoco, self.m = mujoco, m
@@ -287,7 +318,9 @@ class _Tree:
         self.bodies = [body for i in range(1, m.nbody) for body in self.chain(i)]
 
     def motors(self, wanted):
-        """Armature and gear ratio of every joint with one degree of freedom; rotors of actuators count gear^2 times."""
+        """Armature and gear ratio of every joint with one degree of freedom; rotors of actuators contribute gear^2
+        times.
+        """
         m = self.m
         armature, ratio = m.dof_armature[m.jnt_dofadr] * wanted, np.ones(m.njnt)
         rotors = np.asarray(getattr(m, "actuator_armature", np.zeros(m.nu))) * wanted  # older versions have none
@@ -304,7 +337,7 @@ class _Tree:
         return T
 
     def chain(self, i):
-        """MuJoCo's body i as Bodies: one a joint, the last of them with its name and its inertia."""
+        """Convert MuJoCo's body i to Bodies: one for each joint; the last one has its name and its inertia."""
         m, name, up = self.m, self.names[i], int(self.m.body_parentid[i])
         parent = self.names[up] if up else None
         placement = self.transform(m.body_pos[i], m.body_quat[i])
@@ -326,7 +359,7 @@ class _Tree:
         return bodies
 
     def joint(self, j):
-        """Joint j and the displacement that makes its coordinate zero where MuJoCo's is."""
+        """Joint j, and the displacement that makes its coordinate zero where MuJoCo's is zero."""
         m, types = self.m, self.mujoco.mjtJoint
         dof, place, kind, point = int(m.jnt_dofadr[j]), m.jnt_qposadr[j], m.jnt_type[j], m.jnt_pos[j]
         options = {"damping": float(self.damping[dof]), "friction": float(self.friction[dof]), "name": self.joints[j]}

@@ -1,7 +1,7 @@
-"""geomctrl's own model file, and robots from Denavit-Hartenberg tables in TOML files.
+"""geomctrl's own model file (JSON), and robots from Denavit-Hartenberg tables in TOML files.
 
-The model file is JSON. Python writes a float as the shortest text that reads back to the same number, so a robot comes
-back bit for bit: tree, joints, placements, inertial parameters, gravity, frames.
+Python writes a float as the shortest text that reads back to the same number. A robot that is saved and loaded
+therefore has exactly the same tree, joints, placements, inertial parameters, gravity and frames.
 """
 
 from __future__ import annotations
@@ -27,11 +27,36 @@ from geomctrl.robot import Robot
 FORMAT, VERSION = "geomctrl robot", 1
 FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".toml": "dh", ".json": "json"}
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
-LATER = {"stiffness": 0.0, "rest": 0.0, "armature": 0.0, "gear_ratio": 1.0}  # which files had not at first
+LATER = {
+    "stiffness": 0.0,
+    "rest": 0.0,
+    "armature": 0.0,
+    "gear_ratio": 1.0,
+}  # defaults for files that predate these keys
 
 
 def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
-    """Write the robot as a geomctrl model file; `extra`: anything JSON holds, kept beside it (friction, provenance)."""
+    """Write the robot as a geomctrl model file (JSON).
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    path : str or Path
+        The file to write.
+    extra : mapping, optional
+        Additional data that JSON can hold, for example identified friction; `load_extra` reads it.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    ArgumentError
+        If JSON can not hold `extra`.
+    """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
     kept: Mapping[str, Any] = instance("extra", {} if extra is None else extra, Mapping, "a dict")
@@ -69,7 +94,22 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
 
 
 def load_model(path: str | Path) -> Robot:
-    """The robot of a geomctrl model file, every number as it was saved. Raises ModelError."""
+    """Load a robot from a geomctrl model file, with exactly the numbers that were saved.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        If the file is not a complete model file.
+    """
     path = path_of("path", path)
     document = _document(path)
     try:
@@ -87,7 +127,7 @@ def load_model(path: str | Path) -> Robot:
         parents = tuple(int(b["parent"]) for b in bodies)
         frames = tuple(Frame(f["name"], int(f["body"]), _placement(f["placement"])) for f in document["frames"])
         if any(not -1 <= p < i for i, p in enumerate(parents)) or any(not -1 <= f.body < len(bodies) for f in frames):
-            raise ModelError(f"{path}: a body or frame hangs on one that is not there")
+            raise ModelError(f"{path}: the parent of a body or frame does not exist")
         parameters = np.array([b["parameters"] for b in bodies], dtype=float).reshape(len(bodies), 10)
         return Robot(
             document["name"],
@@ -107,12 +147,12 @@ def load_model(path: str | Path) -> Robot:
 
 
 def load_extra(path: str | Path) -> dict[str, Any]:
-    """What `save_model` kept beside the robot. Raises ModelError."""
+    """Return the `extra` data that `save_model` stored in the file. Raises ModelError."""
     return _document(path_of("path", path)).get("extra", {})
 
 
 def file_format(path: str | Path) -> str | None:
-    """The format that a file's ending stands for: "urdf", "mjcf", "dh", "json", or None."""
+    """Return the format that a file's suffix stands for: "urdf", "mjcf", "dh", "json", or None."""
     return FORMATS.get(Path(path).suffix.lower())
 
 
@@ -141,28 +181,42 @@ def _placement(rows):
 DH_TABLE = ("a", "alpha", "d", "theta")
 DH_LIMITS = LIMITS[:4]
 DH_KEYS = ("name", "convention", "angles", *DH_TABLE, "joints", "prismatic", "masses", "gravity", *DH_LIMITS)
-GYRATION = 0.1  # m, of the balls that stand for bodies
+GYRATION = 0.1  # m, radius of gyration of all bodies
 
 
 def load_dh(path: str | Path) -> Robot:
-    """A serial chain from the table [robot] of a TOML file:
+    """Load a serial chain from a Denavit-Hartenberg table in a TOML file.
+
+    The table [robot] has these keys:
 
         [robot]
         name = "arm"
-        convention = "standard"    # or "modified", Craig's; see `Robot.from_dh`
-        angles = "deg"             # of alpha and theta; default "rad"
+        convention = "standard"    # or "modified" (Craig), see `Robot.from_dh`
+        angles = "deg"             # unit of alpha and theta; default "rad"
         a = [0.35, 1.15]           # m
         alpha = [90, 0]
         d = [0.675, 0]             # m
         theta = [0, 0]             # default zeros
-        masses = [20, 10]          # kg, as far as known: a prior
+        masses = [20, 10]          # kg, estimates
         joints = ["pan", "lift"]   # default joint1, joint2, ...
-        prismatic = []             # those that slide, by name
-        gravity = [0, 0, -9.81]    # in the frame of the base
-        effort = [300, 200]        # limits, also velocity, lower, upper, in SI units; default none
+        prismatic = []             # names of the prismatic joints
+        gravity = [0, 0, -9.81]    # m/s^2, in the base frame
+        effort = [300, 200]        # limits in SI units, also velocity, lower, upper; default none
 
-    Bodies are balls of their masses and a radius of gyration of 0.1 m: geometry, and something to start identification
-    from. Raises ModelError, ArgumentError, with the name of the file.
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Robot
+        Each body is a ball with its mass and a radius of gyration of 0.1 m: a start for identification.
+
+    Raises
+    ------
+    ModelError, ArgumentError
+        If the table is incomplete or invalid; the message names the file.
     """
     path = path_of("path", path)
     table = read_toml(path).get("robot")

@@ -1,8 +1,8 @@
-"""URDF files: parsed by yourdfpy, turned into a Robot, and refused with a reason where they can not be.
+"""Load URDF files: yourdfpy parses them, and files that can not become a robot are refused with a reason.
 
 yourdfpy is lenient: it retries malformed XML in recovery mode, reads a missing ixx as 1 and a missing mass as 0, skips
-misspelt tags, and leaves the tree unchecked. A model read that way would be wrong in silence, so the XML
-is checked first (`urdf_document`).
+misspelt tags, and does not check the tree. Such a model would be wrong without a warning, so `urdf_document` checks the
+XML first.
 """
 
 import difflib
@@ -29,7 +29,7 @@ from geomctrl.models.io.urdf_geometry import UrdfLooks
 from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.robot import Robot
 
-MENTIONED = 8  # of what is not read or can not be, in one warning
+MENTIONED = 8  # entries that one warning lists
 
 
 def load_urdf(
@@ -41,30 +41,35 @@ def load_urdf(
     gravity: ArrayLike = (0.0, 0.0, -9.81),
     package_dirs: Iterable[str | Path] = (),
 ) -> Robot:
-    """Load a robot from a URDF file.
+    """Load a robot from a URDF file, or from a string of XML.
 
     Parameters
     ----------
     source : str or Path
-        The file, a package:// address, or a string of XML.
-    floating_base : bool, default False
-        Whether the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
-    mimic : {"coupled", "fixed", "independent", "error"}, default "coupled"
-        What to do with joints that follow others: "coupled" makes them follow, q = multiplier q_joint + offset, with no
-        coordinate of their own (`geomctrl.Coupling`); "fixed" locks them at their offset; "independent" gives them a
-        coordinate of their own; "error" refuses them.
-    physical : {"reported", "required", "unchecked"}, default "reported"
-        What to do with inertias that no rigid body has, which a third of the files in use carry. "reported" keeps their
-        numbers as long as M(q) is positive definite, and one warning lists the links and what they violate. It also
-        says how M > 0 is known: for all q where every moving body's 6x6 inertia is positive, else at configurations
-        that were tried. "required" refuses such files. Both refuse negative masses, and motions that move no mass.
-        "unchecked" keeps everything but negative masses: enough for kinematics and identification, but forward dynamics
-        may divide by zero.
-    gravity : array_like (3,), default (0, 0, -9.81)
-        [m/s^2], in the world's axes.
-    package_dirs : iterable of str or Path, optional
-        Folders in which package://name/... is looked up. Meshes are also looked up where ROS_PACKAGE_PATH and
-        AMENT_PREFIX_PATH say, and beside the folders that the file is in.
+        The file, "package://name/...", or the XML text itself.
+    floating_base : bool
+        Give the root link six degrees of freedom (joint "root_joint"). Default False: the root link is the world.
+    mimic : {"coupled", "fixed", "independent", "error"}
+        What to do with mimic joints. "coupled" (default): they follow, q = multiplier q_joint + offset, and have no
+        coordinate (`geomctrl.Coupling`). "fixed": they are locked at their offset. "independent": they get a coordinate
+        of their own. "error": they raise ModelError.
+    physical : {"reported", "required", "unchecked"}
+        What to do with inertias that no rigid body can have; a third of the URDF files in use contain some.
+
+        - "reported" (default) keeps the numbers as long as M(q) is positive definite, and lists the links and their
+          violations in one warning. The warning says how M > 0 is known: for all q if the 6x6 inertia of every moving
+          body is positive, as with moments that only violate the triangle inequality; otherwise at the tested
+          configurations.
+        - "required" raises InertiaError.
+        - "unchecked" also accepts links that move without mass. This suffices for kinematics and for identification,
+          which only use the geometry; forward dynamics may divide by zero.
+
+        Negative masses are always refused. "reported" and "required" also refuse motions that move no mass.
+    gravity : array_like, shape (3,)
+        Gravitational acceleration [m/s^2], default (0, 0, -9.81).
+    package_dirs : iterable of str or Path
+        Folders in which "package://name/..." is looked up, for the file and its meshes. Meshes are also looked up in
+        ROS_PACKAGE_PATH, AMENT_PREFIX_PATH and next to the folders that contain the file.
 
     Returns
     -------
@@ -73,20 +78,33 @@ def load_urdf(
     Raises
     ------
     ModelError
-        The file is no URDF, or describes no robot.
-    InertiaError, ArgumentError
+        If the file is not a valid URDF of a tree; the message names the element and its line.
+    InertiaError
+        If inertias are impossible and `physical` refuses them.
+    ArgumentError
+        If an argument is invalid or the file does not exist.
 
     Notes
     -----
-    Bodies are named after links, joints after joints; links on fixed joints are merged and stay as frames. A planar
-    joint's normal is its `axis`. A limit the file does not state is infinite. Of a transmission between one joint and
-    one actuator, mechanicalReduction is the joint's `gear_ratio`, and Drake's rotor_inertia with it the `armature`. A
-    robot without a name has that of its file. Meshes are opened when the robot is drawn, not before. One warning lists,
-    with their lines, the elements and attributes of links, inertias and joints that URDF does not have.
+    - Bodies have the names of links, joints the names of joints. Links on fixed joints are merged into their parents
+      and stay as frames. The normal of a planar joint is its `axis`.
+    - A limit that the file does not state is infinite. A robot without a name gets the name of its file.
+    - For a transmission between one joint and one actuator, mechanicalReduction is the joint's `gear_ratio`, and
+      Drake's rotor_inertia with it gives the `armature`.
+    - Meshes are opened when the robot is drawn.
+    - One warning lists unknown elements and attributes of the tree, joints and inertias, with their lines. Appearance
+      and settings of simulators and drives are not checked.
 
     Examples
     --------
-    robot = gc.load_urdf("arm.urdf", package_dirs=["~/models"])
+    >>> import geomctrl as gc
+    >>> text = '''<robot name="pendulum"><link name="base"/>
+    ... <link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
+    ... <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.01"/></inertial></link>
+    ... <joint name="pivot" type="continuous"><parent link="base"/><child link="rod"/>
+    ... <axis xyz="0 1 0"/></joint></robot>'''
+    >>> gc.load_urdf(text).mass_matrix([0.0])
+    array([[0.35]])
     """
     flag("floating_base", floating_base)
     choice("mimic", mimic, ("coupled", "fixed", "independent", "error"))
@@ -117,7 +135,7 @@ def load_urdf(
         robot = Robot.build(bodies, **options, physical=False)
         robot = replace(robot, origin=replace(robot.origin, visual=visual))
     except GeomctrlError as error:
-        enough = "; where only the geometry counts, as in identification: physical='unchecked'"
+        enough = "; if you only need the geometry, as for identification, use physical='unchecked'"
         hint = enough if "mass matrix" in str(error) else ""
         raise type(error)(f"{label}: {error}{hint}") from None
     if impossible:
@@ -133,20 +151,20 @@ def _some(messages: list[str]) -> str:
 
 
 def _impossible(bodies: list[Body]) -> list[str]:
-    """What links violate that no rigid body can have the inertia of."""
+    """Explain for each link whose inertia no rigid body can have what it violates."""
     whys = ((b.name, inertia.violation(b.inertia)) for b in bodies if b.inertia is not None)
     return [f"link {name!r}: {why}" for name, why in whys if why]
 
 
 def link_parameters(source: str | Path) -> dict[str, np.ndarray | None]:
-    """The ten parameters of every link in its own frame, by name; None where it has none. Raises ModelError."""
+    """The ten parameters of every link in its own frame, by name; None if it has no inertia. Raises ModelError."""
     document = read_xml(locate(source))
     check_document(document)
     return {link.name: _parameters(link) for link in _parse(_stripped(document)).links}
 
 
 def _unchecked(bodies, **options):
-    """The tree with stand-ins for all inertias, which `Robot.build` accepts; then with the file's own."""
+    """Build the tree with substitute inertias that `Robot.build` accepts, then set those of the file."""
     ball = inertia.from_com(1.0, np.zeros(3), np.eye(3))
     robot = Robot.build([replace(b, inertia=ball if b.joint.dof else None) for b in bodies], **options)
     parameters = np.zeros((robot.nbodies, 10))
@@ -161,7 +179,7 @@ def _unchecked(bodies, **options):
 
 
 def _stripped(root):
-    """What yourdfpy is to see: links with their inertias, joints, and nothing that it would try to open."""
+    """The document that yourdfpy parses: links with their inertias and joints, without files that it would open."""
     for element in list(root):
         if element.tag not in ("link", "joint"):
             root.remove(element)
@@ -173,7 +191,7 @@ def _stripped(root):
 
 
 def _parse(root):
-    """yourdfpy's Robot of a stripped document."""
+    """Parse a stripped document with yourdfpy."""
     import lxml.etree as etree
     from yourdfpy import URDF
 
@@ -185,7 +203,7 @@ def _parse(root):
 
 
 def _root(model):
-    """The one link that is no joint's child; checks that the joints make a tree of all links."""
+    """Return the only link that is no joint's child; check that the joints form a tree of all links."""
     links = {link.name for link in model.links}
     parent = {}
     for joint in model.joints:
@@ -207,7 +225,7 @@ def _root(model):
             seen.add(link)
             link = parent[link].parent
         if link in seen:
-            raise ModelError(f"joint {joint.name!r}: its links hang on each other in a loop through {link!r}")
+            raise ModelError(f"joint {joint.name!r}: its links form a loop through {link!r}")
     roots = [link.name for link in model.links if link.name not in parent]
     if len(roots) > 1:
         raise ModelError(f"{len(roots)} root links, expected one: {', '.join(map(repr, roots))} are no joint's child")
@@ -242,7 +260,7 @@ def _bodies(model, root, motors, floating_base, mimic):
 
 
 def _couplings(model):
-    """What `mimic` elements say of joints that move; on a fixed joint they say nothing."""
+    """Couplings from `mimic` elements of moving joints; those of fixed joints have no effect."""
     couplings = []
     for j in model.joints:
         if j.mimic is None or j.type == "fixed":
@@ -292,7 +310,7 @@ def _moved(j, offset):
 
 
 def _parameters(link):
-    """The ten parameters of a link in its own axes about its own origin; None if it is massless."""
+    """The ten parameters of a link about its origin in its axes; None if it is massless."""
     if link.inertial is None:
         return None
     T = np.eye(4) if link.inertial.origin is None else link.inertial.origin

@@ -1,4 +1,4 @@
-"""A URDF's XML before its numbers are read: errors with their line, unread elements, transmissions."""
+"""Check the XML of a URDF before its numbers are read: errors with lines, unknown elements, transmissions."""
 
 import difflib
 import math
@@ -9,7 +9,7 @@ from geomctrl.models.io.xml_text import read_numbers
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
-# What is read: elements by their parent (ONCE: at most once), and the numbers in attributes: (how many, must be there).
+# What is read: elements by their parent (ONCE: at most once), and the numbers in attributes: (how many, required).
 ONCE = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
@@ -34,9 +34,9 @@ ATTRIBUTES = {
     "inertial": (),
     "mimic": ("joint", *NUMBERS["mimic"]),
 }
-STRICT = ("origin", "axis", "mass", "inertia")  # an attribute too many here would move a frame or a mass
+STRICT = ("origin", "axis", "mass", "inertia")  # an unknown attribute here would silently change a frame or a mass
 
-# What real files carry beside, for viewers, simulators and drives.
+# Elements that real files also contain, for viewers, simulators and drives.
 LOOKS = ("visual", "collision", "contact", "surface", "material", "sensor", "gazebo")
 OTHER_ELEMENTS = {
     "robot": ("material", "gazebo", "transmission", "sensor", "ros2_control", "plugin", "mujoco", "group"),
@@ -52,7 +52,7 @@ OTHER_ATTRIBUTES = {
 
 
 def check_document(root) -> list[str]:
-    """What stands where physics is read and is not read itself, with its line; raises ModelError for what is wrong."""
+    """List elements that look physical but are not read, with their lines; raise ModelError for errors."""
     if root.tag != "robot":
         raise ModelError(f"not a URDF: expected the root element <robot>, got <{root.tag}>")
     for element in root.iter():
@@ -88,7 +88,7 @@ def _error(element, message):
 
 
 def _is_model(element):
-    """Whether the element says something about the tree or the masses (and not about looks or simulators)."""
+    """Whether the element describes the tree or the masses, and not appearance or simulators."""
     outer = {a.tag for a in element.iterancestors()} | {element.tag}
     return bool(outer & {"joint", "inertial"}) and not outer & {"gazebo", "transmission", "visual", "collision"}
 
@@ -131,7 +131,7 @@ def _check_once(element, where):
 
 
 def _check_spelling(element, where):
-    """What is all but one of the names that are read is one of them, misspelt."""
+    """Raise ModelError for an unknown element that is almost one of the known names."""
     read = ELEMENTS[element.tag]
     for child in element:
         if child.tag not in (*read, *OTHER_ELEMENTS.get(element.tag, ())):
@@ -171,7 +171,7 @@ def _unknown_attributes(element):
 
 
 def _unread(element, where):
-    """Elements and attributes of no meaning known here, in and below one that is read."""
+    """Unknown elements and attributes in and below an element that is read."""
     read = ELEMENTS.get(element.tag, ())
     for child in element:
         if child.tag in OTHER_ELEMENTS.get(element.tag, ()):
@@ -188,15 +188,15 @@ def _unread(element, where):
 
 
 DRIVEN = ("revolute", "continuous", "prismatic")
-DRAKE = ("rotor_inertia", "gear_ratio")  # what Drake adds to <actuator>, with its prefix
+DRAKE = ("rotor_inertia", "gear_ratio")  # elements that Drake adds to <actuator>, with its prefix
 
 
 def read_motors(root) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """({joint: its options gear_ratio and armature}, what is stated and not read, with its line).
+    """Return ({joint: its options gear_ratio and armature}, statements that are not read, with their lines).
 
-    Of <transmission>s between one joint and one actuator: <mechanicalReduction> is the gear ratio, Drake's
-    <drake:gear_ratio> goes before it, and <drake:rotor_inertia> times its square is the armature. Others, as of
-    differentials, couple joints, and their reductions are nobody's.
+    Only a <transmission> between one joint and one actuator is read: <mechanicalReduction> is the gear ratio,
+    <drake:gear_ratio> takes precedence, and <drake:rotor_inertia> times its square is the armature. Other
+    transmissions, for example differentials, couple joints, so their reduction belongs to no single joint.
     """
     kinds = {joint.get("name"): joint.get("type") for joint in root.findall("joint")}
     motors: dict[str, dict[str, float]] = {}
@@ -214,7 +214,7 @@ def read_motors(root) -> tuple[dict[str, dict[str, float]], list[str]]:
 
 
 def _stated(transmission, unread):
-    """The numbers that a transmission states, by their names; what is none goes to `unread`."""
+    """The numbers that a transmission states, by name; entries that are not numbers are added to `unread`."""
     texts = [(e, "mechanicalReduction", e.text) for e in transmission.iter("mechanicalReduction")]
     for child in transmission.iterfind("actuator/*"):
         key = child.tag.split("}")[-1]

@@ -1,4 +1,4 @@
-"""The <visual> and <collision> elements of a URDF file: shapes to draw, collision capsules, boxes about links."""
+"""The <visual> and <collision> elements of a URDF file: shapes to draw, collision capsules, bounding boxes of links."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ SHAPES = (*SIZES, "mesh")
 
 @dataclass(frozen=True)
 class UrdfLooks:
-    """The shapes of a URDF, a file or the text itself.
+    """The shapes of a URDF file, or of its text.
 
-    A mesh package://name/file is looked for in `package_dirs`, in the folders of ROS_PACKAGE_PATH, in share/ of those
-    of AMENT_PREFIX_PATH, beside each of the folders that the file is in, and, where such a folder is the package under
-    another name, in it. Other paths are relative to the file.
+    A mesh package://name/file is looked up in `package_dirs`, in the folders of ROS_PACKAGE_PATH, in share/ of those of
+    AMENT_PREFIX_PATH, and next to each folder that contains the file. If such a folder is the package under another
+    name, the mesh is looked up in it. Other paths are relative to the file.
     """
 
     source: str | Path
     package_dirs: tuple[Path, ...] = ()
 
     def shapes(self, robot: Mechanism) -> tuple[list[Shape], list[str]]:
-        """(shapes of the links that the robot has, in words what is not there or can not be read)."""
+        """Return the shapes of the robot's links, and messages about those that are missing or can not be read."""
         try:
             document = read_xml(self.source)
         except (GeomctrlError, OSError) as error:
@@ -58,7 +58,7 @@ class UrdfLooks:
     def _shapes(
         self, robot: Mechanism, link: str, visual: Any, palette: dict[str, Any], missing: list[str]
     ) -> list[Shape]:
-        """Those of one <visual>; meshes whose files are not there are added to the `missing`."""
+        """The shapes of one <visual>; meshes whose files do not exist are added to `missing`."""
         where, material, out = robot.frame(link), visual.find("material"), []
         T = where.placement @ origin_of(visual, link)
         colour = None if material is None else _colour(material) or palette.get(material.get("name"))
@@ -83,7 +83,7 @@ class UrdfLooks:
         return out
 
     def file(self, written: str) -> Path | None:
-        """Where the mesh is; None where it is nowhere."""
+        """Path of the mesh; None if it is not found."""
         for scheme in ("package://", "model://"):
             if written.startswith(scheme):
                 return self._in_a_package(Path(unquote(written.removeprefix(scheme)).lstrip("/")))
@@ -100,7 +100,7 @@ class UrdfLooks:
         return _first([*(d / path for d in (*self.package_dirs, *roots, *folders)), *inside])
 
     def _folders(self) -> list[Path]:
-        """The folders that the file is in, from the innermost; none of a text."""
+        """The folders that contain the file, from the innermost; none for a text."""
         return list(self.source.resolve().parents) if isinstance(self.source, Path) else []
 
 
@@ -109,13 +109,13 @@ def _first(paths: list[Path]) -> Path | None:
         try:
             if path.is_file():
                 return path
-        except (OSError, ValueError):  # too long, a null byte: no path at all
+        except (OSError, ValueError):  # too long, or with a null byte: not a path
             continue
     return None
 
 
 def _colour(material: Any) -> Any:
-    """What a <material> says itself; None where it only has a name."""
+    """The colour that a <material> defines; None if it only has a name."""
     element = material.find("color")
     try:
         rgba = [min(max(x, 0.0), 1.0) for x in read_numbers(element.get("rgba", ""))] if element is not None else []
@@ -124,18 +124,37 @@ def _colour(material: Any) -> Any:
     return tuple(rgba) if len(rgba) == 4 else None
 
 
-SIDE = 4  # capsules side by side in a box, at most
+SIDE = 4  # maximum number of capsules along each short side of a box
 
 
 def collision_capsules(
     source: str | Path, robot: Robot, *, radius: float | None = None, package_dirs: Iterable[str | Path] = ()
 ) -> tuple[tuple[Capsule, ...], tuple[str, ...]]:
-    """(capsules that contain a URDF's spheres, cylinders and boxes, the links that have none of these) for the robot
-    that `load_urdf` made of the file.
+    """Return capsules that contain the spheres, cylinders and boxes of a URDF's collision geometry.
 
-    A cylinder's capsule is round at both ends, beyond the cylinder by its radius; a box is filled with up to 4 x 4
-    capsules side by side. Meshes are not opened: links of which all geometry is meshes get capsules between joints
-    (`link_capsules` with `radius`) and are named; so are moving links without any. Raises ModelError, ArgumentError.
+    Parameters
+    ----------
+    source : str or Path
+        The URDF file, or its text.
+    robot : Robot
+        The robot that `load_urdf` returns for this file.
+    radius : float, optional
+        Radius [m] of the capsules between joints for links whose geometry consists of meshes (`link_capsules`).
+    package_dirs : iterable of str or Path
+        As for `load_urdf`.
+
+    Returns
+    -------
+    capsules : tuple of Capsule
+        A cylinder becomes a capsule with round ends beyond it. A box is filled with up to 4 x 4 capsules side by side.
+    missing : tuple of str
+        Moving links without such geometry. Meshes are not opened: links that only have meshes get the capsules between
+        joints and are listed here.
+
+    Raises
+    ------
+    ModelError, ArgumentError
+        If the URDF does not belong to the robot or has invalid sizes.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     if radius is not None:
@@ -154,9 +173,9 @@ def collision_capsules(
 
 
 def placed(document: Any, robot: Robot, *tags: str) -> Iterator[tuple[str, int, np.ndarray, Any]]:
-    """(link, its body, pose (4, 4) of the element in the body's frame, element) of elements of a URDF's links.
+    """Return (link, its body, pose (4, 4) of the element in the body's frame, element) of elements of a URDF's links.
 
-    Raises ModelError for what is not the robot's URDF.
+    Raises ModelError if the URDF does not belong to the robot.
     """
     if document.tag != "robot":
         raise ModelError(f"not a URDF: expected the root element <robot>, got <{document.tag}>")
@@ -211,13 +230,14 @@ def _shapes(geometry: Any, link: str) -> list[tuple[np.ndarray, np.ndarray, floa
 
 
 def _box(size: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, float]]:
-    """Capsules along the longest side that fill a box: its other sides are cut so that cells are nearly square.
+    """Capsules along the longest side that fill a box. Its other sides are cut so that cells are nearly square.
 
-    Each contains its cell, as no point of a cell is farther from its middle line than half the cell's diagonal.
+    Each capsule contains its cell, because no point of a cell is farther from its middle line than half the cell's
+    diagonal.
     """
     along, b, c = np.argsort(-size, kind="stable")
     if size[c] <= 0.0:
-        return [(np.zeros(3), np.zeros(3), float(size[c]))]  # refused by the caller
+        return [(np.zeros(3), np.zeros(3), float(size[c]))]  # the caller raises the error
     n = min(SIDE, max(1, round(float(size[b] / size[c]))))
     cell = size[b] / n
     m = min(SIDE, max(1, round(float(size[c] / cell))))
@@ -237,12 +257,27 @@ SIGNS = np.array(np.meshgrid([-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0])).reshape(3, 
 
 
 def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str | Path] = ()) -> dict[str, np.ndarray]:
-    """{body: (2, 3) its lower and upper corner in its frame [m]} about a URDF's visual and collision geometry, for the
-    robot that `load_urdf` made of the file.
+    """Return the bounding box of each body's visual and collision geometry, including that of merged links.
 
-    Spheres, cylinders, boxes and meshes that trimesh reads, of links merged into a body too. Bodies of which a mesh is
-    not found or not read are left out, for their box would be too small; so are those without geometry. package_dirs:
-    where package://name/... is; what is relative starts at the file. Raises ModelError, ArgumentError.
+    Parameters
+    ----------
+    source : str or Path
+        The URDF file, or its text.
+    robot : Robot
+        The robot that `load_urdf` returns for this file.
+    package_dirs : iterable of str or Path
+        As for `load_urdf`.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (2, 3)
+        Lower and upper corner [m] in the frame of each body. Bodies without geometry are left out, and so are bodies
+        with a mesh that is not found or that trimesh can not read, because their box would be too small.
+
+    Raises
+    ------
+    ModelError, ArgumentError
+        If the URDF does not belong to the robot or has invalid sizes.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
@@ -263,8 +298,10 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
 
 
 def _points(shape: Any, link: str, looks: UrdfLooks) -> tuple[np.ndarray, float] | None:
-    """(points (n, 3) in the geometry's own axes, radius): their hull and what is nearer to it than the radius holds the
-    shape. None for what is not known."""
+    """Return (points (n, 3) in the geometry's own axes, radius): the shape lies within the radius of the points' hull.
+
+    None if the shape is unknown.
+    """
     if shape.tag == "sphere":
         return np.zeros((1, 3)), numbers_of(shape, "radius", 1, link)[0]
     if shape.tag in ("cylinder", "capsule"):
@@ -281,14 +318,14 @@ def _points(shape: Any, link: str, looks: UrdfLooks) -> tuple[np.ndarray, float]
 
 
 def _mesh_bounds(looks: UrdfLooks, name: str) -> np.ndarray | None:
-    """(2, 3), None where the file is not found or can not be read."""
+    """Lower and upper corner (2, 3) of a mesh; None if the file is not found or can not be read."""
     file = looks.file(name)
     if file is None:
         return None
-    from geomctrl.viewing.visuals import read_mesh  # here: trimesh is slow to import
+    from geomctrl.viewing.visuals import read_mesh  # imported here because trimesh is slow to import
 
     try:
         points = np.concatenate([vertices for vertices, *_ in read_mesh(file)])
-    except Exception:  # readers of many formats raise all kinds
+    except Exception:  # the readers of the many formats raise different exceptions
         return None
     return np.array([points.min(0), points.max(0)]) if np.isfinite(points).all() else None

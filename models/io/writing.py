@@ -1,4 +1,4 @@
-"""Robots written as URDF and MJCF files, and their parameters as a C header."""
+"""Write robots as URDF and MJCF files, and their parameters as a C header."""
 
 from __future__ import annotations
 
@@ -23,17 +23,35 @@ from geomctrl.robot import Robot
 from geomctrl.tracing.backends.c_files import comment, prefix, prefix_of
 
 FULL_INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")  # the order in MJCF
-USUAL_GRAVITY = (0.0, 0.0, -9.81)  # m/s^2: what readers of URDF files take
+USUAL_GRAVITY = (0.0, 0.0, -9.81)  # m/s^2: the gravity that readers of URDF files assume
 
 
 def save_urdf(robot: Robot, path: str | Path) -> Path:
-    """Write the robot as URDF, which `models.load_urdf` reads back to the same dynamics, to rounding.
+    """Write the robot as URDF. `models.load_urdf` reads it back to the same dynamics, up to rounding.
 
-    URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted
-    and the frame kept as a massless link of the same name with "_frame". Motors become transmissions: gear ratios their
-    mechanicalReduction, armatures Drake's rotor_inertia, before the gears. Raises ModelError for joints URDF does not
-    have (helical, cylindrical, spherical, planar, free, with a spring, following several others) and for bodies without
-    mass but with inertia.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    path : str or Path
+        The file to write.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    ModelError
+        If URDF has no such joint (helical, cylindrical, spherical, planar, free, with a spring, following several
+        others), or a body has inertia but no mass.
+
+    Notes
+    -----
+    A URDF joint axis passes through the origin of its child. If a body's frame is off its axis, the link is shifted,
+    and the frame is kept as a massless link with the name of the body and "_frame". Motors become transmissions: gear
+    ratios are written as mechanicalReduction, armatures as Drake's rotor_inertia on the motor side.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
@@ -85,7 +103,9 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
 
 
 def gravity_elsewhere(robot: Robot) -> str | None:
-    """What a user of the robot's URDF file has to know where gravity is not what its readers take, or None."""
+    """A warning for users of the robot's URDF file if its gravity is not what readers of URDF assume; otherwise
+    None.
+    """
     if np.allclose(robot.gravity, USUAL_GRAVITY, rtol=0.0, atol=0.02):
         return None
     g = ", ".join(f"{x:.6g}" for x in robot.gravity)
@@ -96,8 +116,10 @@ def gravity_elsewhere(robot: Robot) -> str | None:
 
 
 def save_or_why(save: Callable[[Robot, Path], Path], robot: Robot, target: Path) -> Path:
-    """Write the robot, or beside the target a text file that says why its format can not hold it; the other one, of a
-    robot that was there before, is removed. The path of what was written."""
+    """Write the robot, or a text file next to the target that explains why the format can not represent it.
+
+    If the other file remains from an earlier call, it is removed. Returns the path that was written.
+    """
     why = target.with_name(f"{target.name}.txt")
     try:
         written, old = save(robot, target), why
@@ -125,7 +147,7 @@ def _type(joint):
 
 
 def _on_axis(joint):
-    """T_body_link: the shift to the axis' point nearest the body's origin."""
+    """T_body_link: the shift to the point of the axis nearest to the body's origin."""
     T = np.eye(4)
     if joint.kind == "revolute":
         T[:3, 3] = np.cross(joint.S[:3, 0], joint.S[3:, 0])
@@ -169,13 +191,13 @@ def _fixed(root, name, parent, T):
 
 
 def _origin(element, T):
-    """Roll, pitch, yaw of R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Write roll, pitch, yaw of R = Rz(yaw) Ry(pitch) Rx(roll)."""
     R = T[:3, :3]
     flat = math.hypot(R[0, 0], R[1, 0])
     pitch = math.atan2(-R[2, 0], flat)
     if flat > 1e-9:
         roll, yaw = math.atan2(R[2, 1], R[2, 2]), math.atan2(R[1, 0], R[0, 0])
-    else:  # gimbal: only yaw -+ roll is determined
+    else:  # gimbal lock: only yaw -+ roll is determined
         roll, yaw = 0.0, math.atan2(-R[0, 1], R[1, 1])
     ElementTree.SubElement(element, "origin", xyz=number_text(T[:3, 3]), rpy=number_text((roll, pitch, yaw)))
 
@@ -193,28 +215,28 @@ def _unique(name, taken):
 
 
 def save_mjcf(robot: Robot, path: str | Path) -> Path:
-    """Write the robot as MJCF, which `load_mjcf` and MuJoCo read back to the same dynamics, to rounding.
+    """Write the robot as MJCF. `load_mjcf` and MuJoCo read it back to the same dynamics, up to rounding.
 
-    Gravity, joints' damping, friction, springs, limits and armature are written; so are couplings, which MuJoCo holds
-    by a constraint, and frames, as sites.
+    Gravity, damping, friction, springs, limits and armature of the joints are written. So are couplings, which MuJoCo
+    enforces as constraints, and frames, as sites.
 
     Parameters
     ----------
     robot : Robot
-        Of revolute and prismatic joints; every body physical, as MuJoCo requires of bodies that move.
+        A robot with revolute and prismatic joints, whose bodies are all physically possible.
     path : str or Path
-        The file; its folder is made where there is none.
+        The file to write. Its folder is created if it does not exist.
 
     Returns
     -------
     Path
-        The file.
+        The file that was written.
 
     Raises
     ------
     ModelError
-        For joints of several degrees of freedom or with a pitch, for bodies that are not physical, and for joints that
-        follow several others.
+        If a joint has several degrees of freedom or a pitch, a body is not physically possible, or a joint follows
+        several others.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
@@ -251,7 +273,7 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
 
 
 def central(pi: np.ndarray) -> tuple[str, str, dict[str, float]]:
-    """(centre of mass, mass, inertia about it as ixx, ixy, ...), texts that read back to the same numbers."""
+    """(centre of mass, mass, inertia about it as ixx, ixy, ...) as texts that read back to the same numbers."""
     I, axes = inertia.com_tensor(pi), "xyz"
     moments = {f"i{a}{b}": float(I[axes.index(a), axes.index(b)]) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")}
     return number_text(pi[1:4] / pi[0]), repr(float(pi[0])), moments
@@ -286,12 +308,36 @@ def _placed(name: str, T: np.ndarray) -> dict[str, str]:
 def save_c_header(
     robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None, *, name: str | None = None
 ) -> Path:
-    """Write NAME_parameters[bodies][10] (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in each body's frame, about its
-    origin), NAME_damping and NAME_friction by joint, NAME_gravity, all in SI units and exact, with bodies' and joints'
-    names as comments; C99 and C++. `Robot.to_c` writes whole terms instead.
+    """Write the robot's parameters as constants in a C header (C99 and C++). `Robot.to_c` writes complete terms
+    instead.
 
-    extra: what `Result.extra` gives or `load_extra` reads: its "identified" become NAME_identified[], and
-    its "smoothing" NAME_smoothing. name: default the robot's, made a name of C. Raises ArgumentError.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    path : str or Path
+        The file to write.
+    extra : mapping, optional
+        Data from `Result.extra` or `load_extra`: its "identified" becomes NAME_identified[], its "smoothing"
+        NAME_smoothing.
+    name : str, optional
+        Prefix NAME of the constants. Default: the robot's name as a C identifier.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid.
+
+    Notes
+    -----
+    The constants are NAME_parameters[bodies][10] (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the body frame about
+    its origin), NAME_damping and NAME_friction for each joint, and NAME_gravity, in SI units, written without loss.
+    Comments name the bodies and joints.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
@@ -322,7 +368,7 @@ def save_c_header(
 
 
 def _array(declaration: str, rows: Sequence[tuple[Any, str]], flat: bool = False) -> list[str]:
-    """Rows with their names behind; flat: one dimension."""
+    """Rows with their names as comments; flat: one-dimensional."""
     texts = [", ".join(repr(float(x)) for x in row) for row, _ in rows]
     body = [
         f"    {text if flat else f'{{{text}}}'},{f' /* {comment(name)} */' if name else ''}"

@@ -1,7 +1,7 @@
-"""XML read and edited: where a source is, its elements and numbers, and edits that leave every other byte as it is.
+"""Read and edit XML: locate the source, its elements and numbers, and edit it so that every other byte stays the same.
 
-Edits keep comments, blanks, quotes and the order of attributes. Expat gives the byte at which an element begins; within
-a start tag, which expat has accepted as well-formed, a regular expression finds the attributes.
+Edits keep comments, blanks, quotes and the order of attributes. Expat reports the byte at which an element begins. In a
+start tag, which expat has already accepted as well-formed, a regular expression finds the attributes.
 """
 
 import html
@@ -18,9 +18,9 @@ NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.
 
 
 def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str | Path:
-    """The text if `source` is XML, else the path of a file that is there; package://name/... is looked up."""
+    """Return the text if `source` is XML, otherwise the path of an existing file; package://name/... is looked up."""
     if isinstance(source, str) and (text := source.lstrip("\ufeff \t\r\n")).startswith("<"):
-        return text if text.startswith("<?xml") else source.lstrip("\ufeff")  # whose lines keep their numbers
+        return text if text.startswith("<?xml") else source.lstrip("\ufeff")  # keeps the line numbers
     if not isinstance(source, (str, Path)):
         raise ArgumentError(f"source: expected a path or a string of XML, got {type(source).__name__}")
     if str(source).startswith("package://"):
@@ -31,7 +31,7 @@ def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str |
         return paths[0]
     try:
         there = Path(source).is_file()
-    except (OSError, ValueError):  # too long or a null byte: no path at all
+    except (OSError, ValueError):  # too long, or with a null byte: not a path
         there = False
     if not there:
         raise ArgumentError(f"source: no such file: {str(source)[:200]!r}")
@@ -41,16 +41,16 @@ def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str |
 
 
 def declared_encoding(text: bytes) -> str:
-    """What an XML text says of its encoding, else UTF-8."""
+    """The encoding that an XML text declares; UTF-8 if it declares none."""
     match = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", text.removeprefix(b"\xef\xbb\xbf"))
     return match[1].decode() if match else "utf-8"
 
 
 def read_numbers(text: str) -> list[float]:
-    """The numbers of an XML attribute, between white space. Raises ValueError.
+    """Return the numbers of an XML attribute, separated by white space. Raises ValueError.
 
-    They are XML's decimals, as other programs read them, with infinities and nan in any case. Python's `float` takes
-    underscores and the digits of other scripts as well, which are typing errors here.
+    Numbers are XML decimals, as other programs read them, plus infinities and nan in any letter case. Python's `float`
+    also accepts underscores and digits of other scripts, which are typing errors here.
     """
     numbers = re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")) if text.strip(" \t\r\n") else []
     if not all(map(NUMBER.fullmatch, numbers)):
@@ -59,21 +59,21 @@ def read_numbers(text: str) -> list[float]:
 
 
 def number_text(x: Iterable[float]) -> str:
-    """Numbers as the text of an XML attribute, from which `read_numbers` reads the same ones."""
+    """Numbers as the text of an XML attribute, from which `read_numbers` reads the same numbers."""
     return " ".join(repr(float(a)) for a in x)
 
 
 def read_xml(located: str | Path):
-    """The root element (lxml) of what `locate` returned, without comments; ModelError for what is no well-formed XML.
+    """Return the root element (lxml) of what `locate` returned, without comments. Raises ModelError if it is not XML.
 
-    Entities of the document itself are replaced by what they stand for, as XML says. What would have to be fetched from
-    another file is refused, and so are entities that blow up and attributes with defaults in a DOCTYPE.
+    Entities that the document itself defines are replaced, as XML requires. Refused are entities that refer to other
+    files or expand without bound, and attribute defaults in a DOCTYPE.
     """
     import lxml.etree as etree
 
     is_text = isinstance(located, str)
     parser = etree.XMLParser(
-        encoding="utf-8" if is_text else None,  # already decoded: overrides the encoding that the text declares
+        encoding="utf-8" if is_text else None,  # a text is already decoded: override the encoding that it declares
         resolve_entities="internal",
         no_network=True,
         remove_comments=True,
@@ -97,8 +97,10 @@ START_TAG = re.compile(rb"<[^\s/>]+(?P<attributes>(?:\s+[^\s=/>]+\s*=\s*(?:\"[^\
 
 @dataclass(eq=False)
 class Element:
-    """An element and where it lies: its start tag text[start:inside], its content text[inside:close], all of it
-    text[start:end]; of one without content, <a/>, inside = close = end.
+    """An element and its position: its start tag is text[start:inside], its content text[inside:close], all
+    text[start:end].
+
+    For an element without content, <a/>, inside = close = end.
     """
 
     tag: str
@@ -122,15 +124,16 @@ class Element:
         return (child for child in self.children if child.tag == tag)
 
     def below(self) -> "Iterator[Element]":
-        """Itself and all in it, as they stand."""
+        """The element and all its descendants in document order."""
         yield self
         for child in self.children:
             yield from child.below()
 
 
 def parsed(text: bytes) -> Element:
-    """The root element. Raises ModelError for what is no XML, and for encodings and entities in which bytes are not
-    the characters that they stand for.
+    """Return the root element. Raises ModelError for text that is not XML or whose bytes can not be edited.
+
+    Encodings and entities for which bytes and characters differ can not be edited.
     """
     if b"\0" in text[:4] or text[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ModelError("encoded in UTF-16 or UTF-32: expected UTF-8 to edit it in place")
@@ -166,7 +169,7 @@ def parsed(text: bytes) -> Element:
 
 
 class Edits:
-    """Changes of a text, collected, then made at once."""
+    """Collects edits of a text and applies them together."""
 
     def __init__(self, text: bytes):
         self.text = text
@@ -188,7 +191,9 @@ class Edits:
         self._changes.append((start, end, new.encode("ascii", "xmlcharrefreplace")))
 
     def set(self, element: Element, values: Mapping[str, str], without: tuple[str, ...] = ()) -> None:
-        """Attributes' values: exchanged where they stand, or behind the last one; those in `without` are taken out."""
+        """Set attributes: replace existing values, add others after the last attribute, and remove those in
+        `without`.
+        """
         start_tag = START_TAG.match(self.text, element.start)
         assert start_tag is not None
         attributes = {m["name"].decode(): m for m in ATTRIBUTE.finditer(self.text, start_tag.start(), start_tag.end())}
@@ -203,9 +208,7 @@ class Edits:
             self.replace(behind, behind, _listed(new))
 
     def insert_first(self, element: Element, lines: list[tuple[int, str]]) -> None:
-        """Elements as the first content of one: lines of text, each so many levels below it; on its line if what it has
-        is.
-        """
+        """Insert lines of text, each with its indentation level, as the first content of an element."""
         own = _blank_before(self.text, element.start)
         between = (
             self.text[element.inside : element.children[0].start].decode(errors="replace") if element.children else "\n"
@@ -239,10 +242,10 @@ def _listed(attributes: Mapping[str, str]) -> str:
 
 
 def _blank_before(text: bytes, position: int) -> str:
-    """What indents the line, if nothing else stands before."""
+    """The indentation of the line if nothing else precedes the position."""
     line = text[text.rfind(b"\n", 0, position) + 1 : position].decode(errors="replace")
     return line[: len(line) - len(line.lstrip())]
 
 
 def _quoted(value: str) -> str:
-    return html.escape(value)  # XML's own, in a module that loads nothing
+    return html.escape(value)  # `html` is cheap to import and escapes as XML requires

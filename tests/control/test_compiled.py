@@ -236,7 +236,7 @@ def of_numbers(self, t, q, v, z):
 def test_a_search_for_a_configuration_does_not_trace(body):
     """In a loop as by itself; of numbers alone it need not be in the law."""
     at = f"test_compiled.py, line {body.__code__.co_firstlineno + 1}"
-    words = f"Law does not trace: inverse_kinematics is called on symbols, in .*{at}: it steps until it is there"
+    words = f"Law does not trace: inverse_kinematics is called on symbols, in .*{at}: the number of its iterations"
     with pytest.raises(UntraceableError, match=words):
         gc.compile(failing(body))
     with pytest.raises(UntraceableError, match=words):

@@ -73,9 +73,9 @@ BAD_TREES = {
     "body 'world': the name is reserved for the world frame": lambda: [body("world")],
     "body 'arm': an orphan, no parent named 'bse'; did you mean 'base'?": lambda: [body("base"), body("arm", "bse")],
     "body 'arm': an orphan, no parent named 'qq'; known: 'base', 'arm'": lambda: [body("base"), body("arm", "qq")],
-    "bodies 'b', 'c': a loop": lambda: [body("a"), body("b", "c"), body("c", "b")],
-    "bodies 'a': a loop": lambda: [body("a", "a"), body("b")],
-    "bodies 'a', 'b', 'c': a loop, or hanging on one; none of them reaches the world": lambda: [
+    "bodies 'b', 'c': they form a loop": lambda: [body("a"), body("b", "c"), body("c", "b")],
+    "bodies 'a': they form a loop": lambda: [body("a", "a"), body("b")],
+    "bodies 'a', 'b', 'c': they form a loop or descend from one; none of them is connected to the world": lambda: [
         body("a", "b"),
         body("b", "a"),
         body("c", "b"),

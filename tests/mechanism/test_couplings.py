@@ -25,7 +25,7 @@ def built(*couplings, **options):
     [
         ([gc.Coupling("a", {"b": 1}), gc.Coupling("b", {"c": 1}), gc.Coupling("c", {"a": 1})], ModelError,
          r"coupling of joint 'a': .* in a cycle, 'a' -> 'b' -> 'c' -> 'a'"),
-        ([gc.Coupling("a", {"b": 1}), gc.Coupling("a", {"c": 1})], ModelError, "'a': it is coupled twice"),
+        ([gc.Coupling("a", {"b": 1}), gc.Coupling("a", {"c": 1})], ModelError, "'a': the joint has two couplings"),
         ([gc.Coupling("a", {"nobody": 1})], NameNotFoundError, "'a': no joint named 'nobody'.*there are a, b, c, s"),
         ([gc.Coupling("s", {"a": 1})], ModelError, "one degree of freedom, 's' is spherical and has 3"),
         ([gc.Coupling("a", {"s": 1})], ModelError, "joint 'a': .* 's' is spherical"),

@@ -74,7 +74,9 @@ BAD_JOINTS = {
     "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
     r"joint 'revolute': S: expected shape \(6, 1\), revolute, got \(6, 6\)": lambda: gc.Joint("revolute", np.eye(6)),
     "joint 'free': S: expected real numbers .*, got 'a'": lambda: gc.Joint("free", "a"),
-    r"joint 'spherical': S: expected 3 direction\(s\) that turn": lambda: gc.Joint("spherical", np.eye(6)[:, 3:]),
+    r"joint 'spherical': S: expected 3 rotational direction\(s\) for spherical": lambda: gc.Joint(
+        "spherical", np.eye(6)[:, 3:]
+    ),
     "joint 'revolute': S: expected no pitch, revolute, got 0.5": lambda: gc.Joint(
         "revolute", np.c_[[0, 0, 1, 0, 0, 0.5]]
     ),

@@ -79,7 +79,7 @@ def test_a_body_before_one_that_it_hangs_on_brings_that_forward():
     assert robot.body_names == ("a", "b", "c", "e", "d", "f")
     assert robot.parents == (-1, 0, 1, 0, 1, -1)
     assert robot.joint_names == robot.body_names
-    said = "numbered parents first, which is not the order they were given in"
+    said = "renumbered so that parents come first"
     for other in (robot, pickle.loads(pickle.dumps(robot)), robot.with_gravity((0, 0, 0)), robot.with_payload(1.0)):
         assert other.origin.renumbered
         assert said in repr(other).splitlines()[0]

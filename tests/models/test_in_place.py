@@ -307,11 +307,11 @@ def test_files_that_can_not_be_written_are_answered_before_anything_is(tmp_path)
     with pytest.raises(GeomctrlError, match=r"wide.urdf: encoded in UTF-16"):
         update_model_file(wide, new)
     with pytest.raises(
-        ArgumentError, match=r"robot: is not of this file: expected body_names \('upper', 'fore', 'tip'\)"
+        ArgumentError, match=r"robot: does not belong to this file: expected body_names \('upper', 'fore', 'tip'\)"
     ):
         update_model_file(path, models.panda(), tmp_path / "out.urdf")
     moved = replace(new, placements=new.placements + np.eye(4)[3] * 0 + _shift(0.01))
-    with pytest.raises(ArgumentError, match="joint or placement of 'upper' is another"):
+    with pytest.raises(ArgumentError, match="joint or placement of 'upper' differs"):
         update_model_file(path, moved, tmp_path / "out.urdf")
     bad = new.parameters.copy()
     bad[1, 0] = 0.0
@@ -335,7 +335,7 @@ def test_what_is_written_is_read_again_first(tmp_path, monkeypatch):
 
     right = in_place.central
     monkeypatch.setattr(in_place, "central", lambda pi: right(1.001 * pi))
-    with pytest.raises(ModelError, match=r"body '\w+': the file would be read with other inertias than were written"):
+    with pytest.raises(ModelError, match=r"body '\w+': reading the new file back gives other inertias"):
         update_model_file(path, new)
     assert path.read_bytes() == URDF.encode()
 
@@ -390,8 +390,8 @@ def test_mjcf_inertials_change_and_no_other_byte_does(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('autolimits="true"', 'autolimits="true" inertiafromgeom="true"', "read with other inertias .*inertiafromgeom"),
-        ('autolimits="true"', 'autolimits="true" boundmass="50"', "read with other inertias .*boundmass"),
+        ('autolimits="true"', 'autolimits="true" inertiafromgeom="true"', "gives other inertias .*inertiafromgeom"),
+        ('autolimits="true"', 'autolimits="true" boundmass="50"', "gives other inertias .*boundmass"),
         (
             '<geom type="box" size=".05 .05 .2"/>',
             '<replicate count="2" offset="1 0 0"><body><geom size=".1"/></body></replicate>',

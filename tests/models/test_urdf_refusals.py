@@ -77,11 +77,11 @@ REFUSED = {
     ),
     "loop": (
         urdf(BASE, link("a"), link("b"), joint("1", parent="a", child="b"), joint("2", parent="b", child="a")),
-        "joint '1': its links hang on each other in a loop",
+        "joint '1': its links form a loop",
     ),
     "itself": (
         urdf(BASE, link(), joint(parent="tip")),
-        "joint 'j': its links hang on each other in a loop through 'tip'",
+        "joint 'j': its links form a loop through 'tip'",
     ),
     "no type": (one().replace(' type="continuous"', ""), "joint 'j': without a type"),
     "unknown type": (

@@ -284,5 +284,7 @@ def test_plant_follows_the_constrained_tree(kernels):
     ids=["bounds", "articulated_bodies", "rollout"],
 )
 def test_what_needs_free_joints_says_so(ask):
-    with pytest.raises(ModelError, match=r"not for joints that follow others \('q6', 'q2', 'q4'\).*robot.tree"):
+    with pytest.raises(
+        ModelError, match=r"not supported for joints that follow others \('q6', 'q2', 'q4'\).*robot.tree"
+    ):
         ask(branched())
