@@ -1,4 +1,4 @@
-"""`python -m geomctrl`: the command line, where the script `geomctrl` is not on the path."""
+"""Run the command line with `python -m geomctrl`, for example if the script `geomctrl` is not on the path."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What stands between a caller's array and a kernel: conversion, checks, and flattening of the leading axes."""
+"""Check and convert arguments of public functions: shapes, finite numbers, choices, leading axes."""
 
 import contextlib
 import math
@@ -14,13 +14,15 @@ from numpy.typing import ArrayLike
 from .errors import ArgumentError
 
 FLOAT64 = np.dtype(np.float64)
-NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # though numpy makes floats of them
-MAX_COUNT = 2**31 - 1  # of whatever is counted
+NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # refused, although numpy converts them to floats
+MAX_COUNT = 2**31 - 1  # largest accepted count of anything
 ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
 
 
 def _finite(a: np.ndarray) -> bool:
-    """No nan and no infinity; a sum of squares, three times faster, settles it for all but huge numbers."""
+    """Whether there is no nan and no infinity; the sum of squares, three times faster, decides except for huge
+    numbers.
+    """
     if a.size > 100 and a.dtype == np.float64 and a.flags.c_contiguous:
         flat = a.reshape(-1)
         if flat.dot(flat) < np.inf:
@@ -29,7 +31,7 @@ def _finite(a: np.ndarray) -> bool:
 
 
 def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool = True) -> np.ndarray:
-    """`value` as the kernels take it (float64, C order, writable), with the trailing axes `trailing`.
+    """Return `value` in the form that the kernels take (float64, C order, writable), with the trailing axes `trailing`.
 
     Raises ArgumentError, naming the argument `name`, for other shapes, for anything but real numbers (bools, strings,
     complex and masked ones included) and, unless `finite` is False, for nan and infinity.
@@ -51,11 +53,13 @@ def _shape(trailing: tuple[int, ...]) -> str:
 
 
 def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.ndarray:
-    """Real numbers of any kind, in an array or not, as the kernels take them; an array of symbols as it is."""
+    """Return real numbers, in an array or not, in the form that the kernels take; an array of symbols stays as it
+    is.
+    """
     _require_unmasked(name, value)
     try:
         a = np.asanyarray(value)
-        if type(a).__name__ == "SymbolArray":  # of `tracing.arrays`: a law is traced, its numbers are not known
+        if type(a).__name__ == "SymbolArray":  # of `tracing.arrays`, while a control law is traced
             return a
         if a.dtype.kind not in "iufO" or (a.dtype.kind == "O" and any(isinstance(x, NO_NUMBERS) for x in a.flat)):
             raise TypeError
@@ -65,11 +69,11 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
 
 
 def _require_unmasked(name: str, value: ArrayLike) -> None:
-    """Raise ArgumentError if anything in `value` is masked: numpy would take what lies under the mask."""
+    """Raise ArgumentError if `value` has masked entries: numpy would use the values under the mask."""
     parts = value if isinstance(value, (list, tuple)) else (value,)
     masked = [x for x in parts if isinstance(x, np.ma.MaskedArray)] if any(map(_masks, {*map(type, parts)})) else ()
     if count := sum(int(np.ma.getmaskarray(x).sum()) for x in masked):
-        raise ArgumentError(f"{name}: expected numbers that are all there, got {count} masked: fill or leave them out")
+        raise ArgumentError(f"{name}: expected no masked entries, got {count} masked: fill or remove them")
 
 
 def _masks(kind: type) -> bool:
@@ -77,7 +81,7 @@ def _masks(kind: type) -> bool:
 
 
 def exactly(name: str, value: ArrayLike, shape: tuple[int, ...], finite: bool = True) -> np.ndarray:
-    """`checked`, of exactly this shape and as a new array: nothing of the caller's is kept."""
+    """`checked` for exactly this shape, as a new array that shares no memory with the caller's."""
     a = checked(name, value, shape, finite)
     if a.ndim != len(shape):
         raise ArgumentError(f"{name}: expected shape {shape}, got {a.shape}")
@@ -85,7 +89,7 @@ def exactly(name: str, value: ArrayLike, shape: tuple[int, ...], finite: bool = 
 
 
 def vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    """x as a new array of n finite floats; raises ArgumentError, naming the argument `name`, otherwise."""
+    """Return x as a new array of n finite floats; raises ArgumentError, naming the argument `name`, otherwise."""
     try:
         return exactly(name, x, (n,))
     except ArgumentError:
@@ -93,7 +97,7 @@ def vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
 
 
 def one_state(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    """n finite numbers, or symbols; errors name the argument `name`."""
+    """Return n finite numbers, or symbols; errors name the argument `name`."""
     a = checked(name, x, (n,))
     if a.ndim != 1:
         raise ArgumentError(f"{name}: expected shape ({n},), got {a.shape}")
@@ -101,7 +105,7 @@ def one_state(name: str, x: ArrayLike, n: int) -> np.ndarray:
 
 
 def per_coordinate(name: str, x: ArrayLike, expected: str, good: Callable[[np.ndarray], Any]) -> np.ndarray:
-    """x as a read-only number or (n,) numbers, all of them `good`; raises ArgumentError otherwise."""
+    """Return x as a read-only number or (n,) numbers, all of them `good`; raises ArgumentError otherwise."""
     a = checked(name, x, ())
     if a.ndim > 1 or not a.size or not np.all(good(a)):
         raise ArgumentError(f"{name}: expected {expected}, a number or (n,) of them, got {x!r:.80}")
@@ -121,9 +125,10 @@ def number(
 
 
 def count(name: str, x: object, least: int = 0, largest: int = MAX_COUNT, expected: str = "") -> int:
-    """x as an int; raises ArgumentError, naming the argument `name`, unless it is a whole number from least to most.
+    """Return x as an int; raises ArgumentError, naming the argument `name`, unless it is an integer from least to
+    largest.
 
-    Floats are none, not even 3.0. The bound keeps a slip like 1e30 from asking for more than a machine has.
+    Floats are refused, even 3.0. The upper bound catches mistakes like 1e30 that would exhaust the machine.
     """
     try:
         n = None if isinstance(x, bool) or np.ma.is_masked(x) else operator.index(x)  # pyright: ignore[reportArgumentType]
@@ -143,7 +148,7 @@ def flag(name: str, x: object) -> bool:
 
 
 def choice(name: str, x: object, options: Iterable[str]) -> str:
-    """x itself; raises ArgumentError, naming the argument `name`, unless it is one of the `known` words."""
+    """Return x; raises ArgumentError, naming the argument `name`, unless it is one of the `options`."""
     allowed = tuple(options)
     if not isinstance(x, str) or x not in allowed:
         raise ArgumentError(f"{name}: expected {_one_of(allowed)}, got {x!r:.80}")
@@ -156,21 +161,25 @@ def _one_of(options: Sequence[str]) -> str:
 
 
 def function(name: str, x: object, expected: str) -> Any:
-    """x itself; raises ArgumentError, naming the argument `name`, unless it can be called. expected: "f(t, q)"."""
+    """Return x; raises ArgumentError, naming the argument `name`, unless it is callable. expected: for example "f(t,
+    q)".
+    """
     if not callable(x):
         raise ArgumentError(f"{name}: expected a function {expected}, got {x!r:.80}")
     return x
 
 
 def path_of(name: str, x: object) -> Path:
-    """x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or folder."""
+    """Return x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or
+    folder.
+    """
     if not isinstance(x, (str, os.PathLike)) or not str(x) or "\0" in str(x):
         raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
     return Path(x)
 
 
 def listed(name: str, x: object, expected: str = "a list") -> list:
-    """The items of x; raises ArgumentError, naming the argument `name`, for text, dicts and what has no items."""
+    """Return the items of x; raises ArgumentError, naming the argument `name`, for strings, dicts and non-iterables."""
     if not isinstance(x, (str, bytes, Mapping)) and isinstance(x, Iterable) and not np.ma.is_masked(x):
         with contextlib.suppress(TypeError):  # an array without axes
             return list(x)
@@ -178,33 +187,37 @@ def listed(name: str, x: object, expected: str = "a list") -> list:
 
 
 def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:
-    """x itself; raises ArgumentError, naming the argument `name`, unless it is one of a class. expected: "a Plant"."""
+    """Return x; raises ArgumentError, naming the argument `name`, unless it is an instance of `kind`. expected: "a
+    Plant".
+    """
     if not isinstance(x, kind):
         raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
     return x
 
 
 def generator(name: str, x: object) -> np.random.Generator:
-    """x itself; raises ArgumentError, naming the argument `name`, unless it is a generator of random numbers."""
+    """Return x; raises ArgumentError, naming the argument `name`, unless it is a numpy.random.Generator."""
     if not isinstance(x, np.random.Generator):
         raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {x!r:.80}")
     return x
 
 
 def frozen(a: np.ndarray) -> np.ndarray:
-    """A copy of `a` that nothing makes writable again: its memory belongs to a bytes object."""
+    """Return a copy of `a` that can not be made writable again: its memory belongs to a bytes object."""
     return np.ndarray(a.shape, float, np.ascontiguousarray(a, dtype=float).tobytes())
 
 
 def read_only(a: np.ndarray) -> np.ndarray:
-    """A view of `a` on which nobody writes: what is handed to code of others."""
+    """Return a read-only view of `a`, to pass to code of others."""
     a = a.view()
     a.setflags(write=False)
     return a
 
 
 def same_batch(names: tuple[str, str], a: np.ndarray, b: np.ndarray, core: tuple[int, int]) -> tuple[int, ...]:
-    """The leading axes of `a` (all but the last core[0]) and of `b` (all but core[1]), which must be the same."""
+    """Return the leading axes of `a` (all but the last core[0]), which must be those of `b` (all but the last
+    core[1]).
+    """
     first, second = a.shape[: a.ndim - core[0]], b.shape[: b.ndim - core[1]]
     if first != second:
         message = f"{names[1]}: expected the leading axes of {names[0]}, {first}, got {second} (nothing is broadcast)"
@@ -229,7 +242,7 @@ def _off_orthogonal(R: np.ndarray) -> np.ndarray:
 
 
 def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
-    """Square blocks (..., n_i, n_i) on the diagonal of (..., n, n); a block without leading axes serves every one."""
+    """Square blocks (..., n_i, n_i) on the diagonal of (..., n, n); a block without leading axes is used for all."""
     batch = np.broadcast_shapes(*(b.shape[:-2] for b in blocks))
     n = sum(b.shape[-1] for b in blocks)
     out = np.zeros((*batch, n, n))
@@ -242,8 +255,8 @@ def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
 
 
 def tolerance(name: str, x: object) -> float:
-    """x as a float; raises ArgumentError, naming the argument `name`, unless it is finite and not negative.
+    """Return x as a float; raises ArgumentError, naming the argument `name`, unless it is finite and not negative.
 
-    What is compared with nan or with infinity always passes, or never does: such a check checks nothing.
+    A comparison with nan always fails and one with infinity always passes, so neither is a check.
     """
     return number(name, x, "a finite number, not negative", lambda x: x >= 0.0)

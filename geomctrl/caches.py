@@ -1,12 +1,13 @@
-"""Compiled code on disk: written whole, checked before anything reads it, never needed.
+"""Cache of compiled code on disk: files are written atomically, verified before use, and never required.
 
-A file's name holds a hash of all that the code in it depends on, so that nothing in a folder can be stale: another
-version of a kernel, robot structure, processor or compiler is another file. Its first bytes are a hash of its name and
-of the rest. What does not pass, or can not be loaded although it does, is set aside, said once, and made again. Where
-no folder can be written, that is said once in a process and costs nothing but time.
+The name of a file contains a hash of everything that its code depends on, so no file can be stale: another version of a
+kernel, robot structure, processor or compiler uses another file. Its first bytes are a hash of its name and content. A
+file that fails this check, or can not be loaded, is set aside with one warning and compiled again. If no folder is
+writable, there is one warning per process, and only time is lost.
 
-The files are machine code and pickles: to read one is to run it. A folder or a file is therefore used only if nobody
-but this user, root and the owner of this package could have written it. Links and special files are never opened.
+The files contain machine code and pickles, so reading a file means executing it. A folder or file is therefore used
+only if no other user than this one, root and the owner of this package can have written it. Links and special files are
+never opened.
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ from typing import TypeVar
 from .files import read_regular, whole
 
 T = TypeVar("T")
-FORMAT = 2  # of the files: a part of their names
+FORMAT = 2  # version of the file format, a part of the file names
 SIZE = hashlib.sha256().digest_size
-ABANDONED = 3600.0  # s: older unfinished files are of writers that were killed
+ABANDONED = 3600.0  # s: older unfinished files belong to processes that were killed
 TEMPORARY = re.compile(r".*\.(o|nbc)\.[0-9a-f]+\.tmp")  # unfinished files of `files.whole`, of this cache alone
 
 _unusable_said = False
 
 
 def folders(source: Path) -> tuple[Path, ...]:
-    """Where to look and to write, in this order: GEOMCTRL_CACHE alone where it is set, else next to the source, the
-    user's own.
+    """Folders to read from and write to, in this order: only GEOMCTRL_CACHE if it is set, else next to the source, then
+    the user's cache folder.
     """
     chosen = os.environ.get("GEOMCTRL_CACHE")
     if chosen:
         return (Path(chosen),)
     user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     here = source / "__pycache__"
-    return (here, Path(user) / "geomctrl") if os.path.isabs(user) else (here,)  # "~" stays where nobody has a home
+    return (here, Path(user) / "geomctrl") if os.path.isabs(user) else (here,)  # "~" stays if there is no home folder
 
 
 def file_name(key: object, ending: str) -> str:
-    """The name of the file with the code that depends on what `key`, a tuple of strings and numbers, says."""
+    """Name of the file for code that depends on `key`, a tuple of strings and numbers."""
     return hashlib.sha256(repr((FORMAT, key)).encode()).hexdigest()[:40] + ending
 
 
@@ -58,7 +59,7 @@ def _checksum(name: str, code: bytes) -> bytes:
 
 
 def read(places: Iterable[Path], name: str, load: Callable[[bytes], T]) -> T | None:
-    """What `load` makes of the file's content, where one of the folders has it, whole; what is damaged is set aside."""
+    """Return `load` of the content from the first folder with a valid file; damaged files are set aside."""
     loaded, damaged = None, []
     places = list(places)
     refused = list(map(_untrusted, places))
@@ -67,27 +68,27 @@ def read(places: Iterable[Path], name: str, load: Callable[[bytes], T]) -> T | N
         try:
             content = read_regular(path, _reason)
         except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.EINVAL, errno.EISDIR):  # no regular file, or another user's
+            if error.errno not in (errno.ELOOP, errno.EINVAL, errno.EISDIR):  # not a regular file, or another user's
                 continue
             content = b""
         code = content[SIZE:]
         if code and _checksum(name, code) == content[:SIZE]:
-            with contextlib.suppress(Exception):  # whatever is wrong with what it holds, to make it again is the remedy
+            with contextlib.suppress(Exception):  # whatever the damage is, the code is compiled again
                 loaded = load(code)
         if loaded is not None:
             break
         damaged.append(path)
     moved = [_set_aside(path) for path in damaged]
     for path, is_moved in zip(damaged, moved):
-        if is_moved or loaded is None:  # what can not be moved is found again and again: silent where another is good
-            warnings.warn(f"{path}: damaged; what it held is compiled again", RuntimeWarning, stacklevel=2)
+        if is_moved or loaded is None:  # no warning for a file that can not be moved if another folder has a good one
+            warnings.warn(f"{path}: damaged; its code is compiled again", RuntimeWarning, stacklevel=2)
     if all(refused):
         _say_unusable([f"{folder} ({why})" for folder, why in zip(places, refused)])
     return loaded
 
 
 def _untrusted(folder: Path) -> str:
-    """The reason why code in this folder must not be run, or an empty string. What does not exist may be made."""
+    """Why code in this folder must not be run, or an empty string. A folder that does not exist may be created."""
     try:
         link = os.lstat(folder)
         if stat.S_ISLNK(link.st_mode) and link.st_uid not in _owners():
@@ -98,8 +99,8 @@ def _untrusted(folder: Path) -> str:
 
 
 def _reason(status: os.stat_result) -> str:
-    """The reason why a file or folder with this status must not be trusted, or an empty string."""
-    if os.name == "nt":  # owners and modes say nothing there; the user's own folders are closed to others
+    """Why a file or folder with this status must not be trusted, or an empty string."""
+    if os.name == "nt":  # owners and modes have no meaning there; user folders are closed to other users
         return ""
     if status.st_uid not in _owners():
         return "belongs to another user"
@@ -120,7 +121,7 @@ def _set_aside(path: Path) -> bool:
 
 
 def write(places: Iterable[Path], name: str, code: bytes) -> None:
-    """Keep `code` in the first of the folders that takes it."""
+    """Write `code` to the first folder that accepts it."""
     refusals = []
     for folder in places:
         if why := _untrusted(folder):
@@ -130,7 +131,7 @@ def write(places: Iterable[Path], name: str, code: bytes) -> None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with whole(folder / name) as file:
                 if os.name != "nt":
-                    os.fchmod(file.fileno(), 0o644)  # whatever the umask: what a group can write is not read
+                    os.fchmod(file.fileno(), 0o644)  # independent of the umask: group-writable files are not read
                 file.write(_checksum(name, code) + code)
         except OSError as error:
             refusals.append(f"{folder} ({error.strerror or error})")
@@ -140,7 +141,7 @@ def write(places: Iterable[Path], name: str, code: bytes) -> None:
 
 
 def keep_newest(places: Iterable[Path], pattern: str, count: int) -> None:
-    """Of the files that match the pattern, remove all but the newest of each folder."""
+    """Remove all but the newest files that match the pattern, in each folder."""
     for folder in (x for x in places if not _untrusted(x)):
         with contextlib.suppress(OSError):
             for path in sorted(folder.glob(pattern), key=os.path.getmtime)[:-count]:
@@ -158,10 +159,10 @@ def _say_unusable(refusals: list[str]) -> None:
     global _unusable_said
     if _unusable_said:
         return
-    _unusable_said = True  # first: the warning may be an error
+    _unusable_said = True  # before the warning, which may be turned into an exception
     warnings.warn(
-        f"compiled code is not kept, and made again by every process: no folder takes it: {', '.join(refusals)};"
-        " set GEOMCTRL_CACHE to a folder that you, and nobody else, can write to",
+        f"compiled code can not be cached and is compiled by every process: no usable folder: {', '.join(refusals)};"
+        " set GEOMCTRL_CACHE to a folder that only you can write to",
         RuntimeWarning,
         stacklevel=3,
     )

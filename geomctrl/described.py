@@ -1,4 +1,4 @@
-"""A repr that a person can read: the call that makes the object, arrays short and robots by name."""
+"""A readable repr for objects: the call that creates them, with short arrays and robots by name."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-LONGEST = 12  # numbers of an array that are written out
+LONGEST = 12  # largest number of array entries that are written out
 EMPTY = inspect.Parameter.empty
-WIDEST = 80  # characters of anything else
+WIDEST = 80  # largest number of characters of other values
 
 
 class Described:
-    """Base of what users make and print: `Passivity(panda, Sinusoids(...), Lambda=5, K=20)`.
+    """Base class with a readable repr: `Passivity(panda, Sinusoids(...), Lambda=5, K=20)`.
 
-    Shown are the arguments of the constructor that are attributes too and differ from their defaults. Subclasses whose
-    arguments are kept in another form override `_constructed_with`.
+    It shows the constructor arguments that are also attributes and differ from their defaults. Subclasses that store
+    their arguments in another form override `_constructed_with`.
     """
 
     def __repr__(self) -> str:
         try:
             return self._call()
-        except Exception:  # half made, in the message of an error: a repr must not hide that
+        except Exception:  # a partly constructed object in an error message: repr must not hide that error
             return object.__repr__(self)
 
     def _call(self) -> str:
@@ -37,13 +37,13 @@ class Described:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _constructed_with(self, names: Sequence[str]) -> dict[str, Any]:
-        """Name and value of each argument that is still known, in the constructor's order."""
+        """Name and value of each argument that is stored, in the constructor's order."""
         values = {name: getattr(self, name, self) for name in names}
         return {name: value for name, value in values.items() if value is not self and not _own_method(self, value)}
 
 
 def described(x: Any) -> str:
-    """One value, short: a gain matrix g I as g, a diagonal one as diag(...), a robot as its name."""
+    """Describe one value briefly: a gain matrix g I as g, a diagonal one as diag(...), a robot by its name."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return _array(x)
     if isinstance(x, (float, np.floating)):
@@ -58,7 +58,7 @@ def described(x: Any) -> str:
         return "{" + inside + (", ..." if len(x) > LONGEST else "") + "}"
     if isinstance(x, Described):
         return repr(x)
-    if hasattr(x, "joint_names"):  # a robot, which this file is below
+    if hasattr(x, "joint_names"):  # a robot; this module can not import the class
         return str(getattr(x, "name", "robot"))
     text = repr(x)
     return text if len(text) <= WIDEST else f"<{type(x).__name__}>"
@@ -86,7 +86,7 @@ def _own_method(owner: object, value: Any) -> bool:
 
 
 def _same(value: Any, default: Any) -> bool:
-    """Whether it is the default; an array is where all its numbers are."""
+    """Whether the value is the default; arrays are equal if all entries are."""
     if value is default:
         return True
     if default is EMPTY or value is None or default is None:

@@ -1,6 +1,6 @@
-"""The errors geomctrl raises: one small tree, every leaf also a ValueError.
+"""The exceptions that geomctrl raises: one small tree, every class also a ValueError.
 
-A message names the argument, what was expected and what came.
+A message names the argument, what was expected and what was passed.
 """
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class GeomctrlError(ValueError):
-    """Bad input or a broken promise; the base class of every error this package raises on purpose."""
+    """Invalid input or a violated promise; the base class of every exception that this package raises on purpose."""
 
 
 class ArgumentError(GeomctrlError):
@@ -24,19 +24,23 @@ class ArgumentError(GeomctrlError):
 
 
 class NameNotFoundError(GeomctrlError):
-    """A frame, joint, body, robot or controller name that nothing answers to; the message lists near misses."""
+    """There is no frame, joint, body, robot or controller with this name; the message lists similar names."""
 
 
 class ModelError(GeomctrlError):
-    """A robot that can not be: a loop, an orphan, a zero screw, an unknown kind of joint, a singular mass matrix."""
+    """A robot that can not exist: a loop, a missing parent, a zero screw, an unknown kind of joint, a singular mass
+    matrix.
+    """
 
 
 class InertiaError(ModelError):
-    """Inertial parameters that no rigid body has; the message says which inequality fails and for which body."""
+    """Inertial parameters that no rigid body can have; the message names the violated inequality and the body."""
 
 
 class SimulationError(GeomctrlError):
-    """A run that can not go on (a state that is not finite, a violation with strict). `run` holds what came before."""
+    """A simulation that can not continue (a state is not finite, or a violation with strict). `run` holds the
+    results so far.
+    """
 
     def __init__(self, message, run=None):
         super().__init__(message)
@@ -44,7 +48,7 @@ class SimulationError(GeomctrlError):
 
 
 class IntegrationError(GeomctrlError):
-    """A step that can not be made (field not finite, step too long). `solution` holds what was computed so far."""
+    """A step that can not be made (field not finite, step too long). `solution` holds the results so far."""
 
     def __init__(self, message, solution=None):
         super().__init__(message)
@@ -52,4 +56,4 @@ class IntegrationError(GeomctrlError):
 
 
 class SweepError(GeomctrlError):
-    """A sweep that can not go on (workers gone, a block that fails, a full disk). Its store keeps what was done."""
+    """A sweep that can not continue (workers lost, a block fails, a full disk). Its store keeps the completed runs."""

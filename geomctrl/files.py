@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all; TOML files."""
+"""Write files atomically, read regular files safely, and read TOML files."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .errors import ArgumentError
 
 try:
     import fcntl
-except ImportError:  # Windows, which does not let go of a file that is open
+except ImportError:  # Windows, where an open file can not be replaced
     fcntl = None
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
-    """An open file that takes its place at `path` when all is written; its folder is made.
+    """Context manager: an open file that replaces `path` once everything is written; its folder is created.
 
-    What was there stays where writing fails, and nothing else is left behind; what a process has left that was killed
-    while it wrote is cleared away. Raises OSError with the name of the file, `path`, also where the disk is full.
+    If writing fails, the previous file stays and no other file is left behind. Temporary files of processes that were
+    killed are removed. Raises OSError with the name of the file, `path`, also if the disk is full.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _clear_away(path)
@@ -49,9 +49,9 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def read_regular(path: Path, refusal: Callable[[os.stat_result], str] = lambda status: "") -> bytes:
-    """The content of a regular file. Links are not followed, and pipes and devices are not waited for.
+    """Return the content of a regular file. Links are not followed, and pipes and devices are refused.
 
-    refusal: called with the open file's status, returns the reason why its content must not be read, if there is one.
+    refusal: function of the open file's status that returns why its content must not be read, or an empty string.
     Raises OSError.
     """
     with open(path, "rb", opener=_open_unfollowed) as file:
@@ -67,27 +67,27 @@ def _open_unfollowed(path: str, flags: int) -> int:
 
 
 def _made(path: Path) -> BinaryIO:
-    """A new file, and a sign that somebody writes it: a lock, which ends with the process at the latest."""
+    """Create a new file and lock it, to show that it is being written. The lock ends with the process."""
     while True:
-        file = open(path, "xb")  # noqa: SIM115 - closed by who writes it
+        file = open(path, "xb")  # noqa: SIM115 - the caller closes it
         _lock(file)
-        if os.fstat(file.fileno()).st_nlink:  # nobody has cleared it away in between
+        if os.fstat(file.fileno()).st_nlink:  # no other process has removed it in the meantime
             return file
         file.close()
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Whether nobody else had the lock."""
+    """Lock the file; False if another process holds the lock."""
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
-    except OSError:  # somebody has, or the file system knows no locks
+    except OSError:  # another process holds it, or the file system does not support locks
         return False
 
 
 def _clear_away(path: Path) -> None:
-    """Temporary files of `path` that nobody writes any more."""
+    """Remove temporary files of `path` whose writers have ended."""
     for name in glob.iglob(f"{glob.escape(str(path))}.{'[0-9a-f]' * 32}.tmp"):
         with contextlib.suppress(OSError), open(name, "rb", opener=_open_unfollowed) as file:
             if _lock(file):
@@ -95,7 +95,7 @@ def _clear_away(path: Path) -> None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, in its order. Raises ArgumentError with the file and the line."""
+    """Return the tables of a TOML file, in order. Raises ArgumentError with the file and the line."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What people who come from other libraries type first, and what it is called here: the texts of AttributeErrors.
+"""Names from other libraries and their equivalent in geomctrl, for the messages of AttributeErrors.
 
 Keys are names of Pinocchio, Drake, MuJoCo, the Robotics Toolbox and textbooks.
 """
@@ -30,9 +30,9 @@ def _each(names: str, text: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), text)
 
 
-# of a robot
+# attributes of a robot
 ON_ROBOT = {
-    # rigid-body algorithms by their letters and by Pinocchio's names
+    # rigid-body algorithms by their abbreviations and by Pinocchio's names
     "crba": MASS, "rnea": RNEA, "aba": ABA, "nonLinearEffects": BIAS, "nle": BIAS, "bias": BIAS,
     "nonlinear_effects": BIAS, "bias_force": BIAS, "bias_forces": BIAS, "h": BIAS,
     "computeGeneralizedGravity": "robot.gravity_force(q)", "computeMinverse": MASS_INVERSE,
@@ -74,7 +74,7 @@ ON_ROBOT = {
     "random": RANDOM, "home": NEUTRAL, "q0": NEUTRAL, "zero": NEUTRAL, "num_joints": "robot.nv", "joint_limits": LIMITS,
     "acceleration": "robot.jacobian(q, frame) @ a + robot.jacobian_rate(q, v, frame) @ v", "null_space": NULL,
     "nullspace": NULL, "simulate": "geomctrl.simulate(robot, controller, q0, v0, ...) or geomctrl.rollout(robot, ...)",
-    # what is in modules of its own
+    # functions in other modules
     "turning": "robot.is_rotational", "stiffness": "robot.springs.stiffness", "rest": "robot.springs.rest",
     **_each("dynamically_consistent_inverse null_space_projector", "geomctrl.operational_space.{name}(robot, q, J)"),
     "operational_inertia": 'geomctrl.operational_space.inertia(robot, q, "frame")',
@@ -90,7 +90,7 @@ ON_ROBOT = {
             "geomctrl.papers.higher_order_kinematics.{name}(robot, ...)"),
 }  # fmt: skip
 
-# of the package
+# names of the package
 ON_PACKAGE = {
     **_each("buildModelFromUrdf loadURDF read_urdf from_urdf urdf URDF Parser", "geomctrl.load_urdf(path)"),
     **_each("MjModel from_xml_path from_mjcf mjcf MJCF", "geomctrl.load_mjcf(path)"),
@@ -121,7 +121,7 @@ ON_PACKAGE = {
 
 
 def missing_attribute(owner: str, name: str, table: dict[str, str], public: Iterable[str]) -> str:
-    """The message of an AttributeError: what the name is called here, or names that are like it."""
+    """Message of an AttributeError: the equivalent in geomctrl, or similar names."""
     message = f"{owner} has no attribute {name!r}"
     if name in table:
         method = ON_ROBOT.get(name, f"robot.{name}(...)")

@@ -1,4 +1,4 @@
-"""Where text goes: what may be done to standard output, and text that is kept."""
+"""Standard output: whether it can animate, and consoles for plain text."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
 
 
 def moves() -> bool:
-    """Whether a bar may move there: on a terminal that somebody watches.
+    """Whether progress bars may move there: only on an interactive terminal.
 
-    Files keep all that is written, and so do the cells of notebooks, where a bar would be thousands of lines.
+    Files and notebook cells keep everything that is written, so a bar would fill thousands of lines.
     """
     return sys.stdout is not None and sys.stdout.isatty() and not of_a_notebook()
 
 
 def of_a_notebook() -> bool:
-    """Whether a notebook has started this process, as `!geomctrl ...` does, which is given a terminal.
+    """Whether a notebook started this process, as `!geomctrl ...` does, which provides a terminal.
 
-    Of the variables jupyter_client sets the first, ipykernel the second, whoever has started the kernel.
+    jupyter_client sets the first of these variables, ipykernel the second, whatever started the kernel.
     """
     return "JPY_PARENT_PID" in os.environ or "matplotlib_inline" in os.environ.get("MPLBACKEND", "")
 
 
 def transcript(width: int = 110) -> tuple[Console, Callable[[], str]]:
-    """(a console that keeps what it is given, what that is): plain text, wherever this runs.
+    """Return a console that records its output, and a function that returns the output: plain text on every system.
 
-    In notebooks rich would show it, and write colours for what they have started, as FORCE_COLOR is set there.
+    In notebooks rich would display it, and FORCE_COLOR, which is set there, would add colours.
     """
     kept = io.StringIO()
     return plain_console(file=kept, width=width, force_terminal=False, force_jupyter=False), kept.getvalue
 
 
 def plain_console(**options: Any) -> Console:
-    """A console that prints strings as they are: names of joints and files hold what rich takes for markup or emoji.
+    """Return a console that prints strings unchanged: names of joints and files may look like rich's markup or emoji.
 
-    Colours are given as styles or as `rich.text.Text`.
+    Colours are passed as styles or as `rich.text.Text`.
     """
     from rich.console import Console
 

@@ -110,7 +110,9 @@ def test_refusals():
     with pytest.raises(NameNotFoundError, match="model: no joint named 'shoulder_pan_joint'; known: "):
         interop.to_pinocchio(models.ur10(), model, np.zeros(6), np.zeros(6))
     other = TREE.replace('name="lift" type="prismatic"', 'name="lift" type="floating"')
-    with pytest.raises(ArgumentError, match="joint 'lift' is prismatic here, theirs has nq = 7, nv = 6"):
+    with pytest.raises(
+        ArgumentError, match="joint 'lift' is prismatic in the robot, but has nq = 7, nv = 6 in the model"
+    ):
         interop.to_pinocchio(robot, pin.buildModelFromXML(other), q, v)
     with pytest.raises(ArgumentError, match=r"q: expected shape \(\.\.\., 14\), got \(3,\)"):
         interop.from_pinocchio(robot, model, np.zeros(3), v)

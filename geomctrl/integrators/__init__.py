@@ -1,4 +1,4 @@
-"""Explicit integration on Lie groups: methods as tableaus, one step, one driver for fixed and adaptive, events."""
+"""Explicit integration on Lie groups: tableaus of methods, single steps, fixed and adaptive integration, events."""
 
 from .driver import integrate, steps
 from .explicit import step

@@ -1,4 +1,4 @@
-"""Two ways to integrate on a Lie group: `integrate` returns a `Solution`, `steps` stores nothing."""
+"""Integrate an ODE on a Lie group: `integrate` returns a `Solution`, `steps` yields one step after another."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,9 +17,9 @@ from .tableaus import Tableau
 def steps(
     field: Callable, y0, t_span, h, method: str | Tableau | Adaptive, group
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """Generate (t, y) from step to step, the initial one included, and store nothing.
+    """Yield (t, y) after each step, beginning with the initial state; nothing is stored.
 
-    Arguments and errors are those of `integrate`; tolerances that can not be met raise IntegrationError.
+    Arguments and errors are those of `integrate`. Tolerances that can not be met raise IntegrationError.
 
     Examples
     --------
@@ -31,12 +31,12 @@ def steps(
     >>> round(t, 3), np.round(y, 4)
     (1.0, array([0.3679]))
     """
-    march = _march(field, y0, t_span, h, method, group)  # now, not at the first next()
+    march = _march(field, y0, t_span, h, method, group)  # raises for bad arguments here, not at the first next()
 
     def walk():
         yield march.t0, march.y0.copy()
         for taken in march:
-            yield taken.t_next, taken.y_next.copy()  # the caller's to write on
+            yield taken.t_next, taken.y_next.copy()  # the caller may modify it
         if march.failure is not None:
             raise IntegrationError(march.failure)
 
@@ -61,7 +61,7 @@ def integrate(
     Parameters
     ----------
     field : callable
-        field(t, y) returns (group.dim,). The y that it gets is its to write on.
+        field(t, y) returns (group.dim,). It may modify the y that it receives.
     y0 : array (group.shape)
         The initial element of the group.
     t_span : (float, float)
@@ -72,15 +72,15 @@ def integrate(
     method : str, Tableau or Adaptive
         A method of `methods()`, a tableau, or an `Adaptive` method with its tolerances.
     group : LieGroup
-        Where y lives.
+        The group of y.
     every : int
         Store each every-th sample, and the last.
     events : sequence of Event
         Sign changes to locate. A terminal event ends the solution just past its crossing, so that a restart does not
-        meet it again. An event that is zero at t0 has not crossed; an even number of crossings within one step goes
-        unseen.
+        detect it again. An event that is zero at t0 has not crossed. An even number of crossings within one step is
+        not detected.
     dense : bool
-        Also keep what `Solution.sol` needs, every step.
+        Also store every step, so that `Solution.sol` can interpolate. Default False.
     progress : callable or None
         Called with the fraction done.
 
@@ -94,11 +94,12 @@ def integrate(
     ArgumentError, NameNotFoundError
         For bad arguments.
     IntegrationError
-        When the field fails or a Munthe-Kaas step turns by 2 pi; its `solution` holds the samples so far.
+        If the field fails or a Munthe-Kaas step rotates by 2 pi. Its `solution` holds the samples so far.
 
     Notes
     -----
-    Dense output and event times err by O(h^5) for MK5 and MK54, by O(h^4) for the others of order three and more.
+    The error of dense output and event times is O(h^5) for MK5 and MK54, and O(h^4) for other methods of order three
+    and more.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""One step of an explicit method on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra.
+"""One step of an explicit method on a Lie group G: dy/dt = y field(t, y) with y in G, field(t, y) in the Lie algebra.
 
-Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of `tableaus`; one step of any of them is
-`rk_step`. Equation numbers are those of Park and Chung 2005; being left-trivialised, the increment stands on the right
-and dexp^-1 is taken at -Theta (41). The same step in compiled code, on a robot's states, is `kernels.marches`.
+Crouch-Grossman, commutator-free and Munthe-Kaas methods are `Tableau`s of `tableaus`; `rk_step` makes one step of any
+of them. Equation numbers are those of Park and Chung 2005. The formulation is left-trivialised, so the increment is on
+the right and dexp^-1 is evaluated at -Theta (41). `kernels.marches` has the same step in compiled code, for robot
+states.
 """
 
 import math
@@ -21,16 +22,16 @@ from . import tableaus
 from .march import Step, element
 from .tableaus import Tableau
 
-SMALL_SIZE = 64  # numbers that Python looks at faster than numpy
+SMALL_SIZE = 64  # up to this size, a loop in Python checks numbers faster than numpy
 
 # --- one step --------------------------------------------------------------------------------------------------
 
 
 def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -> np.ndarray:
-    """y(t + h) from y(t) by one step, h of either sign: for people who write the loop themselves.
+    """Return y(t + h) after one step of length h, which may be negative. Use it to write the loop yourself.
 
-    y is taken for an element of the group without looking. Raises ArgumentError for arguments, and IntegrationError
-    when the field or the step fails.
+    It is not checked that y is a group element. Raises ArgumentError for invalid arguments, and IntegrationError if the
+    field or the step fails.
     """
     y_next, _ = rk_step(field, t, y, h, tableaus.method(method), group)
     if not _finite(y_next):
@@ -39,9 +40,10 @@ def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -
 
 
 def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=None) -> tuple[np.ndarray, np.ndarray]:
-    """y(t + h) and the slopes K (s, group.dim); K[0] is field(t, y), or k1 (group.dim,) if that is known already.
+    """Return y(t + h) and the slopes K (s, group.dim); K[0] is field(t, y), or k1 (group.dim,) if it is already known.
 
-    K holds the field's values, for Munthe-Kaas pulled back to the algebra at y: F of (42). Raises as `step` does.
+    K holds the values of the field; for Munthe-Kaas methods they are pulled back to the algebra at y: F of (42). Raises
+    as `step` does.
     """
     t, h = number("t", t), number("h", h, "a finite number other than zero", bool)
     check_field_and_group(field, group)
@@ -52,7 +54,7 @@ def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=
 
 
 def unchecked_rk_step(field, t, y, h, tableau, group, k1=None):
-    """`rk_step` of arguments that are good."""
+    """`rk_step` for arguments that are already checked."""
     vector, dim = is_vector_space(group), group.dim
     n, pulled, stages = _plan(tableau, h, vector)
     K, Y, z = np.zeros((n, dim)), [y], y
@@ -90,9 +92,10 @@ def is_vector_space(group):
 
 @lru_cache(maxsize=32)
 def _plan(tableau, h, vector):
-    """(number of slopes, are they pulled back?, stages), h multiplied in; the last stage is the update.
+    """(number of slopes, whether they are pulled back, stages), with h multiplied in; the last stage is the update.
 
-    A stage is (time, base, its rows, does another start from it?); on R^n it has the one row of the classical method.
+    A stage is (time, base, its rows, whether another stage starts from it); on R^n it has the one row of the classical
+    method.
     """
     times, n = [*(tableau.c * h).tolist(), h], len(tableau.c)
     if vector:
@@ -107,10 +110,10 @@ def _plan(tableau, h, vector):
 
 
 def _slope(field, t, y, dim, stage, n):
-    """field(t, y), looked at; y is the field's to write on."""
+    """field(t, y) after checking it; the field may modify y."""
     k = field(t, y)
     if type(k) is np.ndarray and k.dtype.kind == "f" and k.shape == (dim,) and _finite(k):
-        return k  # otherwise a slower look decides
+        return k  # otherwise a slower check decides
     where = f"at t = {t:.9g}, stage {stage + 1} of {n}"
     try:
         if np.ma.is_masked(k):
@@ -129,7 +132,7 @@ def _slope(field, t, y, dim, stage, n):
 
 
 def _pull_back(group, u, k, t, h):
-    """dexp^-1_{-u} k (41). Raises IntegrationError from just below its singularity on, a rotation by 2 pi."""
+    """dexp^-1_{-u} k (41). Raises IntegrationError near its singularity, a rotation by 2 pi."""
     F = group.dexp_inv_mul(-u, k)
     if (_is_small(u) or rotation(group, u) < LARGEST_ANGLE) and _finite(F):
         return F
@@ -139,15 +142,15 @@ def _pull_back(group, u, k, t, h):
 
 
 def _is_small(u):
-    """Too short for 2 pi, if no basis vector of the algebra turns by more than 2 rad."""
-    return u.size < 500 and math.hypot(*u.tolist()) < math.pi  # of more numbers `rotation` knows as fast
+    """Whether u is too short for a rotation by 2 pi, if no basis vector of the algebra rotates by more than 2 rad."""
+    return u.size < 500 and math.hypot(*u.tolist()) < math.pi  # for longer vectors `rotation` is as fast
 
 
 # --- steps of a march --------------------------------------------------------------------------------------------
 
 
 class Explicit:
-    """A `march.Stepper` of any tableau. A step's memory is the field at its end, once somebody has asked for it."""
+    """A `march.Stepper` for any tableau. It remembers the field at the end of a step once it has been evaluated."""
 
     def __init__(self, field: Callable, tableau: Tableau, group):
         check_field_and_group(field, group)
@@ -166,7 +169,9 @@ class Explicit:
         return np.array(k, dtype=float)  # a copy: the field may reuse its buffer
 
     def end_slopes(self, taken: Step) -> tuple[np.ndarray, np.ndarray]:
-        """K and, below it, the slope at the end of the step pulled back to its beginning; and the increment u."""
+        """K with the slope at the end of the step, pulled back to its beginning, as the last row; and the increment
+        u.
+        """
         if taken.memory is None:
             taken.memory = self.slope(taken.t_next, taken.y_next)
         group = self.group

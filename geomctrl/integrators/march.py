@@ -1,8 +1,8 @@
-"""The loop of every integration that is not compiled: from step to step, fixed or adaptive, and what is kept of it.
+"""The loop of every integration in Python: from step to step, fixed or adaptive, and storage of its samples.
 
-A `Stepper` makes steps on explicit state, a `March` walks from one to the next, `collect` stores what a march goes
-through. Explicit methods on a group (`explicit`), projection onto constraints and generalized-alpha (`constrained`) and
-the midpoint methods under a torque function (`motion`) are steppers.
+A `Stepper` makes steps on explicit state, a `March` iterates over them, `collect` stores the samples. Steppers are the
+explicit methods on a group (`explicit`), projection onto constraints and generalized-alpha (`constrained`), and the
+midpoint methods under a torque function (`motion`).
 """
 
 import math
@@ -19,12 +19,12 @@ from geomctrl.kernels.marches import GROW, LEAST_BEFORE, NEARLY, SHRINK, ULPS
 from .solution import DenseOutput, Solution, Watch
 from .step_control import StepControl
 
-OFF_GROUP = 1e-6  # residual of y0 above which it is not taken for a group element
+OFF_GROUP = 1e-6  # residual of y0 above which it is refused as a group element
 
 
 @dataclass(slots=True)
 class Step:
-    """A step taken from y at t to y_next at t_next = t + h. memory: what the next one may start from besides y_next."""
+    """A step from y at t to y_next at t_next = t + h. memory: data besides y_next that the next step may reuse."""
 
     t: float
     y: np.ndarray
@@ -32,20 +32,22 @@ class Step:
     t_next: float
     y_next: np.ndarray
     K: Any = None  # the slopes of an explicit method's stages
-    memory: Any = None  # of an explicit method: the field at the end, once somebody has asked for it
+    memory: Any = None  # of an explicit method: the field at the end, once it has been evaluated
 
 
 class Stepper(Protocol):
-    """What makes steps. The implementer's contract:
+    """Protocol of a class that makes integration steps.
 
-    1. `step(t, y, h, t_next, memory)` starts from what it is given and nothing else: the state y at t, an element of
-       `group`, and the `memory` of the step before, None at first. It writes on neither; t_next is t + h but for
-       rounding.
-    2. It raises IntegrationError, with words and time, where the step can not be made.
+    Notes
+    -----
+    Rules for implementations:
+
+    1. `step(t, y, h, t_next, memory)` depends only on its arguments: the state y at t, an element of `group`, and the
+       `memory` of the previous step, None at first. It modifies neither; t_next is t + h up to rounding.
+    2. It raises IntegrationError, with a reason and the time, if the step can not be made.
     3. `nfev` counts evaluations.
-    4. Events and dense output ask for `interpolant(taken)`, C (degree, group.dim) with
-       y(t + theta h) = y exp(sum_j C[j] theta^(j+1)). A stepper that is marched without them need not have it;
-       under a `StepControl` it is an `Explicit`.
+    4. Events and dense output call `interpolant(taken)`, C (degree, group.dim) with y(t + theta h) = y exp(sum_j C[j]
+       theta^(j+1)). It is optional if neither is used. Under a `StepControl` the stepper is an `Explicit`.
     """
 
     nfev: int
@@ -58,8 +60,9 @@ class Stepper(Protocol):
 class March:
     """Iterates over the accepted steps of a stepper from t0 to t_end and counts them.
 
-    Fixed steps of h end at t0 + k h exactly, the last one, shortened, at t_end. With a `StepControl`, h is the first
-    step to try, or None. `failure` says why a march ended before t_end. Raises ArgumentError for arguments.
+    Fixed steps of h end exactly at t0 + k h; the last one is shortened to end at t_end. With a `StepControl`, h is the
+    first step to try, or None. `failure` says why a march ended before t_end. Raises ArgumentError for invalid
+    arguments.
     """
 
     def __init__(self, stepper: Any, y0, t_span, h, control: StepControl | None = None):
@@ -116,9 +119,9 @@ class March:
 def collect(
     march: March, *, every: int = 1, progress: Callable | None = None, events=(), dense: bool = False
 ) -> Solution:
-    """The Solution of a march; arguments as for `integrate`.
+    """Return the Solution of a march; arguments as for `integrate`.
 
-    Raises IntegrationError, whose `solution` holds the samples so far, when a step can not be made.
+    Raises IntegrationError, whose `solution` holds the samples so far, if a step can not be made.
     """
     check_storing(every, progress)
     group = march.stepper.group
@@ -160,20 +163,20 @@ def collect(
 
 
 def step_count(span: float, h: float) -> int:
-    """Steps of h that fill the span, the last one possibly shorter."""
+    """Number of steps of h that fill the span; the last one may be shorter."""
     whole = span / h
     return round(whole) if abs(whole - round(whole)) < 1e-9 * max(whole, 1.0) else math.ceil(whole)
 
 
 def check_storing(every, progress) -> None:
-    """Raise ArgumentError unless `every` counts samples and `progress` can be called or is None."""
+    """Raise ArgumentError unless `every` is a valid count and `progress` is callable or None."""
     count("every", every, 1, expected="a positive integer")
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress: expected a function progress(fraction) or None, got {progress!r:.80}")
 
 
 def element(name: str, value, group) -> np.ndarray:
-    """value as a new array of the group's shape; raises ArgumentError for anything but finite numbers."""
+    """Return value as a new array of the group's shape; raises ArgumentError for anything but finite numbers."""
     return exactly(name, value, tuple(group.shape))
 
 
@@ -184,7 +187,7 @@ def _checked_span(t_span):
         raise ArgumentError(f"t_span: expected a pair (t0, t_end), got {t_span!r:.80}") from None
     t0, t_end = number("t_span[0]", t0), number("t_span[1]", t_end)
     if not t0 < t_end:
-        raise ArgumentError(f"t_span: expected it to run forward, t0 < t_end, got ({t0:g}, {t_end:g})")
+        raise ArgumentError(f"t_span: expected t0 < t_end, got ({t0:g}, {t_end:g})")
     return t0, t_end
 
 
@@ -195,7 +198,8 @@ def _checked_h(h, t0, t_end, adaptive):
     if not 0.0 < h <= (t_end - t0) * (1.0 + 1e-9):
         raise ArgumentError(f"h: expected a positive step, at most the span t_end - t0 = {t_end - t0:g}, got {h:g}")
     if h < ULPS * math.ulp(max(abs(t0), abs(t_end))):
-        raise ArgumentError(f"h: expected a step that shows beside t = {max(t0, t_end, key=abs):g}, got {h:g}")
+        latest = max(t0, t_end, key=abs)
+        raise ArgumentError(f"h: expected a step that is not lost in rounding at t = {latest:g}, got {h:g}")
     return h
 
 

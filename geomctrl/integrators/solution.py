@@ -1,4 +1,4 @@
-"""What an integration returns: samples, its solution between the steps, and zeros of functions of t and y."""
+"""The result of an integration: samples, interpolation between the steps, and zero crossings of events."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from geomctrl.errors import ArgumentError, IntegrationError
 
 
 class Crossings(NamedTuple):
-    """Where one event crossed zero: times t (k,) and states y (k, *group.shape)."""
+    """Zero crossings of one event: times t (k,) and states y (k, `*group.shape`)."""
 
     t: np.ndarray
     y: np.ndarray
@@ -27,11 +27,11 @@ class Solution:
     t, y, h : arrays `(n,)`, `(n, *group.shape)`, `(n,)`
         Times, states, and the length of the step that ended there, 0 for the first.
     nfev, n_steps, n_rejected : int
-        Evaluations of the field, steps, and steps that an adaptive method took back.
+        Evaluations of the field, accepted steps, and rejected steps of an adaptive method.
     success, reason : bool, str
         Whether the end was reached, and why the solution ends.
     events : list of Crossings
-        One an event, with its times `t` and states `y`.
+        One for each event, with its times `t` and states `y`.
     sol : DenseOutput or None
         t -> y between the samples, with dense=True.
 
@@ -66,7 +66,7 @@ def evaluate(group, y, C, theta):
 
 
 class DenseOutput:
-    """t -> y between the steps: y_k exp(u(theta)), t `()`, or `(n,)` for y `(n, *group.shape)`."""
+    """Interpolates between the steps: t -> y_k exp(u(theta)) for t (), or (n,) which returns y (n, `*group.shape`)."""
 
     def __init__(self, group, pieces, t_end):
         self._group, self._pieces = group, pieces
@@ -86,9 +86,20 @@ class DenseOutput:
 
 @dataclass(frozen=True)
 class Event:
-    """A scalar g(t, y) whose sign changes are located. direction: +1 rising only, -1 falling only, 0 both.
+    """A scalar function g(t, y) whose sign changes are located.
 
-    Any callable with attributes `terminal` and `direction` serves as well (as in scipy).
+    Any callable with attributes `terminal` and `direction` also works, as in scipy.
+
+    Parameters
+    ----------
+    function : callable
+        g(t, y) returns a float.
+    terminal : bool
+        Whether the first crossing ends the integration.
+    direction : int
+        +1 for rising crossings only, -1 for falling only, 0 for both.
+    name : str
+        Name for messages.
     """
 
     function: Callable
@@ -113,7 +124,7 @@ def _direction_of(event, name):
 
 
 class Watch:
-    """Looks for the events' sign changes, from step to step."""
+    """Detects sign changes of the events in each step."""
 
     def __init__(self, events, stepper):
         if not callable(events) and not isinstance(events, Iterable):
@@ -136,7 +147,7 @@ class Watch:
         return float(value.reshape(()))
 
     def look(self, taken):
-        """Record the crossings within the step; (t, y, name) of the first terminal one, else None."""
+        """Record the crossings within the step; return (t, y, name) of the first terminal one, otherwise None."""
         if not self.events:
             return None
         indices = range(len(self.events))
@@ -159,7 +170,7 @@ class Watch:
         return (before < 0.0 <= after and direction >= 0) or (before > 0.0 >= after and direction <= 0)
 
     def _locate(self, k, taken, C, before):
-        """Bisection to the last bit of t; the end past the crossing."""
+        """Bisection to the last bit of t; returns the end just past the crossing."""
         low, high = 0.0, 1.0
         while (high - low) * taken.h > math.ulp(max(abs(taken.t), abs(taken.t_next), 1e-300)):
             theta = 0.5 * (low + high)

@@ -1,4 +1,4 @@
-"""How long the next step may be: Hairer, Norsett and Wanner, Solving ODEs I, section II.4, on a Lie group."""
+"""Adaptive step size on a Lie group, after Hairer, Norsett and Wanner, Solving ODEs I, section II.4."""
 
 import math
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from .tableaus import Tableau, method
 
 @dataclass(frozen=True, eq=False)
 class Adaptive:
-    """A method that chooses its steps, and the error that each of them may have.
+    """An adaptive method with its tolerances.
 
-    A step's error, in exponential coordinates at its beginning, is kept below atol + rtol |log y|, component by
-    component in the root mean square (on R^n: scipy's rule).
+    The error of a step, in exponential coordinates at its beginning, is kept below atol + rtol |log y|: the root mean
+    square over the components, as in scipy on R^n.
 
     Parameters
     ----------
     method : str or Tableau
-        An embedded pair, by default "MK54".
+        An embedded pair. Default "MK54".
     rtol : float
         Relative tolerance, not negative.
     atol : float or array (group.dim,)
-        Absolute tolerance, not negative, and positive where rtol is zero.
+        Absolute tolerance, not negative, and positive if rtol is zero.
 
     Raises
     ------
     ArgumentError
-        If the method steps by a fixed h, or a tolerance is not one.
+        If the method has no embedded error estimate, or a tolerance is invalid.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Adaptive:
     def __post_init__(self):
         if (tableau := method(self.method)).b_hat is None:
             raise ArgumentError(
-                f"method: expected an embedded pair, such as MK54, got {tableau.name}, which steps by h"
+                f"method: expected an embedded pair, such as MK54, got {tableau.name}, a fixed-step method"
             )
         object.__setattr__(self, "rtol", number("rtol", self.rtol, "a number, not negative", lambda x: x >= 0.0))
         atol = frozen(checked("atol", self.atol, ()))
@@ -65,8 +65,9 @@ class Adaptive:
 
 
 class StepControl:
-    """Keeps an embedded pair's error, in exponential coordinates at the beginning of the step, below
-    atol + rtol |log y|, component by component in the root mean square. `stepper` is an `explicit.Explicit`.
+    """Chooses steps so that the error of an embedded pair stays below atol + rtol |log y| (root mean square).
+
+    Errors are in exponential coordinates at the beginning of the step. `stepper` is an `explicit.Explicit`.
     """
 
     safety = SAFETY
@@ -79,7 +80,7 @@ class StepControl:
         return f"rtol = {self.rtol:g} and atol = {np.max(self.atol):g}"
 
     def error(self, taken) -> float:
-        """The error estimate of a step, 1 where it is just good enough."""
+        """Normalised error estimate of a step; 1 is the largest acceptable error."""
         tableau = self.stepper.tableau
         F, _ = self.stepper.end_slopes(taken)
         defect = taken.h * (tableau.b_hat.dot(F) - tableau.b.dot(taken.K))
@@ -87,11 +88,11 @@ class StepControl:
         return error if math.isfinite(error) else math.inf
 
     def factor(self, error: float, last_error: float) -> float:
-        """By what to multiply h: a proportional-integral controller on the error."""
+        """Factor for the next h: a proportional-integral controller on the error."""
         return SAFETY * max(error, LEAST_ERROR) ** (0.75 * PI_GAIN - self.exponent) * last_error**PI_GAIN
 
     def first(self, t0: float, y0: np.ndarray, k1: np.ndarray, t_end: float) -> float:
-        """A first step, with the increment in the algebra."""
+        """A first step size, from the increment in the algebra."""
         scale = self._scale(y0)
         size, speed = self._norm(scale, scale), self._norm(k1, scale)
         usual = min(size, speed) > 1e-5 and max(size, speed) < math.inf
@@ -111,7 +112,7 @@ class StepControl:
 
 
 def tableau_and_tolerances(chosen: str | Tableau | Adaptive, group: Any) -> tuple[Tableau, float, np.ndarray]:
-    """(tableau, rtol, atol) of a method on a group; zeros where it steps by h. Raises ArgumentError."""
+    """(tableau, rtol, atol) of a method on a group; zero tolerances for fixed steps. Raises ArgumentError."""
     tableau = method(chosen.method if isinstance(chosen, Adaptive) else chosen)
     if tableau.b_hat is None:
         return tableau, 0.0, np.zeros(())

@@ -32,15 +32,33 @@ FAMILIES = ("CG", "CF", "MK")
 
 @dataclass(frozen=True, eq=False)
 class Tableau:
-    """An explicit method with s stages; its tables may be given as nested lists and are kept as read-only arrays.
+    """Coefficients of an explicit method with s stages. Nested lists are accepted and stored as read-only arrays.
 
-    A: (s, s), strictly lower triangular; b: (s,); c: (s,), or None for the row sums of A.
-    Family "CF" takes A (kappa, s, s) and b (kappa, s): one layer per exponential, leftmost first.
-    b_hat: (s + 1,) weights of the embedded solution of order `order - 1`, whose last entry weighs the slope at the end
-    of the step ("first same as last"); a tableau that has it is integrated with adaptive steps. Family "MK" only.
-    interpolant: (s + 1, d); u(theta) = h sum_i F_i sum_j interpolant[i, j] theta^(j+1). Without it dense output is
-    the cubic Hermite polynomial. Family "MK" only.
-    Raises ArgumentError for shapes that do not fit, an implicit A, weights that do not sum to one.
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    family : {"CG", "CF", "MK"}
+        Crouch-Grossman, commutator-free or Munthe-Kaas, see the module.
+    A : array_like, shape (s, s)
+        Strictly lower triangular. Family "CF": (kappa, s, s), one layer for each exponential, leftmost first.
+    b : array_like, shape (s,)
+        Weights, with sum 1. Family "CF": (kappa, s).
+    c : array_like, shape (s,), optional
+        Nodes. Default: the row sums of A.
+    order : int
+        Order of the method.
+    b_hat : array_like, shape (s + 1,), optional
+        Weights of the embedded solution of order `order - 1`. The last entry weighs the slope at the end of the step
+        ("first same as last"). A tableau with b_hat is integrated with adaptive steps. Family "MK" only.
+    interpolant : array_like, shape (s + 1, d), optional
+        u(theta) = h sum_i F_i sum_j interpolant[i, j] theta^(j+1). Without it dense output is the cubic Hermite
+        polynomial. Family "MK" only.
+
+    Raises
+    ------
+    ArgumentError
+        If shapes do not match, A is not strictly lower triangular, or the weights do not sum to one.
     """
 
     name: str
@@ -83,20 +101,20 @@ class Tableau:
 
     @cached_property
     def A_classical(self) -> np.ndarray:
-        """(s, s): the Runge-Kutta coefficients on R^n."""
+        """Coefficients (s, s) of the Runge-Kutta method on R^n."""
         return self.A.sum(axis=0) if self.family == "CF" else self.A
 
     @cached_property
     def b_classical(self) -> np.ndarray:
-        """(s,): the Runge-Kutta weights on R^n."""
+        """Weights (s,) of the Runge-Kutta method on R^n."""
         return self.b.sum(axis=0) if self.family == "CF" else self.b
 
     @cached_property
     def stages(self) -> tuple:
         """s + 1 pairs (base, rows), the last one the update: Y_i = Y_base exp(h rows[0] K) exp(h rows[1] K) ...
 
-        rows (k, i) holds only the exponentials that are not zero, and base is the earlier stage whose exponentials
-        begin this one's (CF3 and CF4 save one exponential by it), else 0, the beginning of the step.
+        rows (k, i) holds only the exponentials that are not zero. base is an earlier stage with which this one shares
+        its first exponentials (this saves one exponential for CF3 and CF4), or 0 for the beginning of the step.
         """
         s = self.b.shape[-1]
         A, b = self.A, self.b
@@ -125,7 +143,7 @@ def _begins(rows, head):
 
 
 def method(name: str | Tableau) -> Tableau:
-    """The bundled tableau of that name; a Tableau of one's own passes through. Raises NameNotFoundError."""
+    """Return the bundled tableau with this name; a Tableau is returned unchanged. Raises NameNotFoundError."""
     if isinstance(name, Tableau):
         return name
     if not isinstance(name, str) or name not in REGISTRY:
@@ -136,7 +154,7 @@ def method(name: str | Tableau) -> Tableau:
 
 
 def methods() -> tuple[str, ...]:
-    """Names of the bundled methods."""
+    """Return the names of the bundled methods."""
     return tuple(REGISTRY)
 
 

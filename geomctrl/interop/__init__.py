@@ -1,4 +1,4 @@
-"""Robots as python-control systems, states of Pinocchio and MuJoCo, and MuJoCo's equations of motion as a plant."""
+"""Exchange with other libraries: python-control systems, Pinocchio and MuJoCo states, MuJoCo's dynamics as a plant."""
 
 from .mujoco_plant import mujoco_plant
 from .states import from_mujoco, from_pinocchio, to_mujoco, to_pinocchio

@@ -1,8 +1,8 @@
-"""MuJoCo's equations of motion as a plant: its contacts, constraints and friction under our controllers.
+"""MuJoCo's equations of motion as a plant: its contacts, constraints and friction with geomctrl's controllers.
 
-What moves is MuJoCo's acceleration (`mj_forward`) at our state, under the controller's torques; the integrators, the
-way of holding commands and the monitors are those of every run. So a run differs from one by `mj_step` by the
-integrators alone, and from one on a `Plant` by what MuJoCo's model has more.
+The plant computes MuJoCo's acceleration (`mj_forward`) at our state under the controller's torques. Integrators,
+holding of commands and monitors are those of `simulate`. A run therefore differs from one with `mj_step` only in the
+integrator, and from one on a `Plant` only in what MuJoCo's model adds.
 """
 
 from __future__ import annotations
@@ -24,31 +24,50 @@ from .states import Matched, mujoco_joints, put_mujoco, velocities_from_mujoco
 
 
 def mujoco_plant(source: str | Path, f_ext: Any = None, actuators: Any = ()) -> MujocoPlant:
-    """The plant of an MJCF file, or of a string of XML; needs `mujoco` (pip install 'geomctrl[mjcf]').
+    """Create a plant from an MJCF file, or from a string of XML.
 
-    Its `robot`, which controllers and monitors know, is what `models.load_mjcf` makes of the file, without what a
-    rigid-body tree does not represent: that is in the plant alone, and `beyond` lists it. Contacts, equality
-    constraints, limits, tendons, friction, damping, springs and fluid are MuJoCo's. The file's actuators are switched
-    off: a controller commands joint torques, or what `actuators` take. f_ext, actuators: as for `Plant`.
+    This needs the package `mujoco` (pip install 'geomctrl[mjcf]').
 
-    Monitors hold as always, save for two. The energy balance counts what MuJoCo's forces feed into the robot; it closes
-    to the integrator's order where these are smooth, not through impacts, as a contact's force begins with a jump, and
-    it is off where `beyond` has inertia that the robot has not (armature of ball joints, of tendons). A Lyapunov
-    function's decrease is proved for the robot alone: contact, friction and limits may break it. Runs are in Python.
+    Parameters
+    ----------
+    source : str or Path
+        The file, or the XML text itself.
+    f_ext, actuators
+        As for `Plant`.
 
-    Raises ModelError for what is no MJCF, or without the package.
+    Returns
+    -------
+    MujocoPlant
+        Its `robot`, which controllers and monitors use, is what `models.load_mjcf` loads without the features that a
+        rigid-body tree does not represent. Those act in the plant only, and `beyond` lists them.
+
+    Raises
+    ------
+    ModelError
+        If the source is not a valid MJCF, or the package is not installed.
+
+    Notes
+    -----
+    Contacts, equality constraints, limits, tendons, friction, damping, springs and fluid forces are MuJoCo's. The
+    file's actuators are disabled: a controller commands joint torques, or the inputs of `actuators`. Runs are in
+    Python.
+
+    Monitors work as usual, with two exceptions. The energy balance includes the power of MuJoCo's forces. It closes to
+    the integrator's order if they are smooth, but not through impacts, and it is wrong if `beyond` lists inertia that
+    the robot does not have (armature of ball joints or tendons). The decrease of a Lyapunov function is proved for the
+    robot alone; contact, friction and limits may violate it.
     """
     return MujocoPlant(source, f_ext, actuators)
 
 
 class MujocoPlant(Plant):
-    """See `mujoco_plant`. model: the mujoco.MjModel; beyond: what it has and `robot` has not, in words."""
+    """The plant that `mujoco_plant` returns. model: the mujoco.MjModel; beyond: features that `robot` does not have."""
 
     model: Any
     beyond: tuple[str, ...]
     _mujoco: Any
     _joints: list[Matched]
-    _own: threading.local  # MuJoCo's data, a thread's
+    _own: threading.local  # MuJoCo's data, one for each thread
 
     def __init__(self, source: str | Path, f_ext: Any = None, actuators: Any = ()):
         mujoco, model, robot, beyond = with_the_rest(source, "mujoco_plant")
@@ -67,7 +86,7 @@ class MujocoPlant(Plant):
             object.__setattr__(self, name, x)
 
     def _moved(self, t, q, v, tau) -> Any:
-        """MuJoCo's data of a state and joint torques: of this thread, until the next call, and of nothing before."""
+        """MuJoCo's data for a state and joint torques. It belongs to this thread and is valid until the next call."""
         if has_symbols(q):
             raise UntraceableError("MuJoCo's equations of motion do not trace: runs on them are in Python")
         for name, x in (("q", q), ("v", v), ("tau", tau)):
@@ -85,7 +104,7 @@ class MujocoPlant(Plant):
         return data
 
     def _pushed(self, t, q, v, tau) -> np.ndarray:
-        """tau and what external wrenches feed into the joints."""
+        """tau plus the joint torques of external wrenches."""
         if self.f_ext is None:
             return tau
         zero = np.zeros_like(v)
@@ -117,7 +136,7 @@ class MujocoPlant(Plant):
     def _rate_of(self, q, v, data) -> np.ndarray:
         a = self._ours(q, data.qacc)
         for joint, _, vs, _, _ in self._joints:
-            if joint.kind == "free":  # theirs is R times the linear velocity: its rate has R w x v more
+            if joint.kind == "free":  # MuJoCo's linear velocity is R v, so its rate has the additional term R (w x v)
                 w, linear = v[vs][:3], v[vs][3:]
                 a[vs.start + 3 : vs.stop] -= np.cross(w, linear)
         return a
@@ -125,6 +144,6 @@ class MujocoPlant(Plant):
     def constraint_torque(
         self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: np.ndarray | None = None
     ) -> np.ndarray:
-        """What contacts, limits, equalities and dry friction feed into the joints (nv,) [N m, N]."""
+        """Joint torques (nv,) [N m, N] of contacts, limits, equality constraints and dry friction."""
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         return self._ours(q, self._moved(t, q, v, self._applied(t, q, v, tau, x)).qfrc_constraint)

@@ -1,4 +1,4 @@
-"""States of Pinocchio and MuJoCo."""
+"""Convert states between geomctrl and Pinocchio or MuJoCo."""
 
 from __future__ import annotations
 
@@ -18,11 +18,33 @@ from geomctrl.robot import Robot
 
 
 def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """(q, v) of a pinocchio.Model of the same robot, (..., model.nq), (..., model.nv), from q (..., nq), v (..., nv).
+    """Convert a state to the coordinates of a pinocchio.Model of the same robot.
 
-    Joints are matched by name. Theirs: quaternions (x, y, z, w), linear velocity before angular, (cos, sin) for a
-    continuous joint, for a planar one (x, y, cos, sin). Accelerations and torques are ordered like velocities. Raises
-    NameNotFoundError for a joint that `model` has not, ArgumentError for one that only `model` has or of another kind.
+    Joints are matched by name. Pinocchio uses quaternions (x, y, z, w), linear velocity before angular, (cos, sin) for
+    a continuous joint and (x, y, cos, sin) for a planar joint. Accelerations and torques are ordered like velocities.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    model : pinocchio.Model
+        The same robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    q : ndarray, shape (..., model.nq)
+    v : ndarray, shape (..., model.nv)
+
+    Raises
+    ------
+    NameNotFoundError
+        If `model` lacks a joint.
+    ArgumentError
+        If only `model` has a joint, or a joint is of another kind.
     """
     _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
@@ -34,9 +56,10 @@ def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.nd
 
 
 def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """(q (..., nq), v (..., nv)) from (q, v) of a pinocchio.Model of the same robot: the inverse of `to_pinocchio`.
+    """Convert (q, v) of a pinocchio.Model of the same robot to (q (..., nq), v (..., nv)): the inverse of
+    `to_pinocchio`.
 
-    The angle of a continuous joint comes back within pi.
+    The angle of a continuous joint is returned within [-pi, pi].
     """
     _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, x, u = _their_state(model, q=q, v=v)
@@ -48,11 +71,33 @@ def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.
 
 
 def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """(qpos, qvel) of a mujoco.MjModel of the same robot, (..., model.nq), (..., model.nv), from q, v.
+    """Convert a state to (qpos, qvel) of a mujoco.MjModel of the same robot.
 
-    Joints are matched by name, "joint5" being MuJoCo's number 5 where that has none, as in `models.load_mjcf`. Theirs:
-    quaternions (w, x, y, z); a free joint's linear velocity comes first and in world axes. Raises NameNotFoundError for
-    a joint that `model` has not, ArgumentError for one that only `model` has or of another kind.
+    Joints are matched by name; "joint5" is MuJoCo's joint number 5 if it has no name, as in `models.load_mjcf`. MuJoCo
+    uses quaternions (w, x, y, z); the linear velocity of a free joint comes first and is in world axes.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    model : mujoco.MjModel
+        The same robot.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    qpos : ndarray, shape (..., model.nq)
+    qvel : ndarray, shape (..., model.nv)
+
+    Raises
+    ------
+    NameNotFoundError
+        If `model` lacks a joint.
+    ArgumentError
+        If only `model` has a joint, or a joint is of another kind.
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
@@ -62,8 +107,10 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
 
 
 def put_mujoco(joints: list[Matched], q: np.ndarray, v: np.ndarray, x: np.ndarray, u: np.ndarray) -> None:
-    """Their coordinates x and velocities u of ours, (states, n) each; forces go over as velocities do, since the maps
-    of velocities are orthogonal."""
+    """Write MuJoCo's coordinates x and velocities u for our q and v, (states, n) each.
+
+    Forces are converted like velocities, because the velocity maps are orthogonal.
+    """
     for joint, qs, vs, theirs, rates in joints:
         x[:, theirs] = _their_coordinates(joint, q[:, qs], theirs.stop - theirs.start, scalar_first=True)
         moved = v[:, vs] @ _linear_first(joint).T
@@ -73,7 +120,7 @@ def put_mujoco(joints: list[Matched], q: np.ndarray, v: np.ndarray, x: np.ndarra
 
 
 def velocities_from_mujoco(joints: list[Matched], q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Our velocities (states, nv), or forces, of theirs at our configurations q."""
+    """Convert MuJoCo's velocities, or forces, to ours (states, nv) at our configurations q."""
     v = np.empty_like(u)
     for joint, qs, vs, _, rates in joints:
         moved = u[:, rates].copy()
@@ -84,7 +131,9 @@ def velocities_from_mujoco(joints: list[Matched], q: np.ndarray, u: np.ndarray) 
 
 
 def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """(q (..., nq), v (..., nv)) from (qpos, qvel) of a mujoco.MjModel of the same robot; inverts `to_mujoco`."""
+    """Convert (qpos, qvel) of a mujoco.MjModel of the same robot to (q (..., nq), v (..., nv)): the inverse of
+    `to_mujoco`.
+    """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)
     ours, joints = np.empty((len(x), robot.nq)), mujoco_joints(robot, model)
@@ -94,7 +143,7 @@ def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[
 
 
 class Matched(NamedTuple):
-    """A joint, where it stands in our q and v, and where in theirs."""
+    """A joint, its slices in our q and v, and its slices in the other library's."""
 
     joint: Joint
     q: slice
@@ -103,7 +152,7 @@ class Matched(NamedTuple):
     rates: slice
 
 
-PINOCCHIO = ("names", "nq", "nv", "nqs", "nvs", "idx_qs", "idx_vs", "getJointId")  # what is asked of a model
+PINOCCHIO = ("names", "nq", "nv", "nqs", "nvs", "idx_qs", "idx_vs", "getJointId")  # attributes that a model must have
 MUJOCO = ("nq", "nv", "njnt", "jnt_qposadr", "jnt_dofadr", "joint")
 
 
@@ -121,10 +170,10 @@ def _their_state(model, **state):
 
 
 def _pinocchio_joints(robot, model):
-    """(joint, our slices of q and v, theirs) of each joint."""
+    """(joint, our slices of q and v, Pinocchio's) of each joint."""
     _check_same_joints(robot, [n for n, dofs in zip(model.names, model.nvs) if dofs])
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
-        if vs.start == vs.stop:  # it follows others, in their model too
+        if vs.start == vs.stop:  # it follows other joints, also in Pinocchio's model
             continue
         j = model.getJointId(joint.name)
         k, d = model.idx_qs[j], model.idx_vs[j]
@@ -133,7 +182,7 @@ def _pinocchio_joints(robot, model):
 
 
 def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
-    """Each joint of the robot in both; raises as `to_mujoco` does."""
+    """Match each joint of the robot with MuJoCo's; raises as `to_mujoco` does."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
     names, matched = joint_names(model), []
     _check_same_joints(robot, names)
@@ -160,13 +209,15 @@ COORDINATES = {"free": 7, "spherical": 4, "planar": 4}  # of other libraries, wh
 def _check_same_kind(joint, nq, nv, continuous):
     expected = COORDINATES.get(joint.kind, 1)
     if nv != joint.dof or not (nq == expected or (continuous and nq == 2 and joint.kind == "revolute")):
-        raise ArgumentError(f"model: joint {joint.name!r} is {joint.kind} here, theirs has nq = {nq}, nv = {nv}")
+        raise ArgumentError(
+            f"model: joint {joint.name!r} is {joint.kind} in the robot, but has nq = {nq}, nv = {nv} in the model"
+        )
     if joint.kind == "planar" and abs(joint.S[2, 2] - 1.0) > 1e-12:
         raise ArgumentError(f"robot: joint {joint.name!r}: planar joints of other libraries have the normal z only")
 
 
 def _linear_first(joint):
-    """Their velocity of one joint = this matrix times ours."""
+    """The matrix that maps our velocity of one joint to the other library's."""
     if joint.kind == "free":
         return np.eye(6)[[3, 4, 5, 0, 1, 2]]
     return joint.S[[3, 4, 2]] if joint.kind == "planar" else np.eye(joint.dof)
@@ -177,7 +228,7 @@ def _rotations(q):
 
 
 def _their_coordinates(joint, q, n, scalar_first):
-    """(b, n) from the coordinates (b, 1) or poses (b, 12) of one joint."""
+    """The other library's coordinates (b, n) for the coordinates (b, 1) or poses (b, 12) of one joint."""
     if joint.dof == 1:
         return q if n == 1 else np.hstack((np.cos(q), np.sin(q)))
     pose = q.reshape(-1, 3, 4)
@@ -204,7 +255,7 @@ def _our_coordinates(joint, x, scalar_first):
     if joint.kind == "free":
         pose[:, :, 3] = x[:, :3]
     else:
-        point = np.array((joint.S[5, 1], joint.S[3, 2], joint.S[4, 0]))  # of which [point] w is the linear part
+        point = np.array((joint.S[5, 1], joint.S[3, 2], joint.S[4, 0]))  # the linear part of the screws is [point] w
         pose[:, :, 3] = point - R @ point
     return pose.reshape(-1, 12)
 

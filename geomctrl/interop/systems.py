@@ -1,9 +1,9 @@
-"""Robots as python-control systems with named signals.
+"""Convert robots to python-control systems with named signals.
 
-For `control.lqr`, `control.input_output_response` and the rest the state is x = (e, v): e (nv,) the exponential
-coordinates log(q0^-1 q) of the configuration about q0, which for joints with one degree of freedom is q - q0, and v
-(nv,) the velocity. With q0 = 0 on such robots it is (q, v) itself. Signals are named after `Robot.dof_names`: states
-and outputs q_<name>, v_<name>, inputs tau_<name>.
+For `control.lqr`, `control.input_output_response` and other functions the state is x = (e, v). e (nv,) are the
+exponential coordinates log(q0^-1 q) of the configuration about q0; for joints with one degree of freedom e = q - q0. v
+(nv,) is the velocity. With q0 = 0 on such robots x is (q, v) itself. Signals have the names of `Robot.dof_names`:
+states and outputs q_<name>, v_<name>, inputs tau_<name>.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from geomctrl.terms.derivatives import linearize
 
 
 def signal_names(robot: Robot) -> dict[str, list[str]]:
-    """Keys "states" and "outputs": q_<name>, v_<name>; "inputs": tau_<name>. Dots in names become underscores."""
+    """Return the names of "states" and "outputs", q_<name> and v_<name>, and of "inputs", tau_<name>.
+
+    Dots in names become underscores.
+    """
     require_robot("robot", robot)
     names = [name.replace(".", "_") for name in robot.dof_names]
     states = [f"{x}_{name}" for x in ("q", "v") for name in names]
@@ -31,7 +34,7 @@ def signal_names(robot: Robot) -> dict[str, list[str]]:
 
 
 def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = None) -> np.ndarray:
-    """x = (log(q0^-1 q), v) (..., 2 nv) of q (..., nq), v (..., nv); q0 (nq,), default neutral."""
+    """Return x = (log(q0^-1 q), v) (..., 2 nv) for q (..., nq), v (..., nv); q0 (nq,) is neutral by default."""
     lead, (q, v) = as_batch(robot, q=q, v=v)
     base = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     x = np.concatenate((difference(robot, np.tile(base, (len(q), 1)), q), v), axis=-1)
@@ -39,7 +42,7 @@ def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = No
 
 
 def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """(q (..., nq), v (..., nv)) from x (..., 2 nv): the inverse of `to_state`."""
+    """Return (q (..., nq), v (..., nv)) for x (..., 2 nv): the inverse of `to_state`."""
     require_robot("robot", robot)
     x = checked("x", x, (2 * robot.nv,))
     e, v = x[..., : robot.nv], x[..., robot.nv :]
@@ -48,11 +51,39 @@ def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple
 
 
 def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: str | None = None):
-    """`linearize(robot, q, v, tau)` as a control.StateSpace, all states being outputs; one state.
+    """Return the linearisation of a robot at one state as a control.StateSpace, with all states as outputs.
 
-    Of the robot alone: springs and friction are a `Plant`'s, of which `nonlinear_system` takes one. Where joints with
-    several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
-    that of `nonlinear_system` from a fixed q0; at rest they are the same.
+    Parameters
+    ----------
+    robot : Robot
+        The robot alone. Springs and friction belong to a `Plant`, which `nonlinear_system` accepts.
+    q : array_like, shape (nq,)
+        Configuration [rad, m].
+    v : array_like, shape (nv,)
+        Velocity [rad/s, m/s].
+    tau : array_like, shape (nv,)
+        Joint torques [N m, N].
+    name : str, optional
+        Name of the system. Default: the robot's name.
+
+    Returns
+    -------
+    control.StateSpace
+
+    Notes
+    -----
+    For joints with several degrees of freedom and v != 0, x is measured from the moving q(t), see `Robot.linearize`,
+    while that of `nonlinear_system` is measured from a fixed q0. At rest they are the same.
+
+    Examples
+    --------
+    >>> import control
+    >>> import geomctrl as gc
+    >>> from geomctrl.interop import systems
+    >>> robot = gc.models.cart_pole()
+    >>> system = systems.state_space(robot, [0, 0], [0, 0], [0, 0])
+    >>> len(system.poles())
+    4
     """
     name = _name(name, robot)
     lead, _ = as_batch(robot, q=q, v=v, tau=tau)
@@ -64,7 +95,7 @@ def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: 
 
 
 def _name(name: str | None, robot: Robot) -> str:
-    """What a system is called: as said, or as its robot."""
+    """The name of a system: the argument, or the robot's name."""
     require_robot("robot", robot)
     if name is not None and not isinstance(name, str):
         raise ArgumentError(f"name: expected a string or None, got {name!r:.80}")
@@ -72,12 +103,26 @@ def _name(name: str | None, robot: Robot) -> str:
 
 
 def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: str | None = None):
-    """A robot or a `Plant` (with its friction, wrenches and changing loads) as a control.NonlinearIOSystem.
+    """Return a robot or a `Plant` as a control.NonlinearIOSystem.
 
-    Inputs are the plant's: torques of the joints, or what its actuators take; it may have no state of its own.
+    Parameters
+    ----------
+    plant : Robot or Plant
+        The system; a plant includes friction, wrenches and changing loads. It may have no state of its own.
+    q0 : array_like, shape (nq,), optional
+        Origin of the coordinates e = log(q0^-1 q). Default: neutral.
+    name : str, optional
+        Name of the system. Default: the robot's name.
 
-    x' = (dexp_{-e}^-1 v, vdot), with e = log(q0^-1 q), q0 (nq,) default neutral. On joints with several degrees of
-    freedom it holds while they turn by less than 2 pi from q0.
+    Returns
+    -------
+    control.NonlinearIOSystem
+        Its inputs are the joint torques, or the inputs of the plant's actuators.
+
+    Notes
+    -----
+    x' = (dexp_{-e}^-1 v, vdot). For joints with several degrees of freedom this holds for rotations by less than 2 pi
+    from q0.
     """
     if not isinstance(plant, (Robot, Plant)):
         raise ArgumentError(f"plant: expected a Robot or a Plant, got {plant!r:.80}")

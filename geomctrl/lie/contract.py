@@ -1,4 +1,4 @@
-"""The contract of a Lie group, R^n, and the checks that groups, `so3` and `se3` share."""
+"""The `LieGroup` protocol, the group R^n, and the argument checks that the groups, `so3` and `se3` share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,25 +16,29 @@ from geomctrl.tracing.numbers import has_symbols, holds
 
 @runtime_checkable
 class LieGroup(Protocol):
-    """What an integrator, a state or a controller may ask of a Lie group G with algebra g = R^dim.
+    """Protocol of a Lie group G with algebra g = R^dim, as integrators, states and controllers use it.
 
-    The implementer's contract:
+    Notes
+    -----
+    Rules for implementations:
 
     1. An element is one float64 array of the fixed shape `shape`; an algebra element is a vector of length `dim`.
-    2. Every method takes any number of leading batch axes, the same for all its arguments, and returns new arrays
+    2. Every method accepts any number of leading batch axes, the same for all its arguments, and returns new arrays
        (only `dexp_inv_mul` may return its argument).
-    3. `compose`, `inverse` and `identity()` obey the group axioms; `exp` maps g to G and `log` inverts it near the
-       identity, at every rotation by less than pi.
+    3. `compose`, `inverse` and `identity()` satisfy the group axioms. `exp` maps g to G, and `log` is its inverse for
+       rotations by less than pi.
     4. `Ad(a)` is the matrix of x -> vee(a hat(x) a^-1), `ad(x)` that of the bracket y -> [x, y].
-    5. `dexp` is right-trivialised: d/dt exp(x) = (dexp(x) xdot) exp(x) = exp(x) (dexp(-x) xdot); `dexp_inv` is its
-       inverse, and may be huge near the singularities of `dexp`.
-    6. `advance(y, x)` is compose(y, exp(x)) and `dexp_inv_mul(x, y)` is dexp_inv(x) @ y: what integrators call in
-       their inner loop. That an element is one, they need not check.
-    7. `residual(a)` is a distance of `a` from the group, 0 on it. `random(rng)` draws an element.
-    8. A wrong shape, nan and infinity raise ArgumentError, as does what holds no real numbers. A group is immutable,
-       hashable, compares by value and has a repr that evaluates to it.
-    9. A group may offer `rotation(x)`, the largest angle [rad] by which exp(x) turns, max |Im eig ad(x)|: `dexp` is
-       singular at 2 pi. The function `rotation` serves groups without it, slowly.
+    5. `dexp` is right-trivialised: d/dt exp(x) = (dexp(x) xdot) exp(x) = exp(x) (dexp(-x) xdot). `dexp_inv` is its
+    inverse,
+       which may be large near the singularities of `dexp`.
+    6. `advance(y, x)` is compose(y, exp(x)) and `dexp_inv_mul(x, y)` is dexp_inv(x) @ y. Integrators call them in their
+       inner loop, so they need not check that y is a group element.
+    7. `residual(a)` is a distance of `a` from the group, 0 for group elements. `random(rng)` draws an element.
+    8. Wrong shapes, nan, infinity and anything but real numbers raise ArgumentError. A group is immutable and hashable,
+       compares by value and has a repr that evaluates to it.
+    9. A group may define `rotation(x)`, the largest rotation angle [rad] of exp(x), max |Im eig ad(x)|; `dexp` is
+    singular
+       at 2 pi. The function `rotation` computes it for groups without it, more slowly.
     """
 
     @property
@@ -42,62 +46,62 @@ class LieGroup(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
     def identity(self) -> np.ndarray:
-        """The unit element."""
+        """Return the identity element."""
         ...
 
     def compose(self, a: np.ndarray, b: np.ndarray, /) -> np.ndarray:
-        """The product a b."""
+        """Return the product a b."""
         ...
 
     def inverse(self, a: np.ndarray, /) -> np.ndarray:
-        """The element a^-1."""
+        """Return the element a^-1."""
         ...
 
     def exp(self, x: np.ndarray, /) -> np.ndarray:
-        """The element exp(x) of x (..., dim)."""
+        """Return the element exp(x) for x (..., dim)."""
         ...
 
     def log(self, a: np.ndarray, /) -> np.ndarray:
-        """The vector x (..., dim) with exp(x) = a."""
+        """Return the vector x (..., dim) with exp(x) = a."""
         ...
 
     def Ad(self, a: np.ndarray, /) -> np.ndarray:
-        """The matrix (..., dim, dim) of x -> vee(a hat(x) a^-1)."""
+        """Return the matrix (..., dim, dim) of x -> vee(a hat(x) a^-1)."""
         ...
 
     def ad(self, x: np.ndarray, /) -> np.ndarray:
-        """The matrix (..., dim, dim) of the bracket y -> [x, y]."""
+        """Return the matrix (..., dim, dim) of the bracket y -> [x, y]."""
         ...
 
     def dexp(self, x: np.ndarray, /) -> np.ndarray:
-        """The right-trivialised differential of exp at x, (..., dim, dim)."""
+        """Return the right-trivialised differential of exp at x, (..., dim, dim)."""
         ...
 
     def dexp_inv(self, x: np.ndarray, /) -> np.ndarray:
-        """The inverse of `dexp(x)`, (..., dim, dim)."""
+        """Return the inverse of `dexp(x)`, (..., dim, dim)."""
         ...
 
     def dexp_inv_mul(self, x: np.ndarray, y: np.ndarray, /) -> np.ndarray:
-        """dexp_inv(x) @ y, (..., dim)."""
+        """Return dexp_inv(x) @ y, (..., dim)."""
         ...
 
     def advance(self, y: np.ndarray, x: np.ndarray, /) -> np.ndarray:
-        """y exp(x), the element y moved by x in its own axes."""
+        """Return y exp(x): the element y moved by x, in body-fixed axes."""
         ...
 
     def residual(self, a: np.ndarray, /) -> np.ndarray:
-        """A distance (...) of a from the group, 0 on it."""
+        """Return a distance (...) of a from the group, 0 for group elements."""
         ...
 
     def random(self, rng: np.random.Generator, /) -> np.ndarray:
-        """A random element."""
+        """Return a random element."""
         ...
 
 
 def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
-    """The largest angle [rad] (...) by which exp(x) turns, x (..., group.dim): max |Im eig ad(x)|.
+    """Return the largest rotation angle [rad] (...) of exp(x), x (..., group.dim): max |Im eig ad(x)|.
 
-    Where the group's own function finds none (nan), infinity.
+    Infinity if the group's own method returns nan.
     """
     own = None if isinstance(group, type) else getattr(group, "rotation", None)
     if own is None:
@@ -110,43 +114,45 @@ def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
 
 
 def require_group(name: str, x: object) -> None:
-    """Raise ArgumentError, naming the argument `name`, unless x is a Lie group: an object, no class."""
+    """Raise ArgumentError, naming the argument `name`, unless x is an instance of a Lie group."""
     if isinstance(x, type) or not isinstance(x, LieGroup):
         raise ArgumentError(f"{name}: expected a LieGroup, SO3() for example, got {x!r:.80}")
 
 
 def checked_pair(names, a, b, shape_a, shape_b):
-    """The two arguments as the kernels take them, with the same leading axes."""
+    """Return the two arguments in the form that the kernels take, with the same leading axes."""
     a, b = checked(names[0], a, shape_a), checked(names[1], b, shape_b)
     same_batch(names, a, b, (len(shape_a), len(shape_b)))
     return a, b
 
 
 class CheckedGroup:
-    """Checks arguments and leaves the work to the subclass's _compose, _exp, _dexp_inv_mul and _residual."""
+    """Base class that checks arguments and then calls the subclass's _compose, _exp, _dexp_inv_mul and _residual."""
 
     dim: int
     shape: tuple[int, ...]
 
     def compose(self, a, b):
-        """The product a b."""
+        """Return the product a b."""
         return self._compose(*checked_pair(("a", "b"), a, b, self.shape, self.shape))
 
     def exp(self, x):
-        """The element exp(x) of x (..., dim)."""
+        """Return the element exp(x) for x (..., dim)."""
         return self._exp(checked("x", x, (self.dim,)))
 
     def advance(self, y, x):
-        """y exp(x): x (..., dim) moves the element y along its own axes. That y is one is not checked."""
+        """Return y exp(x): x (..., dim) moves the element y in body-fixed axes. It is not checked that y is a group
+        element.
+        """
         y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,))
         return self._compose(y, self._exp(x))
 
     def dexp_inv_mul(self, x, y):
-        """dexp_inv(x) @ y for x, y (..., dim), without the matrix."""
+        """Return dexp_inv(x) @ y for x, y (..., dim), without building the matrix."""
         return self._dexp_inv_mul(*checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,)))
 
     def rotation(self, x):
-        """The largest angle [rad] (...) by which exp(x) turns, x (..., dim)."""
+        """Return the largest rotation angle [rad] (...) of exp(x), x (..., dim)."""
         return self._rotation(checked("x", x, (self.dim,)))
 
     def _compose(self, a, b) -> np.ndarray:
@@ -165,7 +171,7 @@ class CheckedGroup:
         raise NotImplementedError
 
     def residual(self, a):
-        """A distance of a from the group; infinite where it overflows."""
+        """Return a distance of a from the group; infinity if it overflows."""
         a = checked("a", a, self.shape)
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.asarray(self._residual(a))
@@ -173,7 +179,7 @@ class CheckedGroup:
 
 
 def over_batch(kernel: Callable, core: int, *arrays: np.ndarray) -> np.ndarray:
-    """Call `kernel`, made for one leading axis, on arrays with any number of them before their last `core` axes."""
+    """Call `kernel`, which takes one leading axis, on arrays with any number of axes before their last `core` axes."""
     batch = arrays[0].shape[: arrays[0].ndim - core]
     out = run(kernel, *(np.ascontiguousarray(a.reshape(-1, *a.shape[a.ndim - core :])) for a in arrays))
     return out.reshape(batch + out.shape[1:])
@@ -197,7 +203,7 @@ def differential(kernel: Callable, names: tuple[str, str], dim: int, x: ArrayLik
 
 
 def require_rotation(name: str, R: np.ndarray) -> None:
-    """`arguments.require_rotation`; of symbols it is required."""
+    """`arguments.require_rotation` for numbers; symbols are assumed to be rotations."""
     if has_symbols(R):
         holds(rotation_residual(R) <= ROTATION_TOLERANCE)
     else:
@@ -239,15 +245,15 @@ class Rn(CheckedGroup):
         return self._ones(checked("x", x, self.shape))
 
     def dexp_inv_mul(self, x, y):
-        """y itself."""
+        """Return y itself."""
         return y if self._plain(x) and self._plain(y) else super().dexp_inv_mul(x, y)
 
     def advance(self, y, x):
-        """y + x."""
+        """Return y + x."""
         return y + x if self._plain(x) and self._plain(y) else super().advance(y, x)
 
     def _plain(self, x):
-        """Whether x is one finite vector as kernels take it; other vectors may be good as well."""
+        """Whether x is one finite vector that the kernels accept directly; other vectors may also be valid."""
         return type(x) is np.ndarray and x.shape == self.shape and x.dtype == FLOAT64 and x.dot(x) < np.inf
 
     def random(self, rng):

@@ -1,4 +1,4 @@
-"""Lie groups for states: Rn, SO3, SE3, SO3xR3 and products of them, behind one protocol, `LieGroup`.
+"""Lie groups for states: Rn, SO3, SE3, SO3xR3 and their products, with one interface, `LieGroup`.
 
 Sources: Park and Chung 2005 section II; Mueller and Terze 2013 section 2, whose direct product is SO3xR3.
 """
@@ -25,8 +25,9 @@ __all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3"]
 
 
 class MatrixGroup(CheckedGroup):
-    """A group whose module of kernels takes single elements too. Those are tried first: they refuse whatever needs
-    checking or a batch."""
+    """A group whose kernels also accept single elements. They are tried first and reject what needs checks or a
+    batch.
+    """
 
     dim: ClassVar[int]
     shape: ClassVar[tuple[int, int]]
@@ -66,7 +67,19 @@ class MatrixGroup(CheckedGroup):
 
 @dataclass(frozen=True)
 class SO3(MatrixGroup):
-    """Rotations: elements (..., 3, 3), algebra vectors omega (..., 3), body-fixed."""
+    """The rotation group SO(3).
+
+    Elements are rotation matrices (..., 3, 3); algebra vectors are body-fixed rotation vectors omega (..., 3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import groups
+    >>> G = groups.SO3()
+    >>> R = G.exp(np.array([0.0, 0.0, 0.3]))
+    >>> np.allclose(G.log(R), [0.0, 0.0, 0.3])
+    True
+    """
 
     dim: ClassVar = 3
     shape: ClassVar = (3, 3)
@@ -79,7 +92,7 @@ class SO3(MatrixGroup):
     dexp_inv = staticmethod(so3.dexp_inv)
 
     def random(self, rng):
-        """Uniform, from the QR factors of a normal matrix."""
+        """Return a uniformly distributed rotation, from the QR factors of a normal matrix."""
         Q, R = np.linalg.qr(generator("rng", rng).normal(size=(3, 3)))
         Q = Q * np.sign(np.diag(R))
         return Q if np.linalg.det(Q) > 0.0 else -Q
@@ -90,7 +103,19 @@ class SO3(MatrixGroup):
 
 @dataclass(frozen=True)
 class SE3(MatrixGroup):
-    """Rigid transforms: elements (..., 4, 4), algebra vectors body-fixed twists (omega, v) (..., 6)."""
+    """The group SE(3) of rigid transforms.
+
+    Elements are transforms (..., 4, 4); algebra vectors are body-fixed twists (omega, v) (..., 6).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import groups
+    >>> G = groups.SE3()
+    >>> T = G.exp(np.array([0.0, 0.0, 0.3, 1.0, 0.0, 0.0]))
+    >>> np.allclose(G.compose(T, G.inverse(T)), np.eye(4))
+    True
+    """
 
     dim: ClassVar = 6
     shape: ClassVar = (4, 4)
@@ -112,9 +137,10 @@ class SE3(MatrixGroup):
 
 @dataclass(frozen=True)
 class SO3xR3(MatrixGroup):
-    """Poses [R | p] (..., 3, 4) multiplied componentwise; algebra vectors (omega, pdot) (..., 6).
+    """The direct product of SO(3) and R^3: poses [R | p] whose rotation and position are multiplied separately.
 
-    omega is body-fixed, pdot in inertial axes. Mueller and Terze 2013 (16)-(19).
+    Elements are (..., 3, 4); algebra vectors are (omega, pdot) (..., 6) with omega body-fixed and pdot in inertial
+    axes. Source: Mueller and Terze 2013 (16)-(19).
     """
 
     dim: ClassVar = 6

@@ -1,4 +1,4 @@
-"""Direct products of groups: states made of parts, one flat array each."""
+"""Direct products of Lie groups: states that consist of several parts, stored in one flat array."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -14,7 +14,7 @@ from .contract import CheckedGroup, LieGroup, Rn, checked_pair, require_group, r
 
 
 class _Part(NamedTuple):
-    """A group within a product: where its raveled element and its algebra vector lie."""
+    """A factor of a product, and the slices of its flattened element and its algebra vector."""
 
     group: LieGroup
     y: slice
@@ -22,16 +22,31 @@ class _Part(NamedTuple):
 
 
 class Product(CheckedGroup):
-    """The direct product of groups: an element is the concatenation of its factors' raveled elements, (..., size).
+    """The direct product of groups. An element (..., size) is the concatenation of the flattened elements of the
+    factors.
 
-    Algebra vectors are concatenated likewise. `split` and `join` go between an element and its factors' elements.
+    Algebra vectors are concatenated in the same way. `split` and `join` convert between an element and its factors.
+
+    Parameters
+    ----------
+    *groups : LieGroup
+        The factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import groups
+    >>> G = groups.Product(groups.SO3(), groups.Rn(2))
+    >>> R, x = G.split(G.exp(np.array([0.0, 0.0, 0.3, 1.0, 2.0])))
+    >>> R.shape, x
+    ((3, 3), array([1., 2.]))
     """
 
     groups: tuple[LieGroup, ...]
     _parts: tuple[_Part, ...]
-    _inner: tuple[_Part, ...]  # the same layout in fewer pieces: products opened, neighbouring Rn joined
-    _runs: tuple[tuple[LieGroup, slice, int], ...]  # equal neighbours as one: the factor, its share of x, how often
-    _vector: Rn | None  # set if nothing but Rn is inside: then an element is one vector
+    _inner: tuple[_Part, ...]  # the same layout with nested products expanded and neighbouring Rn merged
+    _runs: tuple[tuple[LieGroup, slice, int], ...]  # equal neighbours merged: factor, slice of x, number of repetitions
+    _vector: Rn | None  # set if all factors are Rn: an element is then one vector
 
     def __init__(self, *groups: LieGroup):
         if not groups:
@@ -57,11 +72,11 @@ class Product(CheckedGroup):
         return f"Product({', '.join(map(repr, self.groups))})"
 
     def split(self, y: np.ndarray) -> list[np.ndarray]:
-        """The factors' elements, arrays `(..., *group.shape)`, of the element y (..., size)."""
+        """Return the factors' elements, arrays `(..., *group.shape)`, of the element y (..., size)."""
         return _elements(self._parts, checked("y", y, self.shape, finite=False))
 
     def join(self, parts: Sequence) -> np.ndarray:
-        """The element (..., size) made of its factors' elements: the inverse of split."""
+        """Return the element (..., size) with these factors' elements: the inverse of `split`."""
         try:
             parts = list(parts)
         except TypeError:
@@ -99,7 +114,7 @@ class Product(CheckedGroup):
         return block_diagonal(*self._of_algebra("dexp_inv", x))
 
     def dexp_inv_mul(self, x, y):
-        """dexp_inv(x) @ y for x, y (..., dim), without the matrix."""
+        """Return dexp_inv(x) @ y for x, y (..., dim), without building the matrix."""
         if self._vector:
             return self._vector.dexp_inv_mul(x, y)
         if not (_is_plain(x, (self.dim,)) and _is_plain(y, (self.dim,))):
@@ -110,7 +125,9 @@ class Product(CheckedGroup):
         return out
 
     def advance(self, y, x):
-        """y exp(x): x (..., dim) moves the element y along its own axes. That y is one is not checked."""
+        """Return y exp(x): x (..., dim) moves the element y in body-fixed axes. It is not checked that y is a group
+        element.
+        """
         if self._vector:
             return self._vector.advance(y, x)
         if not (_is_plain(y, self.shape) and _is_plain(x, (self.dim,))):
@@ -151,16 +168,16 @@ class Product(CheckedGroup):
 
 
 def _is_plain(x, shape):
-    """Whether x is one array as kernels take it; the factors look at its values."""
+    """Whether x is one array that the kernels accept directly; the factors check its values."""
     return type(x) is np.ndarray and x.shape == shape and x.dtype == FLOAT64
 
 
 def _merged(groups):
-    """The factors of nested products in a row, neighbouring Rn as one."""
+    """The factors of nested products in one list, with neighbouring Rn merged."""
     leaves = []
     for g in groups:
         for leaf in (part.group for part in g._inner) if isinstance(g, Product) else (g,):
-            if type(leaf) is Rn and leaves and type(leaves[-1]) is Rn:  # a subclass may multiply otherwise
+            if type(leaf) is Rn and leaves and type(leaves[-1]) is Rn:  # a subclass may redefine the product
                 leaf = Rn(leaves.pop().n + leaf.n)
             leaves.append(leaf)
     return leaves

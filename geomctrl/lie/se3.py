@@ -1,12 +1,12 @@
-"""SE(3) and se(3) on arrays: transforms (..., 4, 4) and twists (omega, v) (..., 6), any leading batch axes.
+"""SE(3) and se(3) as functions of arrays: transforms (..., 4, 4) and twists (omega, v) (..., 6).
 
-Angular part first; T_ab maps coordinates in frame b to frame a, and Ad(T_ab) maps twists likewise. Nothing is
-broadcast: two arguments have the same leading axes. Results are accurate to a few units in the last place at every
-angle (the equations are in `kernels.exponentials`). Every function raises ArgumentError, a ValueError, for a wrong
-shape, for nan and for infinity.
+The angular part is first. T_ab maps coordinates in frame b to frame a, and Ad(T_ab) maps twists likewise. All functions
+accept leading batch axes; two arguments must have the same ones, nothing is broadcast. Results are accurate to a few
+units in the last place at every angle (the equations are in `kernels.exponentials`). Every function raises
+ArgumentError, which is a ValueError, for a wrong shape, nan or infinity.
 
-Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-trivialised,
-d/dt exp(X) = hat(dexp(X) Xdot) exp(X), so that the body-fixed twist of exp(X) is dexp(-X) Xdot.
+Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-trivialised, d/dt exp(X) = hat(dexp(X)
+Xdot) exp(X), so the body-fixed twist of exp(X) is dexp(-X) Xdot.
 """
 
 from typing import Literal
@@ -37,11 +37,11 @@ __all__ = [
 
 PoseError = Literal["log", "geometric", "decoupled", "quaternion"]
 POSE_ERRORS = ("log", "geometric", "decoupled", "quaternion")
-LAST_ROW_TOLERANCE = 1e-12  # what numpy's inverse of a transform may leave
+LAST_ROW_TOLERANCE = 1e-12  # deviation that numpy's inverse of a transform may leave
 
 
 def hat(X: ArrayLike) -> np.ndarray:
-    """The matrix [[ [omega], v ], [0, 0]] (..., 4, 4) of a twist X (..., 6)."""
+    """Return the matrix [[ [omega], v ], [0, 0]] (..., 4, 4) of a twist X (..., 6)."""
     a = checked("X", X, (6,))
     out = np.zeros((*a.shape[:-1], 4, 4))
     out[..., :3, :3] = so3.hat(a[..., :3])
@@ -50,7 +50,7 @@ def hat(X: ArrayLike) -> np.ndarray:
 
 
 def vee(A: ArrayLike) -> np.ndarray:
-    """The inverse of hat: (..., 4, 4) to (..., 6).
+    """Return the twist (..., 6) of a matrix A (..., 4, 4): the inverse of `hat`.
 
     Raises ArgumentError if the upper left block is not skew or the last row not zero.
     """
@@ -62,38 +62,62 @@ def vee(A: ArrayLike) -> np.ndarray:
 
 
 def exp(X: ArrayLike) -> np.ndarray:
-    """The transform (..., 4, 4) of the screw motion X (..., 6): rotation exp(omega), position dexp(omega) v.
+    """Return the transform of the screw motion X: rotation exp(omega), position dexp(omega) v.
 
+    Parameters
+    ----------
+    X : array_like, shape (..., 6)
+        Twist (omega, v) times time [rad, m].
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+
+    Notes
+    -----
     Park and Chung 2005 (10), (12), (18).
     """
     return over_batch(kernels.exp_many, 1, checked("X", X, (6,)))
 
 
 def log(T: ArrayLike) -> np.ndarray:
-    """The twist (..., 6) with exp(log(T)) = T, T (..., 4, 4), and |omega| <= pi, chosen at pi as `so3.log` does.
+    """Return the twist X (..., 6) with exp(X) = T and |omega| <= pi; at pi the choice is that of `so3.log`.
 
-    Raises ArgumentError, with the residual, if the rotation has |R^T R - 1| > 1e-6 or det R < 0, or if the last row
-    is not (0, 0, 0, 1).
+    Parameters
+    ----------
+    T : array_like, shape (..., 4, 4)
+        Rigid transform.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+
+    Raises
+    ------
+    ArgumentError
+        If |R^T R - 1| > 1e-6 or det R < 0, or the last row is not (0, 0, 0, 1).
     """
     return over_batch(kernels.log_many, 2, checked_transform("T", T))
 
 
 def inverse(T: ArrayLike) -> np.ndarray:
-    """T^-1 (..., 4, 4). Raises ArgumentError if T is not a rigid transform."""
+    """Return T^-1 (..., 4, 4). Raises ArgumentError if T is not a rigid transform."""
     return inverse_of(checked_transform("T", T))
 
 
 def Ad(T: ArrayLike) -> np.ndarray:
-    """The matrix [[R, 0], [ [p] R, R ]] (..., 6, 6) that maps twists in b to a, T = T_ab. Ploen 1999 section 2.
+    """Return the matrix [[R, 0], [ [p] R, R ]] (..., 6, 6) that maps twists in frame b to frame a, T = T_ab.
 
-    T hat(X) T^-1 = hat(Ad(T) X). Wrenches map from a to b with its transpose. Raises ArgumentError if T is not a
-    rigid transform.
+    T hat(X) T^-1 = hat(Ad(T) X). Its transpose maps wrenches from a to b. Raises ArgumentError if T is not a rigid
+    transform. Ploen 1999 section 2.
     """
     return Ad_of(checked_transform("T", T))
 
 
 def ad(X: ArrayLike) -> np.ndarray:
-    """The matrix [[ [w], 0 ], [ [v], [w] ]] (..., 6, 6) of the bracket, ad(X) Y = [X, Y]. Ploen 1999 section 2."""
+    """Return the matrix [[ [w], 0 ], [ [v], [w] ]] (..., 6, 6) of the bracket, ad(X) Y = [X, Y]. Ploen 1999 section
+    2.
+    """
     a = checked("X", X, (6,))
     out = np.zeros((*a.shape, 6))
     out[..., :3, :3] = out[..., 3:, 3:] = so3.hat(a[..., :3])
@@ -102,35 +126,53 @@ def ad(X: ArrayLike) -> np.ndarray:
 
 
 def dexp(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-    """The matrix (..., 6, 6) of the right-trivialised differential of exp at X (..., 6); with Y, dexp(X) Y (..., 6).
+    """Return the right-trivialised differential of exp at X (..., 6), a matrix (..., 6, 6), or its product with Y (...,
+    6).
 
-    The second form does not build the matrix. Park and Chung 2005 (20), (21).
+    With Y the matrix is not built. Park and Chung 2005 (20), (21).
     """
     return differential(kernels.dexp_many, ("X", "Y"), 6, X, Y)
 
 
 def dexp_inv(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-    """The inverse (..., 6, 6) of dexp(X), X (..., 6); with Y, dexp_inv(X) Y (..., 6) without building the matrix.
+    """Return the inverse (..., 6, 6) of dexp(X), or its product with Y (..., 6), for X (..., 6).
 
-    Singular where |omega| is a nonzero multiple of 2 pi: finite but huge next to it. Park and Chung 2005 (23), (24);
-    Mueller and Terze 2013 (10) is the same in powers of ad.
+    With Y the matrix is not built. It is singular where |omega| is a nonzero multiple of 2 pi: finite but huge next to
+    it. Park and Chung 2005 (23), (24); Mueller and Terze 2013 (10) is the same in powers of ad.
     """
     return differential(kernels.dexp_inv_many, ("X", "Y"), 6, X, Y)
 
 
 def pose_error(T: ArrayLike, T_d: ArrayLike, form: PoseError = "log") -> np.ndarray:
-    """How far a pose T is off the desired T_d, (..., 4, 4) each: (rotational part, translational part) (..., 6).
+    """Return the error of a pose T with respect to the desired pose T_d: (rotational part, translational part).
 
-    With R_e = R_d^T R, theta its angle and n its axis,
+    Parameters
+    ----------
+    T, T_d : array_like, shape (..., 4, 4)
+        Pose and desired pose.
+    form : {"log", "geometric", "decoupled", "quaternion"}
+        Definition of the error, see Notes. Default "log".
 
-    "log"         log(T_d^-1 T), the twist of the screw motion from T_d to T, |rotational part| = theta. Body-fixed,
-                  left-invariant: the same wherever the inertial frame is (Bullo and Murray 1999).
-    "geometric"   e_R = 1/2 (R_d^T R - R^T R_d)^vee = sin(theta) n, the gradient of 1/4 |1 - R_e|^2 in Frobenius' norm,
-                  and e_p = R^T (p - p_d) (Lee, Leok and McClamroch 2010; twice this e_R in Seo and others 2023).
-                  It needs no angle, but vanishes at theta = pi, too.
-    "decoupled"   log(R_e) = theta n and p - p_d in inertial axes: rotation and position do not mix.
-    "quaternion"  the vector part sin(theta / 2) n of R_e's unit quaternion with w >= 0, and p - p_d
-                  (Siciliano and others 2009 section 3.7.3).
+    Returns
+    -------
+    ndarray, shape (..., 6)
+
+    Notes
+    -----
+    With R_e = R_d^T R, its angle theta and its axis n:
+
+    "log"
+        log(T_d^-1 T), the twist of the screw motion from T_d to T, |rotational part| = theta. It is body-fixed and
+        left-invariant: it does not depend on the inertial frame (Bullo and Murray 1999).
+    "geometric"
+        e_R = 1/2 (R_d^T R - R^T R_d)^vee = sin(theta) n, the gradient of 1/4 |1 - R_e|^2 in the Frobenius norm, and
+        e_p = R^T (p - p_d) (Lee, Leok and McClamroch 2010; Seo and others 2023 use twice this e_R). It needs no angle,
+        but also vanishes at theta = pi.
+    "decoupled"
+        log(R_e) = theta n, and p - p_d in inertial axes: rotation and position do not mix.
+    "quaternion"
+        The vector part sin(theta / 2) n of R_e's unit quaternion with w >= 0, and p - p_d (Siciliano and others 2009
+        section 3.7.3).
     """
     choice("form", form, POSE_ERRORS)
     a, b = checked_transform("T", T), checked_transform("T_d", T_d)
@@ -149,7 +191,9 @@ def pose_error(T: ArrayLike, T_d: ArrayLike, form: PoseError = "log") -> np.ndar
 
 
 def checked_transform(name: str, T: ArrayLike) -> np.ndarray:
-    """T (..., 4, 4) as the kernels take it; raises ArgumentError, naming the argument, if it is not rigid."""
+    """Return T (..., 4, 4) in the form that the kernels take; raises ArgumentError, naming the argument, if it is
+    not rigid.
+    """
     a = checked(name, T, (4, 4))
     require_rotation(name, a[..., :3, :3])
     row = a[..., 3, :].reshape(-1, 4)

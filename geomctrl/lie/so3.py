@@ -1,11 +1,11 @@
-"""SO(3) and so(3) on arrays: rotation matrices (..., 3, 3) and rotation vectors (..., 3), any leading batch axes.
+"""SO(3) and so(3) as functions of arrays: rotation matrices (..., 3, 3) and rotation vectors (..., 3).
 
-Nothing is broadcast: two arguments have the same leading axes. Results are accurate to a few units in the last place
-at every angle (the equations are in `kernels.exponentials`). Every function raises ArgumentError, a ValueError, for a
-wrong shape, for nan and for infinity.
+All functions accept leading batch axes; two arguments must have the same ones, nothing is broadcast. Results are
+accurate to a few units in the last place at every angle (the equations are in `kernels.exponentials`). Every function
+raises ArgumentError, which is a ValueError, for a wrong shape, nan or infinity.
 
-Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-trivialised,
-d/dt exp(w) = hat(dexp(w) wdot) exp(w), so that the body-fixed angular velocity of exp(w) is dexp(-w) wdot.
+Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-trivialised, d/dt exp(w) = hat(dexp(w)
+wdot) exp(w), so the body-fixed angular velocity of exp(w) is dexp(-w) wdot.
 """
 
 from typing import Literal
@@ -36,12 +36,12 @@ __all__ = [
 ]
 
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
-UNIT_TOLERANCE = 1e-3  # ||Q| - 1| above which a quaternion is refused: logs keep four digits
+UNIT_TOLERANCE = 1e-3  # largest accepted ||Q| - 1| of a quaternion: log files keep about four digits
 Order = Literal["xyzw", "wxyz"]
 
 
 def hat(w: ArrayLike) -> np.ndarray:
-    """The skew matrix (..., 3, 3) with hat(w) a = w x a, for w (..., 3)."""
+    """Return the skew matrix (..., 3, 3) with hat(w) a = w x a, for w (..., 3)."""
     a = checked("w", w, (3,))
     out = np.zeros((*a.shape, 3))
     out[..., 2, 1], out[..., 0, 2], out[..., 1, 0] = a[..., 0], a[..., 1], a[..., 2]
@@ -49,7 +49,9 @@ def hat(w: ArrayLike) -> np.ndarray:
 
 
 def vee(W: ArrayLike) -> np.ndarray:
-    """The inverse of hat: (..., 3, 3) to (..., 3). Raises ArgumentError if W is not skew."""
+    """Return the vector (..., 3) of a skew matrix W (..., 3, 3): the inverse of `hat`. Raises ArgumentError if W is
+    not skew.
+    """
     A = checked("W", W, (3, 3))
     require_skew("W", A)
     B = 0.5 * (A - A.swapaxes(-1, -2))
@@ -57,47 +59,85 @@ def vee(W: ArrayLike) -> np.ndarray:
 
 
 def exp(w: ArrayLike) -> np.ndarray:
-    """The rotation (..., 3, 3) by |w| about w (..., 3). Rodrigues; Park and Chung 2005 (12)."""
+    """Return the rotation matrix of a rotation vector.
+
+    Parameters
+    ----------
+    w : array_like, shape (..., 3)
+        Rotation axis times angle [rad].
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+
+    Notes
+    -----
+    Rodrigues' formula, Park and Chung 2005 (12).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import so3
+    >>> np.allclose(so3.exp([0, 0, np.pi / 2]) @ [1, 0, 0], [0, 1, 0])
+    True
+    """
     return over_batch(kernels.exp_many, 1, checked("w", w, (3,)))
 
 
 def log(R: ArrayLike) -> np.ndarray:
-    """The rotation vector (..., 3) of R (..., 3, 3), |log(R)| <= pi.
+    """Return the rotation vector of a rotation matrix, with a length of at most pi.
 
-    At a rotation by exactly pi, where w and -w are both right, the largest component of the result is positive.
-    Raises ArgumentError, with the residual, if |R^T R - 1| > 1e-6 or det R < 0.
+    For a rotation by exactly pi, where w and -w are both right, the largest component of the result is positive.
+
+    Parameters
+    ----------
+    R : array_like, shape (..., 3, 3)
+        Rotation matrix.
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        Rotation axis times angle [rad].
+
+    Raises
+    ------
+    ArgumentError
+        If |R^T R - 1| > 1e-6 or det R < 0.
     """
     return over_batch(kernels.log_many, 2, _rotation(R))
 
 
 def inverse(R: ArrayLike) -> np.ndarray:
-    """R^T (..., 3, 3). Raises ArgumentError if R is not a rotation."""
+    """Return R^T (..., 3, 3). Raises ArgumentError if R is not a rotation."""
     return np.ascontiguousarray(_rotation(R).swapaxes(-1, -2))
 
 
 def Ad(R: ArrayLike) -> np.ndarray:
-    """R hat(w) R^T = hat(Ad(R) w): a copy of R (..., 3, 3). Raises ArgumentError if R is not a rotation."""
+    """Return the matrix with R hat(w) R^T = hat(Ad(R) w): a copy of R (..., 3, 3). Raises ArgumentError if R is no
+    rotation.
+    """
     return _rotation(R).copy()
 
 
 def ad(w: ArrayLike) -> np.ndarray:
-    """The matrix (..., 3, 3) of the bracket, ad(w) x = w x x: the same as hat(w)."""
+    """Return the matrix (..., 3, 3) of the bracket, ad(w) y = w x y: the same as hat(w)."""
     return hat(w)
 
 
 def dexp(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
-    """The matrix (..., 3, 3) of the right-trivialised differential of exp at w (..., 3); with y, dexp(w) y (..., 3).
+    """Return the right-trivialised differential of exp at w (..., 3), a matrix (..., 3, 3), or its product with y (...,
+    3).
 
-    The second form does not build the matrix. Park and Chung 2005 (18).
+    With y the matrix is not built. Park and Chung 2005 (18).
     """
     return differential(kernels.dexp_many, ("w", "y"), 3, w, y)
 
 
 def dexp_inv(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
-    """The inverse (..., 3, 3) of dexp(w), w (..., 3); with y, dexp_inv(w) y (..., 3) without building the matrix.
+    """Return the inverse (..., 3, 3) of dexp(w), or its product with y (..., 3), for w (..., 3).
 
-    Singular where |w| is a nonzero multiple of 2 pi: finite but huge next to it. Mueller and Terze 2013 section 2.1;
-    Park and Chung 2005 (19).
+    With y the matrix is not built. It is singular where |w| is a nonzero multiple of 2 pi: finite but huge next to it.
+    Mueller and Terze 2013 section 2.1; Park and Chung 2005 (19).
     """
     return differential(kernels.dexp_inv_many, ("w", "y"), 3, w, y)
 
@@ -106,10 +146,28 @@ def dexp_inv(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
 
 
 def to_quaternion(R: ArrayLike, order: Order) -> np.ndarray:
-    """The unit quaternion (..., 4) of R (..., 3, 3) with w >= 0, the shorter turn of the two that R stands for.
+    """Return the unit quaternion of a rotation matrix, with a real part that is not negative.
 
-    order: "xyzw" (ROS, Pinocchio, scipy) or "wxyz" (MuJoCo, Drake, Eigen's constructor): where the real part is. For
-    a trajectory without jumps of sign, see `unwrap_quaternion`. Raises ArgumentError if R is not a rotation.
+    Parameters
+    ----------
+    R : array_like, shape (..., 3, 3)
+        Rotation matrix.
+    order : {"xyzw", "wxyz"}
+        Position of the real part w: "xyzw" for ROS, Pinocchio and scipy, "wxyz" for MuJoCo, Drake and Eigen's
+        constructor.
+
+    Returns
+    -------
+    ndarray, shape (..., 4)
+
+    Raises
+    ------
+    ArgumentError
+        If R is not a rotation.
+
+    See Also
+    --------
+    unwrap_quaternion : removes sign changes from a trajectory.
     """
     choice("order", order, ("xyzw", "wxyz"))
     Q = over_batch(kernels.quaternion_many, 2, _rotation(R))
@@ -117,9 +175,23 @@ def to_quaternion(R: ArrayLike, order: Order) -> np.ndarray:
 
 
 def from_quaternion(Q: ArrayLike, order: Order) -> np.ndarray:
-    """The rotation (..., 3, 3) of a unit quaternion Q (..., 4), or of -Q; `order` as for `to_quaternion`.
+    """Return the rotation matrix (..., 3, 3) of a unit quaternion Q (..., 4).
 
-    Lengths that rounding left, 1e-3 off at most, are taken out. Raises ArgumentError beyond that.
+    Parameters
+    ----------
+    Q : array_like, shape (..., 4)
+        Quaternion. A length within 1e-3 of 1 is normalised.
+    order : {"xyzw", "wxyz"}
+        Position of the real part, as for `to_quaternion`.
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+
+    Raises
+    ------
+    ArgumentError
+        If the length is farther from 1.
     """
     choice("order", order, ("xyzw", "wxyz"))
     a = checked("Q", Q, (4,))
@@ -135,10 +207,10 @@ def from_quaternion(Q: ArrayLike, order: Order) -> np.ndarray:
 
 
 def unwrap_quaternion(Q: ArrayLike) -> np.ndarray:
-    """A trajectory of quaternions Q (..., samples, 4), in either order, with signs that follow each other.
+    """Choose the signs of a trajectory of quaternions Q (..., samples, 4) such that consecutive samples are close.
 
-    Q and -Q are the same rotation; each sample gets the sign that is nearer to the one before, the first keeps its own,
-    as numpy's `unwrap` does for angles.
+    Q and -Q represent the same rotation. The first sample keeps its sign, each other sample gets the sign that is
+    nearer to the one before, like numpy's `unwrap` for angles. Both orders of the components are accepted.
     """
     a = checked("Q", Q, (4,))
     if a.ndim < 2:

@@ -1,1 +1,1 @@
-"""A robot that moves by itself: compiled rollouts and structure-preserving integrators."""
+"""Simulate a robot without a controller: compiled rollouts and structure-preserving integrators."""

@@ -1,9 +1,9 @@
-"""Roll a robot out in compiled code: many integration steps, states (q, v), torques that are constant within a step.
+"""Simulate a robot in compiled code: many integration steps with torques that are constant within each step.
 
-The state lives on G x R^nv, G the robot's configurations: dq/dt = q v, dv/dt = forward dynamics (Park and Chung 2005
-(44)). The kernel steps it by any fixed-step `Tableau`, Crouch-Grossman (46), commutator-free (39) or Munthe-Kaas (47),
-and costs little more than the forward dynamics it evaluates. `simulate` closes loops around controllers written in
-Python; this is for many steps without one: free motion, open-loop torques, long runs, Monte Carlo.
+The state is in G x R^nv with the configuration group G: dq/dt = q v, dv/dt = forward dynamics (Park and Chung 2005
+(44)). The kernel steps it with any fixed-step `Tableau`, Crouch-Grossman (46), commutator-free (39) or Munthe-Kaas
+(47), and costs little more than the forward dynamics it evaluates. Use it for free motion, open-loop torques, long runs
+and Monte Carlo studies; use `simulate` for closed loops with controllers written in Python.
 """
 
 from __future__ import annotations
@@ -35,48 +35,46 @@ def rollout(
     every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    """Integrate the robot's motion under given joint torques, on its configuration group.
-
-    The robot moves alone, without friction and external wrenches; `simulate` has them.
+    """Integrate a robot's motion from t = 0 to t_end without a controller.
 
     Parameters
     ----------
     robot : Robot
-    q0 : array_like (nq,)
-        Initial configuration.
-    v0 : array_like (nv,)
-        Initial joint velocities [rad/s, m/s].
-    tau : array_like (nv,) or (steps, nv), or None
-        Joint torques [N m, N], for all steps or one row a step; None is zero.
+        The robot alone: no friction and no external wrenches (`simulate` has them).
+    q0 : array_like, shape (nq,)
+        Initial configuration [rad, m].
+    v0 : array_like, shape (nv,)
+        Initial velocity [rad/s, m/s].
+    tau : array_like, shape (nv,) or (steps, nv), or None
+        Joint torques [N m, N]: constant, or constant within each step. None is zero.
     t_end : float
         End time [s].
     dt : float
-        Step [s]; the last one is shortened to end at `t_end`.
-    method : str or Tableau, default "MK4"
-        A fixed-step method of `integrators.methods()`.
-    every : int, default 1
-        Store each `every`-th sample, the first and the last.
+        Step [s]. The last step is shortened to end at t_end.
+    method : str or Tableau
+        A fixed-step method of `integrators.methods()` or a tableau. Default "MK4".
+    every : int
+        Store each every-th sample, the first and the last. Default 1.
     progress : callable, optional
-        `progress(fraction)` is called now and then.
+        Called with the fraction done.
 
     Returns
     -------
     Trajectory
-        With times t (N,), configurations q (N, nq) and velocities v (N, nv).
 
     Raises
     ------
-    IntegrationError
-        A step can not be made; `solution` is the Trajectory so far.
     ArgumentError
+        If an argument is invalid.
+    IntegrationError
+        If a step fails. Its `solution` is the Trajectory so far.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from geomctrl import models, rollout
-    >>> arm = models.two_link()
-    >>> path = rollout(arm, [0.3, 0.0], [0.0, 0.0], None, 1.0, 1e-3)
-    >>> bool(np.ptp(arm.energy(path.q, path.v)) < 1e-8)  # J
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> trajectory = gc.rollout(robot, [0.5, 0.0], [0.0, 0.0], None, t_end=1.0, dt=1e-3)
+    >>> bool(abs(robot.energy(trajectory.q[-1], trajectory.v[-1]) - robot.energy([0.5, 0.0], [0.0, 0.0])) < 1e-8)
     True
     """
     return march_compiled(partial(explicit, fixed_step(method)), robot, q0, v0, tau, t_end, dt, every, progress)
@@ -85,9 +83,10 @@ def rollout(
 def rollout_step(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None, dt: float, method: str | Tableau = "MK4"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(q, v) after one step of dt, of either sign: for people who write the loop themselves.
+    """Return (q, v) after one step of dt, which may be negative. Use it to write the loop yourself.
 
-    Raises ArgumentError for bad arguments and IntegrationError when the step can not be made.
+    The arguments are those of `rollout`. Raises ArgumentError for invalid arguments and IntegrationError if the step
+    fails.
     """
     return step_compiled(partial(explicit, fixed_step(method)), robot, q, v, tau, dt)
 
@@ -115,6 +114,6 @@ def _numbers(tableau: Tableau, h: float, identity: bool) -> np.ndarray:
 
 
 def plan_of(tableau: Tableau, h: float, robot: Robot) -> np.ndarray:
-    """The array a kernel takes for steps of h of the robot."""
+    """Return the array that encodes steps of length h of the robot for the kernel."""
     no_basis = robot.nq == robot.nv or all(j.dof < 6 or (j.S == IDENTITY).all() for j in robot.joints)
     return _numbers(tableau, h, no_basis)

@@ -1,5 +1,7 @@
-"""Steppers under a torque that is a function: implicit midpoint methods, which solve for torque and step together, and
-explicit ones on the spatial momentum."""
+"""Integration steps under a torque function: implicit midpoint methods, and explicit methods on the spatial momentum.
+
+The implicit methods solve for the torque and the step together.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,15 @@ from .trajectory import REASONS, Method, failure, step_in_place
 class Midpoint:
     """A `march.Stepper` of an implicit method under torque(t + h/2, q0 exp(x/2), x/h), exp x = q0^-1 q1.
 
-    F(tau) = tau - torque(... x(tau)) = 0 by a damped quasi-Newton method. The derivative comes from differences of the
-    torque, and of x = h v + h^2/2 M^-1 (tau + ...), and is kept from step to step while it serves (Broyden's updates).
+    A damped quasi-Newton method solves F(tau) = tau - torque(... x(tau)) = 0. The derivative comes from differences of
+    the torque and of x = h v + h^2/2 M^-1 (tau + ...), and is reused in later steps while it converges (Broyden's
+    updates).
     """
 
     def __init__(self, method: Method, robot: Robot, torque: Callable):
         self.method, self.robot, self.torque = method, robot, torque
         self.group = Product(configuration_group(robot), Rn(robot.nv))
-        self.H: Any = None  # the inverse of F's derivative, a step's memory
+        self.H: Any = None  # the inverse of F's derivative, kept from step to step
         self.nfev = 0
 
     def step(self, t, y, h, t_next, memory=None) -> Step:
@@ -52,7 +55,9 @@ class Midpoint:
         return y[: self.robot.nq].copy(), y[self.robot.nq :].copy()
 
     def advance(self, t, h, q, v) -> int:
-        """(q, v) at t to those at t + h, in place: how it went. Ends when a full Newton step no longer changes x."""
+        """Advance (q, v) from t to t + h in place and return a status. Iterates until a full Newton step leaves x
+        unchanged.
+        """
         tau = change = F0 = tau0 = torque_at(self.torque, t + 0.5 * h, q, v)
         x0, size = h * v, max(1.0, np.abs(q).max())
         best, full, fresh, reach = np.inf, False, False, np.inf  # |F| at tau0; was the last step full; is H of tau0
@@ -109,25 +114,25 @@ def torque_at(torque, t, q, v) -> np.ndarray:
 
 
 class MomentumForm(Explicit):
-    """A `march.Stepper` of y = (q, spatial momentum Pi, the joints' momenta)."""
+    """A `march.Stepper` of y = (q, spatial momentum Pi, joint momenta)."""
 
     def __init__(self, robot: Robot, torque: Callable, tableau: Tableau):
         super().__init__(self.rates, tableau, Product(configuration_group(robot), Rn(robot.nv)))
         self.robot, self.torque = robot, torque
 
     def momenta(self, q, v) -> np.ndarray:
-        """y of (q, v)."""
+        """Convert (q, v) to y."""
         return np.concatenate((q, self.robot.momentum(q, v), (self.robot.mass_matrix(q) @ v)[6:]))
 
     def state_of(self, y) -> tuple[np.ndarray, np.ndarray]:
-        """(q, v) of y."""
+        """Convert y to (q, v)."""
         q, v, nothing = y[: self.robot.nq].copy(), np.empty(self.robot.nv), np.zeros(self.robot.nv)
         if not self._rates(q, y, nothing, v, np.empty(self.robot.nv)):
             raise IntegrationError(f"momentum form: {REASONS[SINGULAR]}")
         return q, v
 
     def rates(self, t, y) -> np.ndarray:
-        """The field."""
+        """The time derivative of y, in the Lie algebra."""
         q, v = self.state_of(y)
         rate = np.empty(self.robot.nv)
         try:

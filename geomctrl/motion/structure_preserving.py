@@ -1,29 +1,29 @@
-"""Integrators that keep what the motion keeps, for a Robot under torques.
+"""Integrators that preserve momentum, energy or the symplectic form, for a Robot under torques.
 
-    method            keeps, of a floating robot without torques                     a step costs, of rollout's MK4
+    method            preserves, for a floating robot without torques                cost of a step, relative to MK4
     momentum_form     spatial momentum, to round-off at any step and order           about 2
     variational       spatial momentum to round-off, and the symplectic form: energy
-                      stays within a band for ever, without drift; order 2           4 to 6
+                      stays within a band without drift; order 2                     4 to 6
     energy_momentum   energy and spatial momentum, to round-off; order 2             6 to 13
 
-With gravity, momentum keeps the components gravity leaves: horizontal linear and vertical angular. A robot on a fixed
-base has no such momentum; energy is kept all the same. A fixed-step method can not keep all three (Ge and Marsden
-1988), so there are two implicit ones. All cost O(n).
+Under gravity, the horizontal linear and the vertical angular momentum are preserved. A robot on a fixed base has no
+such momentum; its energy is preserved all the same. A fixed-step method can not preserve all three (Ge and Marsden
+1988), so there are two implicit methods. All cost O(n).
 
-Torques `tau` [N m, N] are None, one (nv,) for all steps, (steps, nv), each held for its step, or a function
-tau(t, q, v) -> (nv,): a controller (`lambda t, q, v: controller(t, q, v, None).tau` for one without a state), friction,
-a drive. A function closes the loop within the step, so that a smooth one keeps the method's order:
+The torques `tau` [N m, N] are None, one array (nv,) for all steps, an array (steps, nv) held within each step, or a
+function tau(t, q, v) -> (nv,), for example a controller without a state (`lambda t, q, v: controller(t, q, v,
+None).tau`), friction or a drive. A function is evaluated within the step, so a smooth one keeps the method's order:
 
-    method            tau(t, q, v) is taken                                          and the energy changes by
-    momentum_form     at every stage, as `simulate` does; torques on the joints      the work, to the method's order
-                      leave the spatial momentum what it is, to round-off
+    method            tau(t, q, v) is evaluated                                      and the energy changes by
+    momentum_form     at every stage, as in `simulate`; joint torques leave the      the work, to the method's order
+                      spatial momentum unchanged, to round-off
     variational       at the midpoint (t + h/2, q0 exp(x/2), x/h), exp x = q0^-1 q1  the work, to second order; if
                                                                                      tau has a potential, no drift
     energy_momentum   at the midpoint                                                the work x . tau, to round-off
 
-The midpoint's torque and the step are solved for together, in some 6 to 20 trial steps; a torque that jumps, as dry
-friction does, may have no solution there, which is an IntegrationError. `simulate` has the plant's friction, external
-wrenches, sampled control and controllers with a state.
+Midpoint torque and step are solved for together, in about 6 to 20 trial steps. A torque that jumps, like dry friction,
+may have no solution there, which raises IntegrationError. Use `simulate` for the plant's friction, external wrenches,
+sampled control and controllers with a state.
 
 Sources: Mueller 2018 (36), (79) for the momentum form; Marsden and West, Discrete mechanics and variational
 integrators, Acta Numerica 2001, sections 1.1 and 3.2 (forces); Lee, Leok and McClamroch 2007 for Lie groups; Lee, Liu,
@@ -86,12 +86,32 @@ def momentum_form(
     every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    """`rollout` with momenta for velocities: spatial momentum is a state, and without a wrench it does not change.
+    """Integrate with the spatial momentum as a state: without external wrenches it is constant to round-off.
 
-    Any fixed-step method of any order; arguments and errors as for `rollout`, tau also a function (see above). The
-    momentum kept is the whole robot's about the inertial origin (Mueller 2018 (36)); a torque on the free base's
-    coordinates or gravity changes it as its wrench does. Energy drifts as the method's order lets it. Raises
-    ArgumentError for a robot that has no free base.
+    Parameters
+    ----------
+    robot : Robot
+        A robot with a free base.
+    q0, v0, t_end, dt, method, every, progress
+        As for `rollout`. Any fixed-step method of any order.
+    tau : array_like, callable or None
+        Joint torques [N m, N], or a function tau(t, q, v), see the module.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    ArgumentError
+        If the robot has no free base or an argument is invalid.
+    IntegrationError
+        If a step fails.
+
+    Notes
+    -----
+    The momentum is that of the whole robot about the inertial origin (Mueller 2018 (36)). A torque on the coordinates
+    of the free base, or gravity, changes it as its wrench does. The energy drifts with the order of the method.
     """
     tableau = fixed_step(method)
     if not callable(tau):
@@ -113,13 +133,33 @@ def variational(
     every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    """Discrete mechanics on the group, second order: the midpoint Lagrangian h L(q0 exp(x/2), x/h).
+    """Integrate with a symplectic, time-symmetric method of second order: the energy oscillates but does not drift.
 
-    Symplectic and symmetric in time: energy oscillates but does not drift, for ever, and momentum maps are kept to
-    round-off (a free base's spatial momentum, without gravity). v is M^-1 p, p the discrete momentum. Torques do the
-    midpoint's virtual work (forced discrete Euler-Lagrange equations). Arguments and errors as for `rollout`, tau also
-    a function (see above); IntegrationError too where the implicit equations have no solution near, dt being too long
-    for the motion.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q0, v0, t_end, dt, every, progress
+        As for `rollout`.
+    tau : array_like, callable or None
+        Joint torques [N m, N], or a function tau(t, q, v), see the module.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid.
+    IntegrationError
+        If the implicit equations have no solution nearby, because dt is too long for the motion.
+
+    Notes
+    -----
+    Discrete mechanics on the group with the midpoint Lagrangian h L(q0 exp(x/2), x/h). Momentum maps are preserved to
+    round-off (the spatial momentum of a free base, without gravity). v is M^-1 p with the discrete momentum p. Torques
+    do the virtual work at the midpoint (forced discrete Euler-Lagrange equations).
     """
     return _implicit(_variational, robot, q0, v0, tau, t_end, dt, every, progress)
 
@@ -134,12 +174,29 @@ def energy_momentum(
     every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    """Implicit, second order, symmetric in time: energy changes by the torques' work x . tau, exp x = q0^-1 q1, to
-    round-off.
+    """Integrate with an implicit, time-symmetric method of second order that preserves the energy to round-off.
 
-    A free base's momentum is kept too, as far as gravity and torques on it let it. (One free body alone under gravity
-    has no joints to take the correction, and keeps its energy at the price of horizontal momentum, to second order.)
-    Arguments and errors as for `variational`.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    q0, v0, tau, t_end, dt, every, progress
+        As for `variational`.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    ArgumentError, IntegrationError
+        As for `variational`.
+
+    Notes
+    -----
+    The energy changes by the work x . tau of the torques, exp x = q0^-1 q1, to round-off. The momentum of a free base
+    is preserved too, as far as gravity and torques on it permit. A single free body under gravity has no joints that
+    could absorb the correction; it keeps its energy at the cost of horizontal momentum, to second order.
     """
     return _implicit(_energy_momentum, robot, q0, v0, tau, t_end, dt, every, progress)
 
@@ -156,7 +213,7 @@ def momentum_form_step(
     method: str | Tableau = "MK4",
     t: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(q, v) after one step of `momentum_form` from time t, dt of either sign. Raises as it does."""
+    """Return (q, v) after one step of `momentum_form` from time t; dt may be negative. Raises as it does."""
     tableau, t = fixed_step(method), number("t", t, "a finite number of seconds")
     if not callable(tau):
         return step_compiled(partial(_momentum_form, tableau), robot, q, v, tau, dt)
@@ -169,14 +226,14 @@ def momentum_form_step(
 def variational_step(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: Torque, dt: float, t: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(q, v) after one step of `variational` from time t, dt of either sign. Raises as it does."""
+    """Return (q, v) after one step of `variational` from time t; dt may be negative. Raises as it does."""
     return _implicit_step(_variational, robot, q, v, tau, dt, t)
 
 
 def energy_momentum_step(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: Torque, dt: float, t: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(q, v) after one step of `energy_momentum` from time t, dt of either sign. Raises as it does."""
+    """Return (q, v) after one step of `energy_momentum` from time t; dt may be negative. Raises as it does."""
     return _implicit_step(_energy_momentum, robot, q, v, tau, dt, t)
 
 
@@ -194,7 +251,7 @@ def _variational(robot: Robot) -> Method:
 
 
 def _energy_momentum(robot: Robot) -> Method:
-    """The correction of the energy spares the coordinates of a free base that carries joints."""
+    """The energy correction does not change the coordinates of a free base that carries joints."""
     free = robot.joints[0].kind == "free" and robot.parents.count(-1) == 1 and robot.nv > 6
     march = energy_momentum_kernels.march_energy_momentum
     return Method("energy-momentum", march, lambda h: np.array([h, 6.0 if free else 0.0]))

@@ -1,4 +1,4 @@
-"""From steps to a `Trajectory`: compiled marches, chunk by chunk, and steps in Python where torque is a function."""
+"""The `Trajectory` of a rollout: compiled integration in chunks, and steps in Python if the torque is a function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from geomctrl.mechanism.mechanism import require_free_joints, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 
-CHUNK = 4096  # steps a kernel call, between which Ctrl-C, `progress` and a failure's report have their turn
+CHUNK = 4096  # steps for each kernel call; in between, Ctrl-C, `progress` and errors are handled
 REASONS = {
     NOT_FINITE: "the state overflows: halve dt",
     TURNED: "a joint turns by 2 pi within the step, where dexp^-1 is singular: halve dt",
@@ -30,7 +30,21 @@ REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What a rollout returns: t (n,) [s], q (n, nq), v (n, nv) at the stored samples; steps taken; why it ended."""
+    """The result of a rollout.
+
+    Attributes
+    ----------
+    t : ndarray, shape (n,)
+        Times of the stored samples [s].
+    q : ndarray, shape (n, nq)
+        Configurations [rad, m].
+    v : ndarray, shape (n, nv)
+        Velocities [rad/s, m/s].
+    steps : int
+        Number of steps.
+    reason : str
+        Why the rollout ended.
+    """
 
     t: np.ndarray
     q: np.ndarray
@@ -41,25 +55,27 @@ class Trajectory:
 
 
 class Method(NamedTuple):
-    """A method whose steps are compiled: name, march (`kernels.marches`), and the numbers it takes for steps of h."""
+    """A method with compiled steps: its name, kernel (`kernels.marches`), and the numbers that the kernel needs for
+    step h.
+    """
 
     name: str
     march: Callable
     numbers: Callable[[float], np.ndarray]
 
 
-# --- torques that are held: compiled ---------------------------------------------------------------------------------
+# --- constant torques: compiled --------------------------------------------------------------------------------------
 
 
 def march_compiled(
     method_of: Callable[[Robot], Method], robot: Robot, q0, v0, tau, t_end, dt, every, progress
 ) -> Trajectory:
-    """The trajectory of `rollout`, made by any method."""
+    """The trajectory of `rollout`, computed by any method."""
     q, v, torque, steps = start_of(robot, q0, v0, tau, t_end, dt)
     check_storing(every, progress)
-    every = int(every)  # of any dtype
+    every = int(every)  # numpy integers too
     method = method_of(robot)
-    shortened = steps * dt > t_end * (1.0 + 1e-12)  # the last step, to end at t_end
+    shortened = steps * dt > t_end * (1.0 + 1e-12)  # whether the last step is shorter than dt, to end at t_end
     rows = steps // every + 1
     t_out, q_out, v_out = np.arange(rows) * (every * dt), np.empty((rows, len(q))), np.empty((rows, len(v)))
     q_out[0], v_out[0] = q, v
@@ -70,7 +86,7 @@ def march_compiled(
         if k % every:
             samples = [np.concatenate((a, [x])) for a, x in zip(samples, (t, q, v))]
         times, configurations, velocities = samples
-        times[-1] = t  # t_end exactly, where the multiple of dt is rounded or the last step shortened
+        times[-1] = t  # exactly t_end, even if the multiple of dt is rounded or the last step shortened
         return Trajectory(times, configurations, velocities, k, success, reason)
 
     k = 0
@@ -89,7 +105,7 @@ def march_compiled(
 
 
 def step_compiled(method_of: Callable[[Robot], Method], robot: Robot, q, v, tau, dt) -> tuple[np.ndarray, np.ndarray]:
-    """The state of `rollout_step`, made by any method."""
+    """The state of `rollout_step`, computed by any method."""
     q, v, torque, h = step_arguments(robot, q, v, tau, dt)
     method = method_of(robot)
     result = step_in_place(method, robot, torque, h, q, v)
@@ -99,7 +115,7 @@ def step_compiled(method_of: Callable[[Robot], Method], robot: Robot, q, v, tau,
 
 
 def step_in_place(method: Method, robot: Robot, torque, h, q, v) -> int:
-    """One step of (q, v) under torque (1, nv): how it went."""
+    """Advance (q, v) by one step under torque (1, nv) and return a status."""
     nowhere = np.empty((1, robot.nq)), np.empty((1, robot.nv))
     return method.march(robot._model, method.numbers(h), torque, 0, 1, q, v, 2, *nowhere)[0]
 
@@ -109,7 +125,7 @@ def failure(name: str, result: int, h: float, t: float | None = None) -> str:
     return f"{name}: the step of dt = {h:g}{when} can not be made: {REASONS[result]}"
 
 
-# --- torques that are functions: steps in Python ---------------------------------------------------------------------
+# --- torque functions: steps in Python -------------------------------------------------------------------------------
 
 
 def march_sampled(stepper, y0, t_end, dt, every, progress, state_of: Callable, prefix: str = "") -> Trajectory:
@@ -145,14 +161,14 @@ def step_count(t_end: float, dt: float) -> int:
     if dt > t_end * (1.0 + 1e-9):
         raise ArgumentError(f"dt: expected a step no longer than t_end = {t_end:g} s, got {dt:g}")
     if dt < 10.0 * math.ulp(t_end):
-        raise ArgumentError(f"dt: expected a step that can be told from zero beside t = {t_end:g} s, got {dt:g}")
+        raise ArgumentError(f"dt: expected a step that is not lost in rounding at t = {t_end:g} s, got {dt:g}")
     return march.step_count(t_end, dt)
 
 
 def _state(robot: Robot, **state) -> list[np.ndarray]:
     """Checked copies of a configuration (nq,) and of velocities or torques (nv,)."""
     require_robot("robot", robot)
-    require_free_joints("marches in compiled code (simulate takes such robots)", robot)
+    require_free_joints("compiled rollouts (simulate supports such robots)", robot)
     for name, x in state.items():
         wanted = (robot.nq,) if name.startswith("q") else (robot.nv,)
         if (shape := _shape(name, x)) != wanted:
@@ -176,7 +192,7 @@ def start_of(robot: Robot, q0, v0, tau, t_end, dt) -> tuple[np.ndarray, np.ndarr
     if len(shape := _shape("tau", tau)) == 1:
         return q, v, _state(robot, tau=tau)[0][None], steps
     if shape != (steps, robot.nv):
-        wanted = f"shape ({robot.nv},), or ({steps}, {robot.nv}) for one a step"
+        wanted = f"shape ({robot.nv},), or ({steps}, {robot.nv}) for one per step"
         raise ArgumentError(f"tau: expected {wanted}, got {shape}")
     return q, v, as_batch(robot, tau=tau)[1][0].copy(), steps
 

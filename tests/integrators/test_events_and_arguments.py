@@ -97,7 +97,7 @@ GOOD = {"field": turning, "y0": np.eye(3), "t_span": (0.0, 1.0), "h": 0.1, "meth
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"method": "MK4"}, "method: expected an embedded pair, .* got MK4, which steps by h"),
+        ({"method": "MK4"}, "method: expected an embedded pair, .* got MK4, a fixed-step method"),
         ({"method": "MK5000"}, "method: expected a Tableau or one of"),
         ({"rtol": -1.0}, "rtol: expected a number, not negative, got -1"),
         ({"atol": math.nan}, "atol: expected finite numbers"),
@@ -123,8 +123,8 @@ def test_tolerances_that_are_none_are_refused(bad, message):
         ({"group": None}, "group: expected a LieGroup"),
         ({"field": np.ones(3)}, r"field: expected a function field\(t, y\)"),
         ({"h": 1e-20}, "h: expected a step that shows"),
-        ({"t_span": (1.0, 0.0)}, r"t_span: expected it to run forward, t0 < t_end, got \(1, 0\)"),
-        ({"t_span": (1.0, 1.0)}, "t_span: expected it to run forward"),
+        ({"t_span": (1.0, 0.0)}, r"t_span: expected t0 < t_end, got \(1, 0\)"),
+        ({"t_span": (1.0, 1.0)}, "t_span: expected t0 < t_end"),
         ({"t_span": (0.0, math.inf)}, r"t_span\[1\]: expected a finite number, got inf"),
         ({"t_span": 1.0}, "t_span: expected a pair"),
         ({"y0": np.eye(4)}, r"y0: expected shape \(\.\.\., 3, 3\), got \(4, 4\)"),

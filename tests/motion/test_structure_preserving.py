@@ -431,7 +431,7 @@ def test_a_torque_function_that_fails_says_when_and_keeps_the_run_so_far(integra
         ({"v0": np.full(8, math.nan)}, "v0: expected finite numbers, got nan"),
         ({"robot": None}, "robot: expected a Robot, got None"),
         ({"tau": np.zeros(7)}, r"tau: expected shape \(8,\), got \(7,\)"),
-        ({"tau": np.zeros((3, 8))}, r"tau: expected shape \(8,\), or \(10, 8\) for one a step, got \(3, 8\)"),
+        ({"tau": np.zeros((3, 8))}, r"tau: expected shape \(8,\), or \(10, 8\) for one per step, got \(3, 8\)"),
     ],
 )
 def test_bad_arguments_are_named(integrator, change, message):

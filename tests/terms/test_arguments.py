@@ -100,7 +100,7 @@ def test_complex_numbers_are_refused_not_truncated(robot, term, name):
 def test_masked_arrays_and_arrays_of_objects_are_refused(robot, term, name):
     """Whatever computes a state, code or loops, one or many: none looks under a mask or at what is no number."""
     for lead in ((), (2,)):
-        with pytest.raises(ArgumentError, match=rf"{name}: expected numbers that are all there, got 1 masked"):
+        with pytest.raises(ArgumentError, match=rf"{name}: expected no masked entries, got 1 masked"):
             call(robot, term, name, lambda x: np.ma.masked_array(x, np.arange(x.size).reshape(x.shape) == 1), lead)
         for stranger in (None, "1", True):
             with pytest.raises(ArgumentError, match=rf"{name}: expected real numbers"):
