@@ -1,12 +1,12 @@
-"""Identification of robots from logs: data, models, base parameters, estimators, excitation, reports.
+"""Identify robot parameters from logs: data, models, base parameters, estimators, excitation, reports.
 
     data = Dataset.read("log.npz").filtered(cutoff=10.0)
     model = RegressorModel(robot, rotor=True)
     result = fit(model, data, "consistent", mass_max=30.0)  # result.robot, .is_physical, .relative_error()
-    report = identify(robot, "log.npz", filtering=Filtering(cutoff=10.0))  # all at once: report.text(), .save("out")
+    report = identify(robot, "log.npz", filtering=Filtering(cutoff=10.0))  # all steps: report.text(), .save("out")
 
-Names are loaded when they are asked for, and nothing here imports cvxpy or matplotlib before it is used. `__init__.pyi`
-says the same to type checkers; a test compares the two.
+A name is imported when it is first used, and cvxpy and matplotlib are imported only by the functions that need them.
+`__init__.pyi` repeats the list of names for type checkers; a test compares the two.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What can go wrong in an identification, beside bad arguments."""
+"""Exceptions of identification, besides those for invalid arguments."""
 
 from geomctrl.errors import GeomctrlError
 
@@ -8,14 +8,14 @@ class DataError(GeomctrlError):
 
 
 class ExcitationError(GeomctrlError):
-    """A log that does not tell the asked-for parameters apart; the message names them."""
+    """A log whose motion does not determine the requested parameters; the message names them."""
 
 
 class SolverError(GeomctrlError):
-    """An optimisation without a solution: infeasible bounds or a solver that gave up. The message says what to try.
+    """An optimisation without a solution: infeasible bounds, or a solver that failed. The message says what to try.
 
-    `status`: the solver's word for how it ended ("infeasible", "user_limit", ...), "failed" where it has none left to
-    say one, None where it was not asked.
+    `status`: the solver's status ("infeasible", "user_limit", ...), "failed" if it returned none, None if it was not
+    called.
     """
 
     def __init__(self, message: str, status: str | None = None):

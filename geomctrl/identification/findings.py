@@ -1,4 +1,4 @@
-"""Reasons not to trust an identification, or not wholly, the kinds that there are, and what they come to."""
+"""Findings: reasons to doubt an identification, their kinds, and the overall assessment."""
 
 from __future__ import annotations
 
@@ -39,10 +39,18 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Finding:
-    """One reason: what was seen, with its numbers, and what to do about it.
+    """One reason to doubt a result: the observation with its numbers, and what to do about it.
 
-    kind: its name, by which it can be ignored, such as "cutoff". fatal: the result can not be trusted at all; else it
-    may be right, and should be looked at.
+    Attributes
+    ----------
+    kind : str
+        A key of KINDS, for example "cutoff"; `ignore` refers to findings by this name.
+    seen : str
+        The observation.
+    advice : str
+        What to do.
+    fatal : bool
+        True: the result must not be trusted. False: it may be right, but should be checked.
     """
 
     kind: str
@@ -55,7 +63,9 @@ class Finding:
 
 
 def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
-    """The kinds to ignore, checked: names in KINDS, or "all". Raises ArgumentError."""
+    """Return the kinds of findings to ignore after checking that they are keys of KINDS, or "all". Raises
+    ArgumentError.
+    """
     if isinstance(kinds, str) or not isinstance(kinds, Sequence):
         raise ArgumentError(f"{name}: expected kinds of findings, a list of names, got {kinds!r:.60}")
     for kind in kinds:
@@ -76,11 +86,20 @@ WIDTH = 110
 
 @dataclass(frozen=True)
 class Assessment:
-    """status "trust", "doubts" or "distrust" (one doubt is fatal), from doubts that nobody asked to ignore.
+    """The overall status of an identification, from the findings that are not ignored.
 
-    doubts: those that count, the fatal ones first; ignored: those whose kind is in `ignore`, which says nothing about
-    them being wrong; notes: what the log can not tell, which speaks neither for nor against it. exit_status: of
-    `geomctrl identify`: 0 trust, 1 distrust, 3 doubts.
+    Attributes
+    ----------
+    status : str
+        "trust", "doubts", or "distrust" if one finding is fatal.
+    doubts : tuple of Finding
+        The findings that count, fatal ones first.
+    ignored : tuple of Finding
+        Findings whose kind is in `ignore`.
+    notes : tuple of str
+        What the log does not determine; this does not affect the status.
+    exit_status : int
+        Exit status of `geomctrl identify`: 0 trust, 1 distrust, 3 doubts.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -89,7 +108,7 @@ class Assessment:
 
     @classmethod
     def of(cls, findings: Sequence[Finding], ignore: Sequence[str] = (), notes: Sequence[str] = ()) -> Assessment:
-        """From all that was found; ignore: kinds of doubts, or "all". Raises ArgumentError."""
+        """Create an assessment from all findings; ignore: kinds of findings, or "all". Raises ArgumentError."""
         findings, ignore = listed("findings", findings), ignorable("ignore", ignore)
         for finding in findings:
             instance("findings", finding, Finding, "Findings")
@@ -114,7 +133,7 @@ class Assessment:
         return IN_WORDS[self.status] + (f" (ignored: {left_out})" if left_out else "")
 
     def text(self) -> str:
-        """Of several lines: the status, each doubt with its numbers and what to do, notes."""
+        """Return several lines of text: the status, each doubt with its numbers and advice, notes."""
         lines = [f"verdict: {self}"]
         for finding in self.findings:
             lines += _item("FATAL" if finding.fatal else "doubt", finding)
@@ -125,7 +144,7 @@ class Assessment:
         return "\n".join(lines)
 
     def tables(self) -> dict[str, Any]:
-        """As plain texts and lists, for JSON."""
+        """Return the assessment as strings and lists, for JSON."""
         rows = [
             {"kind": d.kind, "fatal": bool(d.fatal), "seen": d.seen, "advice": d.advice, "ignored": out}
             for findings, out in ((self.findings, False), (self.ignored, True))

@@ -1,4 +1,4 @@
-"""`identify`: from a log to a result in one call."""
+"""`identify`: identify a robot from a log in one call."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def identify(
     progress: Progress | bool | None = None,
     **changes: Any,
 ) -> Result:
-    """Identify a robot from a log: read, check, split, filter, fit, report. What `geomctrl identify` runs.
+    """Identify a robot from a log: read, check, split, filter, fit and report.
 
-    Holes in the log, sampling intervals of more than five median ones, are not filtered or interpolated across.
+    The command `geomctrl identify` calls this function.
 
     Parameters
     ----------
     robot : Robot
-        Its geometry is taken as right, its inertias as a prior.
-    log : Dataset or path
-        See `Dataset.read` for the formats of files.
+        Its geometry is assumed to be correct; its inertial parameters are the prior.
+    log : Dataset, str or Path
+        The log. See `Dataset.read` for file formats.
     settings : Settings, optional
-        How the log is read, filtered, split and fitted; default all that `Settings` has.
+        How the log is read, filtered, split and fitted. Default: `Settings()`.
     model : RegressorModel, optional
-        What torques are made of; default inertia, viscous and Coulomb friction, offsets.
+        Contributions to the torques. Default: inertia, viscous and Coulomb friction, offsets.
     progress : callable or bool, optional
-        `progress(stage, fraction)` is called now and then; True draws a bar.
+        `progress(stage, fraction)` is called during the computation; True shows a progress bar.
     **changes
-        Fields of `Settings` by name, in place of those of `settings`.
+        Fields of `Settings` that replace those of `settings`.
 
     Returns
     -------
@@ -73,7 +73,18 @@ def identify(
 
     Raises
     ------
-    DataError, ExcitationError, SolverError, ArgumentError
+    DataError
+        If the log can not be used.
+    ExcitationError
+        If the motion does not determine the parameters.
+    SolverError
+        If the optimisation has no solution.
+    ArgumentError
+        If an argument is invalid.
+
+    Notes
+    -----
+    Gaps in the log (sampling intervals of more than five times the median) are not filtered or interpolated across.
 
     Examples
     --------
@@ -86,7 +97,7 @@ def identify(
     settings = replace(settings or Settings(), **changes)
     say = (lambda stage, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     if model is not None and model.robot is not robot:
-        raise ArgumentError("model: was made for another robot")
+        raise ArgumentError("model: belongs to another robot")
     require_units(robot, settings.reading)
     for body in settings.boxes or ():
         choice("boxes: a body", body, robot.body_names)
@@ -94,7 +105,7 @@ def identify(
 
 
 class _Identification:
-    """One call of `identify`: its settings, and what is noted and doubted on the way."""
+    """One call of `identify`: its settings, notes and findings."""
 
     def __init__(self, robot: Robot, settings: Settings, model: RegressorModel | None, say: Progress):
         self.robot, self.settings, self.given_model, self.say = robot, settings, model, say
@@ -138,7 +149,9 @@ class _Identification:
         )  # fmt: skip
 
     def _period(self, data: Dataset) -> float | None:
-        """The period, given or detected, by which the log is split. Raises ArgumentError where the log has another."""
+        """The given or detected period by which the log is split. Raises ArgumentError if the log has another
+        period.
+        """
         validation = self.settings.validation
         if validation.period is not None:
             require_repeating(data, validation.period)
@@ -146,7 +159,9 @@ class _Identification:
         return data.period() if isinstance(validation.test, (int, float)) else None
 
     def _parts(self, data: Dataset, period: float | None) -> list[Dataset]:
-        """[training], or [training, test]. No guard between them: filters' edges are masked on both sides."""
+        """[training], or [training, test]. No gap is needed between them, because filter edges are masked on both
+        sides.
+        """
         test, reading, notes = self.settings.validation.test, self.settings.validation.reading, self.notes
         if test is None:
             return [data]
@@ -161,7 +176,7 @@ class _Identification:
         return list(data.split_phase(period, (1.0 - test, 1.0)))
 
     def _without_delay(self, model: RegressorModel, parts: list[Dataset]) -> list[Dataset]:
-        """With torques taken back by the delay that is given, or that the first part shows."""
+        """Shift torques by the given delay, or by the delay that the training part shows."""
         filtering = self.settings.filtering
         if not filtering.delay:
             return parts
@@ -169,7 +184,7 @@ class _Identification:
         return [without_delay(part, seconds) for part in parts]
 
     def _filter(self, model: RegressorModel, training: Dataset) -> LogFilter:
-        """The filter for a log: cut-offs as given, else chosen from the part that trains."""
+        """The filter for a log: cut-offs as given, otherwise chosen from the training part."""
         chosen, findings = chosen_cutoffs(self.settings.filtering, model, training)
         self.findings += findings
         filter_ = LogFilter.of(self.settings.filtering, training, chosen)
@@ -179,8 +194,10 @@ class _Identification:
         return filter_
 
     def _chosen(self, model: RegressorModel, training: Dataset, every_row: Dataset) -> RegressorModel:
-        """The model with what cross-validation chooses of friction's smoothing, rotors and friction curves; by default
-        all where no model is given."""
+        """The model with the friction smoothing, rotors and friction curves that cross-validation selects.
+
+        By default all three are selected if no model is given.
+        """
         own, settings, by_default = model.smoothing, self.settings, self.given_model is None
         smoothing, rotors = (
             by_default if wanted is None else wanted for wanted in (settings.choose_smoothing, settings.choose_rotors)
@@ -208,7 +225,7 @@ class _Identification:
     def _estimates(
         self, model: RegressorModel, training: Dataset, options: Mapping[str, Any]
     ) -> tuple[Estimate, Estimate | None]:
-        """(the estimate, least squares without prior and constraints to compare it with)."""
+        """(the estimate, least squares without prior and constraints for comparison)."""
         factors = model.compress(training, progress=lambda x: self.say("stacking", 0.3 + 0.5 * x))
         self.say("estimating", 0.8)
         data = training if self.estimator.needs_samples else factors

@@ -1,4 +1,4 @@
-"""The options of `identify`, for scripts and command lines alike: each says what it means in its `metadata["help"]`."""
+"""The options of `identify`, for scripts and the command line; `metadata["help"]` of each field describes it."""
 
 from __future__ import annotations
 
@@ -27,27 +27,36 @@ AUTO = "auto"
 @documented
 @dataclass(frozen=True)
 class Filtering:
-    """What is low-passed, thinned and left out. Raises ArgumentError."""
+    """Options for filtering: cut-off frequencies, thinning, and samples to leave out.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is invalid.
+    """
 
     cutoff: float | None = option(
         None,
-        "Zero-phase low-pass of positions [Hz], where amplitudes are halved. Default: the one whose motion best"
-        " predicts torques not trained on.",
+        "Cut-off of the zero-phase low-pass for positions [Hz], where amplitudes are halved. Default: the one whose"
+        " motion best predicts torques of held-out blocks.",
     )
     torque_cutoff: float | None = option(
-        None, "The same of torques. Default: that of positions if it is given, else up to where they follow the motion."
+        None,
+        "Cut-off for torques [Hz]. Default: that of positions if it is given, otherwise the end of the band in which"
+        " torques follow the motion.",
     )
-    alike: bool = option(True, "Low-pass torques and the regressor alike.")
-    decimate: int | None = option(None, "Keep one row in so many. Default: 4 per period of the torques' cut-off.")
+    alike: bool = option(True, "Apply the same low-pass to torques and regressor.")
+    decimate: int | None = option(None, "Keep every n-th row. Default: 4 rows per period of the torques' cut-off.")
     saturation: bool = option(True, "Leave out torques at the model's effort limits.")
     outliers: float | None = option(
-        None, "Leave out torques so many robust standard deviations off their running median. Default: keep all."
+        None, "Leave out torques farther from their running median, in robust standard deviations. Default: keep all."
     )
     standstill: float | None = option(
-        None, "Do not train on a joint slower than this [rad/s]; 0: train on all rows. Default: not at rest."
+        None,
+        "Leave out samples of a joint slower than this [rad/s]; 0 keeps all. Default: leave out joints at rest.",
     )
     delay: float | str = option(
-        0.0, "Seconds by which torques lag positions, taken back before all else; auto: as the log that trains shows."
+        0.0, "Delay of torques behind positions [s], compensated first; auto: estimated from the training part."
     )
 
     def __post_init__(self):
@@ -68,15 +77,21 @@ class Filtering:
 @documented
 @dataclass(frozen=True)
 class Validation:
-    """What an estimate is tested on. Raises ArgumentError."""
+    """Options for the test on unseen data.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is invalid.
+    """
 
     test: Dataset | str | Path | float | None = option(
         0.3,
-        "A fraction of the log that is not trained on, the end of the log or of every period if it repeats; or another"
-        " log; None: no test.",
+        "Fraction of the log that is held out for the test: the end of the log, or of every period if it repeats. Or"
+        " another log. None: no test.",
     )
     period: float | None = option(None, "Period of the trajectory [s]. Default: from the log.")
-    reading: Reading | None = option(None, "How another log is read. Default: as the one that trains.")
+    reading: Reading | None = option(None, "How to read another log. Default: like the training log.")
 
     def __post_init__(self):
         if self.test is not None and not isinstance(self.test, (Dataset, str, os.PathLike)):
@@ -91,37 +106,48 @@ class Validation:
 @documented
 @dataclass(frozen=True)
 class Settings:
-    """All options of `identify`. Raises ArgumentError."""
+    """All options of `identify`.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is invalid.
+
+    Examples
+    --------
+    >>> from geomctrl.identification import Filtering, Settings
+    >>> settings = Settings(method="wls", filtering=Filtering(cutoff=8.0))
+    """
 
     method: str = option("consistent", "Name of the estimator, a key of `ESTIMATORS`.")
     options: Mapping[str, Any] | None = option(
         None,
-        'Of the estimator, see `fit`. Weights of a prior and of joints that are not given are "auto": chosen by'
-        " cross-validation (`choose_prior`); where one weight of the prior is given, the other is its default.",
+        'Options of the estimator, see `fit`. Weights of the prior and of joints that are not given are "auto": chosen'
+        " by cross-validation (`choose_prior`). If one weight of the prior is given, the other has its default.",
     )
     friction_curves: str | None = option(
         None,
-        'A friction curve of every joint, "sigmoid" or "stribeck"; "auto": the one that predicts blocks left out'
-        ' better, if one does. Default: "auto" where no model is given, else none.',
+        'Friction curve for every joint, "sigmoid" or "stribeck". "auto": the one that predicts held-out blocks better,'
+        ' if one does. Default: "auto" if no model is given, otherwise none.',
     )
     choose_smoothing: bool | None = option(
         None,
-        "Whether the speed over which Coulomb friction changes its sign is chosen by cross-validation. Default: where"
-        " no model is given.",
+        "Choose the speed over which Coulomb friction changes its sign by cross-validation. Default: only if no model"
+        " is given.",
     )
     choose_rotors: bool | None = option(
         None,
-        "Whether rotor inertias join a model without them where it predicts better with them. Default: where no model"
-        " is given.",
+        "Add rotor inertias to a model without them if it predicts better with them. Default: only if no model is"
+        " given.",
     )
     reading: Reading = option(Reading(), "How to read the log.")
-    filtering: Filtering = option(Filtering(), "What is low-passed and left out.")
-    validation: Validation = option(Validation(), "What is set aside to test on.")
-    ignore: Sequence[str] = option((), 'Kinds of findings, or "all", that do not count in the assessment.')
+    filtering: Filtering = option(Filtering(), "How to filter the log.")
+    validation: Validation = option(Validation(), "What to test the estimate on.")
+    ignore: Sequence[str] = option((), 'Kinds of findings to ignore in the assessment, or "all".')
     boxes: Mapping[str, ArrayLike] | None = option(
         None,
-        "Corners (2, 3) [m] of bodies in their frames by name, where their mass can be (`models.link_boxes` of a URDF)."
-        " Default: boxes about joints.",
+        "For each body name the corners (2, 3) [m], in its frame, of a box that contains its mass (`models.link_boxes`"
+        " computes them from a URDF). Default: boxes around the joints.",
     )
 
     def __post_init__(self):
@@ -146,7 +172,7 @@ class Settings:
 
 
 def _boxes(boxes: Any) -> dict[str, np.ndarray]:
-    """Boxes (2, 3) by bodies' names, lower corners first. Raises ArgumentError."""
+    """Boxes (2, 3) by body name, lower corner first. Raises ArgumentError."""
     out = {}
     for body, box in instance("boxes", boxes, Mapping, "a dict of boxes (2, 3) by the names of bodies").items():
         instance("boxes", body, str, "names of bodies")

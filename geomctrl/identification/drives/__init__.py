@@ -1,4 +1,4 @@
-"""Drives: what torque a motor's current makes."""
+"""Identification of drive gains: torque per motor current."""
 
 from .gains import DriveGains, KnownLoad, drive_gains
 

@@ -1,4 +1,4 @@
-"""`drive_gains`: from logs of motor currents to torques per current, and how far to trust them."""
+"""`drive_gains`: identify the torque per motor current from logs of motor currents, with its uncertainty."""
 
 from __future__ import annotations
 
@@ -28,10 +28,22 @@ from .currents import Gains, fitted, read_currents
 
 @dataclass(frozen=True, eq=False)
 class DriveGains(Report):
-    """`gains` (nv,) [N m/A], nan where they are `refused` (why, by joint); `estimates` (nv,): those too, `std` (nv,).
+    """Torque per motor current of each joint, with intervals and reasons for refusal.
 
-    known_torques (nv, 2): RMS of what is known, and of its weight alone, at the joints [N m]; rms, relative (logs, nv):
-    residuals of the currents [A], and beside these; load (10,): what was identified of the load's parameters, or None.
+    Attributes
+    ----------
+    gains : ndarray, shape (nv,)
+        Gains [N m/A]; nan for joints in `refused`.
+    refused : dict
+        Reason for each joint whose gain is not determined.
+    estimates, std : ndarray, shape (nv,)
+        Estimates, including refused ones, and their standard deviations.
+    known_torques : ndarray, shape (nv, 2)
+        RMS torque of the known load or bodies, and of its weight only, at the joints [N m].
+    rms, relative : ndarray, shape (logs, nv)
+        Residuals of the currents [A], and relative to the currents.
+    load : ndarray, shape (10,), or None
+        Identified parameters of the load.
     """
 
     robot: Robot
@@ -50,18 +62,18 @@ class DriveGains(Report):
 
     @property
     def gains(self) -> np.ndarray:
-        """(nv,) [N m/A], nan where refused: `Reading(current_gains=...)` takes them where none is."""
+        """Gains (nv,) [N m/A], nan where refused. `Reading(current_gains=...)` accepts them if none is refused."""
         kept = [name not in self.refused for name in self.robot.dof_names]
         return np.where(kept, self.estimates, np.nan)
 
     @property
     def intervals(self) -> np.ndarray:
-        """(nv, 2), 95 %; infinite where the logs leave a gain open."""
+        """95 % intervals (nv, 2) [N m/A]; infinite if the logs do not determine the gain."""
         half = 1.959963984540054 * self.std
         return np.stack((self.estimates - half, self.estimates + half), -1)
 
     def text(self) -> str:
-        """The report as plain text."""
+        """Return the report as plain text."""
         columns = [Column("joint"), Column("gain", 5), Column("95 % low", 5), Column("high", 5), Column("known", 3)]
         columns += [Column("weight", 3), *(Column("RMS", 3), Column("relative", 2, percent=True)) * len(self.logs)]
         rows = zip(
@@ -74,7 +86,7 @@ class DriveGains(Report):
         return rendered("gains.txt", report=self, table=Table(columns, table), definitions=GAIN_DEFINITIONS)
 
     def tables(self) -> dict[str, Any]:
-        """Everything as plain numbers, texts and lists, for JSON; null for what is refused or open."""
+        """Return numbers, strings and lists, for JSON; null for refused or undetermined gains."""
         return plain({
             "robot": self.robot.name,
             "source": self.source,
@@ -90,11 +102,11 @@ class DriveGains(Report):
         })  # fmt: skip
 
 
-MAX_HALF_INTERVAL = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused
-MIN_WEIGHT_SHARE = 0.05  # of the known torque: weight below that is none
-MAX_UNEXPLAINED = 0.15  # of the currents
-SIGN_SIGMA = 4.0  # standard deviations from which a gain's sign is determined
-UNIT_GAIN_TOLERANCE = 0.03  # of a gain of 1 N m/A: no family of drives is as near to it
+MAX_HALF_INTERVAL = 0.25  # largest half of the 95 % interval, relative to the gain; wider ones are refused
+MIN_WEIGHT_SHARE = 0.05  # smallest share of weight in the known torque that counts
+MAX_UNEXPLAINED = 0.15  # largest share of the currents that the model may leave unexplained
+SIGN_SIGMA = 4.0  # standard deviations from zero at which a gain's sign is determined
+UNIT_GAIN_TOLERANCE = 0.03  # distance from 1 N m/A: no real set of drives is as close to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,45 +141,56 @@ def drive_gains(
     reading: Reading | None = None,
     filtering: Filtering | None = None,
 ) -> DriveGains:
-    """Identify the torque per motor current of every joint (Gautier and Briot 2014).
+    """Identify the torque per motor current of every joint [N m/A] from logs of currents.
 
-    The robot's inertias and friction need not be known; they are identified too. What fixes the scale is a load of
-    known mass in the first log and none in the second, or, with one log, `known_bodies`. A load at rest says nothing.
+    The robot's inertias and friction are identified too, so they need not be known. The scale is fixed by a load of
+    known mass or by bodies with known parameters.
 
     Parameters
     ----------
     robot : Robot
+        The robot.
     log : Dataset, str or Path
-        Currents [A], as tau of a Dataset, with the load on.
+        Log of motor currents, with the load if there is one. A Dataset holds currents [A] as tau.
     without_load : Dataset, str or Path, optional
-        The same robot without the load.
-    load : float or KnownLoad, optional
-        The load's mass [kg], or what else is known of it.
+        Log without the load.
+    mass : float, optional
+        Mass of the load [kg].
+    centre : array_like, shape (3,), optional
+        Centre of mass of the load in `frame` [m]. Default: identified.
+    inertia : array_like, shape (3, 3), optional
+        Inertia of the load about its centre of mass [kg m^2]. Default: identified.
     frame : str, optional
-        Frame or body that the load moves with; default the last body.
-    known_bodies : sequence of str, optional
-        Bodies whose inertial parameters are right in the robot's model (of CAD, weighed), in place of a load.
+        Frame that carries the load. Default: the last body.
+    known_bodies : sequence of str
+        Instead of a load: bodies whose inertial parameters in the robot's model are correct. At least one of them must
+        affect the torques separately from unknown ones.
     model : RegressorModel, optional
-        What torques are made of; default base parameters, friction, offsets, rotors.
-    friction : {"own", "same"}, default "own"
-        Friction with the load on: fitted apart, or the same as without.
-    reading, filtering : Reading, Filtering, optional
-        As in `identify`; a cut-off that is not given is five times the motion's bandwidth.
+        Default: base parameters, friction, offsets, rotors.
+    friction : {"own", "same"}
+        Whether the loaded robot has its own friction parameters. Default "own".
+    reading, filtering : optional
+        As for `identify`. The default cut-off is five times the bandwidth of the motion.
 
     Returns
     -------
     DriveGains
-        With `gains` (nv,) [N m/A], nan where the interval is wider than +-25 % (`refused` has the reason).
+        Gains whose interval is wider than +-25 % are refused, with the reason.
 
     Raises
     ------
     ExcitationError
-        No gain is determined.
+        If all gains are refused.
     DataError, ArgumentError, NameNotFoundError
+        If a log or argument is invalid.
+
+    Notes
+    -----
+    Gautier and Briot 2014.
 
     Examples
     --------
-    gains = drive_gains(robot, "with.csv", "without.csv", load=5.012, frame="tool0").gains
+    gains = drive_gains(robot, "with.csv", "without.csv", mass=5.012, frame="tool0").gains
     """
     reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
     filtering = replace(filtering, saturation=False)

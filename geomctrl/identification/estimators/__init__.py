@@ -1,7 +1,7 @@
 """Estimators: from a log and a model to parameters, their uncertainty, and a robot.
 
-All but `irls` work on the triangular factors of a log (`Compressed`), so that what they cost does not depend
-on its length. `ESTIMATORS` holds them by name; `fit(model, data, method)` is the front door.
+All estimators except `irls` work on the triangular factors of a log (`Compressed`), so their cost does not depend on
+its length. `ESTIMATORS` lists them by name; call `fit(model, data, method)`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def named(method: str) -> Estimator:
-    """The estimator of a name. Raises ArgumentError."""
+    """Return the estimator with this name. Raises ArgumentError."""
     if not isinstance(method, str) or method not in ESTIMATORS:
         raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {method!r:.60}")
     return ESTIMATORS[method]
@@ -60,12 +60,12 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     ----------
     model : RegressorModel
     data : Dataset or compressed log
-        A filtered log, or what `model.compress` made of one. "irls", and options that are "auto", need the samples.
+        A filtered log, or the result of `model.compress`. "irls" and options that are "auto" need the samples.
     method : str, default "ols"
         A name in `ESTIMATORS`: "ols", "wls", "irls", "ridge" or "consistent".
     **options
-        Options of the method, see Notes. The weight of a prior, `entropic` and `weights` may be "auto", which
-        chooses them by cross-validation (`choose_prior`).
+        Options of the method, see Notes. The weight of a prior, `entropic` and `weights` may be "auto": chosen by
+        cross-validation (`choose_prior`).
 
     Returns
     -------
@@ -75,7 +75,7 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     Raises
     ------
     DataError, ExcitationError
-        The log can not be used, or does not determine what is asked for.
+        The log can not be used, or does not determine the parameters.
     SolverError
         The semidefinite program has no solution.
     ArgumentError
@@ -84,11 +84,11 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     -----
     "ols": ordinary least squares; no options.
 
-    "wls": least squares with each joint weighted by one over its own noise, which is estimated in turn (Gautier 1997).
-    `iterations` (5).
+    "wls": least squares with each joint weighted by the inverse of its noise, which is estimated iteratively (Gautier
+    1997). `iterations` (5).
 
-    "irls": as "wls", with samples weighted by how far off they are. `loss` ("huber" or "bisquare"), `threshold` in
-    robust standard deviations (1.345, 4.685), `iterations` (50).
+    "irls": as "wls", and samples with large residuals have smaller weights. `loss` ("huber" or "bisquare"),
+    `threshold` in robust standard deviations (1.345, 4.685), `iterations` (50).
 
     "ridge": minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters, S being
     each parameter's natural unit. `prior` (size,) (the model's own parameters), `strength` (1e-3), `weights` (nv,).
@@ -97,17 +97,18 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     (cvxpy): minimises the cost of "ridge" with `regularization` (1e-6) for the strength, plus `entropic` (0)
     sum_i D(P_i || P0_i) / nbodies. Its options are
 
-    - `mass_max`, `mass_min` [kg], a number or one a body; `total_mass` [kg];
+    - `mass_max`, `mass_min` [kg], one number or one per body; `total_mass` [kg];
     - `com_box` (nbodies, 2, 3) [m], lower and upper corner of each centre of mass, infinite for no bound;
-      `com_ellipsoid`, per body None or (centre, radii) [m] in axes of the body;
-    - `prior` (size,) or, of the bodies alone, (nbodies, 10); bodies must be physical for `entropic`;
+      `com_ellipsoid`, None or (centre, radii) [m] for each body, in body axes;
+    - `prior` (size,) or, for the bodies only, (nbodies, 10); bodies must be physical for `entropic`;
     - `friction_signs` (True): friction, rotor inertias and stiffnesses are not negative; `margin` (1e-6): P_i >=
       margin mass diag(l^2, l^2, l^2, 1);
-    - `fixed`: names of bodies whose parameters are known and stay the prior's;
-    - `weights`: None, "noise" (one over each joint's noise) or one a joint; `solver` ("CLARABEL"), `solver_options`.
+    - `fixed`: names of bodies whose parameters are known and equal the prior;
+    - `weights`: None, "noise" (inverse of each joint's noise) or one per joint; `solver` ("CLARABEL"),
+      `solver_options`.
 
-    It has no covariance: where bounds are active the errors are one-sided. Intervals of the unconstrained estimate say
-    what the log determines.
+    It has no covariance, because errors are one-sided where bounds are active. Intervals of the unconstrained estimate
+    show what the log determines.
     """
     estimator = named(method)
     check(model, data)
@@ -129,17 +130,43 @@ def choose_prior(
     period: float | None = None,
     **options: Any,
 ) -> PriorChoice:
-    """What options of `fit(model, data, method, ...)` that are "auto" should be, by cross-validation (`choosing`).
+    """Choose the weights of a prior and of joints by cross-validation.
 
-        choice = choose_prior(model, data)
-        estimate = fit(model, data, "consistent", **choice.options)
+    Parameters
+    ----------
+    model : RegressorModel
+    data : Dataset
+        A filtered log.
+    method : str
+        An estimator with a prior. Default "consistent".
+    folds : int
+        Number of folds, with equally many samples each.
+    guard : float, optional
+        Time between folds [s]. Default: one period of the low-pass.
+    period : float, optional
+        Period of a motion that repeats [s]; folds are then intervals of its phase. Default: detected.
+    **options
+        Options of `fit`. "auto" can be the weight of the prior ("regularization", for ridge "strength"), "entropic" and
+        "weights". If none is "auto", all that the method has are chosen.
 
-    options: as `fit` takes them; "auto" may be the weight of the prior ("regularization", of ridge "strength"),
-    "entropic" and "weights". With none of them, all that the method has are. Bodies of the prior that can not exist or
-    are placeholders are replaced by geometric ones (`prior_problem`).
-    folds: how many, with as many used samples each. guard [s] between them: default one period of the low-pass.
-    period [s] of a motion that repeats: default looked for; folds are then stretches of its phase.
-    Raises ArgumentError, DataError, SolverError.
+    Returns
+    -------
+    PriorChoice
+        Its `options` are for `fit`.
+
+    Raises
+    ------
+    ArgumentError, DataError, SolverError
+
+    Notes
+    -----
+    Bodies of the prior that are impossible or placeholders are replaced by bodies of uniform density (`prior_problem`).
+    The module `choosing` describes the method.
+
+    Examples
+    --------
+    choice = choose_prior(model, data)
+    estimate = fit(model, data, "consistent", **choice.options)
     """
     estimator = named(method)
     instance("model", model, RegressorModel, "a RegressorModel")
@@ -164,7 +191,22 @@ def _require_options(estimator: Estimator, options: Mapping[str, Any]) -> None:
 def cross_validate(
     model: RegressorModel, folds: Sequence[Dataset | Compressed], method: str = "ols", **options: Any
 ) -> float:
-    """|tau - tau_hat| / |tau| over all folds, each predicted from the others; folds should be stretches of time."""
+    """Return the error |tau - tau_hat| / |tau| over all folds, each predicted from a fit to the others.
+
+    Parameters
+    ----------
+    model : RegressorModel
+    folds : sequence of Dataset or compressed log
+        Parts of a log, which should be intervals of time.
+    method : str
+        A name in `ESTIMATORS`. Default "ols".
+    **options
+        Options of the method, see `fit`.
+
+    Returns
+    -------
+    float
+    """
     instance("model", model, RegressorModel, "a RegressorModel")
     for fold in instance("folds", folds, Sequence, "parts of a log"):
         instance("folds", fold, (Dataset, Compressed), "parts of a log")

@@ -1,4 +1,4 @@
-"""An estimator as an object, and what it returns: parameters, their uncertainty, and a robot."""
+"""The `Estimate` of a model's parameters with their uncertainty and robot, and the `Estimator` interface."""
 
 from __future__ import annotations
 
@@ -21,13 +21,23 @@ from geomctrl.terms.base_parameters import BaseParameters
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """Parameters x (size,) of a model, with what is known about them.
+    """Estimated parameters of a model, with their uncertainty.
 
-    x is full: where only combinations are determined, it is the choice nearest to the model's own parameters (or what
-    the estimator's constraints and prior made of it). `covariance` (nb, nb) is of the base parameters `values`, None
-    where the estimator has none (its `Estimator.uncertainty` says why); `noise` (nv,): root mean square
-    residual per joint, degrees of freedom counted [N m]; `correlation` (nv,): by how much correlated residuals inflate
-    a variance; `dof`: degrees of freedom that the covariance is known with, for Student's t.
+    Attributes
+    ----------
+    x : ndarray, shape (size,)
+        Full parameters. If only combinations are determined, this is the choice nearest to the model's own parameters,
+        or the choice of the estimator's constraints and prior.
+    values : ndarray, shape (nb,)
+        Base parameters.
+    covariance : ndarray, shape (nb, nb), or None
+        Covariance of `values`; None if the estimator has none (`Estimator.uncertainty` says why).
+    noise : ndarray, shape (nv,)
+        Root mean square residual of each joint [N m], with degrees of freedom taken into account.
+    correlation : ndarray, shape (nv,)
+        Factor by which correlated residuals increase the variance.
+    dof : float
+        Degrees of freedom of the covariance, for Student's t.
     """
 
     model: RegressorModel
@@ -52,7 +62,9 @@ class Estimate:
 
     @property
     def converged(self) -> bool:
-        """Whether the optimiser's tolerances were met; where not, `notes` has the numbers. Closed forms always do."""
+        """Whether the optimiser met its tolerances; `notes` has the numbers if not. Closed-form estimators always
+        converge.
+        """
         return bool(self.notes.get("converged", True))
 
     @property
@@ -66,11 +78,11 @@ class Estimate:
 
     @property
     def std(self) -> np.ndarray | None:
-        """Standard deviations of `values`, None where there is no covariance."""
+        """Standard deviations of `values`; None if there is no covariance."""
         return None if self.covariance is None else np.sqrt(np.diag(self.covariance).clip(0.0))
 
     def intervals(self, level: float = 0.95) -> np.ndarray | None:
-        """(nb, 2) confidence intervals of `values` by Student's t, None where there is no covariance."""
+        """Confidence intervals (nb, 2) of `values` by Student's t; None if there is no covariance."""
         level = number("level", level, "a probability between 0 and 1", lambda x: 0.0 < x < 1.0)
         if self.std is None:
             return None
@@ -82,8 +94,10 @@ class Estimate:
 
     @cached_property
     def robot(self) -> Robot:
-        """The model's robot with these inertial parameters; with this damping, friction and armature, if they are the
-        joints' own. Where rotors were estimated that are not, it has no armature.
+        """The model's robot with the estimated inertial parameters.
+
+        It also has the estimated damping, friction and armature if they belong to its joints. If other rotors were
+        estimated, it has no armature.
         """
         robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
         joint_of = [i for i, s in enumerate(robot.v_slices) for _ in range(s.stop - s.start)]
@@ -99,9 +113,10 @@ class Estimate:
 
     @property
     def held_by_robot(self) -> dict[str, str]:
-        """Which parameters beside the inertial ones `robot` holds, {"viscous": "damping", ...}: friction and rotor
-        inertias at the joints themselves, where these have one degree of freedom each (but for a free base). Offsets,
-        springs and curves: none.
+        """Estimated parameters other than inertial ones that `robot` holds, {"viscous": "damping", ...}.
+
+        These are friction and rotor inertias at joints with one degree of freedom. Offsets, springs and curves are not
+        included.
         """
         robot = self.model.robot
         several = any(j.dof > 1 and j.kind != "free" for j in robot.joints)
@@ -113,7 +128,9 @@ class Estimate:
 
     @property
     def verdicts(self) -> dict[str, str | None]:
-        """Per body, why no rigid body can have its parameters; None if one can, with mass in all three directions."""
+        """For each body, why no rigid body can have its parameters; None if one can, with mass in all three
+        directions.
+        """
         out = {}
         for name, pi in zip(self.model.robot.body_names, self.x[: self.model.inertial].reshape(-1, 10)):
             why = inertia.violation(pi)
@@ -128,15 +145,15 @@ class Estimate:
         return all(why is None for why in self.verdicts.values())
 
     def predict(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Torques (N, nv) [N m]."""
+        """Return the torques (N, nv) [N m] that the model predicts at states q (N, nq), v, a (N, nv)."""
         return self.model.torque(self.x, q, v, a)
 
     def relative_error(self, data: Dataset | Compressed | None = None) -> float:
-        """|tau - tau_hat| / |tau| over all joints and used samples; default: of the training data."""
+        """Return |tau - tau_hat| / |tau| over all joints and used samples. Default: of the training data."""
         return self._compressed(data).relative_error(self.x)
 
     def rms(self, data: Dataset | Compressed | None = None) -> np.ndarray:
-        """Root mean square residual per joint (nv,) [N m]."""
+        """Return the root mean square residual of each joint (nv,) [N m]. Default: of the training data."""
         return self._compressed(data).rms(self.x)
 
     def _compressed(self, data):
@@ -149,20 +166,22 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Estimator:
-    """A way from a log to parameters.
+    """An estimation method.
 
-    To add one, write its function and this object in a file of their own, and name the object in `ESTIMATORS` (this
-    package's `__init__`). `fit`, `identify`, reports and the command line know it then.
+    Notes
+    -----
+    To add one, write its function and this object in a new file, and add the object to `ESTIMATORS` (in `__init__` of
+    this package). `fit`, `identify`, reports and the command line then support it.
 
-    1. `name` is what `fit(model, data, name)` and `--method` take.
+    1. `name` is the name for `fit(model, data, name)` and `--method`.
     2. `function(model, data, **options)` returns an `Estimate` whose method is `name`. data is a Dataset or, unless the
-       function refuses it, the log's `Compressed` factors. Options have defaults, all of them.
-    3. `summary` says in a few words what it minimises, or what it is for.
-    4. `needs_samples`: it makes something of the samples themselves that the factors do not hold, the correlation of
-       residuals for instance.
-    5. `prior_weight` names the option that weighs a prior, None for an estimator without one. What has a prior answers
-       for logs that do not tell all parameters apart, and is reported beside unconstrained least squares.
-    6. `physical`: every body of its estimate can exist.
+       function refuses it, the log's `Compressed` factors. All options have defaults.
+    3. `summary` says in a few words what it minimises or what it is for.
+    4. `needs_samples`: it needs more than the triangular factors, for example the correlation of residuals.
+    5. `prior_weight` is the name of the option that weighs a prior, None without a prior. An estimator with a prior
+    also
+       works for logs that do not determine all parameters, and reports compare it with unconstrained least squares.
+    6. `physical`: every body of its estimate is physically possible.
     7. `uncertainty`: a remark on its standard deviations, or why it has none, as a clause.
     """
 

@@ -1,4 +1,4 @@
-"""`identify_load`: from a log, or two, to a load."""
+"""`identify_load`: identify a load from one or two logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .torque_rows import LOAD_DEPENDENT, Columns, Solved, TorqueLog, factored, k
 from .wrist import WrenchLog, fit_wrench, read_wrenches
 
 FRICTION = ("own", "same", "load")
-PASSES = 4  # of friction that depends on the torque that depends on the load
+PASSES = 4  # iterations, because friction depends on the torque and the torque on the load
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,51 +66,52 @@ def identify_load(
     reading: Reading | None = None,
     filtering: Filtering | None = None,
 ) -> LoadReport:
-    """Identify the mass, centre and inertia of a load that is rigidly attached to a robot.
+    """Identify mass, centre of mass and inertia of a load that is rigidly attached to a robot.
 
-    About 10 s of motion of all joints are enough. There are three ways:
-
-    - two logs of joint torques, with and without the load: the robot's own base parameters are identified too, so that
-      its inertias need not be known;
-    - one log, the robot being known: as `identified`, or as its model says;
-    - one log with the wrenches of a `sensor`, whose offsets are found.
+    About 10 s of motion of all joints suffice. Three methods, depending on the arguments: two logs of joint torques,
+    with and without the load, from which the robot's base parameters are identified too; one log and a known robot; or
+    one log with the wrenches of a force-torque sensor.
 
     Parameters
     ----------
     robot : Robot
+        The robot without the load.
     log : Dataset, str or Path
-        The log with the load on.
+        Log with the load.
     without_load : Dataset, str or Path, optional
-        The log of the same robot without the load.
+        Log without the load.
     frame : str, optional
-        Frame or body of the robot that the load moves with, in whose axes it is found; default the last body, or the
-        sensor's.
+        Frame or body that the load moves with; results are in its axes. Default: the last body, or the sensor's.
     identified : Estimate or mapping, optional
-        An estimate of this robot, or `models.load_extra` of its robot.json.
+        The known robot, for one log: an Estimate, or `load_extra` of its robot.json. Default: the model's parameters.
     model : RegressorModel, optional
-        What the robot's torques are made of; default as in `identify`.
-    friction : {"own", "same", "load"}, default "own"
-        Friction with the load on: viscous, Coulomb and offsets fitted apart; the same as without; or with a part
-        proportional to the torque that a joint transmits (Hamon, Gautier and Garrec 2010).
-    sensor : str or WristSensor, optional
-        Identify from the sensor's wrenches instead of torques; a name is its frame.
-    reading, filtering : Reading, Filtering, optional
-        As in `identify`. With a sensor a cut-off that is not given is five times the motion's bandwidth.
+        Contributions to the robot's torques. Default: as in `identify`.
+    friction : {"own", "same", "load"}
+        Friction of the loaded robot. "own" (default): viscous, Coulomb, offsets fitted separately. "same": as without
+        load. "load": with a part proportional to the transmitted torque (Hamon, Gautier, Garrec 2010).
+    sensor : str, optional
+        Frame of the force-torque sensor. Its offsets are identified.
+    wrench : optional
+        Columns fx, fy, fz, tx, ty, tz of the log, or a bag's topic of wrenches; with a Dataset the numbers (N, 6).
+    estimate_gravity : bool
+        Also estimate the direction of gravity in the base (with a sensor). Default False.
+    reading, filtering : optional
+        As for `identify`. With a sensor the default cut-off is five times the bandwidth of the motion.
 
     Returns
     -------
     LoadReport
-        With `mass`, `centre`, `inertia`, their intervals, and `robot`, the robot with the load.
 
     Raises
     ------
     ExcitationError
-        The motion does not show the mass.
+        If the motion does not determine the mass.
     DataError, ArgumentError, NameNotFoundError
+        If a log or argument is invalid.
 
     Examples
     --------
-    load = identify_load(robot, "with.csv", "without.csv", frame="tool0")
+    load = identify_load(robot, "with.csv", "without.csv", frame="tool0")  # load.mass, .centre, .robot, .text()
     """
     reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
     instance("sensor", sensor, (str, WristSensor, NoneType), "the name of a frame, a WristSensor, or None")
@@ -205,7 +206,7 @@ def _report(
 
 
 def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
-    """The frame, or the last body's, which moves. Raises ArgumentError, NameNotFoundError."""
+    """Return the frame, or that of the last body, which moves. Raises ArgumentError, NameNotFoundError."""
     try:
         mount = robot.frame(robot.body_names[-1] if frame is None else frame)
     except NameNotFoundError as error:
@@ -216,12 +217,12 @@ def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
 
 
 def own_friction(model: RegressorModel) -> np.ndarray:
-    """Numbers of the parameters that may be others with a load on."""
+    """Numbers of the parameters that may differ with a load attached."""
     return np.concatenate([model.indices(kind) for kind in LOAD_DEPENDENT])
 
 
 def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
-    """The fit; with friction "load" again and again, the torques that joints transmit from the one before."""
+    """Return the fit; with friction "load" it is repeated with the transmitted torques of the previous fit."""
     s = fit(columns)
     for _ in range(PASSES if friction == "load" else 0):
         x = np.zeros(columns.model.size) if columns.known_parameters is None else columns.known_parameters.copy()
@@ -232,7 +233,9 @@ def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
 
 
 def _friction(columns: Columns, s: Solved) -> dict[str, float]:
-    """Friction of the loaded robot by the model's names: the robot's own, and what is fitted apart with the load on."""
+    """Friction of the loaded robot by the model's names: the robot's own, and the part fitted separately with the
+    load.
+    """
     model, first = columns.model, len(s.nuisances) - len(columns.own)
     x = np.zeros(model.size) if columns.known_parameters is None else columns.known_parameters.copy()
     x[columns.base] = s.nuisances[: len(columns.base)]
@@ -251,10 +254,10 @@ def _shares(columns: Columns, s: Solved) -> dict[str, str]:
 def filtered(
     logs: list[Dataset], robot: Robot, filtering: Filtering, model: RegressorModel | None = None
 ) -> tuple[list[Dataset], list[Finding]]:
-    """(The logs, low-passed at the same frequencies so that what filters do cancels between them, doubts).
+    """Return the logs, low-passed at the same frequencies so that the filters' effect cancels, and findings.
 
-    Cut-offs that are not given are chosen from the last log, of torques that `model` explains; without one, and where
-    that log is too short, they are five times the motions' bandwidth.
+    Cut-offs that are not given are chosen from the last log, whose torques `model` explains. Without a model, and if
+    that log is too short, they are five times the bandwidth of the motion.
     """
     names = [data.names for data in logs]
     if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):
@@ -283,7 +286,7 @@ def _numbered(names: tuple[str, ...]) -> bool:
 
 
 def _seen(s: Solved, label: str) -> Body:
-    """Raises ExcitationError where not even a mass is seen."""
+    """Raise ExcitationError if not even the mass is determined."""
     body = estimated(s.W, s.b)
     if not np.isfinite(body.quantities()["mass"]).all():
         raise ExcitationError(
@@ -296,7 +299,7 @@ def _seen(s: Solved, label: str) -> Body:
 def checked_arguments(
     robot: Any, log: Any, without_load: Any, model: Any, reading: Any, filtering: Any
 ) -> tuple[Reading, Filtering]:
-    """Reading and filtering, or their defaults. Raises ArgumentError for arguments of another type than expected."""
+    """Return reading and filtering, or their defaults. Raises ArgumentError for arguments of the wrong type."""
     expected = "a Dataset or the path of a log"
     for name, x, kind, description in (
         ("robot", robot, Robot, "a geomctrl.Robot"),
@@ -308,7 +311,7 @@ def checked_arguments(
     ):
         instance(name, x, kind, description)
     if model is not None and model.robot is not robot:
-        raise ArgumentError("model: was made for another robot")
+        raise ArgumentError("model: belongs to another robot")
     reading = reading or Reading()
     require_units(robot, reading)
     return reading, filtering or Filtering()

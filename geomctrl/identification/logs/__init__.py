@@ -1,4 +1,4 @@
-"""Logs of robots: reading, checks, filters, parts."""
+"""Robot logs: reading, checks, filters, selection of parts."""
 
 from .dataset import Dataset
 from .reading import JointMapping, Reading

@@ -1,8 +1,8 @@
-"""A robot log: times, positions, velocities, accelerations, torques, and which of them to trust.
+"""`Dataset`: the log of a robot with times, positions, velocities, accelerations, torques, and a mask of valid samples.
 
-Arrays are (N, ...) with time first, in SI units and in the robot's own joint coordinates; a `JointMapping` takes a log
-there from motor coordinates. Nothing is filtered, resampled or dropped unless asked for, and what was done is kept in
-`history`, which reports print.
+Arrays are (N, ...) with time first, in SI units and in the robot's joint coordinates; a `JointMapping` converts motor
+coordinates. Nothing is filtered, resampled or dropped unless requested. `history` lists all operations, and reports
+print it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from . import parts, reading, signals
 from .reading import ANGULAR, DEGREE, LINEAR, RPM, FileOptions, Reading, recorded
 from .samples import Samples, derive
 
-LAG_SECONDS = 0.1  # s: robots hardly turn around within, and move by more than an encoder's step
-STEP_TOLERANCE = 0.01  # of a step: how near to its multiples torques in steps are
+LAG_SECONDS = 0.1  # s: short compared with a robot's reversals, long enough to move by more than an encoder step
+STEP_TOLERANCE = 0.01  # relative: how close quantised torques are to multiples of the step
 
 
 def check(data: Samples, robot: Robot, units: bool = True) -> None:
-    """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why not)."""
+    """Raise DataError unless the log fits the robot: joint counts and, if `units` is True, plausible units."""
     instance("robot", robot, Robot, "a geomctrl.Robot")
     flag("units", units)
     if data.nv != robot.nv or data.q.shape[1] != robot.nq:
@@ -49,7 +49,7 @@ def check(data: Samples, robot: Robot, units: bool = True) -> None:
 
 
 def suspicious_units(data: Samples, robot: Robot | None = None) -> list[str]:
-    """Reasons to believe that an array is not in SI units, in words; empty if there are none."""
+    """Reasons to believe that an array is not in SI units; empty if there are none."""
     findings = []
     one_dof = data.q.shape[1] == data.nv
     s = data.stretches[0]
@@ -64,13 +64,13 @@ def suspicious_units(data: Samples, robot: Robot | None = None) -> list[str]:
 
 
 def _velocity_scale(data, s):
-    """Compare measured velocities with the positions of a stretch: the displacements over LAG seconds, which encoders'
-    noise hardly changes, as it does rates.
+    """Compare measured velocities with the displacements over LAG_SECONDS, which encoder noise affects less than
+    rates.
     """
     t, v = data.t[s], data.v[s]
     gone = np.concatenate((np.zeros((1, data.nv)), np.cumsum(0.5 * np.diff(t)[:, None] * (v[1:] + v[:-1]), axis=0)))
     lag = min(max(1, round(LAG_SECONDS / float(np.median(np.diff(t))))), len(t) // 2)
-    whole = t[lag:] - t[:-lag] < 1.5 * lag * np.median(np.diff(t))  # not over holes
+    whole = t[lag:] - t[:-lag] < 1.5 * lag * np.median(np.diff(t))  # excludes intervals with gaps
     displacement, integrated = (x[lag:][whole] - x[:-lag][whole] for x in (data.q[s], gone))
     power = np.sum(integrated * integrated, 0)
     moving = power > 1e-6 * power.max() if power.max() > 0.0 else np.zeros(data.nv, bool)
@@ -105,9 +105,7 @@ def _beyond_limits(data, robot):
 
 
 def _torque_scale(data, robot):
-    """Compare with what the robot model needs to hold itself up, where it has masses and torques are not filtered
-    out.
-    """
+    """Compare torques with those of gravity, if the robot has masses and torques are not high-passed."""
     if not robot.parameters[:, 0].any() or len(data) < 10:
         return []
     some = np.linspace(0, len(data) - 1, min(len(data), 400)).astype(int)
@@ -125,7 +123,7 @@ def _torque_scale(data, robot):
 
 
 def torque_steps(data: Samples) -> np.ndarray:
-    """(nv,): the step in which each joint's torques were recorded, 0 where there is none."""
+    """The quantisation step (nv,) in which each joint's torques were recorded, 0 if there is none."""
     out = np.zeros(data.nv)
     for k, tau in enumerate(np.asarray(data.tau).T):
         levels = np.unique(tau)
@@ -138,7 +136,7 @@ def torque_steps(data: Samples) -> np.ndarray:
 
 
 def coarseness(data: Samples) -> np.ndarray:
-    """(nv,): the root mean square error of torques in steps, relative to how much each joint's torques vary."""
+    """Quantisation error (nv,) of the torques (root mean square), relative to the variation of each joint's torques."""
     return torque_steps(data) / np.sqrt(12.0) / np.maximum(np.asarray(data.tau).std(axis=0), 1e-300)
 
 
@@ -149,11 +147,24 @@ Keys = Mapping[str, str | Sequence[str]]
 
 
 class Dataset(Samples):
-    """Samples of one log, or of parts of one, and what can be done with them.
+    """The samples of a log, or of parts of one, with methods to filter, cut and mask them.
 
-    t (N,) [s], increasing; q (N, nq); v, a (N, nv) or None; tau (N, nv); mask (N, nv): True where a torque sample is to
-    be used; names, label, band, stride, gaps, history: see `Samples`. The constructor copies and checks; what is made
-    of a log here shares the arrays that stay the same.
+    Methods return a new Dataset; arrays that do not change are shared. The constructor copies and checks its arguments.
+
+    Parameters
+    ----------
+    t : array_like, shape (N,)
+        Time stamps [s], increasing.
+    q : array_like, shape (N, nq)
+        Configurations [rad, m].
+    v, a : array_like, shape (N, nv), or None
+        Velocities [rad/s, m/s] and accelerations [rad/s^2, m/s^2].
+    tau : array_like, shape (N, nv)
+        Torques [N m, N].
+    mask : array_like of bool, shape (N, nv), optional
+        True for torque samples to use. Default: all.
+    names, label, band, stride, gaps, history
+        See `Samples`.
     """
 
     def __repr__(self) -> str:
@@ -175,27 +186,35 @@ class Dataset(Samples):
         form: str | None = None,
         **options: Any,
     ) -> Dataset:
-        """A log from a file: an npz archive, a table (CSV, parquet), MATLAB's .mat, HDF5, a ROS bag (a file, or the
-        folder of a ROS 2 bag or of a LeRobot dataset).
+        """Read a log from a file.
+
+        Formats: npz archive, table (CSV, parquet), MATLAB's .mat, HDF5, ROS bag (a file, or the folder of a ROS 2 bag),
+        LeRobot dataset (a folder).
 
         Parameters
         ----------
         path : str or Path
+            The file or folder.
         keys : mapping, optional
             Which arrays or columns are t, q, v, a, tau, or currents i; see `Reading`.
         label : str, optional
-            What messages call the log; default the file's name.
+            Name of the log in messages. Default: the file name.
         names : sequence of str, optional
-            Of the joints; default as the file has them.
+            Joint names. Default: those of the file.
         form : str, optional
-            A key of `reading.formats.FORMATS`; default by the file's first bytes or its suffix.
+            A key of `reading.formats.FORMATS`. Default: detected from the first bytes or the suffix.
         **options
-            Other fields of `Reading` but `resample` and `check_units`: units, mapping, rate, drop_bad_rows, joints,
+            Other fields of `Reading` except `resample` and `check_units`: units, mapping, rate, drop_bad_rows, joints,
             topic, current_gains, episodes.
+
+        Returns
+        -------
+        Dataset
 
         Raises
         ------
         DataError, ArgumentError
+            If the file can not be read, or has no such columns.
         """
         path = path_of("path", path)
         file_options = reading.FileOptions(keys, **options)
@@ -216,7 +235,7 @@ class Dataset(Samples):
         names: Sequence[str] = (),
         **options: Any,
     ) -> Dataset:
-        """A log from arrays by name; see `read`."""
+        """Create a log from a mapping of names to arrays; arguments as for `read`."""
         instance("label", label, str, "words")
         file_options = reading.FileOptions(keys, **options)
         _check_names(label, names)
@@ -228,12 +247,12 @@ class Dataset(Samples):
     def _of_recording(
         cls, recording: reading.Recording, options: reading.FileOptions, label: str, names: Sequence[str] = ()
     ) -> Dataset:
-        """A log from numbers by name."""
+        """Create a log from the numbers of a recording."""
         values, joints = reading.fields(recording, options)
         return cls(**values, label=label, names=tuple(names) or joints)
 
     def save(self, path: str | Path) -> None:
-        """Write t, q, v, a, tau and mask as an npz archive that `read` reads."""
+        """Write t, q, v, a, tau and mask as an npz archive that `read` can read."""
         path = path_of("path", path)
         arrays = {key: getattr(self, key) for key in ("t", "q", "v", "a", "tau", "mask")}
         path = path if path.suffix == ".npz" else Path(f"{path}.npz")
@@ -276,11 +295,11 @@ def _check_names(label: Any, names: Any) -> None:
 
 
 MIN_SAMPLES = 32
-MIN_MOTION = 0.01  # rad, m: more than noise of encoders
+MIN_MOTION = 0.01  # rad, m: more than encoder noise
 
 
 def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading) -> Dataset:
-    """The log, fit for the robot, cut at its holes, resampled if asked. Raises DataError, ArgumentError."""
+    """Read a log for the robot, split it at gaps, and resample it if requested. Raises DataError, ArgumentError."""
     data = instance("source, path", source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
     if reading.joints is not None and len(reading.joints) != robot.nv:
         raise ArgumentError(
@@ -302,12 +321,12 @@ def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading) -> Da
 
 
 def joints_of(robot: Robot, options: FileOptions) -> Sequence[str] | None:
-    """What the log calls the robot's joints: as the options say, else as the robot does."""
+    """Names of the robot's joints in the log: from the options, otherwise the robot's."""
     return options.joints if options.joints is not None or robot.nq != robot.nv else robot.dof_names
 
 
 def require_units(robot: Robot, reading: Reading) -> None:
-    """Raises ArgumentError for degrees of a joint that slides, or millimetres of one that turns."""
+    """Raise ArgumentError for degrees of a prismatic joint, or millimetres of a revolute joint."""
     if not reading.check_units or reading.mapping is not None or reading.units is None:
         return
     slides = [not column[:3].any() for joint in robot.coupling.independent_joints for column in joint.S.T]
@@ -322,8 +341,9 @@ def require_units(robot: Robot, reading: Reading) -> None:
 
 
 def _without_empty_velocities(data: Dataset) -> Dataset:
-    """Without velocities where those of a joint that moves are zero all the time, as where drivers do not fill them in:
-    fits would take them for a joint that stands.
+    """Remove velocities if those of a moving joint are zero throughout, as drivers that do not fill them in produce.
+
+    A fit would otherwise treat this joint as standing still.
     """
     if data.v is None or data.q.shape[1] != data.nv:
         return data

@@ -1,7 +1,7 @@
-"""Zero-phase low-pass filters, decimation and differentiation of sampled signals, cut-offs in hertz.
+"""Zero-phase low-pass filters, decimation and differentiation of sampled signals, with cut-offs in hertz.
 
-A cut-off is always the frequency at which the filter *as applied*, forwards and backwards, halves an amplitude (-6 dB;
--3 dB each way, so `scipy.signal.butter` at the same number). Signals are (N, ...) arrays, time first.
+The cut-off is the frequency at which the filter as applied, forwards and backwards, halves an amplitude (-6 dB; -3 dB
+in each direction, so `scipy.signal.butter` with the same number). Signals are (N, ...) arrays, time first.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from geomctrl.errors import ArgumentError
 MIN_RELATIVE_CUTOFF = (
     1e-6  # of the sampling rate: below it a filter's coefficients round to those of another, or of none
 )
-JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
+JITTER = 0.05  # largest relative deviation of a sampling interval from the median that counts as uniform
 
 
 def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
-    """Raises ArgumentError unless MIN_RELATIVE_CUTOFF rate <= cutoff < rate / 2 [Hz]."""
+    """Raise ArgumentError unless MIN_RELATIVE_CUTOFF rate <= cutoff < rate / 2 [Hz]."""
     low, half = MIN_RELATIVE_CUTOFF * rate * (1.0 - 1e-9), 0.5 * rate * (1.0 - 1e-9)
     expected = f"hertz between {MIN_RELATIVE_CUTOFF * rate:.3g} and half the sampling rate, {0.5 * rate:.6g} Hz"
     number(name, cutoff, expected, lambda x: low <= x < half)
 
 
 def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: str = "reflect") -> np.ndarray:
-    """Butterworth low-pass of `order`, run forwards and backwards: no phase, amplitude 1/2 at `cutoff` [Hz].
+    """Butterworth low-pass of `order`, run forwards and backwards: zero phase, amplitude 1/2 at `cutoff` [Hz].
 
-    Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). Beyond its ends the signal is continued
-    over three periods of the cut-off, as far as it reaches: "reflect": by point reflection, which makes second
-    derivatives vanish at the ends; "continue": by the quartic of least squares through its last two periods, for smooth
-    signals whose derivatives are wanted up to the last sample.
+    The amplitude is 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). The signal is extended beyond its
+    ends by three periods of the cut-off. "reflect": by point reflection, which makes second derivatives zero at the
+    ends. "continue": by the least-squares quartic through its last two periods, for smooth signals whose derivatives
+    are needed up to the last sample.
     """
-    from scipy import signal  # half a second: not before it is used
+    from scipy import signal  # imported here because it takes half a second
 
     require_cutoff(cutoff, rate)
     sections = _butterworth(int(order), float(cutoff), float(rate))
@@ -57,19 +57,19 @@ def _butterworth(order: int, cutoff: float, rate: float) -> np.ndarray:
 
 
 def _continued(x, pad, reach):
-    """`pad` samples of x (N, ...) before its first, the nearest first."""
+    """`pad` samples of x (N, ...) before its first one, the nearest first."""
     powers = np.vander(np.arange(-pad, reach + 1) / max(reach, 1), min(4, reach) + 1)
     quartic = np.linalg.lstsq(powers[pad:], x[: reach + 1].reshape(reach + 1, -1), rcond=None)[0]
     return (powers[:pad][::-1] @ quartic).reshape(pad, *x.shape[1:])
 
 
 def settling(rate: float, cutoff: float) -> int:
-    """Samples after which a low-pass has forgotten its start (three periods of the cut-off)."""
+    """Number of samples after which a low-pass has forgotten its initial state (three periods of the cut-off)."""
     return int(np.ceil(3.0 * rate / cutoff - 1e-6))
 
 
 def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
-    """d/dt by differences of fourth order: central inside, one-sided on the two samples at either end."""
+    """Derivative by fourth-order differences: central inside, one-sided at the two samples at either end."""
     x = np.asarray(x, float)
     if len(x) < 5:
         raise ArgumentError(f"x: expected at least 5 samples to differentiate, got {len(x)}")
@@ -83,16 +83,16 @@ def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
 
 
 def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values and two derivatives of the cubic smoothing spline of x (N, k) at times t (N,), evenly spaced or not.
+    """Values and two derivatives of the cubic smoothing spline of x (N, k) at times t (N,), which may be uneven.
 
-    It minimises sum (x - f)^2 + lam int f''^2, a low-pass of amplitude 1 / (1 + (f / cutoff)^4): lam is
-    1 / (dt (2 pi cutoff)^4) with the median sampling interval dt.
+    It minimises sum (x - f)^2 + lam int f''^2, a low-pass with amplitude 1 / (1 + (f / cutoff)^4): lam = 1 / (dt (2 pi
+    cutoff)^4) with the median sampling interval dt.
     """
     from scipy.interpolate import make_smoothing_spline
 
     dt = np.median(np.diff(t))
     require_cutoff(cutoff, 1.0 / dt)
-    unit = (t - t[0]) / dt  # samples: the spline's banded system is ill-scaled in seconds
+    unit = (t - t[0]) / dt  # in samples, because the spline's banded system is badly scaled in seconds
     lam = (2.0 * np.pi * cutoff * dt) ** -4
     columns = [make_smoothing_spline(unit, column, lam=lam) for column in np.reshape(x, (len(x), -1)).T]
     value, rate, second = (

@@ -1,9 +1,7 @@
-"""Parts of a log: by time, by phase of a motion that repeats, between the holes of a recording.
+"""Select parts of a log: by time, by phase of a periodic motion, and between gaps in the recording; find its period.
 
-Motions that repeat: after which time, across the holes of a log; whether a period that is given is one.
-
-All of it comes from one function of the lag L, the mean square of q(t + L) - q(t) over the times at which both were
-recorded. With the samples on a grid and m(t) = 1 where there is one, 0 in holes, it is three correlations,
+Periods are found from the mean square of q(t + L) - q(t) as a function of the lag L, over the times at which both were
+recorded. With the samples on a grid, m(t) = 1 where there is a sample and 0 in gaps, it consists of three correlations,
 sum m(t) m(t + L) (q(t)^2 + q(t + L)^2 - 2 q(t) q(t + L)), which FFTs compute for all lags at once.
 """
 
@@ -19,15 +17,23 @@ from . import reading
 from .filters import JITTER
 from .samples import Log, Samples, derive
 
-GRID_SAMPLES = 1 << 14  # times at which positions are compared first
-MIN_OVERLAP_SHARE = 0.1  # of the log's length: what a lag is judged by
-MAX_TOLERANCES = 2.5  # tolerances by which a period that is given may be off
+GRID_SAMPLES = 1 << 14  # number of times at which positions are compared first
+MIN_OVERLAP_SHARE = 0.1  # smallest share of the log's length that a lag must overlap
+MAX_TOLERANCES = 2.5  # largest deviation of a given period, in tolerances
 
 
 def period(data: Samples, tolerance: float = 0.02) -> float | None:
-    """Shortest time [s] after which all positions repeat, to `tolerance` of their range; None if they do not.
+    """Return the shortest time [s] after which all positions repeat, or None.
 
-    Found across holes. As much as a tenth of the log's length must have been recorded again, moving.
+    Parameters
+    ----------
+    tolerance : float
+        Allowed difference, relative to the range of the positions. Default 0.02.
+
+    Returns
+    -------
+    float or None
+        Gaps are allowed. At least a tenth of the log's length must have been recorded twice, in motion.
     """
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     scale = float(np.ptp(data.q, axis=0).max())
@@ -53,7 +59,7 @@ def period(data: Samples, tolerance: float = 0.02) -> float | None:
 
 
 def require_repeating(data: Samples, seconds: float, tolerance: float = 0.02) -> None:
-    """Raises ArgumentError, saying what was found, unless the positions repeat after `seconds` and not before."""
+    """Raise ArgumentError unless the positions repeat after `seconds` and not before."""
     seconds = number("period", seconds, "seconds > 0", lambda x: x > 0.0)
     detected = period(data, tolerance)
     explanation = f"they repeat every {detected:.5g} s" if detected is not None else "no period was found"
@@ -75,7 +81,7 @@ def require_repeating(data: Samples, seconds: float, tolerance: float = 0.02) ->
 
 
 def require_period(data: Samples, seconds: float | None = None) -> float:
-    """The period given [s], else the one found. Raises DataError, ArgumentError."""
+    """Return the given period [s], otherwise the detected one. Raises DataError, ArgumentError."""
     seconds = None if seconds is None else number("given period", seconds, "seconds > 0", lambda x: x > 0.0)
     result = period(data) if seconds is None else seconds
     if result is None:
@@ -84,7 +90,7 @@ def require_period(data: Samples, seconds: float | None = None) -> float:
 
 
 def _on_grid(data: Samples, step: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every step-th of the evenly spaced times that the log was sampled at: q (n, nq), and where there is one (n,)."""
+    """Every step-th of the log's evenly spaced times: q (n, nq), and where there is a sample (n,)."""
     ticks = np.round((data.t - data.t[0]) * data.rate).astype(int)
     kept = ticks % step == 0
     n = int(ticks[-1]) // step + 1
@@ -94,8 +100,8 @@ def _on_grid(data: Samples, step: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _apart(q: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For lags 0, 1, ...: the root mean square of the differences of the joint that differs most, and the standard
-    deviation of the joint that moves most where both times were recorded.
+    """For lags 0, 1, ...: the root mean square difference of the joint that differs most, and the standard deviation of
+    the joint that moves most, where both times were recorded.
     """
     n = len(m)
     size = 2 * n
@@ -123,14 +129,14 @@ def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _refined(data: Samples, lag: int, step: int) -> int:
-    """The lag in samples, of those near `lag` steps, at which positions differ least."""
+    """The lag in samples, near `lag` steps, at which positions differ least."""
     near = range(max(1, (lag - 1) * step), (lag + 1) * step + 1)
     errors = {k: e for k in near if (e := _difference(data, k)) is not None}
     return min(errors, key=lambda k: errors[k]) if errors else lag * step
 
 
 def _difference(data: Samples, k: int) -> float | None:
-    """Root mean square of q(t + k samples) - q(t), of the joint with the greatest; None if never both recorded."""
+    """Root mean square of q(t + k samples) - q(t) for the joint with the greatest one; None without common samples."""
     ticks = np.round((data.t - data.t[0]) * data.rate).astype(int)
     there = np.minimum(np.searchsorted(ticks, ticks + k), len(ticks) - 1)
     both = ticks[there] == ticks + k
@@ -147,9 +153,9 @@ MAX_MISSING_SHARE = 0.02  # of the samples may be missing: where more are, somet
 
 
 def without_edges(data: Log, seconds: float) -> Log:
-    """Torque samples within `seconds` of both ends of every stretch masked: there, a low-pass that settles in that time
-    has continued the signal by guesses. Where that would leave less than a quarter of the samples, a quarter of each
-    stretch at both ends.
+    """Mask torque samples within `seconds` of both ends of every uninterrupted part, where filters have not settled.
+
+    If less than a quarter of the samples would remain, a quarter of each part is masked at both ends instead.
     """
     seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
     margin, mask = int(np.ceil(seconds * data.rate - 1e-6)), np.ones(len(data), bool)
@@ -170,11 +176,21 @@ def without_edges(data: Log, seconds: float) -> Log:
 
 
 def with_bridges(data: Log, longest: float = 0.03, max_samples: int = 20) -> Log:
-    """Holes of up to `longest` seconds and `max_samples` samples bridged by cubic interpolation through the four
-    samples around them; what is interpolated is masked, and as much beside it.
+    """Fill short gaps by cubic interpolation through the four surrounding samples.
 
-    Longer holes, and those of a duration that is no multiple of the sampling interval, stay what they are. Nothing is
-    bridged where more than a fiftieth of the samples is missing, nor where joints' configurations are poses.
+    Parameters
+    ----------
+    longest : float
+        Longest gap [s]. Default 0.03.
+    max_samples : int
+        Largest number of missing samples in a gap. Default 20.
+
+    Returns
+    -------
+    Dataset
+        Interpolated samples, and as many next to them, are masked. Longer gaps, and gaps whose duration is not a
+        multiple of the sampling interval, stay. Nothing is filled if more than a fiftieth of the samples is missing, or
+        if joints have poses.
     """
     longest = number("longest", longest, "seconds >= 0", lambda x: x >= 0.0)
     max_samples = count("max_samples", max_samples)
@@ -190,7 +206,7 @@ def with_bridges(data: Log, longest: float = 0.03, max_samples: int = 20) -> Log
 
 
 def _bridged(data: Log, before: np.ndarray, missing: np.ndarray) -> Log:
-    """`missing` samples put after each of the samples `before`."""
+    """Insert `missing` samples after each of the samples `before`."""
     offset = np.zeros(len(data), int)
     offset[before + 1] = missing
     place = np.arange(len(data)) + np.cumsum(offset)  # of the samples there are
@@ -232,11 +248,11 @@ def _lagrange(nodes: np.ndarray, t: np.ndarray) -> np.ndarray:
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-MIN_STRETCH = 16  # samples of a stretch: fewer can not be filtered
+MIN_STRETCH = 16  # samples: shorter parts can not be filtered
 
 
 def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
-    """The samples where `keep` (N,) is True; every hole starts a new stretch."""
+    """Return the samples where `keep` (N,) is True; every gap starts a new uninterrupted part."""
     _check_label(label)
     keep = reading.booleans("keep", keep)
     if keep.shape != (len(data),):
@@ -269,8 +285,9 @@ def rows(data: Samples, indices: slice | np.ndarray) -> dict[str, np.ndarray]:
 
 
 def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:
-    """A new stretch after every sampling interval longer than `longest` median ones, so that nothing is filtered or
-    interpolated across it; parts of fewer than `shortest` samples are left out.
+    """Start a new part after every sampling interval longer than `longest` times the median one.
+
+    Nothing is filtered or interpolated across such a gap. Parts with fewer than `shortest` samples are left out.
     """
     longest = number("longest", longest, "a number > 1, of median sampling intervals", lambda x: x > 1.0)
     shortest = count("shortest", shortest)
@@ -290,7 +307,7 @@ def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:
 
 
 def between(data: Log, start: float, stop: float, label: str | None = None) -> Log:
-    """Samples with start <= t - t[0] < stop [s]."""
+    """Return the samples with start <= t - t[0] < stop [s]."""
     start = number("start", start)
     stop = stop if isinstance(stop, float) and stop == np.inf else number("stop", stop)
     _check_label(label)
@@ -299,9 +316,23 @@ def between(data: Log, start: float, stop: float, label: str | None = None) -> L
 
 
 def split_time(data: Log, fraction: float = 0.7, guard: float = 0.0) -> tuple[Log, Log]:
-    """(training, test): the first `fraction` of the samples, and the rest after `guard` seconds.
+    """Split the log by time into (training, test).
 
-    Unseen only if the trajectory does not repeat: raises DataError for a periodic one (use `split_phase`).
+    Parameters
+    ----------
+    fraction : float
+        Share of the samples for training, from the start. Default 0.7.
+    guard : float
+        Time between the two [s], which is in neither. Default 0.
+
+    Returns
+    -------
+    tuple of Dataset
+
+    Raises
+    ------
+    DataError
+        If the motion is periodic: the test would not be unseen. Use `split_phase`.
     """
     fraction, guard = number("fraction", fraction), number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
     if not 0.0 < fraction < 1.0:
@@ -321,9 +352,21 @@ def split_time(data: Log, fraction: float = 0.7, guard: float = 0.0) -> tuple[Lo
 def split_phase(
     data: Log, period: float | None = None, test: tuple[float, float] = (0.7, 1.0), guard: float = 0.0
 ) -> tuple[Log, Log]:
-    """(training, test) of a periodic trajectory: samples whose phase (t - t[0]) / period mod 1 lies in `test` are
-    for testing in every period, so that no tested motion was trained on; `guard` [s] at both edges goes to neither, nor
-    do the few samples, less than can be filtered, that the log's own ends may leave of a phase.
+    """Split the log of a periodic motion by phase into (training, test), so that no tested motion was trained on.
+
+    Parameters
+    ----------
+    period : float, optional
+        Period [s]. Default: detected.
+    test : tuple of float
+        Interval of the phase (t - t[0]) / period mod 1 for the test, in every period. Default (0.7, 1.0).
+    guard : float
+        Time at both edges of this interval that is in neither part [s]. Default 0.
+
+    Returns
+    -------
+    tuple of Dataset
+        Remainders at the ends of the log that are too short to be filtered are in neither part.
     """
     period = require_period(data, period)
     guard = number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
@@ -341,7 +384,7 @@ def split_phase(
 
 
 def _without_crumbs(data: Samples, keep: np.ndarray) -> np.ndarray:
-    """`keep` (N,) without the pieces at the ends of stretches that are too short to be filtered and longer before."""
+    """`keep` (N,) without pieces at the ends of uninterrupted parts that became too short to be filtered."""
     keep = keep.copy()
     for s in data.stretches:
         edges = np.flatnonzero(np.diff(keep[s].astype(int), prepend=0, append=0))

@@ -1,7 +1,7 @@
-"""The samples of a log as frozen arrays, checked once: at the public constructor.
+"""The samples of a log as read-only arrays, which the public constructor checks once.
 
-What reads, cuts, filters or masks a log is a function of `Samples` in a module beside this one; `Dataset` assigns them.
-Their results are made by `derive`, which neither copies nor checks: arrays computed from checked ones are right.
+Functions that read, cut, filter or mask a log are in the other modules of this package; `Dataset` has them as methods.
+They create results with `derive`, which neither copies nor checks, because arrays computed from checked ones are valid.
 """
 
 from __future__ import annotations
@@ -24,10 +24,26 @@ from . import filters, reading
 class Samples:
     """Samples of one log, or of parts of one.
 
-    t (N,) [s], increasing; q (N, nq); v, a (N, nv) or None; tau (N, nv); mask (N, nv): True where a torque sample is to
-    be used. `names`: one per column of tau. `band`: None, or the (cut-off [Hz], order) of the low-pass that is applied
-    to the torques and to the model's regressor alike, and `stride` which of the rows after it are kept. `gaps`: sample
-    numbers at which a new uninterrupted stretch begins.
+    Attributes
+    ----------
+    t : ndarray, shape (N,)
+        Time stamps [s], increasing.
+    q : ndarray, shape (N, nq)
+        Configurations [rad, m].
+    v, a : ndarray, shape (N, nv), or None
+        Velocities and accelerations.
+    tau : ndarray, shape (N, nv)
+        Torques [N m, N].
+    mask : ndarray of bool, shape (N, nv)
+        True for torque samples to use.
+    names : tuple of str
+        One name for each column of tau.
+    band : tuple or None
+        (cut-off [Hz], order) of the low-pass that is applied to both torques and regressor.
+    stride : int
+        Every `stride`-th row is kept after this low-pass.
+    gaps : ndarray of int
+        Sample numbers at which a new uninterrupted part begins.
     """
 
     t: np.ndarray
@@ -79,29 +95,29 @@ class Samples:
 
     @cached_property
     def rate(self) -> float:
-        """Sampling rate [Hz]: one over the median interval."""
+        """Sampling rate [Hz]: the inverse of the median interval."""
         return 1.0 / float(np.median(np.diff(self.t))) if len(self) > 1 else np.nan
 
     @cached_property
     def is_even(self) -> bool:
-        """Whether the time stamps of every stretch are, but for some jitter, at equal intervals."""
+        """Whether the time stamps of every uninterrupted part have equal intervals, up to some jitter."""
         return all(filters.is_uniform(self.t[s]) for s in self.stretches if s.stop - s.start > 2)
 
     @property
     def used(self) -> np.ndarray:
-        """The mask, which is never None once the constructor has run."""
+        """The mask, which is never None after construction."""
         assert self.mask is not None
         return self.mask
 
     @property
     def stretches(self) -> list[slice]:
-        """The uninterrupted parts."""
+        """Slices of the uninterrupted parts."""
         edges = [0, *self.gaps, len(self)]
         return [slice(a, b) for a, b in pairwise(edges)]
 
     @property
     def longest_stretch(self) -> slice:
-        """The one of `stretches` with the most samples."""
+        """The uninterrupted part with the most samples."""
         return max(self.stretches, key=lambda part: part.stop - part.start)
 
 
@@ -109,7 +125,7 @@ Log = TypeVar("Log", bound=Samples)
 
 
 def derive(data: Log, **changes: Any) -> Log:
-    """The same but for these fields. For the library's own transforms alone: nothing is copied and nothing checked."""
+    """Return the data with these fields changed. Only for results of the library: nothing is copied or checked."""
     out = object.__new__(type(data))
     _put(out, {f.name: getattr(data, f.name) for f in fields(data)} | changes)
     return out
@@ -137,7 +153,7 @@ def _numbers(label: str, name: str, value: Any, ndim: int) -> np.ndarray:
 
 
 def _is_ours(x) -> bool:
-    """Whether an array of floats is frozen, and no view of one that is not: such a one is shared, not copied."""
+    """Whether an array of floats is read-only and not a view of a writable one: such an array is shared, not copied."""
     return isinstance(x, np.ndarray) and x.dtype == np.float64 and x.base is None and not x.flags.writeable
 
 
@@ -150,7 +166,7 @@ def _mask(label, mask_or_none, shape):
 
 
 def _check_words(x: Samples) -> None:
-    """The fields that are no arrays."""
+    """Check the fields that are not arrays."""
     if not isinstance(x.label, str):
         raise ArgumentError(f"label: expected words, got {x.label!r:.60}")
     count("stride", x.stride, 1)

@@ -1,4 +1,4 @@
-"""A log's signals low-passed, differentiated, thinned, put on other time stamps; and torques not to trust masked."""
+"""Filter, differentiate, thin and resample the signals of a log, and mask torque samples that are not trustworthy."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from . import filters
 from .parts import MIN_STRETCH, rows
 from .samples import Log, Samples, derive
 
-MAX_ORDER = 32  # order of a low-pass
+MAX_ORDER = 32  # highest order of a low-pass
 NOISE_FACTOR = 12.0  # times the noise: one frequency in a hundred thousand of noise alone
-POSITION_POWER = 1e-4  # of the positions' power: a 12-bit encoder's noise is a hundredth of that beside a radian
-SMOOTH, FINE = 12, 64  # samples a period of the cut-offs that smooth signals and steps of friction need
+POSITION_POWER = 1e-4  # relative to the positions' power: 12-bit encoder noise is 1e-6 of the power of 1 rad motion
+SMOOTH, FINE = 12, 64  # samples for each period of the cut-off that smooth signals and friction steps need
 
 
 def filtered(
@@ -29,36 +29,35 @@ def filtered(
     alike: bool = False,
     decimate: int = 1,
 ) -> Log:
-    """Low-pass positions, with velocities and accelerations from them, and torques.
+    """Low-pass positions and torques, and compute velocities and accelerations.
 
     Parameters
     ----------
     cutoff : float
-        Of positions [Hz], where amplitudes are halved.
-    order : int, default 4
-        Of the Butterworth filter, which runs forwards and backwards.
-    method : {"butterworth", "spline"}, default "butterworth"
-        "spline" fits smoothing splines to q and tau, which also serves time stamps that are not even.
+        Cut-off of positions [Hz], where amplitudes are halved.
+    order : int
+        Order of the Butterworth filter, which runs forwards and backwards. Default 4.
+    method : {"butterworth", "spline"}
+        "spline" fits smoothing splines to q instead, which also works for uneven time stamps; torques are smoothed in
+        the same way. Default "butterworth".
     torque_cutoff : float, optional
-        Of torques [Hz]; default `cutoff`.
-    alike : bool, default False
-        Leave the torques as measured and have the model apply one low-pass, at `torque_cutoff`, to torques and
-        regressor: what a filter does to friction's steps then no longer counts as an error.
-    decimate : int, default 1
-        Keep every `decimate`-th row of the result.
+        Cut-off of torques [Hz]. Default: `cutoff`.
+    alike : bool
+        True leaves the torques as measured; the model then applies one low-pass, at torque_cutoff, to torques and
+        regressor. The distortion of friction steps by the filter then does not count as an error. Default False.
+    decimate : int
+        Keep every n-th row of the result. Default 1.
 
     Returns
     -------
     Dataset
-        With v and a. A measured v is low-passed and differentiated once; otherwise q is differentiated twice.
+        A measured v is low-passed and differentiated once; otherwise q is differentiated twice. Uninterrupted parts are
+        filtered separately.
 
     Raises
     ------
     DataError, ArgumentError
-
-    Notes
-    -----
-    Uninterrupted parts of the log (`stretches`) are filtered one by one.
+        If a part is too short or unevenly sampled, or an argument is invalid.
     """
     torque_cutoff, alike = cutoff if torque_cutoff is None else torque_cutoff, flag("alike", alike)
     _check_request(data, cutoff, torque_cutoff, order, method, decimate)
@@ -95,7 +94,7 @@ def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
 
 
 def check_samples(data: Samples, needs_even: bool) -> None:
-    """Raise DataError for stretches that can not be filtered."""
+    """Raise DataError if a part can not be filtered."""
     stretches = data.stretches
     if needs_even and not data.is_even:
         steps = np.concatenate([np.diff(data.t[s]) for s in stretches])
@@ -113,7 +112,7 @@ def check_samples(data: Samples, needs_even: bool) -> None:
 
 
 def _smoothed(data, s, cutoff, torque_cutoff):
-    """q, v, a, tau of a stretch by smoothing splines; torque_cutoff=None leaves the torques."""
+    """q, v, a, tau of a part by smoothing splines; torque_cutoff=None leaves the torques."""
     t = data.t[s]
     if data.v is None:
         q, v, a = filters.smooth(t, data.q[s], cutoff)
@@ -124,21 +123,21 @@ def _smoothed(data, s, cutoff, torque_cutoff):
 
 
 def low_passed_motion(data: Samples, cutoff: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v, a as `filtered` makes them, of a log with even time stamps."""
+    """q, v, a as `filtered` computes them, for a log with even time stamps."""
     parts = [_motion(data, s, cutoff, order) for s in data.stretches]
     q, v, a = (_joined(x) for x in zip(*parts))
     return q, v, a
 
 
 def _low_passed(data, s, cutoff, order, torque_cutoff):
-    """q, v, a, tau of a stretch by low-pass and differences; torque_cutoff=None leaves the torques."""
+    """q, v, a, tau of a part by low-pass and differences; torque_cutoff=None leaves the torques."""
     tau = data.tau[s] if torque_cutoff is None else filters.low_pass(data.tau[s], data.rate, torque_cutoff, order)
     return *_motion(data, s, cutoff, order), tau
 
 
 def _motion(data, s, cutoff, order):
     rate = data.rate
-    poses = data.q.shape[1] != data.nv  # a mean of rotation matrices is none: poses stay as measured
+    poses = data.q.shape[1] != data.nv  # a mean of rotation matrices is no rotation: poses stay as measured
     q = data.q[s] if poses else filters.low_pass(data.q[s], rate, cutoff, order, "continue")
     if data.v is None:
         v = filters.differentiate(q, 1.0 / rate)
@@ -161,18 +160,19 @@ def _in_words(data, cutoff, torque_cutoff, order, method, alike):
 
 
 def thinning(rate: float, cutoff: float, torque_cutoff: float) -> int:
-    """Of how many samples one is enough for a regressor that is then low-passed at torque_cutoff [Hz].
+    """Factor by which samples can be thinned for a regressor that is then low-passed at torque_cutoff [Hz].
 
-    Motion below the cut-offs is smooth, friction is not: where a joint turns around, its sign changes within a sample.
-    The time of that is known to half an interval, which makes an error of about torque_cutoff / rate of the friction,
-    rms: 2 % at FINE samples a period.
+    Motion below the cut-offs is smooth, but friction is not: its sign changes within a sample where a joint reverses.
+    The time of the reversal is known to half an interval, which causes an error of about torque_cutoff / rate of the
+    friction (rms): 2 % with FINE samples for each period.
     """
     return max(1, int(rate / max(SMOOTH * max(cutoff, torque_cutoff), FINE * torque_cutoff) + 1e-9))
 
 
 def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
-    """Rows kept after the low-pass of the whole regressor. That is dear: a log that is sampled far above the pass bands
-    is thinned before as well.
+    """Keep every n-th row after the low-pass of the regressor.
+
+    The low-pass is expensive, so a log whose sampling rate is far above the pass bands is also thinned before it.
     """
     rate, max_factor = data.rate, thinning(data.rate, cutoff, torque_cutoff)
     thin = max(d for d in range(1, min(decimate, max_factor) + 1) if decimate % d == 0)
@@ -188,7 +188,7 @@ def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
 
 
 def decimated(data: Log, factor: int) -> Log:
-    """Every `factor`-th sample of each stretch; low-pass first."""
+    """Keep every `factor`-th sample of each uninterrupted part; low-pass the log first."""
     factor = count("factor", factor, 1)
     kept = np.concatenate([np.arange(s.start, s.stop, factor) for s in data.stretches])
     gaps = tuple(np.searchsorted(kept, data.gaps).tolist())
@@ -197,8 +197,17 @@ def decimated(data: Log, factor: int) -> Log:
 
 
 def without_delay(data: Log, seconds: float) -> Log:
-    """The log with torques that lag positions by so many seconds taken back, by cubic interpolation within stretches;
-    rows whose torques lie beyond their ends are left out.
+    """Compensate a delay of the torques behind the positions, by cubic interpolation within uninterrupted parts.
+
+    Parameters
+    ----------
+    seconds : float
+        The delay [s].
+
+    Returns
+    -------
+    Dataset
+        Rows whose torques would be beyond the end of a part are left out.
     """
     from scipy.interpolate import CubicSpline
 
@@ -216,7 +225,7 @@ def without_delay(data: Log, seconds: float) -> Log:
 
 
 def resampled(data: Log, rate: float) -> Log:
-    """The log on even time stamps, by cubic interpolation within each stretch."""
+    """Return the log at even time stamps with this rate [Hz], by cubic interpolation within each uninterrupted part."""
     from scipy.interpolate import CubicSpline
 
     rate = number("rate", rate, "a positive number of hertz", lambda x: x > 0.0)
@@ -245,18 +254,19 @@ def _joined(parts):
 
 
 def motion_bandwidth(data: Samples) -> float:
-    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the rate:
-    of measured ones, else of positions times frequency, which makes their noise larger by f^2.
+    """Estimate the bandwidth of the motion [Hz].
 
-    White noise is at the level of the upper half of the band: only what is ABOVE times that counts. Steps of coarse
-    encoders are not white in slow motion, but small beside it: frequencies above ten times that of all positions but
-    POSITIONS do not count.
+    It is five times the frequency below which 99 % of the joint velocities' power lies, at most a fifth of the sampling
+    rate. Without measured velocities, positions times frequency are used, which increases their noise by f^2. Only
+    power above NOISE_FACTOR times the level of white noise (from the upper half of the band) counts. Steps of coarse
+    encoders are not white in slow motion but small, so frequencies above ten times that of all but POSITION_POWER of
+    the positions' power do not count.
     """
     s = data.longest_stretch
     differs = data.v is None
     x = data.q[s] if differs else np.asarray(data.v)[s]
     f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
-    ramp = np.linspace(x[0], x[-1], len(x))  # what does not end where it began has power everywhere
+    ramp = np.linspace(x[0], x[-1], len(x))  # without this, a signal with different ends has power everywhere
     power = np.abs(np.fft.rfft((x - ramp) * np.hanning(len(x))[:, None], axis=0)) ** 2
     inside = (f > 0.0) & (f <= 0.2 * data.rate)
     f, power = f[inside], power[inside]
@@ -270,7 +280,7 @@ def motion_bandwidth(data: Samples) -> float:
 
 
 def _edge(f: np.ndarray, power: np.ndarray, share: float) -> float:
-    """The frequency below which so much of the power lies."""
+    """The frequency below which this share of the power lies."""
     total = np.cumsum(power)
     return float(f[min(np.searchsorted(total, share * total[-1]), len(f) - 1)])
 
@@ -279,13 +289,15 @@ def _edge(f: np.ndarray, power: np.ndarray, share: float) -> float:
 
 
 def without_saturation(data: Log, effort: ArrayLike, margin: float = 0.99, widen: float = 0.0) -> Log:
-    """Torque samples at or above `margin` times `effort` (nv,) [N m] masked, `widen` seconds around them too."""
+    """Mask torque samples at or above `margin` times `effort` (nv,) [N m], and within `widen` seconds around them."""
     limit, margin = _per_joint(data, "effort", effort), number("margin", margin, "a number > 0", lambda x: x > 0.0)
     return _masked(data, np.abs(data.tau) >= margin * limit, widen, "saturated")
 
 
 def without_outliers(data: Log, threshold: float = 6.0, window: float = 0.05, widen: float = 0.0) -> Log:
-    """Torque spikes masked: further than `threshold` robust standard deviations from a running median [s]."""
+    """Mask torque spikes: samples farther than `threshold` robust standard deviations from a running median over
+    `window` [s].
+    """
     from scipy.ndimage import median_filter
 
     threshold = number("threshold", threshold, "a number > 0", lambda x: x > 0.0)
@@ -334,10 +346,11 @@ def without_standstill(data: Log, speed: ArrayLike | None = None, widen: float =
 
 
 def at_rest(data: Samples, share: float = 0.01, seconds: float = 0.2) -> np.ndarray:
-    """(N, nv): where a joint stays slower than `share` of its greatest speed for `seconds` at least.
+    """Whether each joint is at rest at each sample, bool (N, nv): slower than `share` of its maximum speed for
+    `seconds`.
 
-    Passing through zero is not resting. Speeds below a tenth of that share of the fastest joint's count as none. Speeds
-    are taken below the cut-off of the torques, if that is known, so that encoders' noise is no motion.
+    Passing through zero is not rest. Speeds below a tenth of that share of the fastest joint's count as zero. If the
+    cut-off of the torques is known, speeds are low-passed at it, so that encoder noise is not motion.
     """
     from scipy.ndimage import binary_opening
 
@@ -354,7 +367,7 @@ def at_rest(data: Samples, share: float = 0.01, seconds: float = 0.2) -> np.ndar
 
 
 def _below(v: np.ndarray, data: Samples) -> np.ndarray:
-    """v low-passed as torques are."""
+    """v low-passed like the torques."""
     if data.band is None or data.band[0] > 0.4 * data.rate or len(v) < 16:
         return v
     return filters.low_pass(v, data.rate, *data.band)

@@ -1,5 +1,6 @@
-"""What a model holds beside inertia and plain friction: friction curves, columns from code or from formulas in TOML
-files; and its parameters: (name, kind, owner) of each, and the checks of what was asked for.
+"""Columns of a regressor model besides inertia and friction: friction curves, and columns from code or TOML formulas.
+
+It also lists the parameters of a model, (name, kind, owner) each, and checks the options that select them.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ SHAPES = {"sigmoid": "fs", "stribeck": "fb"}  # of friction curves, and the symb
 
 @dataclass(frozen=True)
 class Column:
-    """A column of one's own: torque(q, v, a) (N, nv) is what one unit of the parameter adds to the torques [N m]."""
+    """A user-defined column: torque(q, v, a) (N, nv) [N m] is the torque for a parameter value of one."""
 
     name: str
     torque: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-    positive: bool = False  # physically consistent estimators keep the parameter >= 0
+    positive: bool = False  # True: physically consistent estimators keep the parameter >= 0
     initial: float = 0.0
 
     def __post_init__(self):
@@ -42,11 +43,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Curve:
-    """Friction of actuator number `actuator` beyond Coulomb's and viscous, one amplitude [N m] and a fixed `speed`
-    [rad/s].
+    """A friction curve of actuator number `actuator`, with one amplitude [N m] to estimate and a fixed `speed` [rad/s].
 
-    shape="sigmoid": tanh(v / speed), friction that levels off; "stribeck": sign(v) exp(-(v / speed)^2), what standing
-    friction exceeds Coulomb's by. `fit_curves` finds the speeds.
+    shape="sigmoid": tanh(v / speed), friction that saturates. shape="stribeck": sign(v) exp(-(v / speed)^2), the
+    additional friction at low speed. `fit_curves` finds the speeds.
     """
 
     actuator: int
@@ -63,7 +63,7 @@ class Curve:
         return f"{SHAPES[self.shape]}{self.actuator + 1}"
 
     def torque(self, v: np.ndarray, smoothing: float) -> np.ndarray:
-        """Of unit amplitude, like v."""
+        """Return the friction torque for an amplitude of one; same shape as v."""
         v, smoothing = checked("v", v, ()), number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
         u = v / self.speed
         if self.shape == "sigmoid":
@@ -71,7 +71,7 @@ class Curve:
         return coulomb(v, smoothing) * np.exp(-(u**2))
 
     def _torque_by_log_speed(self, v: np.ndarray, smoothing: float) -> np.ndarray:
-        """Derivative of `torque` by log(speed)."""
+        """Derivative of `torque` with respect to log(speed)."""
         v, smoothing = checked("v", v, ()), number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
         u = v / self.speed
         if self.shape == "sigmoid":
@@ -80,7 +80,7 @@ class Curve:
 
 
 def coulomb(v: np.ndarray, smoothing: float) -> np.ndarray:
-    """Friction of unit amplitude: sign(v), or tanh(v / smoothing) where smoothing > 0 [rad/s]."""
+    """Coulomb friction for an amplitude of one: sign(v), or tanh(v / smoothing) if smoothing > 0 [rad/s]."""
     return np.sign(v) if smoothing == 0.0 else np.tanh(v / smoothing)
 
 
@@ -89,7 +89,7 @@ def coulomb(v: np.ndarray, smoothing: float) -> np.ndarray:
 
 Values = dict[str, Any]
 CONSTANTS = {"pi": np.pi, "deg": np.pi / 180.0}
-FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {  # and how many arguments
+FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {  # function and number of arguments
     name: (getattr(np, home), count)
     for name, home, count in (
         *((f, f, 1) for f in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "sign")),
@@ -110,19 +110,37 @@ KEYS = ("name", "joint", "torque", "where", "positive", "initial")
 
 
 def load_columns(path: str | Path, robot: Robot) -> list[Column]:
-    """The tables [[column]] of a TOML file as columns for a robot's `RegressorModel`:
+    """Read user-defined columns for a robot's `RegressorModel` from the tables [[column]] of a TOML file.
+
+    The file contains, for example:
 
         [[column]]
-        name = "counterbalance"    # what is identified: what multiplies the torque
-        joint = "joint2"           # which the torque acts on
+        name = "counterbalance"    # the parameter to identify, which multiplies the torque
+        joint = "joint2"           # the joint on which the torque acts
         torque = "sin(angle) * lever"
-        positive = true            # not negative in any machine; default false
+        positive = true            # the parameter can not be negative; default false
         where.lever = 0.2          # numbers and formulas, evaluated in this order
         where.angle = "q + 95 * deg"
 
-    A formula has q, v, a, the joint's coordinate, velocity and acceleration in SI units, q1, v1, a1, q2, ... those of
-    all joints, what `where` has defined so far, pi, deg, `+ - * / **`, and sin cos tan asin acos atan atan2 sinh cosh
-    tanh exp log sqrt abs sign min max. Raises ArgumentError with the file and the column's name.
+    Formulas can use q, v, a (the joint's coordinate, velocity and acceleration in SI units), q1, v1, a1, q2, ... (those
+    of all joints), earlier entries of `where`, pi, deg, `+ - * / **`, and the functions sin cos tan asin acos atan
+    atan2 sinh cosh tanh exp log sqrt abs sign min max.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    robot : Robot
+        The robot.
+
+    Returns
+    -------
+    list of Column
+
+    Raises
+    ------
+    ArgumentError
+        If the file is invalid; the message names the file and the column.
     """
     path = path_of("path", path)
     instance("robot", robot, Robot, "a geomctrl.Robot")
@@ -138,7 +156,7 @@ def _column(label: str, table: Mapping[str, Any], robot: Robot) -> Column:
             raise ArgumentError(f"{label}: {key}: expected some of {', '.join(KEYS)}")
     for key in ("name", "joint", "torque"):
         if not isinstance(table.get(key), str):
-            raise ArgumentError(f"{label}: {key}: expected words, got {table.get(key)!r:.60}")
+            raise ArgumentError(f"{label}: {key}: expected a string, got {table.get(key)!r:.60}")
     if table["joint"] not in robot.dof_names:
         raise ArgumentError(f"{label}: joint: expected one of {', '.join(robot.dof_names)}, got {table['joint']!r}")
     where = table.get("where", {})
@@ -149,7 +167,7 @@ def _column(label: str, table: Mapping[str, Any], robot: Robot) -> Column:
     steps: list[tuple[str, ast.expr]] = []
     for name, text in (*where.items(), ("torque", table["torque"])):
         if name in names or name in FUNCTIONS or not name.isidentifier():
-            raise ArgumentError(f"{label}: where.{name}: expected a name that is not taken, got {name!r}")
+            raise ArgumentError(f"{label}: where.{name}: expected an unused name, got {name!r}")
         steps.append((name, _formula(f"{label}: {name}", text, names)))
         names.add(name)
     torque = partial(_torque, tuple(steps), joint)
@@ -157,9 +175,9 @@ def _column(label: str, table: Mapping[str, Any], robot: Robot) -> Column:
 
 
 def _torque(steps: tuple[tuple[str, ast.expr], ...], joint: int, q: Any, v: Any, a: Any) -> np.ndarray:
-    """(N, nv), of unit amplitude."""
+    """(N, nv), for a parameter value of one."""
     values = {**CONSTANTS, **_state(joint, q, v, a)}
-    with np.errstate(all="ignore"):  # who asks looks for nan
+    with np.errstate(all="ignore"):  # the caller checks for nan
         for name, formula in steps:
             values[name] = _value(formula, values)
     out = np.zeros_like(v)
@@ -174,7 +192,7 @@ def _state(joint: int, q: Any, v: Any, a: Any) -> Values:
 
 
 def _formula(label: str, text: Any, names: set[str]) -> ast.expr:
-    """The syntax tree of a formula, or of a number; raises ArgumentError for what is no arithmetic on known names."""
+    """Return the syntax tree of a formula or a number. Raises ArgumentError unless it is arithmetic on known names."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         text = repr(float(text))
     if not isinstance(text, str):
@@ -188,7 +206,7 @@ def _formula(label: str, text: Any, names: set[str]) -> ast.expr:
         if isinstance(node, ast.Name) and id(node) not in called and node.id not in names:
             near = difflib.get_close_matches(node.id, names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ArgumentError(f"{label}: no number is called {node.id!r}{hint}")
+            raise ArgumentError(f"{label}: unknown name {node.id!r}{hint}")
         if not _is_arithmetic(node):
             raise ArgumentError(
                 f"{label}: expected arithmetic and {', '.join(FUNCTIONS)}, got {ast.unparse(node)!r:.60} in"
@@ -238,7 +256,7 @@ def in_order(
     curves: Sequence[Curve],
     columns: Sequence[Column],
 ) -> list[Parameter]:
-    """All parameters: of bodies, actuators, springs, friction curves, columns of one's own."""
+    """All parameters in order: bodies, actuators, springs, friction curves, user-defined columns."""
     listed: list[Parameter] = [
         (f"{kind}{i + 1}", kind, body) for i, body in enumerate(robot.body_names) for kind in INERTIAL
     ]
@@ -256,7 +274,7 @@ def in_order(
 
 
 def transmission_matrix(transmission, n: int) -> np.ndarray:
-    """(actuators, n), checked; None: the identity."""
+    """Return the checked matrix (actuators, n); None is the identity."""
     T = np.eye(n) if transmission is None else np.array(checked("transmission", transmission, (n,)))
     if T.ndim != 2 or not len(T) or not np.abs(T).max(1).all():
         raise ArgumentError(f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}")
@@ -264,7 +282,7 @@ def transmission_matrix(transmission, n: int) -> np.ndarray:
 
 
 def actuator_names(robot: Robot, transmission: np.ndarray | None) -> list[str]:
-    """The joints' names, or which joints each row of a transmission adds up."""
+    """Return the joint names, or for each row of a transmission the joints that it combines."""
     if transmission is None:
         return list(robot.dof_names)
     return [" + ".join(_term(c, robot.dof_names[k]) for k, c in enumerate(row) if c) for row in transmission]
@@ -275,7 +293,9 @@ def _term(coefficient: float, name: str) -> str:
 
 
 def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np.ndarray = NONE) -> np.ndarray:
-    """Numbers of the actuators that have friction of a kind: `driven` ones for True, none for False, or those given."""
+    """Numbers of the actuators that have friction of a kind: all `driven` ones for True, none for False, or those
+    given.
+    """
     if isinstance(chosen, (bool, np.bool_)):
         return driven if chosen else driven[:0]
     try:

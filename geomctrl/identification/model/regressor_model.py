@@ -1,7 +1,7 @@
-"""The regressor of a whole robot: inertia, friction, rotors, springs, columns of one's own: tau = Y(q, v, a) x + B a.
+"""`RegressorModel`: joint torques as a linear function of inertia, friction, rotors, springs and user-defined columns.
 
-A log is never stacked as a whole. It comes in chunks, and of each joint's rows only a triangular factor is kept, see
-`compressed`.
+tau = Y(q, v, a) x + B a. The regressor of a log is never stored as a whole: it is computed in chunks, and for each
+joint only a triangular factor is kept, see `compressed`.
 """
 
 from __future__ import annotations
@@ -40,24 +40,46 @@ from .columns import (
 from .compressed import Compressed, Factors
 
 KINDS = (*INERTIAL, *AT_ACTUATORS, *AT_SPRINGS, "curve", "user")
-CHUNK = 1008  # samples: a chunk stays in cache, and is no power of two apart in memory
+CHUNK = 1008  # samples: a chunk fits in the cache, and the size is not a power of two, which would cause conflicts
 
 
 class RegressorModel:
-    """tau = Y(q, v, a) x + known_armature a for any robot.
+    """A linear model of a robot's joint torques: tau = Y(q, v, a) x + known_armature a.
 
-    x holds, in this order: ten inertial parameters a body; and per actuator (the joints, unless `transmission` says
-    otherwise) viscous friction [N m s/rad], Coulomb friction [N m], a torque offset [N m], rotor inertia after the
-    gears [kg m^2] as far as asked for; per joint spring stiffness [N m/rad] and a torque of its neutral position [N m]
-    for `springs` (names or numbers of joints); amplitudes of friction `curves` [N m]; then `columns`.
+    Parameters
+    ----------
+    robot : Robot
+        Its geometry and gravity define the inertial columns.
+    viscous, coulomb, offset, rotor : bool or sequence of int
+        Viscous friction [N m s/rad], Coulomb friction [N m], torque offset [N m], rotor inertia after the gears [kg
+        m^2]: True for all actuators (not those of a free base), False for none, or actuator numbers.
+    springs : sequence of str or int
+        Joints with a spring: stiffness [N m/rad] and torque of the neutral position [N m].
+    curves : sequence of Curve
+        Friction curves, each with one amplitude [N m].
+    columns : sequence of Column
+        User-defined columns.
+    smoothing : float
+        Speed [rad/s] at which tanh(v / smoothing) replaces sign(v) in Coulomb friction; 0 is the sign.
+    transmission : array_like, shape (na, nv), optional
+        Actuator velocities for each joint velocity, if friction and rotors act on coupled joints. It may have more rows
+        than joints. Default: one actuator for each joint.
 
-    smoothing: speed [rad/s] at which tanh(v / smoothing) replaces sign(v); 0 is the sign.
-    transmission (na, nv): actuator velocities per joint velocity where friction and rotors act, for coupled joints; its
-    rows may be more than joints. offset, viscous, coulomb, rotor: True (but not of a free base), False, or actuators'
-    numbers.
+    Notes
+    -----
+    x contains, in this order: ten inertial parameters for each body; viscous friction, Coulomb friction, offset and
+    rotor inertia of the actuators; springs; curves; columns.
 
-    known_armature (nv,) is the robot's own where no rotor inertia is asked for: taken as it is and not estimated. At
-    joints with a rotor's column it is 0: the column stands for all of it, and the robot's armature is its prior.
+    `known_armature` (nv,) is the robot's armature at joints without a rotor column; it is not estimated. At joints with
+    a rotor column it is 0, because the column represents the whole inertia and the robot's armature is its prior.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import RegressorModel
+    >>> model = RegressorModel(gc.models.two_link(), rotor=True)
+    >>> model.regressor([[0.1, 0.2]], [[1.0, 0.5]], [[0.0, 2.0]]).shape
+    (1, 2, 28)
     """
 
     def __init__(
@@ -102,17 +124,19 @@ class RegressorModel:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What it was made with beside the robot, where that is not the default."""
+        """The constructor arguments, other than the robot, that differ from their defaults."""
         usual = {name: p.default for name, p in signature(RegressorModel).parameters.items()}
         return {name: x for name, x in self._options.items() if x is not usual[name] and not _same(x, usual[name])}
 
     def with_options(self, **changes: Any) -> RegressorModel:
-        """The same model but for these options."""
+        """Return the same model with these options changed."""
         return RegressorModel(changes.pop("robot", self.robot), **{**self._options, **changes})
 
     @property
     def prior(self) -> np.ndarray:
-        """(size,): the robot's own inertial parameters, damping, friction and armature; columns' `initial`; zeros."""
+        """Prior parameters (size,): the robot's inertial parameters, damping, friction and armature; `initial` of
+        columns; zeros.
+        """
         x = np.zeros(self.size)
         x[: self.inertial] = self.robot.parameters.ravel()
         if np.array_equal(self.transmission, np.eye(self.robot.nv)):
@@ -124,19 +148,18 @@ class RegressorModel:
 
     @property
     def positive(self) -> np.ndarray:
-        """Numbers of the parameters that are not negative in any machine: friction, rotors, stiffnesses, some
-        columns.
-        """
+        """Numbers of the parameters that can not be negative: friction, rotors, stiffnesses, some columns."""
         own = dict(zip(self.indices("user").tolist(), (c.positive for c in self.columns)))
         signed = ("viscous", "coulomb", "rotor", "stiffness", "curve")
         return np.array([i for i, kind in enumerate(self.kinds) if kind in signed or own.get(i)], dtype=int)
 
     @cached_property
     def base(self) -> BaseParameters:
-        """The structurally independent combinations of all `size` parameters (over every motion, not one log's).
+        """The structurally independent combinations of all `size` parameters, over every motion and not only that of
+        one log.
 
-        Inertial parameters by the exact recursion; which of the other columns they then determine (a rotor on the first
-        joint, say) by pivoted QR over random states.
+        Inertial parameters: by the exact recursion. Which of the other columns they determine (for example a rotor on
+        the first joint): by pivoted QR over random states.
         """
         robot, rng = self.robot, np.random.default_rng(0)
         exact = exact_base_parameters(robot)
@@ -155,7 +178,7 @@ class RegressorModel:
 
     @property
     def base_names(self) -> tuple[str, ...]:
-        """Every base parameter in words."""
+        """Every base parameter written out as a combination of parameters."""
         symbols = [s.format(i + 1) for i in range(self.robot.nbodies) for s in SYMBOLS] + self.names[self.inertial :]
         return combinations(self.base.projection, self.base.columns, symbols)
 
@@ -165,7 +188,7 @@ class RegressorModel:
         return np.array([i for i, k in enumerate(self.kinds) if k == kind], dtype=int)
 
     def _active(self) -> list[np.ndarray]:
-        """Per joint torque, the parameters it can depend on."""
+        """For each joint torque, the parameters that it can depend on."""
         active = []
         for k, below in enumerate(subtree_bodies(self.robot)):
             columns = [np.arange(10 * i, 10 * i + 10) for i in below]
@@ -179,7 +202,7 @@ class RegressorModel:
     # --- the regressor -----------------------------------------------------------------------------------------
 
     def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Y (N, nv, size) at N states."""
+        """Return the regressor Y (N, nv, size) at N states q (N, nq), v, a (N, nv)."""
         q, v, a = self._states(q, v, a)
         Y = np.zeros((len(q), self.robot.nv, self.size))
         Y[..., : self.inertial] = self.robot.regressor(q, v, a)
@@ -192,8 +215,7 @@ class RegressorModel:
         return self._own_rows(*self._states(q, v, a))
 
     def _blocks(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
-        """The same without its zeros: for each joint torque its inertial, then its own columns, (N, .) each, of the
-        parameters `active`."""
+        """The regressor without its zeros: for each joint torque its inertial, then its other columns, (N, .) each."""
         q, v, a = self._states(q, v, a)
         own = self._own_rows(q, v, a)
         return [x.T for pair in zip(stacked_regressor(self.robot, q, v, a), own) for x in pair]
@@ -208,7 +230,7 @@ class RegressorModel:
         return arrays
 
     def _own_rows(self, q, v, a) -> list[np.ndarray]:
-        """Per joint torque, the columns after the inertial ones as rows (., N), in the order of `active`."""
+        """For each joint torque, the columns after the inertial ones as rows (., N), in the order of `active`."""
         T = self.transmission
         speed = v @ T.T
         drive = {
@@ -237,7 +259,7 @@ class RegressorModel:
         return out
 
     def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Y(q, v, a) x + known_armature a (N, nv), in chunks."""
+        """Return Y(q, v, a) x + known_armature a (N, nv), computed in chunks."""
         x, (q, v, a) = exactly("x", x, (self.size,)), self._states(q, v, a)
         pieces = _pieces(slice(0, len(q)), CHUNK)
         return np.concatenate([self._times(self._blocks(q[s], v[s], a[s]), x) + self._known(a[s]) for s in pieces])
@@ -256,7 +278,7 @@ class RegressorModel:
     # --- a log -------------------------------------------------------------------------------------------------
 
     def _check(self, data: Dataset) -> None:
-        """Raise DataError unless the log is of this robot and filtered."""
+        """Raise DataError unless the log belongs to this robot and is filtered."""
         instance("data", data, Dataset, "a Dataset")
         data.check(self.robot, units=False)
         if data.v is None or data.a is None:
@@ -267,8 +289,9 @@ class RegressorModel:
     def _chunks(
         self, data: Dataset, size: int = CHUNK
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says; tau
-        less what the known armature takes.
+        """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` specifies.
+
+        The torque of the known armature is subtracted from tau.
         """
         for (Y,), tau, mask, rows in self._stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
             yield Y, tau, mask, rows
@@ -279,7 +302,7 @@ class RegressorModel:
         function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]],
         size: int = CHUNK,
     ) -> Iterator[tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]]:
-        """`_chunks` with the arrays (N, ...) of another function(q, v, a) in the regressor's place."""
+        """`_chunks` with the arrays (N, ...) of another function(q, v, a) instead of the regressor."""
         self._check(data)
         callable_("function", function, "(q, v, a)")
         size = count("size", size, 1)
@@ -305,9 +328,7 @@ class RegressorModel:
         return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches])
 
     def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data`
-        says.
-        """
+        """Return (t, measured tau, predicted tau, mask) at the rows that estimators use: filtered and thinned."""
         x = exactly("x", x, (self.size,))
         parts = [
             (data.t[rows], tau + armature_torques, self._times(Y, x) + armature_torques, mask)
@@ -321,10 +342,26 @@ class RegressorModel:
     def compress(
         self, data: Dataset, weights: np.ndarray | None = None, progress: Callable[[float], None] | None = None
     ) -> Compressed:
-        """The triangular factors of a log, in one pass of constant memory.
+        """Compute the triangular factors of a log, in one pass with constant memory.
 
-        weights (rows, nv): factors on the rows of Y and tau (square roots of weights in the least-squares sense).
-        progress: called with the fraction done. Raises DataError for logs without usable rows.
+        Parameters
+        ----------
+        data : Dataset
+            A filtered log.
+        weights : ndarray, shape (rows, nv), optional
+            Factors for the rows of Y and tau: square roots of the least-squares weights.
+        progress : callable, optional
+            Called with the fraction done.
+
+        Returns
+        -------
+        Compressed
+            Estimators accept it instead of the log.
+
+        Raises
+        ------
+        DataError
+            If the log has no usable rows.
         """
         if progress is not None:
             callable_("progress", progress, "of the fraction done")

@@ -1,4 +1,4 @@
-"""Identification while the robot moves: recursive least squares, on accelerations or on filtered momenta."""
+"""Online identification: recursive least squares."""
 
 from .recursive import RecursiveLeastSquares
 

@@ -1,14 +1,13 @@
-"""Recursive least squares of a model: one sample after the other, old ones forgotten, in square-root form.
+"""Recursive least squares for a regressor model: one sample at a time, with forgetting, in square-root form.
 
-The torque's filtered regression without accelerations, sample by sample.
-
-Momentum p = M v = Y_p x moves as p' = H x + tau - F x (H x = C^T v - g, F x what friction, offsets and springs take).
-Between two samples, `period` T apart, with the torque held as drives hold it and the trapezoidal rule for the rest,
+Without accelerations, the filtered regression of the torque is computed sample by sample. The momentum p = M v = Y_p x
+satisfies p' = H x + tau - F x (H x = C^T v - g; F x are friction, offsets and springs). Between two samples, `period` T
+apart, with the torque held as drives hold it and the trapezoidal rule for the rest,
 
     (Y_p,k - Y_p,k-1 - T/2 (H_k + H_k-1 - F_k - F_k-1)) x = T tau_k-1 + O(T^3),
 
-linear in x, and low-passed by W_k = alpha W_k-1 + (1 - alpha) / T (the bracket), alpha = exp(-bandwidth T), y_k alike:
-W x = y is the torque behind bandwidth / (s + bandwidth) (Slotine and Li 1989), for sampled signals.
+which is linear in x and low-passed by W_k = alpha W_k-1 + (1 - alpha) / T (the bracket), alpha = exp(-bandwidth T); y_k
+likewise. W x = y is the torque filtered by bandwidth / (s + bandwidth) (Slotine and Li 1989), for sampled signals.
 """
 
 from __future__ import annotations
@@ -33,7 +32,9 @@ from .square_root import forgotten, forgotten_along, taken_in
 
 
 class MomentumFilter:
-    """W (nv, size) and y (nv,) of a `RegressorModel`, from q, v and tau at samples; bandwidth [1/s], period [s]."""
+    """Computes W (nv, size) and y (nv,) of a `RegressorModel` from samples of q, v and tau; bandwidth [1/s], period
+    [s].
+    """
 
     def __init__(self, model: RegressorModel, bandwidth: float, period: float):
         self.model, self.period, self.alpha = model, period, float(np.exp(-bandwidth * period))
@@ -69,14 +70,14 @@ class MomentumFilter:
         return Y, rate
 
 
-MIN_SINGULAR_VALUE = 1e-10  # relative singular value of R, columns scaled, up to which a direction was not seen yet
+MIN_SINGULAR_VALUE = 1e-10  # relative singular value of R, columns scaled, below which a direction is undetermined
 
 
 @dataclass(frozen=True, eq=False)
 class Remembered(Compressed):
-    """What recursive least squares remember, as estimators take a log: R (rows of base parameters) and d.
+    """The data of recursive least squares in the form that estimators accept: R (rows of base parameters) and d.
 
-    What residuals there are is told of all joints together: `residuals` and `norms` share it evenly among them.
+    Only the sum of residuals over all joints is known: `residuals` and `norms` distribute it evenly.
     """
 
     R: np.ndarray
@@ -90,9 +91,9 @@ class Remembered(Compressed):
         return model.base.projection
 
     def system(self, weights: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(A, b): |A x - b|^2 is what was seen, weighted as it was taken in."""
+        """(A, b): |A x - b|^2 is the weighted sum of squares of the samples."""
         if weights is not None and not np.allclose(weights, 1.0):
-            raise ArgumentError("weights: expected None, as samples were weighted when they were taken in")
+            raise ArgumentError("weights: expected None, because samples were already weighted in `update`")
         A = np.vstack((self.R @ self._projection, np.zeros(len(self._projection[0]))))
         return A, np.append(self.d, np.sqrt(self.unexplained))
 
@@ -106,21 +107,33 @@ class Remembered(Compressed):
         return np.full(len(self.counts), np.sqrt(self.size / len(self.counts)))
 
     def __add__(self, other: Compressed) -> Compressed:
-        raise ArgumentError("other: what was remembered recursively can not be added to other logs")
+        raise ArgumentError("other: data of recursive least squares can not be added to other logs")
 
 
 class RecursiveLeastSquares:
-    """Base parameters of a model from samples as they come, by QR updates of the square root of their information.
+    """Recursive least squares for the base parameters of a model, by QR updates of the square-root information matrix.
 
-    forgetting: of the weight that a sample keeps with each one after it, 0 < forgetting <= 1; 1: every sample counts
-    alike, and the estimate is that of least squares over all of them. rule: what is forgotten, "exponential" (all
-    alike) or "directional", only where a sample brings something new (Cao and Schwartz 2000), so that a robot at rest
-    keeps what it knows. prior: parameters x (size,), default the model's; deviation: how far base parameters may be
-    off it, a number or (nb,) in their units: then exponential forgetting forgets towards that much information and the
-    covariance stays bounded by it (Kulhavy and Zarrop 1993's stabilised forgetting); None: no prior.
-    noise [N m]: of the torques, a number or (nv,), which weights joints; its size does not matter but beside a prior.
-    bandwidth [1/s], period [s]: `update` then takes no accelerations but filters momenta, samples being a period apart
-    and torques held between them.
+    Parameters
+    ----------
+    model : RegressorModel
+        The model.
+    forgetting : float
+        Factor for the weight of all older samples at each new one, 0 < forgetting <= 1. 1 weighs all samples equally:
+        the estimate is that of least squares.
+    rule : {"exponential", "directional"}
+        "exponential" forgets uniformly. "directional" forgets only in directions with new information (Cao and Schwartz
+        2000), so that the estimate persists while the robot is at rest.
+    prior : array_like, shape (size,), optional
+        Prior parameters x. Default: the model's.
+    deviation : float or array_like, shape (nb,), optional
+        Standard deviation of the base parameters from the prior, in their units. Exponential forgetting then converges
+        to the prior's information and the covariance stays bounded (stabilised forgetting, Kulhavy and Zarrop 1993).
+        Default: no prior.
+    noise : float or array_like, shape (nv,)
+        Standard deviation of the torques [N m], which weighs the joints. Its scale matters only relative to a prior.
+    bandwidth, period : float, optional
+        Bandwidth [1/s] and sampling period [s]: `update` then needs no accelerations but filters momenta, with torques
+        held between samples.
     """
 
     def __init__(
@@ -155,15 +168,15 @@ class RecursiveLeastSquares:
 
     @property
     def beta0(self) -> np.ndarray:
-        """The prior's base parameters (nb,)."""
+        """Base parameters (nb,) of the prior."""
         return self.model.base.projection @ self.prior
 
     # --- samples ------------------------------------------------------------------------------------------------
 
     def update(self, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, tau: ArrayLike) -> np.ndarray:
-        """The estimate (nb,) after one sample, (n,) each, or after several, (N, n) each, taken one after the other.
+        """Process one sample, (n,) each, or several, (N, n) each, and return the estimate (nb,).
 
-        a: None where momenta are filtered (`bandwidth`), else accelerations.
+        a: accelerations, or None if momenta are filtered (`bandwidth`).
         """
         robot = self.model.robot
         names = {"q": (q, robot.nq), "v": (v, robot.nv), "tau": (tau, robot.nv)}
@@ -172,7 +185,7 @@ class RecursiveLeastSquares:
                 raise ArgumentError("a: expected accelerations, got None: give bandwidth and period to do without")
             names["a"] = (a, robot.nv)
         elif a is not None:
-            raise ArgumentError("a: expected None, as momenta are filtered in the place of accelerations")
+            raise ArgumentError("a: expected None, because `bandwidth` filters momenta instead of accelerations")
         arrays = {name: np.atleast_2d(checked(name, x, (n,))) for name, (x, n) in names.items()}
         N = len(arrays["q"])
         for name, x in arrays.items():
@@ -192,7 +205,7 @@ class RecursiveLeastSquares:
         for first in range(0, len(q), 256):
             s = slice(first, first + 256)
             Y = self.model.regressor(q[s], v[s], a[s])[..., columns]
-            if self.forgetting == 1.0:  # all at once: the same, to rounding
+            if self.forgetting == 1.0:  # all samples at once: the same result up to rounding
                 self._take(Y.reshape(-1, Y.shape[-1]), (tau[s] - armature_torques[s]).ravel(), len(Y))
                 continue
             for W, y in zip(Y, tau[s] - armature_torques[s]):
@@ -215,10 +228,10 @@ class RecursiveLeastSquares:
         self.size, self.rows = keep * self.size + float(y @ y), keep * self.rows + len(y)
         self.samples += samples
 
-    # --- what is known --------------------------------------------------------------------------------------------
+    # --- results --------------------------------------------------------------------------------------------------
 
     def _told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(U, s, Vt, column lengths) of R = U s Vt diag(lengths), of the directions that were seen."""
+        """(U, s, Vt, column lengths) of R = U s Vt diag(lengths), for the directions that are determined."""
         length = np.linalg.norm(self.R, axis=0)
         length = np.where(length > 0.0, length, 1.0)
         U, s, Vt = np.linalg.svd(self.R / length)
@@ -227,20 +240,23 @@ class RecursiveLeastSquares:
 
     @property
     def values(self) -> np.ndarray:
-        """Base parameters (nb,); the prior's where nothing was seen yet."""
+        """Base parameters (nb,); those of the prior in directions that are not determined yet."""
         U, s, Vt, length = self._told()
         return self.beta0 + Vt.T @ ((U.T @ (self.d - self.R @ self.beta0)) / s) / length
 
     @property
     def variance(self) -> float:
-        """Of the residuals, in units of `noise` squared: 1 where `noise` is right; nan with too few samples."""
+        """Variance of the residuals in units of `noise` squared: 1 if `noise` is right; nan with too few samples."""
         freedom = self.rows - len(self.R)
         return self.unexplained / freedom if freedom > 0.0 else np.nan
 
     @property
     def covariance(self) -> np.ndarray:
-        """(nb, nb) of `values` for torque noise of deviation `noise` [N m]; infinite where nothing was seen. Times
-        `variance` for noise of the size of the residuals."""
+        """Covariance (nb, nb) of `values` for torque noise of standard deviation `noise` [N m]; infinite if
+        undetermined.
+
+        Multiply it by `variance` for noise of the size of the residuals.
+        """
         _, s, Vt, length = self._told()
         half = (Vt.T / s) / length[:, None]
         out = half @ half.T
@@ -252,29 +268,33 @@ class RecursiveLeastSquares:
 
     @property
     def std(self) -> np.ndarray:
-        """Standard deviations of `values`: see `covariance`."""
+        """Standard deviations of `values`, from `covariance`."""
         return np.sqrt(np.diag(self.covariance))
 
     @property
     def x(self) -> np.ndarray:
-        """Full parameters (size,): `values`, as near to the prior as there are."""
+        """Full parameters (size,) with these `values`, as close to the prior as possible."""
         return self.model.base.lift(self.values, self.prior)
 
     @property
     def robot(self) -> Robot:
-        """The model's robot with the inertial parameters of `x`, physical or not."""
+        """The model's robot with the inertial parameters of `x`, whether a rigid body can have them or not."""
         return self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
 
     @property
     def remembered(self) -> Compressed:
-        """What was seen, for any estimator that takes a log's factors: `fit(model, rls.remembered, "consistent")`."""
+        """The processed data, for any estimator that accepts compressed logs: `fit(model, rls.remembered,
+        "consistent")`.
+        """
         n = self.model.robot.nv
         counts = np.full(n, max(int(self.rows / n), 1))
         return Remembered(self.model, (), counts, self.R, self.d, self.unexplained, self.size)
 
     def projected(self, method: str = "consistent", **options: Any) -> Estimate:
-        """The nearest parameters that bodies can have, near being in the metric of the covariance: what fits everything
-        remembered best among them, by a physically consistent estimator and its options."""
+        """Return the nearest parameters that rigid bodies can have, in the metric of the covariance.
+
+        It fits the processed data with a physically consistent estimator and its options.
+        """
         return fit(self.model, self.remembered, method, **options)
 
 

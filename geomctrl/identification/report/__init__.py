@@ -1,4 +1,4 @@
-"""Reports of identifications: their numbers, and these as text, JSON, CSV, pictures and one HTML page."""
+"""Reports of identifications as text, JSON, CSV, pictures and one HTML page."""
 
 from .report import Result
 

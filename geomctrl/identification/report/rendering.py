@@ -1,4 +1,4 @@
-"""Reports from Jinja2 templates: text that stands in HTML is escaped, and a name that a template misspells raises."""
+"""Render reports from Jinja2 templates: text in HTML is escaped, and unknown names in a template raise an error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH = 120  # characters of a line of text
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A file of templates/ with the values in it."""
+    """Render a file of templates/ with these values."""
     return _environment().get_template(template).render(values)
 
 
@@ -44,7 +44,9 @@ def _environment() -> Any:
 
 @dataclass(frozen=True)
 class Column:
-    """`digits` of numbers; None: texts; `percent`: numbers are shares; `meaning`: of the title."""
+    """A column of a table. `digits` of numbers, None for strings; `percent`: numbers are fractions; `meaning` of the
+    title.
+    """
 
     title: str
     digits: int | None = None
@@ -52,7 +54,7 @@ class Column:
     meaning: str | None = None
 
     def text(self, x: Any) -> str:
-        """A cell; nothing for None, a dash for nan."""
+        """Return a cell as text: empty for None, a dash for nan."""
         if x is None or self.digits is None or isinstance(x, str):
             return "" if x is None else str(x)
         if x != x:
@@ -68,7 +70,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
     def text(self, widest: int = 70) -> str:
-        """Aligned columns, cells cut after `widest` characters."""
+        """Return aligned columns; cells are cut after `widest` characters."""
         cells = [[column.title for column in self.columns]]
         cells += [[column.text(x) for column, x in zip(self.columns, row)] for row in self.rows]
         cells = [[shortened(x, widest) for x in row] for row in cells]
@@ -90,7 +92,7 @@ def shortened(name: str, letters: int) -> str:
 
 
 def exact(x: float | None) -> str:
-    """A number as JavaScript reads it back; nothing for None and nan."""
+    """Return a number as JavaScript reads it back; empty for None and nan."""
     return "" if x is None or x != x else repr(float(x)).replace("inf", "Infinity")
 
 
@@ -99,13 +101,13 @@ def percent(share: float) -> str:
 
 
 def note(value: Any) -> str:
-    """The value of a report's note: numbers to six digits."""
+    """Return the value of a note as text: numbers with six digits."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return f"{value:.6g}" if is_number else str(value)
 
 
 def definition_lines(definitions: Mapping[str, str]) -> str:
-    """Terms and what they mean, in two columns."""
+    """Return terms and definitions in two columns."""
     column = 6 + max(map(len, definitions))
     lines = []
     for term, meaning in definitions.items():
@@ -118,7 +120,7 @@ def definition_lines(definitions: Mapping[str, str]) -> str:
 
 
 def plain(x: Any) -> Any:
-    """Numbers, texts, lists and dicts that JSON holds; None for what is not finite."""
+    """Convert to numbers, strings, lists and dicts that JSON can hold; None for numbers that are not finite."""
     if isinstance(x, Mapping):
         return {key: plain(value) for key, value in x.items()}
     if isinstance(x, (list, tuple, np.ndarray)):
@@ -132,7 +134,7 @@ def save_json(path: Path, tables: Mapping[str, Any]) -> Path:
     return write_text(path, json.dumps(plain(tables), indent=1, allow_nan=False) + "\n")
 
 
-# --- what the words in reports mean ----------------------------------------------------------------------------------
+# --- definitions of terms in reports ---------------------------------------------------------------------------------
 
 
 LABELS = {  # of notes
@@ -229,15 +231,15 @@ LOAD_DEFINITIONS = {
 
 
 class Report(ABC):
-    """A result of identification that can be read, and saved with its files."""
+    """Base class of results of identification that can be printed and saved."""
 
     @abstractmethod
     def text(self) -> str:
-        """The report as plain text."""
+        """Return the report as plain text."""
 
     @abstractmethod
     def tables(self) -> dict[str, Any]:
-        """Everything as plain numbers, texts and lists, for JSON; null where a number is unknown or infinite."""
+        """Return numbers, strings and lists, for JSON; null for unknown or infinite numbers."""
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the report's files.

@@ -1,4 +1,4 @@
-"""The report of an identification: its pictures, its page, and its files."""
+"""`Result` of an identification: its report as text, HTML page, pictures and files."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, Report, rendere
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """What there is to draw: `fits.Joint`s, `fits.Torques` of training and, if any, unseen data, autocorrelations of
-    the training residuals, and (`fits.Intervals`, the model's own values, (method, values) or None), if any.
+    """Data of the pictures: joints, torques of training and unseen data, autocorrelations of training residuals,
+    intervals.
     """
 
     joints: list[Any]
@@ -77,7 +77,7 @@ class Pictures:
         return written
 
     def joint_by_joint(self) -> list[list[tuple[str, str]]]:
-        """Per joint, (what a picture shows, SVG) of each; see `viewing.identification.joint_pictures`."""
+        """For each joint, (title, SVG) of its pictures; see `viewing.identification.joint_pictures`."""
         from geomctrl.viewing import identification as view
 
         return [
@@ -92,10 +92,10 @@ class Pictures:
         return None if self.parameters is None else view.parameter_picture(*self.parameters)
 
 
-# --- the page: one HTML file without network, light and dark, on a phone and on paper --------------------------------
+# --- the page: one HTML file that works offline, in light and dark mode, on a phone and on paper ---------------------
 
 
-MAX_NAME = 64  # letters of a base parameter's name, above which the page folds it
+MAX_NAME = 64  # characters of a base parameter's name; the page folds longer ones
 STATUS = {
     "trust": "Trust: nothing that was checked speaks against this result",
     "doubts": "Doubts: look at these before you use the result",
@@ -108,7 +108,7 @@ SECTIONS = {
 
 
 def page(report: ReportNumbers, pictures: Pictures | None) -> str:
-    """The whole page; pictures=None: without pictures."""
+    """Return the whole HTML page; pictures=None: without pictures."""
     e = report.estimate
     return rendered(
         "page.html",
@@ -127,7 +127,7 @@ def page(report: ReportNumbers, pictures: Pictures | None) -> str:
 
 
 def summary(report: ReportNumbers) -> str:
-    """A few lines for notebooks: verdict, errors by joint."""
+    """Return a few lines for notebooks: assessment, errors by joint."""
     return rendered("summary.html", **_heading(report), errors=tables.errors(report))
 
 
@@ -142,7 +142,7 @@ def _heading(report: ReportNumbers) -> dict[str, Any]:
 
 
 def _unfelt(report: ReportNumbers) -> list[str]:
-    """Names of the parameters that no torque depends on."""
+    """Names of the parameters that do not affect any torque."""
     model, base = report.estimate.model, report.estimate.base
     symbols = [s.format(i + 1) for i in range(model.robot.nbodies) for s in SYMBOLS]
     symbols += model.names[model.inertial :]
@@ -150,7 +150,7 @@ def _unfelt(report: ReportNumbers) -> list[str]:
 
 
 def _split_by_prior(report: ReportNumbers) -> list[tuple[findings.NonInertialParameter, list[str]]]:
-    """Parameters that torques depend on as a part of sums only, and the names of these base parameters."""
+    """Parameters that only affect torques as part of sums, and the names of these base parameters."""
     model, projection = report.estimate.model, report.estimate.base.projection
     return [
         (row, [name for name, c in zip(model.base_names, projection[:, model.names.index(row.name)]) if c])
@@ -172,7 +172,11 @@ def _version(report: ReportNumbers) -> str:
 
 
 class Result(ReportNumbers, Report):
-    """What an identification found, and how far to trust it: `text()`, `tables()`, `save(folder)`."""
+    """The result of an identification, and how far to trust it.
+
+    Use `text()` to read it, `tables()` for numbers, `save(folder)` for files, `robot` for the identified model and
+    `assessment` for the findings.
+    """
 
     @property
     def robot(self) -> Robot:
@@ -181,11 +185,11 @@ class Result(ReportNumbers, Report):
 
     @cached_property
     def drawn(self) -> Pictures:
-        """What pictures show, as arrays."""
+        """The data of the pictures."""
         return Pictures.of(self)
 
     def text(self, parameters: bool = True) -> str:
-        """The report as plain text; parameters=False: without the table of base parameters."""
+        """Return the report as plain text; parameters=False leaves out the table of base parameters."""
         return rendered(
             "report.txt", report=self, e=self.estimate, model=self.estimate.model, tables=tables,
             first_line=first_line(self.errors), labels=LABELS, gravity=gravity_elsewhere(self.estimate.model.robot),
@@ -193,7 +197,7 @@ class Result(ReportNumbers, Report):
         )  # fmt: skip
 
     def tables(self) -> dict[str, Any]:
-        """Everything as numbers, texts and lists, for JSON."""
+        """Return all numbers, strings and lists, for JSON."""
         e = self.estimate
         return {
             "robot": e.model.robot.name,
@@ -219,8 +223,8 @@ class Result(ReportNumbers, Report):
         }
 
     def _extra(self) -> dict[str, Any]:
-        """What a Robot does not hold, for the model file: parameters beside the inertial ones by name, and what their
-        columns are made of.
+        """Data for the model file that a Robot does not hold: parameters other than inertial ones, and their
+        columns.
         """
         m = self.estimate.model
         return {
@@ -233,8 +237,26 @@ class Result(ReportNumbers, Report):
         }
 
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
-        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf, robot.xml (MJCF),
-        and the plots; where a format can not hold the robot a .txt that says why. Returns the paths."""
+        """Write the report and the identified robot to a folder.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Created if it does not exist.
+        plots : bool
+            Also write the plots. Default True.
+
+        Returns
+        -------
+        list of Path
+            report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf, robot.xml (MJCF) and
+            the plots. If a format can not represent the robot, a .txt file says why.
+
+        Raises
+        ------
+        ArgumentError
+            If the folder can not be written.
+        """
         folder, plots = path_of("folder", folder), flag("plots", plots)
         written = [
             write_text(folder / "report.txt", self.text()),
@@ -252,12 +274,12 @@ class Result(ReportNumbers, Report):
         return self.drawn.save(path_of("folder", folder))
 
     def save_html(self, path: str | Path, plots: bool = True) -> Path:
-        """Write the report as one HTML file for people, with pictures unless plots=False; it needs no network."""
+        """Write the report as one HTML file that works offline, with pictures unless plots=False."""
         path, plots = path_of("path", path), flag("plots", plots)
         return write_text(path, page(self, self.drawn if plots else None))
 
     def _repr_html_(self) -> str:
-        """For notebooks: the verdict and the errors per joint."""
+        """Summary for notebooks: assessment and errors of each joint."""
         return summary(self)
 
 

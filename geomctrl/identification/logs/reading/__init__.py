@@ -1,8 +1,8 @@
-"""Log files and arrays by name to the fields of a `Dataset`: formats, names, units, from motors to joints.
+"""Read log files and named arrays into the fields of a `Dataset`: formats, names, units, motor to joint coordinates.
 
-A format is a file here and a row of `formats.FORMATS`; all of them make a `Recording`, numbers by name. `naming` says
-which of them are t, q, v, a, tau, or currents, and of which joint; `fields` makes SI units and joint coordinates of
-them.
+Each format is a file in this package and a row of `formats.FORMATS`; it produces a `Recording`, numbers by name.
+`naming` decides which of them are t, q, v, a, tau or currents, and of which joint; `fields` converts them to SI units
+and joint coordinates.
 """
 
 from .fields import fields

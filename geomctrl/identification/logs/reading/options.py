@@ -1,4 +1,4 @@
-"""How the numbers of a log are to be understood: units, from motors to joints, and options with their help texts."""
+"""Options for reading a log: columns, units, motor or joint coordinates, and their help texts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ UNITS = {
     "i": {"A": 1.0, "mA": 1e-3},
 }
 FIELDS = tuple(UNITS)
-ANGULAR, LINEAR = ("deg", "rev", "deg/s", "rpm", "deg/s^2"), ("mm", "mm/s", "mm/s^2")  # not SI, and telling
+ANGULAR, LINEAR = ("deg", "rev", "deg/s", "rpm", "deg/s^2"), ("mm", "mm/s", "mm/s^2")  # units that imply a joint type
 
 
 def factor(field: str, unit: str | Sequence[str], shape: tuple[int, ...]) -> float | np.ndarray:
-    """To SI, for values of this shape; one number a joint for a list of units."""
+    """Conversion factor to SI for values of this shape; one number for each joint if `unit` is a list."""
     if not isinstance(unit, str) and len(unit) != (shape[-1] if len(shape) == 2 else 1):
         raise ArgumentError(f"units: {field}: expected one unit, or one a column of shape {shape}, got {list(unit)}")
     for u in [unit] if isinstance(unit, str) else unit:
@@ -41,11 +41,25 @@ def factor(field: str, unit: str | Sequence[str], shape: tuple[int, ...]) -> flo
 
 @dataclass(frozen=True, eq=False)
 class JointMapping:
-    """Motor to joint coordinates: q = matrix^-1 q_motor + offset, v = matrix^-1 v_motor, tau = matrix^T tau_motor.
+    """Conversion from motor to joint coordinates: q = matrix^-1 q_motor + offset, v = matrix^-1 v_motor, tau = matrix^T
+    tau_motor.
 
-    `matrix` (nv, nv) holds motor turns per joint turn: gear ratios on its diagonal, couplings beside it; one number a
-    joint stands for a diagonal one. The torque map is the one that conserves power. `offset` (nv,) [rad, m] is added to
-    joint positions, where the model's zero differs from the log's.
+    Parameters
+    ----------
+    matrix : array_like, shape (nv, nv) or (nv,)
+        Motor turns for each joint turn: gear ratios on the diagonal, couplings off the diagonal. A vector is a diagonal
+        matrix. The torque map conserves power.
+    offset : array_like, shape (nv,) or float
+        Added to joint positions [rad, m], if the model's zero differs from the log's. Default 0.
+    torque_at_motor : bool
+        False if tau is already at the joints. Default True.
+    position_at_motor : bool
+        False if q, v and a are already at the joints; the offset still applies. Default True.
+
+    Raises
+    ------
+    ArgumentError
+        If the matrix is not invertible or shapes do not match.
     """
 
     matrix: Any
@@ -69,7 +83,7 @@ class JointMapping:
         object.__setattr__(self, "offset", np.broadcast_to(offset, len(N)).copy())
 
     def _rate(self, v: np.ndarray) -> np.ndarray:
-        """Velocities or accelerations of the joints, from those of the motors (N, nv)."""
+        """Joint velocities or accelerations from those of the motors (N, nv)."""
         return np.linalg.solve(self.matrix, v.T).T if self.position_at_motor else v
 
     def _torque(self, tau: np.ndarray) -> np.ndarray:
@@ -77,7 +91,7 @@ class JointMapping:
 
 
 def option(default: Any, text: str) -> Any:
-    """A field of a dataclass of options; `text` is its help for documentation and command lines."""
+    """Return a dataclass field for an option; `text` is its help for documentation and command line."""
     return field(default=default, metadata={"help": text})
 
 
@@ -98,31 +112,31 @@ def documented(options: type[Options]) -> type[Options]:
 @documented
 @dataclass(frozen=True)
 class FileOptions:
-    """Names of a log's columns, units, joints, gears. Raises ArgumentError."""
+    """Options for a log file: columns, units, joints, gears. Raises ArgumentError."""
 
     keys: Mapping[str, Any] | None = option(
         None,
         'Which arrays or columns are t, q, v, a, tau, or currents i: {"q": "A_q"} an array, {"q": ["base", "elbow"]}'
-        ' columns, {"tau": "effort"} the stem that numbers follow, "axis*_effort" with * for the joint\'s number or'
-        " name. Default: the usual names, numbered or with the joints' names, in any order.",
+        ' columns, {"tau": "effort"} a prefix that numbers follow, "axis*_effort" with * for the joint\'s number or'
+        " name. Default: common names, numbered or with the joints' names, in any order.",
     )
     units: Mapping[str, str | Sequence[str]] | None = option(
-        None, 'Units by field, {"q": "deg", "v": "rpm", "t": "ms"}; a list has one a joint. Default: SI.'
+        None, 'Units by field, {"q": "deg", "v": "rpm", "t": "ms"}; a list has one unit per joint. Default: SI.'
     )
     mapping: JointMapping | None = option(None, "From motor to joint coordinates. Default: the log is at the joints.")
     rate: float | None = option(None, "Sampling rate [Hz] of a log without time stamps.")
     drop_bad_rows: bool = option(False, "Leave out rows with missing numbers (empty cells) or repeated time stamps.")
     joints: Sequence[str] | None = option(
-        None, "The log's names of the robot's joints, in the robot's order. Default: the robot's names."
+        None, "Joint names in the log, in the robot's order. Default: the robot's names."
     )
     topic: str | None = option(
-        None, "Topic of joint states, where a log has several. Default: /joint_states, or the only one."
+        None, "Topic of joint states if a log has several. Default: /joint_states, or the only one."
     )
     current_gains: Any = option(
         None, "Torque per current [N m/A] for logs of currents, one number or one per joint: 0.12,0.12,0.08."
     )
     episodes: Sequence[int] | None = option(
-        None, "Episodes of a log that has several, nothing is filtered across them: 0,2-5. Default: all."
+        None, "Episodes to use if a log has several: 0,2-5. They are filtered separately. Default: all."
     )
 
     def __post_init__(self):
@@ -159,12 +173,20 @@ class FileOptions:
 @documented
 @dataclass(frozen=True)
 class Reading(FileOptions):
-    """How to read a log of a robot: names of its columns, units, joints, gears, time stamps. Raises ArgumentError."""
+    """Options for reading the log of a robot: columns, units, joints, gears, time stamps.
+
+    `metadata["help"]` of each field describes it.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is invalid.
+    """
 
     resample: float | None = option(
-        None, "Interpolate to this rate [Hz]. Default: where time stamps are uneven, to their median rate."
+        None, "Interpolate to this rate [Hz]. Default: to the median rate if time stamps are uneven."
     )
-    check_units: bool = option(True, "Stop if numbers look like degrees, milliseconds, currents, ...")
+    check_units: bool = option(True, "Raise an error if numbers look like degrees, milliseconds, currents, ...")
 
     def __post_init__(self):
         super().__post_init__()
