@@ -1,8 +1,9 @@
-"""Controllers, one a file: each carries its default gains, its Lyapunov function and the rate its proof promises.
+"""Controllers, one per file: each has default gains, a Lyapunov function and the rate that its proof promises.
 
-A new one is one file here: `sliding_mode.py` with a class `SlidingMode`, from then on `controllers.SlidingMode`. With
-`GAINS` and `tuned`, see `geomctrl.control.tuning`, `geomctrl track --controller sliding-mode` offers it, too.
-`__init__.pyi` tells type checkers of those that are here. Files that begin with an underscore hold what several share.
+To add a controller, add a file here: `sliding_mode.py` with a class `SlidingMode` becomes `controllers.SlidingMode`.
+With `GAINS` and `tuned` (see `geomctrl.control.tuning`), `geomctrl track --controller sliding-mode` offers it too.
+`__init__.pyi` lists the existing controllers for type checkers. Files that begin with an underscore contain shared
+code.
 """
 
 import importlib
@@ -31,12 +32,12 @@ def __dir__() -> list[str]:
 
 
 def classes() -> dict[str, type]:
-    """All controllers by their names on the command line, "slotine-li" that of SlotineLi in slotine_li.py."""
+    """All controllers by their names on the command line; "slotine-li" is SlotineLi in slotine_li.py."""
     return {file.replace("_", "-"): _class_in(file) for file in _files()}
 
 
 def tuned() -> dict[str, type[Tuned]]:
-    """The controllers that find gains for any robot themselves, by their names on the command line."""
+    """The controllers that can choose gains for any robot, by their names on the command line."""
     return {name: c for name, c in classes().items() if hasattr(c, "tuned")}
 
 
@@ -45,7 +46,7 @@ def _files() -> list[str]:
 
 
 def _class_in(file: str) -> type:
-    """The class whose name is that of the file without its underscores."""
+    """The class of a file: its name without underscores, in any capitalisation."""
     inside, wanted = vars(importlib.import_module(f"{__name__}.{file}")), file.replace("_", "")
     for name, x in inside.items():
         if name.lower() == wanted and isinstance(x, type):

@@ -1,4 +1,4 @@
-"""What adaptive sliding laws share: their torque, which parameters they estimate, and how fast."""
+"""`AdaptiveSliding`: the base class of adaptive sliding laws, with their torque, parameters and adaptation gains."""
 
 from __future__ import annotations
 
@@ -24,26 +24,34 @@ from geomctrl.terms.base_parameters import base_parameters
 from geomctrl.terms.dynamics import Form, form_number
 from geomctrl.tracing.numbers import scalar
 
-RATE = 20.0  # of adaptation, where a step can follow it
+RATE = 20.0  # default rate of adaptation; lowered if a step can not follow it
 
 
 class AdaptiveSliding(ModelBased):
-    """tau = Y(q, v, a_ref, v_ref) p + armature a_ref - K s with an estimate p that moves as a subclass says.
+    """Base class for tau = Y(q, v, a_ref, v_ref) p + armature a_ref - K s with an estimate p; subclasses define p'.
 
-    v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`. `robot` is the nominal model: it gives the geometry and
-    the armature, which is to be the plant's; its parameters are the first estimate p_0. The state z is the estimate of
-    what is adapted:
+    v_ref = v_d - Lambda e and s = v - v_ref, as in `Passivity`. The state z is the estimate of the adapted parameters.
 
-    Lambda, K            as in `Passivity`, by default of the rule of `geomctrl.control.tuning`
-    adapt                "links", ten parameters of each body; a list of names, those of these bodies, the others kept
-                         as in the model; or "base", the base parameters of the whole robot, of the reference-velocity
-                         dynamics
-    friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
-    Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
-                         default: 1/s-like gains from each body's mass and size, times `rate`
+    Parameters
+    ----------
+    robot : Robot
+        The nominal model. It provides the kinematics, the armature (assumed exact) and the initial estimate p_0.
+    reference : Reference
+        The desired motion.
+    Lambda, K : float, (nv,) or (nv, nv)
+        As in `Passivity`; default gains of `geomctrl.control.tuning`.
+    Gamma : float, (n,) or (n, n)
+        Adaptation gain, symmetric positive definite. The default scales `rate` by the mass and size of each body.
+    adapt : "links", "base" or list of str
+        Adapted parameters: "links" means ten of each body; a list names bodies, and all others keep the model's values;
+        "base" means the base parameters of the robot in the reference-velocity dynamics.
+    friction : Friction, optional
+        If given, its viscous and Coulomb coefficients (nv each) are adapted too, starting from these values.
+    rate : float
+        Scale of the default Gamma [1/s].
     """
 
-    GAINS: ClassVar = {**RATES, "rate": "of adaptation"}
+    GAINS: ClassVar = {**RATES, "rate": "adaptation rate"}
 
     def __init__(
         self,
@@ -66,22 +74,22 @@ class AdaptiveSliding(ModelBased):
         self.form: Form = form
         nominal = robot.parameters.ravel()
         self.columns, projection = _adapted(robot, adapt, form)
-        self.projection = projection if adapt == "base" else None  # else it picks columns
+        self.projection = projection if adapt == "base" else None  # otherwise the projection only selects columns
         self.nominal = projection @ nominal
-        self.kept = np.zeros_like(nominal) if adapt == "base" else nominal  # where nothing is adapted
+        self.kept = np.zeros_like(nominal) if adapt == "base" else nominal  # values of parameters that are not adapted
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
         self.units = squared_units(robot, projection, len(self.p0) - len(self.nominal))
         if Gamma is None:
             Gamma = rate * self.units
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
         diagonal = np.diag(self.Gamma)
-        decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # then products with Gamma are elementwise
+        decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # products with a diagonal Gamma are elementwise
         self.Gamma_inverse = np.diag(1.0 / diagonal) if decoupled else np.linalg.inv(self.Gamma)
         self.minus_gamma, self.gamma_inverse = (-diagonal, 1.0 / diagonal) if decoupled else (None, None)
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Self:
-        """Lambda, K = kappa_i D_i as for `Passivity`; `rate` as fast as a step can follow; friction from zero."""
+        """Lambda and K = kappa_i D_i as for `Passivity`; the fastest `rate` that a step can follow; zero friction."""
         instance("tuning", tuning, Tuning, "a Tuning")
         load = [tuning.load_body or tuning.robot.body_names[-1]]
         options: dict[str, Any] = {"adapt": load if tuning.adapt == "load" else tuning.adapt}
@@ -98,16 +106,16 @@ class AdaptiveSliding(ModelBased):
         return law(_adaptation_rate(law(RATE), tuning.rule.dt, tuning.seconds))
 
     def _bearable(self, Y: np.ndarray, M: np.ndarray, dt: float) -> float:
-        """The share of Gamma with which M s'' = - Y Gamma Y^T s, which adaptation makes of s, is slower than 1 / dt."""
+        """Fraction of Gamma for which the dynamics of adaptation, M s'' = - Y Gamma Y^T s, is slower than 1 / dt."""
         fastest = float(np.linalg.eigvals(np.linalg.solve(M, Y @ self.Gamma @ Y.T)).real.max())
         return 1.0 / max(fastest * dt**2, 1e-300)
 
     def start(self):
-        """The nominal model's parameters."""
+        """The parameters of the nominal model."""
         return self.p0.copy()
 
     def _state(self, z):
-        """z as an array like `start`'s, or of symbols; values of arrays are not looked at."""
+        """z as an array with the shape of `start()`, or as symbols; numbers are not checked."""
         if type(z) is np.ndarray and z.dtype is FLOAT64 and z.shape == self.p0.shape:
             return z
         return one_state("z", z, len(self.p0))
@@ -120,12 +128,12 @@ class AdaptiveSliding(ModelBased):
         return p
 
     def _law(self, t, q, v, z):
-        """(tau (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
+        """(tau (nv,), Y^T s of the adapted parameters, e, s), with friction columns, computed in O(n) without Y."""
         desired, p = self._desired(t), self._parameters(z)
         try:
             tau, g, e, s = adaptive_law(self.robot, p, q, v, desired, self.Lambda, self.K, self.form)
         except ArgumentError:
-            checked("z", self._state(z), self.p0.shape)  # of which p is made
+            checked("z", self._state(z), self.p0.shape)  # p has a shape error only if z has one
             raise
         if len(self.columns) < len(g):
             g = g[self.columns]
@@ -141,7 +149,7 @@ class AdaptiveSliding(ModelBased):
         return Command(tau, self._rate(g, s, z), {"e": e, "s": s})
 
     def _rate(self, g, s, z):
-        """p', g being Y^T s."""
+        """p', for g = Y^T s."""
         raise NotImplementedError
 
     def _gradient(self, g):
@@ -149,11 +157,11 @@ class AdaptiveSliding(ModelBased):
         return self.minus_gamma * g if self.minus_gamma is not None else -self.Gamma.dot(g)
 
     def true_parameters(self, plant) -> np.ndarray:
-        """What z would be if the controller knew the plant."""
+        """The true parameters of the plant, the value of z that the estimate should reach."""
         return self._true(plant)
 
     def _true(self, plant) -> np.ndarray:
-        """What is adapted, of the plant."""
+        """The adapted parameters of the plant."""
         p = true_robot(plant).parameters.ravel()
         p = p[self.columns] if self.projection is None else self.projection.dot(p)
         if self.friction is None:
@@ -166,11 +174,11 @@ class AdaptiveSliding(ModelBased):
         return np.concatenate((p, friction))
 
     def estimate(self, z) -> np.ndarray:
-        """Inertial parameters (nbodies, 10) with the estimate z in place of the model's."""
+        """Inertial parameters (nbodies, 10) with the estimate z inserted."""
         return np.array(self._parameters(checked("z", self._state(z), self.p0.shape))).reshape(-1, 10)
 
     def _sliding_energy(self, t, q, v, z, plant):
-        """(1/2 s . M s + 1/2 |p - p_true|^2, s . K s), what Lyapunov functions of these laws are made of."""
+        """(1/2 s . M s + 1/2 |p - p_true|^2, s . K s), terms of the Lyapunov functions of these laws."""
         energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self._desired(t), self.Lambda, self.K)
         value = energy + 0.5 * self._squared(z, plant)
         if type(value) is float and not math.isfinite(value):
@@ -187,11 +195,8 @@ class AdaptiveSliding(ModelBased):
         return self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
 
 
-# --- what is adapted, and how fast -------------------------------------------------------------------------------
-
-
 def _adapted(robot: Robot, adapt: str | Sequence[str], form: Form) -> tuple[np.ndarray, np.ndarray]:
-    """(the columns of the regressor that are used, the matrix that takes all parameters to what is adapted)."""
+    """(Indices of the adapted regressor columns, the matrix from all parameters to the adapted ones)."""
     if isinstance(adapt, str) and adapt == "base":
         base = base_parameters(robot, form)
         return base.columns, base.projection
@@ -210,8 +215,9 @@ def numbers_of_bodies(robot: Robot, names: Sequence[str]) -> list[int]:
 
 
 def squared_units(robot: Robot, projection: np.ndarray, friction: int = 0) -> np.ndarray:
-    """The squares of each parameter's natural unit, (m, m l, m l^2) of the robot's typical body: with gains like that
-    all estimates move on comparable relative scales."""
+    """Squares of the natural units of the parameters, (m, m l, m l^2) of the robot's mean body.
+
+    Gains proportional to them adapt all estimates at comparable relative rates."""
     m, second_moments = float(robot.parameters[:, 0].mean()), inertia.pseudo(robot.parameters)[:, :3, :3]
     l = float(np.sqrt(np.mean(np.trace(second_moments, axis1=1, axis2=2)) / max(m, 1e-9)))
     unit = np.array([1.0] + [l] * 3 + [l * l] * 6)
@@ -221,7 +227,7 @@ def squared_units(robot: Robot, projection: np.ndarray, friction: int = 0) -> np
 
 
 def _adaptation_rate(law: AdaptiveSliding, dt: float, seconds: float) -> float:
-    """RATE, lowered where a step of dt could not follow what adaptation does along the motion."""
+    """RATE, reduced if a step of dt can not follow the adaptation along the motion."""
     share = 1.0
     for t in np.linspace(0.0, seconds, 40):
         q, v, a = law.reference(t)

@@ -1,4 +1,4 @@
-"""A law around another: what a component is asked for on behalf of the law it wraps."""
+"""Functions for controllers that wrap another controller and add an observer, an estimator or a further torque."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from geomctrl.robot import Robot
 
 
 def wrapped_law(name: str, law: Any) -> Any:
-    """law itself; raises ArgumentError, naming the argument `name`, unless it is a controller with a model whose state
-    is a vector or None."""
+    """Return law. Raises ArgumentError, naming the argument `name`, unless it is a controller with a model and a
+    vector state or no state."""
     instance(name, law, Controller, "a geomctrl.Controller")
     if isinstance(law, type) or not isinstance(getattr(law, "robot", None), Robot):
         raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {law!r:.60}")
@@ -26,7 +26,7 @@ def wrapped_law(name: str, law: Any) -> Any:
 
 
 def goal(target: Any, law: Any) -> None:
-    """The component `target` has the law's reference or q_d, where the law has one."""
+    """Copy the law's reference or q_d to the wrapping controller `target`."""
     for name in ("reference", "q_d"):
         if hasattr(law, name):
             setattr(target, name, getattr(law, name))
@@ -37,28 +37,27 @@ def size_of(law: Any) -> int:
 
 
 def state_at_start(robot: Robot, q0: Any, v0: Any) -> tuple[Any, Any]:
-    """q0 (nq,) and v0 (nv,) checked, None where that is given."""
+    """q0 (nq,) and v0 (nv,), checked; None remains None."""
     q0 = None if q0 is None else one_configuration(robot, "q0", q0)
     return q0, None if v0 is None else one_state("v0", v0, robot.nv)
 
 
 def start_of(law: Any, q0: Any = None, v0: Any = None) -> np.ndarray:
-    """The law's first state where the robot starts with q0, v0, default neutral and at rest; of no numbers where it has
-    none."""
+    """The initial state of a wrapped law for a robot at q0, v0 (default: neutral and at rest); empty without state."""
     start = started(law, law.robot, q0, v0)
     return np.zeros(0) if start is None else np.asarray(start, float)
 
 
 def rest_of(law: Any, plant: Any) -> np.ndarray:
-    """The law's state where its V vanishes."""
+    """The state of a wrapped law at which its V vanishes."""
     return np.asarray(law.true_parameters(plant), float) if hasattr(law, "true_parameters") else start_of(law)
 
 
 def sampled(law: Any, rng: np.random.Generator, plant: Any) -> np.ndarray | None:
-    """A state of the law by its own `sample_state`; None where any is one of its states."""
+    """A random state from the law's `sample_state`; None if every state is admissible."""
     return law.sample_state(rng, plant) if hasattr(law, "sample_state") else None
 
 
 def rate_of(command: Any) -> Any:
-    """The rate of a wrapped law's state, of no numbers where it has none."""
+    """The rate of a wrapped law's state; empty without state."""
     return np.zeros(0) if command.z_rate is None else command.z_rate

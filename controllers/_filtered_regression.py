@@ -1,14 +1,14 @@
-"""Adaptive sliding laws that learn from the torque too: its filtered regression, without accelerations.
+"""Adaptive sliding laws that also learn from the filtered torque, without measuring accelerations.
 
-With p = M v = Y_p pi + b, p' = h + tau - F theta, h = C^T v - g = H pi + h_b (b and h_b of what is known: armature and
-the bodies that are not adapted; F theta friction), tau low-pass filtered by lambda / (s + lambda) is W times the true
-parameters (Slotine and Li 1989):
+Let p = M v = Y_p pi + b and p' = h + tau - F theta with h = C^T v - g = H pi + h_b. Here b and h_b contain known terms
+(armature and bodies that are not adapted), and F theta is friction. The torque, low-pass filtered by
+lambda / (s + lambda), equals W times the true parameters (Slotine and Li 1989):
 
     X' = lambda (lambda Y_p + H - X),  X' = lambda (-F - X) for friction,      W = lambda Y_p - X,  W = -X,
-    u' = lambda (tau + lambda b + h_b - u),                                    y = u - lambda b,
+    u' = lambda (tau + lambda b + h_b - u),                                    y = u - lambda b.
 
-W p_true - y = delta, delta' = -lambda delta: what the filters did not know at the start. They begin with X = lambda Y_p
-and u = lambda b of the reference, so that delta is zero where the robot starts there, or at rest.
+The initial error of the filters decays: W p_true - y = delta, delta' = -lambda delta. They start at X = lambda Y_p and
+u = lambda b of the reference, so that delta is zero if the robot starts on the reference, or at rest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from geomctrl.tracing.numbers import scalar
 
 
 class Regression(NamedTuple):
-    """W (nv, n) and y (nv,) at a state, and the rates (X' (nv, n), u' (nv,)) without what is filtered so far."""
+    """W (nv, n) and y (nv,) at a state, and the input part of the filter rates (X' (nv, n), u' (nv,))."""
 
     W: np.ndarray
     y: np.ndarray
@@ -37,10 +37,10 @@ class Regression(NamedTuple):
 
 
 class FilteredAdaptation(AdaptiveSliding):
-    """`AdaptiveSliding` whose state is z = (p, X, u) and, of a subclass, `more`. bandwidth: lambda [1/s]."""
+    """`AdaptiveSliding` with filters: state z = (p, X, u, `more` numbers of a subclass). bandwidth: lambda [1/s]."""
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "bandwidth": "1/s, of the filters"}
-    more = 0  # numbers that a subclass keeps besides
+    more = 0  # number of further states of a subclass
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class FilteredAdaptation(AdaptiveSliding):
         self.armature = robot.armature
 
     def start(self):
-        """The nominal model's parameters, and filters that begin on the reference: there W and delta are zero."""
+        """The nominal parameters, and filters in the state of the reference, where W and delta are zero."""
         q, v, _ = self._desired(0.0)
         of = self._regression(q, v, self._with_filters(self.p0))
         return self._with_filters(self.p0, of.W, -of.y)
 
     def _with_filters(self, p, X: ArrayLike = 0.0, u: ArrayLike = 0.0, more: ArrayLike = 0.0):
-        """The state z of these parts, each of its own size."""
+        """The state z with these parts."""
         n, nv = len(self.p0), self.robot.nv
         parts = ((X, n * nv), (u, nv), (more, self.more))
         return np.concatenate((p, *(np.broadcast_to(np.ravel(x), size) for x, size in parts)))
@@ -103,20 +103,20 @@ class FilteredAdaptation(AdaptiveSliding):
         return Command(tau, np.concatenate((rate, *filters, memory)), {"e": e, "s": s})
 
     def _learning(self, g, p, of: Regression, more):
-        """(p', the rate of `more`), g being Y^T s."""
+        """(p', rate of the further states), for g = Y^T s."""
         raise NotImplementedError
 
     def _unknown(self, q, v, z, plant: Plant):
-        """(W (nv, n), delta (nv,)) at a state, true parameters known."""
+        """(W (nv, n), delta (nv,)) at a state, computed from the true parameters."""
         of = self._regression(q, v, z)
         return of.W, of.W.dot(self._true(plant)) - of.y
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
-        """The plant's parameters, with filters as they settle where the reference begins."""
+        """The plant's parameters, with filters in steady state at the beginning of the reference."""
         return self.settled(0.0, plant)
 
     def settled(self, t: float, plant: Plant) -> np.ndarray:
-        """The state at which V vanishes on the reference at time t: filters as they settle if that rests there."""
+        """The state with V = 0 on the reference at time t: filters in steady state if the reference rests there."""
         q, v, _ = self._desired(t)
         true = self._true(plant)
         of = self._regression(q, v, self._with_filters(true))
@@ -127,7 +127,7 @@ class FilteredAdaptation(AdaptiveSliding):
         return np.zeros(self.more)
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
-        """Estimates and filters as far off as they may be, for tests; what they hold need not fit a motion."""
+        """Random estimates and filter states for tests; the filter states need not correspond to a motion."""
         generator("rng", rng)
         true, nv = self._true(plant), self.robot.nv
         size = np.where(true != 0.0, np.abs(true), np.median(np.abs(true)))
@@ -141,13 +141,13 @@ class FilteredAdaptation(AdaptiveSliding):
 
 
 class RememberingAdaptation(FilteredAdaptation):
-    """`FilteredAdaptation` that remembers what it saw, Phi (n, n), eta (n,) and omega, forgotten at a rate [1/s]:
+    """`FilteredAdaptation` with a memory Phi (n, n), eta (n,), omega of the past regression, with forgetting [1/s]:
 
     Phi' = W^T K^-1 W - forgetting Phi,  eta' = W^T K^-1 y - forgetting eta,  omega' = y . K^-1 y - forgetting omega
 
-    so that Phi p_true = eta but for what the filters did not know at the start (Kreisselmeier 1977). How far they are
-    off is told by D = p_true . Phi p_true - 2 p_true . eta + omega, D' = delta . K^-1 delta - forgetting D, which with
-    Phi is such that x . Phi x + 2 x . (Phi p_true - eta) + D >= 0 for all x. weight: of the memory, as a subclass says.
+    Hence Phi p_true = eta except for the initial error of the filters (Kreisselmeier 1977). That error is bounded by
+    D = p_true . Phi p_true - 2 p_true . eta + omega with D' = delta . K^-1 delta - forgetting D, which satisfies
+    x . Phi x + 2 x . (Phi p_true - eta) + D >= 0 for all x. weight: of the memory in p', see the subclasses.
     """
 
     def __init__(
@@ -179,11 +179,11 @@ class RememberingAdaptation(FilteredAdaptation):
         return self._gradient(g) - self._pull(p, Phi, eta), np.concatenate(seen) - self.forgetting * more
 
     def _pull(self, p, Phi, eta):
-        """What memory takes off p'."""
+        """The contribution of the memory to -p'."""
         raise NotImplementedError
 
     def _bound(self) -> float:
-        """weight times what D has to make up for in the bound on V'."""
+        """weight times the factor of D in the bound on V'."""
         raise NotImplementedError
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:

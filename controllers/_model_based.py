@@ -1,4 +1,4 @@
-"""What the controllers share: their model, reference and error variables."""
+"""`ModelBased`: the base class of bundled controllers, with model, reference, default gains and error variables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-rule = lru_cache(maxsize=8)(design)  # of a robot: laws for the same one are often made in turn
+rule = lru_cache(maxsize=8)(design)  # cached because several laws are often created for the same robot
 
 
 class Law(Described):
-    """A law of this package. A subclass that overrides a public method which the law never calls is refused."""
+    """Base class of bundled laws. Overriding a public method that the law never calls raises ArgumentError."""
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
@@ -33,7 +33,7 @@ class Law(Described):
 
 
 class ModelBased(Law):
-    """A controller built on a nominal model and a reference; stateless unless a subclass says otherwise."""
+    """A controller with a nominal model and a reference; without state unless a subclass defines one."""
 
     Lambda: np.ndarray
 
@@ -45,35 +45,35 @@ class ModelBased(Law):
         self.friction = friction_of_law(friction, robot.nv)
 
     def _gain(self, name: str, gain: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:
-        """The gain matrix (nv, nv) of what is given, or of what `control.tuning`'s rule has for the robot."""
+        """The gain matrix (nv, nv): the user's value, or the default of `control.tuning` for None."""
         return gain_matrix(name, of_rule(rule(self.robot)) if gain is None else gain, self.robot.nv)
 
     def _sliding_gains(self, Lambda: ArrayLike | None, K: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-        """Lambda and K (nv, nv), those of the rule where None is given."""
+        """Lambda and K (nv, nv); defaults for None."""
         return self._gain("Lambda", Lambda, lambda rule: rule.Lambda), self._gain("K", K, lambda rule: rule.K)
 
     def _compensated(self, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """tau and what friction takes at velocities v."""
+        """tau plus the friction torque at velocities v."""
         return tau if self.friction is None else tau + self.friction.torque(one_state("v", v, self.robot.nv), tau)
 
     def start(self):
         return None
 
     def _desired(self, t: float) -> Desired:
-        """The reference at time t, evaluated once where several ask for it."""
+        """The reference at time t; repeated calls at one time evaluate it once."""
         return desired_at(self.reference, t)
 
     def error(self, t: float, q: np.ndarray, v: np.ndarray) -> TrackingError:
-        """The errors of the state (q, v) against the reference."""
+        """The tracking errors of the state (q, v)."""
         return tracking_error(self.robot, q, v, self._desired(t))
 
     def sliding(self, t: float, q: np.ndarray, v: np.ndarray) -> Sliding:
-        """Slotine and Li's variables s, v_ref and a_ref of the state (q, v)."""
+        """Slotine and Li's variables s, v_ref and a_ref at the state (q, v)."""
         return sliding_variables(self.robot, q, v, self._desired(t), self.Lambda)
 
 
 def true_robot(plant: Plant) -> Robot:
-    """A plant's robot as it is now: what a Lyapunov function is evaluated with."""
+    """The plant's current robot, with which Lyapunov functions are evaluated."""
     try:
         return plant.robot
     except AttributeError:

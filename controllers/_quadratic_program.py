@@ -1,4 +1,4 @@
-"""A quadratic program of one shape, solved again and again with other numbers, by Clarabel."""
+"""`QuadraticProgram`: a quadratic program of fixed structure, solved repeatedly by Clarabel with new numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from geomctrl.errors import SimulationError
 
 
 class QuadraticProgram:
-    """minimise a . H a - 2 f . a + cost s . 1 + |s|^2 over a (n,) and s (soft,), s >= 0, subject to
+    """Minimise a . H a - 2 f . a + cost s . 1 + |s|^2 over a (n,) and s (soft,), s >= 0, subject to
 
-    |M a + bias| <= effort,  lower - s <= a <= upper + s,  G a >= least - s,  E a = d  (equalities many rows)
+    |M a + bias| <= effort,  lower - s <= a <= upper + s,  G a >= least - s,  E a = d  (with `equalities` rows).
 
-    with one s for each row of the last but one and one for both sides of each of those before.
+    Each row of G has its own slack, and each pair of bounds on a shares one.
     """
 
     def __init__(self, n: int, soft: int, equalities: int, cost: float):
@@ -31,14 +31,14 @@ class QuadraticProgram:
         filled = self.A != 0.0
         filled[:k, :n] = True
         filled[k + 2 * n : self.rows - soft, :n] = True
-        self.filled = filled.T.copy()  # column by column, as the solver keeps them
-        self.upper = np.triu(np.ones((n, n), bool)).T  # of H, likewise
+        self.filled = filled.T.copy()  # transposed, because the solver stores columns
+        self.upper = np.triu(np.ones((n, n), bool)).T  # upper triangle of H, transposed too
 
     def __getstate__(self):
-        return vars(self) | {"_solver": None}  # which can not be copied
+        return vars(self) | {"_solver": None}  # the solver can not be pickled
 
     def solve(self, H, f, M, bias, effort, lower, upper, G, least, E=None, d=None) -> tuple[np.ndarray, float]:
-        """(a, the largest s); raises SimulationError where the solver finds nothing."""
+        """(a, the largest slack). Raises SimulationError if the solver finds no solution."""
         n, m, k = self.n, self.equalities, self.index
         if m:
             self.A[:m, :n], self.b[:m] = E, d
@@ -47,7 +47,7 @@ class QuadraticProgram:
         self.b[m : m + n], self.b[m + n : k] = effort - bias, effort + bias
         self.b[k : k + n], self.b[k + n : k + 2 * n] = upper, -lower
         self.b[k + 2 * n : self.rows - self.soft] = -least
-        none = np.isinf(self.b)  # where there is no limit: 0 <= 1, which keeps shape and scale
+        none = np.isinf(self.b)  # an infinite limit becomes 0 <= 1, which keeps structure and scaling
         self.b[none] = 1.0
         self.q[:n] = -2.0 * f
         A = np.where(none[:, None], 0.0, self.A)
@@ -56,7 +56,7 @@ class QuadraticProgram:
         if self._solver is not None:
             self._solver.update(P=values[0], q=self.q, A=values[1], b=self.b)
             solution = self._solver.solve()
-        if solution is None or not _solved(solution):  # scaled for numbers that are far from today's
+        if solution is None or not _solved(solution):  # create it again, because its scaling was for other numbers
             self._solver = self._made(*values)
             solution = self._solver.solve()
         if not _solved(solution):
@@ -65,17 +65,17 @@ class QuadraticProgram:
         return x[:n], float(x[n:].max(initial=0.0))
 
     def _made(self, P: np.ndarray, A: np.ndarray) -> Any:
-        """A solver of this shape, scaled for these numbers."""
-        from scipy import sparse  # here: it takes long to import
+        """A solver for this structure, scaled for these numbers."""
+        from scipy import sparse  # imported here because it takes long
 
         clarabel: Any = import_module("clarabel")
         settings = clarabel.DefaultSettings()
-        for name in ("verbose", "presolve_enable"):  # whose shape does not change can be given other numbers
+        for name in ("verbose", "presolve_enable"):  # presolving could change the structure, which updates need
             setattr(settings, name, False)
         filled = np.eye(self.n + self.soft, dtype=bool)
         filled[: self.n, : self.n] = self.upper
         matrices = []
-        for pattern, x in ((filled, P), (self.filled, A)):  # column by column
+        for pattern, x in ((filled, P), (self.filled, A)):  # by columns
             column, row = np.nonzero(pattern)
             matrices.append(
                 sparse.csc_matrix((x, row, np.searchsorted(column, np.arange(len(pattern) + 1))), pattern.shape[::-1])

@@ -1,12 +1,12 @@
-"""What laws in operational space share: a frame's task, its errors, and joint accelerations that bring about its own.
+"""Base classes of controllers in operational space: the task of a frame, its errors and the resulting torques.
 
-The task's motion and the posture both come from one reference in joint space: the frame is to move as it does there,
-and in the null space of the task, where there is one, the joints are to follow it too. The null space is dynamically
-consistent (Khatib 1987): what is done there does not accelerate the task, with
+One reference in joint space defines both the motion of the frame and the posture. The joints also follow it in the null
+space of the task. The null space is dynamically consistent (Khatib 1987): motion in it does not accelerate the task.
+With the task acceleration A and the posture acceleration a_0,
 
-    a = a_0 + Jbar (A - Jdot v - J a_0)    the joints' acceleration nearest to a_0, in the metric M, with task's A
+    a = a_0 + Jbar (A - Jdot v - J a_0)
 
-and a_0 the acceleration that the posture asks for.
+is the joint acceleration closest to a_0 in the metric M that achieves A.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from geomctrl.tracing.numbers import scalar
 
 
 class Task(NamedTuple):
-    """The task at one state, m = 6 for a pose: E (4, 4) = T_d^-1 T, or e (m,) of a position; the velocity error W (m,),
-    the desired motion's acceleration A_d (m,) seen from here, the Jacobian J (m, nv), its rate, and Jdot v."""
+    """The task at one state, with m coordinates (6 for a pose).
+
+    E (4, 4) = T_d^-1 T, or the position error e (m,); velocity error W (m,); desired acceleration A_d (m,) in the
+    actual frame; Jacobian J (m, nv), its time derivative, and Jdot v (m,)."""
 
     E: Any
     W: np.ndarray
@@ -39,7 +41,7 @@ class Task(NamedTuple):
 
 
 class TaskSpace(ModelBased):
-    """A law on the pose of a frame, body-fixed, or with `axes` on its position along some of the world's axes."""
+    """A controller for the pose of a frame (body-fixed), or with `axes` for its position along world axes."""
 
     def __init__(
         self,
@@ -64,8 +66,6 @@ class TaskSpace(ModelBased):
         if self.m > robot.nv:
             raise ArgumentError(f"axes: expected a task of at most {robot.nv} directions on this robot, got {self.m}")
 
-    # --- the task ------------------------------------------------------------------------------------------------
-
     def _jacobians(self, q, v):
         if self.rows is None:
             return self.robot.jacobian(q, self.frame), self.robot.jacobian_rate(q, v, self.frame)
@@ -89,7 +89,7 @@ class TaskSpace(ModelBased):
         return Task(E, W, back.dot(A_d) - se3.ad(W).dot(V_d), J, J_rate, J_rate.dot(v))
 
     def _potential(self, E, K):
-        """(U, its gradient (m,)) of a spring K (m, m) in the logarithm of E, or in a position's e."""
+        """(U, its gradient (m,)) of a spring K (m, m) in log(E), or in a position error e."""
         if self.rows is not None:
             force = K.dot(E)
             return scalar(0.5 * E.dot(force)), force
@@ -97,15 +97,13 @@ class TaskSpace(ModelBased):
         force = K.dot(e)
         return scalar(0.5 * e.dot(force)), se3.dexp_inv(-e).T.dot(force)
 
-    # --- the joints ----------------------------------------------------------------------------------------------
-
     def _mobility(self, robot: Robot, q, J):
-        """(M^-1 J^T, J M^-1 J^T) of a robot, the model or the plant's."""
+        """(M^-1 J^T, J M^-1 J^T) of a robot (the model, or the plant's)."""
         X = robot.mass_matrix_inverse(q).dot(J.T)
         return X, J.dot(X)
 
     def _torques(self, t, q, v, task: Task, A, X, inertia) -> np.ndarray:
-        """The joint torques that give the task the acceleration A and the posture what is left."""
+        """Joint torques for the task acceleration A, with the posture in the null space."""
         error = self.error(t, q, v)
         a_0 = error.a_d - self.posture_kd.dot(error.w)
         a_0 = a_0 - joint_forces(self.robot, error.e, self.posture_kp.dot(error.e))
@@ -113,16 +111,16 @@ class TaskSpace(ModelBased):
 
 
 class TaskImpedance(TaskSpace):
-    """A spring and a damper between the frame and where it should be; the robot keeps the inertia it has there.
+    """A spring and a damper between a frame and its desired pose, with the natural inertia of the robot.
 
-    A subclass gives `potential`.
+    A subclass defines `_potential`.
     """
 
     stiffness: np.ndarray
     damping: np.ndarray
 
     def _task_gain(self, name: str, gain: ArrayLike | None, rate: float) -> np.ndarray:
-        """The (m, m) gain given, or rate times the diagonal of the task's inertia where the reference starts."""
+        """The given gain (m, m), or rate times the diagonal of the task inertia at the start of the reference."""
         if gain is None:
             q = self._desired(0.0).q
             J = self._jacobians(q, np.zeros(self.robot.nv))[0]
@@ -141,7 +139,7 @@ class TaskImpedance(TaskSpace):
         return Command(self._torques(t, q, v, task, A, X, inertia), None, {"W": task.W, "force": force})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        """V, and its rate while nothing touches the robot."""
+        """V and its rate without external forces."""
         task = self._task(t, q, v)
         _, G = self._mobility(true_robot(plant), q, task.J)
         kinetic = 0.5 * task.W.dot(np.linalg.inv(G)).dot(task.W)

@@ -1,4 +1,4 @@
-"""Attitude tracking on SO(3) without coordinates (Lee, Leok, McClamroch 2010), for satellites and their wheels."""
+"""Geometric attitude tracking on SO(3) (Lee, Leok, McClamroch 2010) for satellites with or without reaction wheels."""
 
 from __future__ import annotations
 
@@ -14,26 +14,43 @@ from geomctrl.tracing.numbers import scalar
 
 
 class AttitudeTracking(ModelBased):
-    """tau = -kR e_R - kOmega e_Omega + J a_d + Omega x J Omega, by the errors of `control.attitude.AttitudeError`.
+    """Attitude tracking: tau = -kR e_R - kOmega e_Omega + J a_d + Omega x J Omega, errors of `AttitudeError`.
+
+    Parameters
+    ----------
+    robot : Robot
+        One body on a spherical joint, alone or with at least three reaction wheels: revolute joints, symmetric about
+        axes that span space. With wheels only they are driven.
+    reference : Reference
+        The desired motion, of which only the attitude is used.
+    kR : float, optional
+        Attitude gain [N m]; default w^2 times the largest moment of inertia. w is 3/s, or less if an attitude error
+        would require more than half of a wheel's effort.
+    kOmega : float, optional
+        Angular velocity gain [N m s]; default 2 w times the largest moment of inertia.
+    c : float, optional
+        Cross term of the Lyapunov function [1/s]; default half of its upper limit.
+
+    Raises
+    ------
+    ArgumentError
+        For another robot, a gain that is not positive, or a c above its limit.
+
+    Notes
+    -----
+    (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010, attitude
+    law; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013.)
 
     V = 1/2 e_Omega . J e_Omega + kR Psi + c e_R . J e_Omega,
     V' = -kOmega |e_Omega|^2 - c kR |e_R|^2 - c kOmega e_R . e_Omega + c e_R' . J e_Omega
 
-    Positive definite where Psi < 2, and V' negative there but at the equilibrium, as |e_R'| <= |e_Omega|, for
+    Because |e_R'| <= |e_Omega|, V is positive definite for Psi < 2 and V' is negative except at the equilibrium, if
 
     c < sqrt(kR lambda_min(J)) / lambda_max(J)   and   c < 4 kR kOmega / (kOmega^2 + 4 kR lambda_max(J)).
 
-    Errors fall exponentially from all states of which `in_domain` is true; on the rest, errors by pi in particular,
-    the law is defined, but e_R = 0 there. (The attitude law of T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking
-    control of a quadrotor UAV on SE(3)", CDC 2010; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013.)
-
-    robot: one body on a spherical joint, alone or with revolute joints on it, its reaction wheels: at least three,
-    symmetric about axes that span space. Then only they are driven: J is the inertia without their spin, Omega x J
-    Omega has their momentum, and tau = -A^+ of the above with the wheels' axes A (3, wheels). kR [N m], kOmega [N m s]:
-    by default w^2 and 2 w times the largest moment of inertia, where w is 3/s, or less where an error of the attitude
-    would ask for more than half of a wheel's effort; c [1/s] by default half of what is allowed. Of the reference the
-    attitude is used alone. No state. Raises ArgumentError for another robot and for gains that are not
-    positive or a c that is too large.
+    Errors decrease exponentially from all states with `in_domain`. Elsewhere, in particular for rotations by pi, the
+    law is defined but e_R may be 0. With wheels J is the inertia without their spin, Omega x J Omega includes their
+    momentum, and tau = -A^+ times the torque above, with the axes A (3, wheels).
     """
 
     def __init__(
@@ -57,7 +74,7 @@ class AttitudeTracking(ModelBased):
         )
 
     def _inertia(self, robot: Robot, q: np.ndarray) -> np.ndarray:
-        """J (3, 3): what a torque on the hub turns, wheels not driven."""
+        """J (3, 3), the inertia that a torque on the hub accelerates while the wheels are not driven."""
         return (self.reduction @ robot.mass_matrix(q))[:, :3]
 
     def _attitude_error(self, t: float, q: np.ndarray, v: np.ndarray) -> AttitudeError:
@@ -71,20 +88,20 @@ class AttitudeTracking(ModelBased):
         return Command(self.distribution @ torque, None, {"e": x.e_R, "Psi": x.Psi})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        """V and the rate of the proof at a state, with the true robot of the plant."""
+        """V and the rate of the proof at a state, evaluated with the plant's robot."""
         x, c = self._attitude_error(t, q, v), self.c
         momentum = self._inertia(true_robot(plant), q) @ x.e_Omega
         V = 0.5 * x.e_Omega.dot(momentum) + self.kR * x.Psi + c * x.e_R.dot(momentum)
         return Lyapunov(scalar(V), scalar(c * x.e_R_rate.dot(momentum) - attitude_loss(x, self.kR, self.kOmega, c)))
 
     def in_domain(self, t: float, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether 1/2 e_Omega . J e_Omega + kR Psi < 2 kR: it does not grow, so Psi < 2 stays, and the proof holds."""
+        """Whether 1/2 e_Omega . J e_Omega + kR Psi < 2 kR. It does not grow, so that Psi < 2 and the proof holds."""
         x = self._attitude_error(t, q, v)
         return bool(0.5 * x.e_Omega @ self._inertia(self.robot, q) @ x.e_Omega + self.kR * x.Psi < 2.0 * self.kR)
 
 
 def cross_limit(kR: float, kOmega: float, least: float, largest: float) -> float:
-    """What c must be below, by the least and the largest moment of inertia."""
+    """The upper limit of c for the smallest and the largest moment of inertia."""
     return min(np.sqrt(kR * least) / largest, 4.0 * kR * kOmega / (kOmega**2 + 4.0 * kR * largest))
 
 
@@ -102,15 +119,15 @@ def _positive(name: str, x: float) -> float:
 
 
 def _default_speed(robot: Robot, distribution: np.ndarray, largest: float) -> float:
-    """[1/s]: 3, or less where kR e_R, |e_R| <= 1, would ask for more than half of what a joint can do."""
+    """3 [1/s], or less if kR e_R with |e_R| <= 1 would require more than half of a joint's effort."""
     shares = np.linalg.norm(distribution, axis=1)
     driven = shares > 0.0
-    torque = float((robot.limits.effort[driven] / shares[driven]).min())  # that the hub gets in any direction
+    torque = float((robot.limits.effort[driven] / shares[driven]).min())  # available on the hub in every direction
     return min(3.0, float(np.sqrt(0.5 * torque / largest)))
 
 
 def _actuation(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """(3, nv) and (nv, 3): the torque on the hub of joint torques that no wheel accelerates under, and the inverse."""
+    """(3, nv) and (nv, 3): torque on the hub from joint torques that accelerate no wheel, and the inverse map."""
     base, *wheels = robot.joints
     if base.kind != "spherical" or any(j.dof != 1 for j in wheels) or any(robot.parents[1:]):
         kinds = ", ".join(j.kind for j in robot.joints)

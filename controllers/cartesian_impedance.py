@@ -1,4 +1,4 @@
-"""Cartesian impedance control: a spring and a damper on a frame, the robot's own inertia there (Ott 2008)."""
+"""Cartesian impedance control: a spring and a damper at a frame, with the robot's natural inertia (Ott 2008)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,31 @@ from geomctrl.robot import Robot
 
 
 class CartesianImpedance(TaskImpedance):
-    """Lambda W' + 1/2 Lambda' W + D W + dU = F_ext on the frame, the posture in its null space (Ott 2008)
+    """Impedance at a frame: Lambda W' + 1/2 Lambda' W + D W + dU = F_ext, with the posture in the null space.
+
+    Parameters
+    ----------
+    robot, reference, frame, axes, posture
+        As for `OperationalSpace`.
+    stiffness : float, (m,) or (m, m)
+        K [N m/rad, N/m], symmetric positive definite, angular part first; default 100/s^2 times the diagonal of Lambda
+        at the start of the reference.
+    damping : float, (m,) or (m, m)
+        D [N m s/rad, N s/m], likewise; default 20/s times that diagonal.
+
+    Notes
+    -----
+    (Ott 2008.)
 
     V = 1/2 W . Lambda W + U,   U = 1/2 E . K E,   V' = - W . D W + W . F_ext
 
-    with E = log(T_d^-1 T), W the error of the frame's body-fixed twist, Lambda = (J M^-1 J^T)^-1 as it is: no force
-    need be measured. tau = J^T F + N^T M a_0 + C v + g with F = Lambda (A_d - Jdot v) - 1/2 Lambda' W - D W - dU: what
-    couples the task to its null space is cancelled, so that the port (F_ext, W) is passive whatever the posture does
-    there. The posture follows the reference with a_0 = a_d - kd w - kp e, `posture` = (kp, kd); V does not see it.
+    with E = log(T_d^-1 T), the error W of the frame's body-fixed twist and Lambda = (J M^-1 J^T)^-1. The inertia is not
+    shaped, so that no force measurement is needed. tau = J^T F + N^T M a_0 + C v + g with
+    F = Lambda (A_d - Jdot v) - 1/2 Lambda' W - D W - dU cancels the coupling between task and null space. The port
+    (F_ext, W) is therefore passive for any motion in the null space. There the posture follows the reference with
+    a_0 = a_d - kd w - kp e, `posture` = (kp, kd), which V does not contain.
 
-    reference, frame, axes: as for `OperationalSpace`. stiffness K [N m/rad, N/m], damping D [N m s/rad, N s/m]:
-    numbers, (m,) or symmetric positive definite (m, m), angular part first; by default 100/s^2 and 20/s times the
-    diagonal of Lambda where the reference starts.
-
-    Holds away from singular configurations of J, and for rotations less than pi off.
+    Valid away from singular configurations of J and for rotation errors below pi.
     """
 
     def __init__(

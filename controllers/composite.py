@@ -1,4 +1,4 @@
-"""Composite adaptation: Slotine and Li's law that learns from the prediction error of filtered torques too."""
+"""Composite adaptation: Slotine and Li's law that also learns from the prediction error of filtered torques."""
 
 from __future__ import annotations
 
@@ -14,22 +14,33 @@ from geomctrl.tracing.numbers import scalar
 
 
 class Composite(FilteredAdaptation):
-    """p' = -Gamma (Y^T s + r W^T K^-1 (W p - y))      (Slotine and Li 1989, "Composite adaptive control of robot
-    manipulators", with a constant gain)
+    """Adaptive tracking with composite adaptation: p' = -Gamma (Y^T s + r W^T K^-1 (W p - y)).
 
-    W p_true = y is the torque's filtered regression, of momenta instead of accelerations; W and y are low-pass filtered
-    with `bandwidth` [1/s]; from a start on the reference exactly, else W p_true - y = delta, delta' = -bandwidth delta.
-    r = weight / (1 + tr(K^-1 W Gamma W^T) / bandwidth), so that no estimate moves faster than the filters. With
-    x = W (p - p_true)
+    Parameters
+    ----------
+    weight : float
+        Weight of the prediction error.
+    bandwidth : float
+        Bandwidth of the filters [1/s].
+    robot, reference, Lambda, K, Gamma, **options
+        As for `SlotineLi`.
+
+    Notes
+    -----
+    (Slotine and Li 1989, "Composite adaptive control of robot manipulators", with a constant gain.) W p_true = y is the
+    filtered regression of the torque, which uses momenta instead of accelerations. It is exact if the robot starts on
+    the reference; otherwise W p_true - y = delta with delta' = -bandwidth delta. The normalisation
+    r = weight / (1 + tr(K^-1 W Gamma W^T) / bandwidth) keeps estimates slower than the filters. With
+    x = W (p - p_true) and |p|^2 = p . Gamma^-1 p
 
     V = 1/2 s . M s + 1/2 |p - p_true|^2 + weight / (2 bandwidth) delta . K^-1 delta,
-    V' = - s . K s - r x . K^-1 (x + delta) - weight delta . K^-1 delta:
+    V' = - s . K s - r x . K^-1 (x + delta) - weight delta . K^-1 delta.
 
-    with a rich motion estimates converge whether s is zero or not. The torque and the `options` are those of
-    `SlotineLi`, its norm |x|^2 = x . Gamma^-1 x; z holds the filters besides.
+    With persistent excitation the estimates converge even if s is zero. The torque is that of `SlotineLi`. The state z
+    consists of the estimate and the filters.
     """
 
-    GAINS: ClassVar = {**FilteredAdaptation.GAINS, "weight": "of the prediction error"}
+    GAINS: ClassVar = {**FilteredAdaptation.GAINS, "weight": "weight of the prediction error"}
 
     def __init__(
         self,

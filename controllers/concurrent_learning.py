@@ -1,4 +1,4 @@
-"""Concurrent learning: Slotine and Li's law that learns from what it remembers while it learns from what it sees."""
+"""Concurrent learning: Slotine and Li's law that also learns from recorded data."""
 
 from __future__ import annotations
 
@@ -8,27 +8,41 @@ from geomctrl.controllers._filtered_regression import FilteredAdaptation, Rememb
 
 
 class ConcurrentLearning(RememberingAdaptation):
-    """p' = -Gamma (Y^T s + r (Phi p - eta)),   Phi and eta the filtered regression W p = y over the past
+    """Adaptive tracking with concurrent learning: p' = -Gamma (Y^T s + r (Phi p - eta)).
 
-    (Chowdhary and Johnson 2010, who record chosen instants; here the record is a continuous one, an information matrix
-    that forgets: Phi = int e^{-forgetting (t - x)} W^T K^-1 W dx and eta likewise, as in Cho, Shin, Kim and Tsao 2018
-    and the composite learning of Pan and Yu 2016). Estimates converge once Phi has become definite, also where the
-    motion excites one parameter after the other. W, y and delta are those of `Composite`, and
+    Parameters
+    ----------
+    weight : float
+        Weight of the recorded data [1/s].
+    forgetting : float
+        Rate at which old data are forgotten [1/s].
+    bandwidth : float
+        Bandwidth of the filters [1/s].
+    robot, reference, Lambda, K, Gamma, **options
+        As for `SlotineLi`.
 
-    r = weight / (1 + weight tr(Gamma Phi) / bandwidth), so that no estimate moves faster than the filters. With D as
-    far as the record is off, x = p - p_true and `SlotineLi`'s norm |x|^2 = x . Gamma^-1 x
+    Notes
+    -----
+    Chowdhary and Johnson 2010 record selected instants. Here the record is a continuous information matrix with
+    forgetting, as in Cho, Shin, Kim and Tsao 2018 and the composite learning of Pan and Yu 2016:
+    Phi = int e^{-forgetting (t - x)} W^T K^-1 W dx, and eta likewise, for the filtered regression W p = y of
+    `Composite`. Estimates converge once Phi is positive definite, even if the motion excites one parameter after the
+    other.
+
+    The normalisation r = weight / (1 + weight tr(Gamma Phi) / bandwidth) keeps estimates slower than the filters. D
+    bounds the error of the record. With x = p - p_true, |x|^2 = x . Gamma^-1 x, and delta as in `Composite`,
 
     V = 1/2 s . M s + 1/2 |x|^2 + weight / forgetting (D + delta . K^-1 delta / (2 bandwidth)),
-    V' = - s . K s - r x . (Phi p - eta) - weight D  <=  - s . K s - r / 2 x . Phi x - weight / 2 D
+    V' = - s . K s - r x . (Phi p - eta) - weight D  <=  - s . K s - r / 2 x . Phi x - weight / 2 D.
 
-    weight, forgetting and bandwidth [1/s]. The torque and the `options` are those of `SlotineLi`; z holds filters and
-    record besides, (n + 1)^2 numbers for n parameters: adapt few bodies.
+    The torque is that of `SlotineLi`. The state z also contains filters and record, (n + 1)^2 numbers for n parameters:
+    adapt few bodies.
     """
 
     GAINS: ClassVar = {
         **FilteredAdaptation.GAINS,
-        "weight": "1/s, of the record",
-        "forgetting": "1/s, of the record",
+        "weight": "1/s, weight of the record",
+        "forgetting": "1/s, rate of the record",
     }
 
     def _pull(self, p, Phi, eta):

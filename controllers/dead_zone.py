@@ -1,4 +1,4 @@
-"""Slotine and Li's law with a dead zone: estimates rest while the error is what disturbances explain."""
+"""Slotine and Li's law with a dead zone: estimates are constant while disturbances can explain the error."""
 
 from __future__ import annotations
 
@@ -14,18 +14,28 @@ from geomctrl.robot import Robot
 
 
 class DeadZone(AdaptiveSliding):
-    """p' = -phi Gamma Y^T s, phi = 0 within the zone, s . K s <= r^2 / 4, and 1 from s . K s = r^2 on
+    """Adaptive tracking with a dead zone: p' = -phi Gamma Y^T s.
 
-    (Peterson and Narendra 1982; for robots Slotine and Coetsee 1986). r^2 = width^2 tr K, `width` [rad/s, m/s] the size
-    of s in a typical joint; between the two phi rises smoothly. The torque and the `options` are those of `SlotineLi`.
+    phi is 0 in the dead zone, s . K s <= r^2 / 4, and 1 for s . K s >= r^2, with a smooth transition.
 
-    There is no V here that falls everywhere. Outside the zone that of `SlotineLi` does, V' = - s . K s + s . d, with
-    any torque d that nobody models and d . K^-1 d < r^2; inside estimates rest, whatever d is. How often s leaves and
-    enters is not bounded: with one joint it would be, as M is a number there and 1/2 M (|s| - r)^2 serves; with
-    several the zone would have to be one of s . M s, and M is not known. So no `lyapunov` is offered.
+    Parameters
+    ----------
+    width : float
+        Size of s in a typical joint [rad/s, m/s]; r^2 = width^2 tr K.
+    robot, reference, Lambda, K, Gamma, **options
+        As for `SlotineLi`.
+
+    Notes
+    -----
+    (Peterson and Narendra 1982; for robots Slotine and Coetsee 1986.) The torque is that of `SlotineLi`. This law has
+    no Lyapunov function that decreases everywhere, and therefore no method `lyapunov`. Outside the dead zone that of
+    `SlotineLi` decreases, V' = - s . K s + s . d, for any unmodelled torque d with d . K^-1 d < r^2. Inside, estimates
+    are constant for any d. The number of times that s crosses the boundary is not bounded. With one joint it would be,
+    because M is a number and 1/2 M (|s| - r)^2 is a Lyapunov function. With several joints the dead zone would have to
+    be defined by s . M s, but M is unknown.
     """
 
-    GAINS: ClassVar = {**AdaptiveSliding.GAINS, "width": "rad/s, m/s, of s in a joint"}
+    GAINS: ClassVar = {**AdaptiveSliding.GAINS, "width": "rad/s, m/s, size of s in a joint"}
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Dynamic regressor extension and mixing: every parameter learns by itself, undisturbed by the others."""
+"""Dynamic regressor extension and mixing (DREM): each parameter is estimated from its own scalar regression."""
 
 from __future__ import annotations
 
@@ -13,32 +13,46 @@ from geomctrl.controllers._filtered_regression import FilteredAdaptation, Rememb
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-MAX_PARAMETERS = 12  # number of parameters: a determinant of more is rounding
-MIN_DETERMINANT = 1e-9  # of the largest that a determinant could be: next to this it is rounding
+MAX_PARAMETERS = 12  # a larger determinant consists of rounding errors
+MIN_DETERMINANT = 1e-9  # relative to the largest possible determinant; smaller ones are rounding errors
 
 
 class DREM(RememberingAdaptation):
-    """p_i' = -(Gamma Y^T s)_i - weight (Delta p_i - Y_i) / (Delta + A_ii)      (Aranovskiy, Bobtsov, Ortega and
-    Pyrkin 2017, with Kreisselmeier's extension)
+    """Adaptive tracking with DREM: p_i' = -(Gamma Y^T s)_i - weight (Delta p_i - Y_i) / (Delta + A_ii).
 
-    In parameters over the roots of Gamma, Phi and eta what `ConcurrentLearning` remembers of the filtered regression
-    W p = y, A = adj Phi, Delta = det Phi and Y = A eta: Delta p_true_i = Y_i, a scalar regression for each parameter.
-    It is normalised, mu_i = Delta / (Delta + A_ii) = 1 / (1 + (Phi^-1)_ii), so that p_i converges at the rate `weight`
-    as soon as it is known, and monotonically but for s. With D, delta and V as there, x_i = p_i - p_true_i, n
-    parameters, and V's weight n times this one,
+    Parameters
+    ----------
+    weight : float
+        Rate of convergence of an identifiable parameter [1/s].
+    forgetting : float
+        Rate at which old data are forgotten [1/s].
+    bandwidth : float
+        Bandwidth of the filters [1/s].
+    robot, reference, Lambda, K, **options
+        As for `SlotineLi`. `adapt` defaults to the "base" parameters, at most 12; otherwise name a body.
+    Gamma : float or (n,)
+        Adaptation gain; it is diagonal here.
+
+    Notes
+    -----
+    (Aranovskiy, Bobtsov, Ortega and Pyrkin 2017, with Kreisselmeier's extension.) Phi and eta are the record of
+    `ConcurrentLearning`, in parameters divided by the square roots of Gamma. With A = adj Phi, Delta = det Phi and
+    Y = A eta, Delta p_true_i = Y_i is a scalar regression for each parameter. The normalisation
+    mu_i = Delta / (Delta + A_ii) = 1 / (1 + (Phi^-1)_ii) makes p_i converge at the rate `weight`, monotonically except
+    for s. With D, delta and V of `ConcurrentLearning`, n parameters, x_i = p_i - p_true_i in the norm of Gamma^-1, and
+    a weight in V that is n times this one,
 
     V' = - s . K s - weight sum x_i (Delta p_i - Y_i) / (Delta + A_ii) - weight n D
-      <= - s . K s - weight / 2 (sum mu_i x_i^2 + n D)
+      <= - s . K s - weight / 2 (sum mu_i x_i^2 + n D).
 
-    in the norm of Gamma^-1, which is diagonal here. Where not all parameters can be known Delta is zero and nothing is
-    learnt of the record: `adapt` are by default the "base" parameters, at most 12; else name a body. weight, forgetting
-    and bandwidth [1/s]. The torque and the `options` are those of `SlotineLi`.
+    If the parameters are not all identifiable, Delta is zero and nothing is learnt from the record. The torque is that
+    of `SlotineLi`.
     """
 
     GAINS: ClassVar = {
         **FilteredAdaptation.GAINS,
-        "weight": "1/s, of the record",
-        "forgetting": "1/s, of the record",
+        "weight": "1/s, weight of the record",
+        "forgetting": "1/s, rate of the record",
     }
 
     def __init__(
@@ -75,7 +89,7 @@ class DREM(RememberingAdaptation):
 
 
 def adjugate(A):
-    """(adj A, det A) of a square matrix by Faddeev and LeVerrier, without a division by what may vanish."""
+    """(adj A, det A) of a square matrix by Faddeev and LeVerrier, which avoids division by a determinant near zero."""
     n, one = len(A), np.eye(len(A))
     M, c = one, 1.0
     for k in range(1, n):

@@ -1,4 +1,4 @@
-"""Slotine and Li's law with e-modification: a leakage that ends where the error does."""
+"""Slotine and Li's law with e-modification: a leakage proportional to the error."""
 
 from __future__ import annotations
 
@@ -16,15 +16,25 @@ from geomctrl.tracing.numbers import scalar
 
 
 class EModification(AdaptiveSliding):
-    """p' = -Gamma Y^T s - nu r (p - p_0),  r^2 = s . K s, p_0 the nominal parameters    (Narendra and Annaswamy 1987)
+    """Adaptive tracking with error-dependent leakage: p' = -Gamma Y^T s - nu r (p - p_0),  r^2 = s . K s.
 
-    The torque, V and the `options` are those of `SlotineLi`. In the norm |x|^2 = x . Gamma^-1 x
+    Parameters
+    ----------
+    nu : float
+        Leakage [W^-1/2 / s]; r is the square root of the power that K dissipates.
+    robot, reference, Lambda, K, Gamma, **options
+        As for `SlotineLi`.
+
+    Notes
+    -----
+    (Narendra and Annaswamy 1987.) p_0 are the nominal parameters. Torque and V are those of `SlotineLi`. In the norm
+    |x|^2 = x . Gamma^-1 x
 
     V' = - r^2 - nu r (p - p_true) . Gamma^-1 (p - p_0)
-       <= - r^2 / 2 - nu r / 2 |p - p_true|^2 + c,            c = nu^2 / 8 |p_true - p_0|^4:
+       <= - r^2 / 2 - nu r / 2 |p - p_true|^2 + c,            c = nu^2 / 8 |p_true - p_0|^4.
 
-    V falls wherever r^2 / 2 + nu r / 2 |p - p_true|^2 > c. `lyapunov` has the rate without c, `allowance` c. Where the
-    model is right c is zero. nu [W^-1/2 / s]: r is the root of the power that K takes.
+    V decreases wherever r^2 / 2 + nu r / 2 |p - p_true|^2 > c. `lyapunov` returns the rate without c, and `allowance`
+    returns c. If the model is exact, c is zero.
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "nu": "W^-1/2 / s, leakage"}
@@ -52,5 +62,5 @@ class EModification(AdaptiveSliding):
         return Lyapunov(value, -0.5 * (loss + self.nu * scalar(np.sqrt(loss)) * self._squared(z, plant)))
 
     def allowance(self, plant: Plant) -> float:
-        """c [W]: by how much V' may exceed the rate of `lyapunov`."""
+        """c [W], the bound on V' minus the rate of `lyapunov`."""
         return 0.125 * (self.nu * self._squared(self.p0, plant)) ** 2

@@ -4,9 +4,9 @@ On the plant of `geomctrl.control.elastic_joints`,
 
     M(q) a + C(q, v) v + g(q) = K (theta - q),        B theta'' + K (theta - q) = tau_m,
 
-q is a flat output: with tau = K (theta - q) the rigid robot's inverse dynamics, theta = q + K^-1 tau, and the motor
-torque B theta'' + tau needs tau'' and with it q up to its fourth derivative, which `inverse_dynamics_rates` gives in
-O(n) (Mueller 2018 section 6.3; De Luca 1998). Joints have one degree of freedom.
+q is a flat output: tau = K (theta - q) is the inverse dynamics of the rigid robot, theta = q + K^-1 tau, and the motor
+torque B theta'' + tau needs tau'' and thus q up to its fourth derivative. `inverse_dynamics_rates` computes it in O(n)
+(Mueller 2018 section 6.3; De Luca 1998). Joints have one degree of freedom.
 """
 
 from __future__ import annotations
@@ -27,16 +27,30 @@ from geomctrl.tracing.numbers import scalar
 
 
 class ElasticJoint(Law):
-    """tau_m = B theta'' + K (theta - q) for the theta'' that makes e'''' + 4 w e''' + 6 w^2 e'' + 4 w^3 e' + w^4 e = 0.
+    """Feedback linearisation: tau_m = B theta'' + K (theta - q), e'''' + 4 w e''' + 6 w^2 e'' + 4 w^3 e' + w^4 e = 0.
 
-    (Spong 1987; De Luca 1998.) e = q - q_d, w the bandwidth [1/s], a number or (nv,): all four poles of a joint are at
-    -w. stiffness K [N m/rad, N/m] and rotor inertia B [kg m^2, kg]: numbers or (nv,). (q, theta) and its rates are
-    measured, the law has no state; acceleration and jerk follow from the model,
+    Parameters
+    ----------
+    robot : Robot
+        The rigid robot.
+    reference : SmoothReference
+        A function t -> (5, nv), the desired link motion q_d and its first four derivatives.
+    stiffness : float or (nv,)
+        K [N m/rad, N/m].
+    rotor : float or (nv,)
+        Rotor inertia B after the gears [kg m^2, kg].
+    bandwidth : float or (nv,)
+        w [1/s]; all four poles of a joint are at -w.
+
+    Notes
+    -----
+    (Spong 1987; De Luca 1998.) e = q - q_d. The law measures (q, theta) and their rates and has no state. Acceleration
+    and jerk follow from the model,
 
         M a = K (theta - q) - C v - g,      M a' = K (theta' - v) - (tau' at a' = 0),
 
-    and theta'' = a + K^-1 tau'' from the fourth derivative that is wanted. With x = (e, e'/w, e''/w^2, e'''/w^3) and
-    w N x = x' the Lyapunov function of the proof is V = sum_joints x . P x / w, N^T P + P N = -1, V' = - |x|^2.
+    and theta'' = a + K^-1 tau'' from the desired fourth derivative. With x = (e, e'/w, e''/w^2, e'''/w^3) and
+    x' = w N x the Lyapunov function is V = sum_joints x . P x / w, N^T P + P N = -1, V' = - |x|^2.
     """
 
     def __init__(
@@ -65,13 +79,13 @@ class ElasticJoint(Law):
         return None
 
     def reference(self, t: float) -> Desired:
-        """The desired motion of links and motors, theta = q + K^-1 tau and two derivatives from the flat output."""
+        """The desired motion of links and motors; theta = q + K^-1 tau and its rates follow from the flat output."""
         d = self.smooth(time(t))
         theta = d[:3] + inverse_dynamics_rates(self.links, d[0].copy(), d[1:].copy()) / self.K
         return Desired(*np.hstack((d[:3], theta)))
 
     def motion(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(5, nv): q, v, a, a' of the links from the state (2 nv,) twice; the last row is left at zero."""
+        """(5, nv): q, v, a, a' of the links from the state (2 nv,) and its rate; the last row is zero."""
         n = len(self.K)
         return self._motion(one_state("q", q, 2 * n), one_state("v", v, 2 * n))
 
@@ -85,7 +99,7 @@ class ElasticJoint(Law):
         return out
 
     def errors(self, t: float, motion: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """x (4, nv): e and its derivatives over powers of the bandwidth."""
+        """x (4, nv): e and its derivatives divided by powers of the bandwidth."""
         return (motion[:4] - desired[:4]) / self.w ** np.arange(4)[:, None]
 
     def __call__(self, t, q, v, z):

@@ -1,4 +1,4 @@
-"""Energy tank: any torque on top of a passive law, for as long as there is energy to pay for it."""
+"""Energy tank: adds any torque to a passive law as long as stored energy can supply it."""
 
 from __future__ import annotations
 
@@ -26,24 +26,40 @@ from geomctrl.tracing.numbers import scalar
 
 
 class EnergyTank(Law):
-    """tau = tau_passive + gamma tau_active: the active torque is paid from a tank E [J], which damping fills,
+    """Add an active law to a passive one: tau = tau_passive + gamma tau_active, supplied by an energy tank.
 
-    P = w . tau_active,   E' = beta (rho loss + gamma max(-P, 0)) - gamma max(P, 0)
+    Parameters
+    ----------
+    passive : Controller
+        `JointImpedance`, `PDGravity` or another law for which an additional joint torque tau adds w . tau to V'. It has
+        `lyapunov`, `error` and a rate -loss of V that does not depend on the plant.
+    active : Controller
+        A controller whose torques are added: desired forces, learned motions, feedforward.
+    start : float
+        Initial energy E [J].
+    lowest, full : float
+        Range of E [J].
+    margin : float
+        Range above `lowest` and below `full` over which gamma and beta change from 1 to 0 [J]. A step should be small
+        compared with margin / (power of the active law).
+    recovered : float
+        rho, the fraction of the damping losses that fills the tank, from 0 to 1.
+
+    Notes
+    -----
+    With P = w . tau_active and w = v - v_d,
+
+    E' = beta (rho loss + gamma max(-P, 0)) - gamma max(P, 0)
     V = V_passive + E,    V' = -(1 - beta rho) loss - (1 - beta) gamma max(-P, 0) + w . tau_ext <= w . tau_ext
 
-    (Franken and others 2011; Ferraguti and others 2013; Schindlbeck and Haddadin 2015), w = v - v_d: whatever the
-    active law does, the loop stays passive at the port (tau_ext, w), and the active law gives the robot no more than
-    `start` and what damping and itself have taken from it. gamma falls from 1 to 0 on the last `margin` above `lowest`,
-    so that an empty tank turns the active torque off; beta does so below `full`, so that no more is kept. rho,
-    `recovered`, is the share of the damping's loss that is kept; with 1 an active law that pumps may go on for ever on
-    what the damper takes, with less the robot comes to rest.
+    (Franken and others 2011; Ferraguti and others 2013; Schindlbeck and Haddadin 2015). The loop is passive at the port
+    (tau_ext, w) for any active law, which can supply no more than `start` plus the energy it and the damping have
+    returned. An empty tank turns the active torque off through gamma; beta stops filling a full one. With rho = 1 an
+    active law that pumps energy may continue for ever on the damping losses; with less, the robot comes to rest.
 
-    passive: `JointImpedance`, `PDGravity` or another law of whose V a torque tau on the joints makes w . tau more a
-    second, with `lyapunov`, `error` and a rate of V, -loss, that depends on no plant. active: a controller whose
-    torques come on top: forces wanted, learned motions, feedforward. Their states are vectors or None.
-    start, lowest, full, margin [J]; a step should be short against margin / P. The state z is the passive law's, the
-    active one's, then E; V is a storage function, not zero at the equilibrium: see `testing.assert_passive_port`. For z
-    with lowest <= E <= full, where it stays.
+    The states of both laws are vectors or None. The state z concatenates that of the passive law, that of the active
+    law and E. V is a storage function that is not zero at the equilibrium: see `testing.assert_passive_port`. The
+    statements hold for lowest <= E <= full, where E stays.
     """
 
     def __init__(
@@ -76,7 +92,7 @@ class EnergyTank(Law):
         goal(self, self.passive)
 
     def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
-        """The laws' states where the robot starts with q0 (nq,), v0 (nv,), default neutral and at rest, and E."""
+        """The states of both laws for a robot at q0 (nq,), v0 (nv,) (default: neutral and at rest), and E."""
         q0, v0 = state_at_start(self.robot, q0, v0)
         return np.concatenate((start_of(self.passive, q0, v0), start_of(self.active, q0, v0), [self.initial]))
 
@@ -86,7 +102,7 @@ class EnergyTank(Law):
         return (z[:one] if one else None), (z[one:two] if two > one else None), z[two]
 
     def _flows(self, t, q, v, z):
-        """The commands, gamma, beta, and in watts: what damping loses, and what the active law takes and gives."""
+        """Commands, gamma and beta; power lost in damping, taken and returned by the active law [W]."""
         own, other, E = self._split(z)
         passive, active = self.passive(t, q, v, own), self.active(t, q, v, other)
         loss = -self.passive.lyapunov(t, q, v, own, self.nominal).rate
@@ -104,11 +120,11 @@ class EnergyTank(Law):
         return Command(tau, z_rate, signals)
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
-        """z where the robot rests and the tank is as it starts."""
+        """z for a robot at rest and a tank with its initial energy."""
         return np.concatenate((rest_of(self.passive, plant), start_of(self.active), [self.initial]))
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
-        """States of the two laws, and an energy from lowest to full."""
+        """Random states of the two laws, and an energy between lowest and full."""
         generator("rng", rng)
         states = []
         for law in (self.passive, self.active):
@@ -118,7 +134,7 @@ class EnergyTank(Law):
         return np.concatenate((*states, [rng.uniform(self.lowest, self.full)]))
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        """V, and its rate while nothing touches the robot."""
+        """V and its rate without external forces."""
         own, _, E = self._split(z)
         _, _, _, beta, loss, taken, _ = self._flows(t, q, v, z)
         V = self.passive.lyapunov(t, q, v, own, plant).value

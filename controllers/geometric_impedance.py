@@ -1,4 +1,4 @@
-"""Geometric impedance control: an impedance whose potential is a function on SE(3), without coordinates (Seo 2023)."""
+"""Geometric impedance control: impedance with a potential function on SE(3) instead of coordinates (Seo 2023)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,32 @@ from geomctrl.tracing.numbers import scalar
 
 
 class GeometricImpedance(TaskImpedance):
-    """Lambda W' + 1/2 Lambda' W + D W + f_G = F_ext on the frame (Seo and others 2023)
+    """Impedance at a frame: Lambda W' + 1/2 Lambda' W + D W + f_G = F_ext, with a potential on SE(3).
+
+    Parameters
+    ----------
+    robot, reference, frame, posture
+        As for `OperationalSpace`.
+    stiffness : float, (6,) or (6, 6)
+        K [N m/rad, N/m] as for `CartesianImpedance`, without coupling of rotation and translation. Its rotational block
+        K_o is the stiffness near the desired pose.
+    damping : float, (6,) or (6, 6)
+        D as for `CartesianImpedance`.
+
+    Notes
+    -----
+    (J. Seo, N. P. S. Prakash, A. Rose, J. Choi, R. Horowitz, "Geometric impedance control on SE(3) for robotic
+    manipulators", IFAC World Congress 2023.)
 
     V = 1/2 W . Lambda W + U,   V' = - W . D W + W . F_ext
     U = tr(K_R (1 - R_e)) + 1/2 p_e . K_p p_e,   f_G = ((K_R R_e - R_e^T K_R)^vee, R_e^T K_p p_e)
 
-    with T_e = T_d^-1 T = (R_e, p_e), W the error of the frame's body-fixed twist and f_G the gradient of U: smooth at
-    every rotation, left-invariant, and never a choice of angles. U is the spring 2 eps . K_o eps in the vector part
-    of R_e's unit quaternion, too (Caccavale and others 1999). Half a turn off, f_G may vanish: such poses are
-    unstable equilibria, and no continuous law on SO(3) does without (Bhat and Bernstein 2000).
+    with T_e = T_d^-1 T = (R_e, p_e), K_R = tr(K_o) / 2 - K_o, the error W of the frame's body-fixed twist, and the
+    gradient f_G of U. U is smooth at every rotation and left-invariant. It equals the spring 2 eps . K_o eps in the
+    vector part of the unit quaternion of R_e (Caccavale and others 1999). At a rotation error of pi f_G may vanish:
+    such poses are unstable equilibria, which no continuous law on SO(3) avoids (Bhat and Bernstein 2000).
 
-    stiffness K [N m/rad, N/m], damping D: as for `CartesianImpedance`, K with no coupling of rotation and translation;
-    K_o is its rotational block, the stiffness felt near the desired pose, K_R = tr(K_o) / 2 - K_o. reference, frame and
-    `posture` in the null space: as for `OperationalSpace`.
-
-    (J. Seo, N. P. S. Prakash, A. Rose, J. Choi, R. Horowitz, "Geometric impedance control on SE(3) for robotic
-    manipulators", IFAC World Congress 2023.) Holds away from singular configurations of J. No state.
+    Valid away from singular configurations of J. The law has no state.
     """
 
     def __init__(
@@ -46,7 +56,7 @@ class GeometricImpedance(TaskImpedance):
         self.damping = self._task_gain("damping", damping, 20.0)
         if self.stiffness[:3, 3:].any():
             raise ArgumentError(
-                "stiffness: expected no coupling of rotation and translation, the potential having none"
+                "stiffness: expected no coupling of rotation and translation, because the potential has none"
             )
         K_o = self.stiffness[:3, :3]
         self.K_R = 0.5 * np.trace(K_o) * np.eye(3) - K_o

@@ -1,4 +1,4 @@
-"""Joint impedance control: the robot shows its environment a spring and a damper about a motion (Hogan 1985)."""
+"""Joint impedance control: a spring and a damper about a desired motion in joint space (Hogan 1985)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,40 @@ from geomctrl.tracing.numbers import scalar
 
 
 class JointImpedance(ModelBased):
-    """tau = M a_d + C v_d + g - K e - D w [+ friction(v)], w = v - v_d: the robot keeps its inertia,
+    """Joint impedance: tau = M a_d + C v_d + g - K e - D w [+ friction(v)], or with a desired inertia B.
+
+    Parameters
+    ----------
+    robot : Robot
+        The model.
+    reference : Reference
+        The desired motion.
+    stiffness : float, (nv,) or (nv, nv)
+        K [N m/rad, N/m], symmetric positive definite; default 100/s^2 times the diagonal of M (or B) at the start of
+        the reference.
+    damping : float, (nv,) or (nv, nv)
+        D [N m s/rad, N s/m], likewise; default 20/s times that diagonal.
+    inertia : float, (nv,) or (nv, nv), optional
+        Desired constant inertia B [kg m^2, kg]; None keeps the robot's inertia.
+    external : callable, optional
+        Measured external torque, (t, q, v) -> (nv,) [N m, N], for `inertia`. Without it tau_ext = 0 is assumed.
+    friction : FrictionModel, optional
+        Friction that the law compensates.
+
+    Notes
+    -----
+    (Hogan 1985; Ott 2008, in joint space; with tau_ext = 0 the PD+ law of Paden and Panja 1988.) With w = v - v_d the
+    loop is passive at the port (tau_ext, w):
 
     M w' + C w + D w + K e = tau_ext,   V = 1/2 w . M w + 1/2 e . K e,   V' = - w . D w + w . tau_ext
 
-    (Hogan 1985; Ott 2008, in joints; with tau_ext = 0 the PD+ law of Paden and Panja 1988): passive at the
-    port (tau_ext, w). With `inertia`, a constant B that the robot is to show instead,
+    With `inertia` B
 
     tau = M (a_d - B^-1 (D w + K e - tau_ext)) + C v + g - tau_ext,   B w' + D w + K e = tau_ext,
     V = 1/2 w . B w + 1/2 e . K e,   V' = - w . D w + w . tau_ext
 
-    which needs the external torque: external(t, q, v) -> (nv,), measured; without it tau_ext = 0 is assumed, and then
-    touching is felt as B M^-1 tau_ext, at which port nothing is promised.
-
-    stiffness K [N m/rad], damping D [N m s/rad], inertia B [kg m^2]: numbers, (nv,) or symmetric positive definite
-    (nv, nv); by default K = 100/s^2 and D = 20/s times the diagonal of M (or B) where the reference starts. On joints
-    with several degrees of freedom K e stands for the gradient of 1/2 e . K e. No state.
+    Without a measured torque, contact then appears as B M^-1 tau_ext, and passivity at that port is not guaranteed. On
+    joints with several degrees of freedom K e denotes the gradient of 1/2 e . K e. The law has no state.
     """
 
     GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}
@@ -56,7 +74,7 @@ class JointImpedance(ModelBased):
         if external is not None:
             function("external", external, "(t, q, v) -> torques (nv,)")
             if inertia is None:
-                raise ArgumentError("external: expected None without `inertia`: then no torque need be measured")
+                raise ArgumentError("external: expected None without `inertia`, which needs no external torque")
         self.external = external
         unit = np.diagonal(robot.mass_matrix(self._desired(0.0).q) if self.inertia is None else self.inertia)
         self.stiffness = gain_matrix("stiffness", 100.0 * unit if stiffness is None else stiffness, robot.nv)
@@ -64,7 +82,7 @@ class JointImpedance(ModelBased):
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> JointImpedance:
-        """K = kappa_i Lambda D_i, D = (kappa_i + Lambda) D_i, the robot's inertia as it is."""
+        """K = kappa_i Lambda D_i and D = (kappa_i + Lambda) D_i, with the natural inertia."""
         instance("tuning", tuning, Tuning, "a Tuning")
         D = tuning.rule.D
         return cls(tuning.robot, tuning.motion, tuning.kp * D, tuning.kd * D)
@@ -85,7 +103,7 @@ class JointImpedance(ModelBased):
         return checked("external", self.external(t, q, v), (self.robot.nv,))
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        """V, and its rate while nothing touches the robot."""
+        """V and its rate without external forces."""
         e, w = (error := self.error(t, q, v)).e, error.w
         robot = true_robot(plant)
         kinetic = robot.kinetic_energy(q, w) if self.inertia is None else 0.5 * w.dot(self.inertia).dot(w)

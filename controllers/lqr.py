@@ -1,4 +1,4 @@
-"""Linear-quadratic regulation about an equilibrium, from the exact linearisation; also of underactuated robots."""
+"""Linear-quadratic regulation about an equilibrium by exact linearisation, also for underactuated robots."""
 
 from __future__ import annotations
 
@@ -18,23 +18,42 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
-SHARE = 0.1  # of the linearisation's rate that is promised of the robot's
-DIRECTIONS, RADII = 4000, np.geomspace(1e-2, 1e2, 81)  # in which, and in which sizes, the region is looked for
+SHARE = 0.1  # fraction of the linearisation's decay rate that the nonlinear loop is required to reach
+DIRECTIONS, RADII = 4000, np.geomspace(1e-2, 1e2, 81)  # samples for the region of attraction
 
 
 class LQR(ModelBased):
-    """tau = g(q_d) - K x at the driven joints, x = (log(q_d^-1 q), v), minimising the integral of x . Q x + u . R u.
+    """LQR: tau = g(q_d) - K x at the driven joints, x = (log(q_d^-1 q), v), for the cost integral x . Q x + u . R u.
 
+    Parameters
+    ----------
+    robot : Robot
+        The model.
+    q_d : array (nq,)
+        An equilibrium: gravity requires no torque at joints that are not driven.
+    Q : float, (2 nv,) or (2 nv, 2 nv)
+        State weight, positive definite.
+    R : float, (m,) or (m, m)
+        Input weight of the m driven joints, positive definite.
+    actuated : sequence of int, optional
+        Velocity coordinates of the driven joints; default all.
+    level : float, optional
+        Level of V that bounds the region. Default: 0.8 of the largest level below which the bound on V' holds for the
+        model at samples along 4000 directions in 81 sizes. This is sampled, not proved.
+
+    Raises
+    ------
+    ArgumentError
+        If a weight is not positive definite, if q_d is no equilibrium or can not be stabilised by the driven joints, or
+        if the level is not positive.
+
+    Notes
+    -----
     V = x . S x,   V' <= -1/10 x . (Q + K^T R K) x        where V < level
 
-    S from the Riccati equation (python-control) of `robot.linearize` at (q_d, 0); of the linearisation V' is ten times
-    the bound. Angles of revolute joints without limits count modulo 2 pi. `level`: given, or 0.8 of the largest one
-    below which the bound held for the model along 4000 directions in 81 sizes: sampled, not proved. {V < level} is then
-    invariant, and errors in it fall exponentially.
-
-    actuated: the joints that are driven, velocity coordinates, default all; gravity must need no torque of the others.
-    Q: numbers (2 nv,), one or a matrix; R likewise, (actuated,). Raises ArgumentError for such that are not positive
-    definite, an equilibrium that is none or that the driven joints can not stabilise, and a level that is not positive.
+    S solves the Riccati equation (python-control) of `robot.linearize` at (q_d, 0). For the linearisation V' is ten
+    times the bound. {V < level} is invariant, and errors in it decrease exponentially. Angles of revolute joints
+    without limits are equivalent modulo 2 pi.
     """
 
     def __init__(
@@ -58,12 +77,12 @@ class LQR(ModelBased):
             raise ArgumentError(f"q_d: expected an equilibrium, got {residual:.6g} N m of gravity at joints not driven")
         turning = np.concatenate([np.full(j.dof, j.kind == "revolute") for j in robot.coupling.independent_joints])
         self.endless = turning & np.isinf(robot.limits.lower) & np.isinf(robot.limits.upper)
-        import control  # here: it takes longer to import than all of geomctrl
+        import control  # imported here because it takes longer than all of geomctrl
 
         A, M_inverse, _ = robot.linearize(q, np.zeros(n), self.tau_d)
         try:
             K, self.S, _ = control.lqr(A, M_inverse @ self.B, self.Q, R)
-        except Exception as error:  # of slycot or scipy, whichever solves it
+        except Exception as error:  # of slycot or scipy, depending on the solver
             raise ArgumentError(f"actuated: expected joints that stabilise q_d, got {actuated}: {error}") from None
         self.K = self.B @ K
         self.loss = SHARE * (self.Q + K.T @ R @ K)
@@ -85,12 +104,12 @@ class LQR(ModelBased):
         return Lyapunov(scalar(x.dot(self.S).dot(x)), -scalar(x.dot(self.loss).dot(x)))
 
     def in_region(self, t: float, q: np.ndarray, v: np.ndarray):
-        """Whether V < level; a condition where the state is symbols."""
+        """Whether V < level; a symbolic condition if the state is symbolic."""
         x = self._state(t, q, v)
         return scalar(x.dot(self.S).dot(x)) < self.level
 
     def _sampled_level(self) -> float:
-        """The largest V up to which the bound holds along all directions that are looked at."""
+        """The largest V up to which the bound holds in all sampled directions."""
         robot, n, group = self.robot, self.robot.nv, ConfigurationGroup(self.robot)
         x = np.random.default_rng(0).normal(size=(DIRECTIONS, 2 * n))
         x /= np.sqrt(np.einsum("ka,ab,kb->k", x, self.S, x))[:, None]  # V = 1
@@ -111,7 +130,7 @@ class LQR(ModelBased):
 
 
 def selection(robot: Robot, actuated: Sequence[int] | None) -> np.ndarray:
-    """B (nv, driven): the torques of the driven joints among all. Raises ArgumentError, naming `actuated`."""
+    """B (nv, m), which maps torques of the driven joints to all joints. Raises ArgumentError for `actuated`."""
     n = robot.nv
     if actuated is None:
         return np.eye(n)

@@ -1,4 +1,4 @@
-"""Adaptation with momentum: mirror descent of a leading estimate, which the one in the torque follows."""
+"""Adaptation with momentum: the estimate follows a second one, which moves by mirror descent."""
 
 from __future__ import annotations
 
@@ -26,24 +26,30 @@ from geomctrl.tracing.numbers import scalar
 
 
 class MomentumAdaptation(AdaptiveSliding):
-    """(d/dt) grad psi(m) = - Y^T s,   p' = follow N (m - p)      (Boffi and Slotine 2021, "Implicit regularization and
-    momentum algorithms in nonlinearly parameterized adaptive control and prediction")
+    """Adaptive tracking with momentum: (d/dt) grad psi(m) = - Y^T s,   p' = follow N (m - p).
 
-    p is the estimate in `SlotineLi`'s torque, m the one that leads it: mirror descent in the potential psi, that is
-    m' = - H^-1 Y^T s with its Hessian H at m, and of second order with p behind it. With the Bregman divergence d of
-    psi, d(x|y) = psi(x) - psi(y) - grad psi(y) . (x - y), and |x|^2 = x . Gamma^-1 x
+    Parameters
+    ----------
+    potential : {"quadratic", "log-det"}
+        "quadratic": psi = 1/2 p . Gamma^-1 p. m moves as the estimate of `SlotineLi`, and p is smooth if s is noisy.
+        "log-det": psi = - 1/gamma sum log det P with the pseudo-inertias P of the bodies. m moves as in
+        `NaturalAdaptation`, so that m and p are physically possible; without friction and base parameters.
+    follow : float
+        Rate at which p follows m [1/s].
+    robot, reference, Lambda, K, Gamma, **options
+        As for `SlotineLi`.
+
+    Notes
+    -----
+    (Boffi and Slotine 2021, "Implicit regularization and momentum algorithms in nonlinearly parameterized adaptive
+    control and prediction".) p is the estimate in the torque of `SlotineLi`. m moves by mirror descent in the potential
+    psi, m' = - H^-1 Y^T s with its Hessian H at m. With the Bregman divergence
+    d(x|y) = psi(x) - psi(y) - grad psi(y) . (x - y) and |x|^2 = x . Gamma^-1 x
 
     V = 1/2 s . M s + d(p_true | m) + 1/2 |p - m|^2,
     V' = - s . K s - follow N |p - m|^2 + s . Y A Gamma^-1 (p - m)  <=  - 1/2 s . K s - follow |p - m|^2
 
-    where A = Gamma + H^-1 and follow N = follow + 1/2 tr(K^-1 Y A Gamma^-1 A^T Y^T): the faster the regressor could
-    bring p and m apart, the faster p follows.
-
-    potential="quadratic"   psi = 1/2 p . Gamma^-1 p: m moves as in `SlotineLi`; p is smooth where s is noisy
-    potential="log-det"     psi = - 1/gamma sum log det P, P the bodies' pseudo-inertias: `NaturalAdaptation`, with its
-                            rate; m and with it p are always bodies that there can be. No friction, no base parameters
-
-    follow [1/s]. The state z is (p, m); the other `options` are those of `SlotineLi`.
+    with A = Gamma + H^-1 and follow N = follow + 1/2 tr(K^-1 Y A Gamma^-1 A^T Y^T). The state z is (p, m).
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "follow": "1/s"}
@@ -72,7 +78,7 @@ class MomentumAdaptation(AdaptiveSliding):
             require_solid(robot, self.columns)
 
     def start(self):
-        """The nominal model's parameters, twice."""
+        """The nominal parameters, for both p and m."""
         return np.concatenate((self.p0, self.p0))
 
     def _state(self, z):
@@ -92,12 +98,12 @@ class MomentumAdaptation(AdaptiveSliding):
         return Y if self.friction is None else np.hstack((Y, self.friction.columns(one_state("v", v, self.robot.nv))))
 
     def _coupling(self, t, q, v, m):
-        """Y A (nv, n), and follow N."""
+        """(Y A (nv, n), follow N)."""
         B = self._regressor(t, q, v).dot(self.Gamma + self._inverse_hessian(m))
         return B, self.follow + 0.5 * (self.K_inverse * B.dot(self.Gamma_inverse).dot(B.T)).sum()
 
     def _bearable(self, Y, M, dt):
-        """p follows m at a rate that grows with Gamma, which is to be no faster than 1 / dt, too."""
+        """As in the base class; also limits the rate at which p follows m, which grows with Gamma, to 1 / dt."""
         coupled = 2.0 * float((self.K_inverse * Y.dot(self.Gamma).dot(Y.T)).sum())
         return min(super()._bearable(Y, M, dt), max(1.0 / dt - self.follow, 0.1 / dt) / max(coupled, 1e-300))
 
@@ -126,7 +132,7 @@ class MomentumAdaptation(AdaptiveSliding):
         return Lyapunov(value, scalar(s.dot(B).dot(behind)) - loss - scalar(pace * apart))
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
-        """Two estimates of bodies that there can be, for tests; None with the quadratic potential: any z is one."""
+        """Two random physically possible estimates, for tests; None with the quadratic potential (any z)."""
         generator("rng", rng)
         true = self._true(plant)
         if self.potential == "quadratic":

@@ -1,4 +1,4 @@
-"""Momentum observer: what pushes on the robot, seen in its generalised momentum, beside any law (De Luca 2006)."""
+"""Momentum observer: estimates external torques from the generalised momentum, next to any law (De Luca 2006)."""
 
 from __future__ import annotations
 
@@ -27,25 +27,40 @@ from geomctrl.tracing.numbers import scalar
 
 
 class MomentumObserver(Law):
-    """A law, and the residual r -> tau_ext beside it: the external joint torques through a first-order lag,
+    """A law with an observer that estimates the external joint torques as a residual r.
 
-    p = M v,   p^' = tau + C^T v - g - friction(v) + r,   r = K (p - p^),   so that r' = K (tau_ext - r)
+    Parameters
+    ----------
+    law : Controller
+        A controller with a model `robot` and a vector state or no state. Its command is passed on.
+    gain : float, (nv,) or (nv, nv)
+        K [1/s], symmetric positive definite, the bandwidth of the estimate.
+    friction : FrictionModel, optional
+        Friction of the model.
+    threshold : float or (nv,), optional
+        Residual above which contact is reported [N m, N].
+    frame : str, optional
+        Frame of the signal "wrench".
 
-    (De Luca and others 2006; Haddadin, De Luca and Albu-Schaeffer 2017), from q, v and the commanded
-    torque alone, in O(n) without M and C. The command is the law's; its signals are joined by
+    Notes
+    -----
+    With p = M v
+
+    p^' = tau + C^T v - g - friction(v) + r,   r = K (p - p^),   hence r' = K (tau_ext - r)
+
+    (De Luca and others 2006; Haddadin, De Luca and Albu-Schaeffer 2017), from q, v and the commanded torque, in O(n)
+    without M and C. The observer adds these signals to those of the law:
 
     residual   r (nv,) [N m]
-    contact    1 where some |r_i| > threshold_i, else 0 (with a threshold)
-    wrench     (6,) with a frame: the wrench on it, in the frame itself and angular part first, that r amounts to,
-               Lambda J M^-1 r: exact where one wrench on this frame is all there is; J must have full row rank
+    contact    1 if some |r_i| > threshold_i, else 0 (with a threshold)
+    wrench     (6,) with a frame: the wrench in frame axes, angular part first, that corresponds to r,
+               Lambda J M^-1 r; exact if one wrench at this frame is the only external force. J must have full row rank.
 
-    law: a controller with a model `robot` whose own state is a vector or None. gain K [1/s]: a number, (nv,) or
-    symmetric positive definite (nv, nv). friction: what the model knows of it. threshold [N m]: a number or (nv,).
-    The state z is the law's, then p^ (nv,), which starts at M v of the robot's first state: r begins at zero.
+    The state z is that of the law followed by p^ (nv,), which starts at M v0, so that r starts at zero.
 
-    V = the law's + 1/2 |p - p^|^2 / m,   V' = the law's - (p - p^) . K (p - p^) / m while nothing pushes
+    V = V of the law + 1/2 |p - p^|^2 / m,   V' = V' of the law - (p - p^) . K (p - p^) / m without external forces,
 
-    m [kg m^2] being the mean of M's diagonal where everything is zero. V vanishes with p^ = M v.
+    where m [kg m^2] is the mean diagonal entry of M at the neutral configuration. V vanishes with p^ = M v.
     """
 
     def __init__(
@@ -68,7 +83,7 @@ class MomentumObserver(Law):
         goal(self, self.law)
 
     def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
-        """The law's state, and M v0 of where the robot starts: q0 (nq,), v0 (nv,), default neutral and at rest."""
+        """The law's state, and M v0, for a robot at q0 (nq,), v0 (nv,) (default: neutral and at rest)."""
         q0, v0 = state_at_start(self.robot, q0, v0)
         own, momentum = start_of(self.law, q0, v0), np.zeros(self.robot.nv)
         if v0 is not None:
@@ -84,9 +99,9 @@ class MomentumObserver(Law):
         return self.gain.dot(self.robot.mass_matrix_product(q, v) - self._split(z)[1])
 
     def _wrench(self, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
-        """The wrench (6,) on `frame`, in its own axes, that a residual (nv,) amounts to."""
+        """The wrench (6,) at `frame`, in its axes, that corresponds to a residual (nv,)."""
         if self.frame is None:
-            raise ArgumentError("frame: expected the name of one when the observer was made, got None")
+            raise ArgumentError("frame: expected the name of a frame when the observer was created, got None")
         residual = one_state("residual", residual, self.robot.nv)
         F = self.robot.jacobian(q, self.frame).dot(self.robot.mass_matrix_solve(q, residual))
         return operational_space.inertia(self.robot, q, self.frame).dot(F)
@@ -106,11 +121,11 @@ class MomentumObserver(Law):
         return Command(command.tau, np.concatenate((rate_of(command), rate)), signals)
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
-        """z where V vanishes while the robot is at rest."""
+        """z with V = 0 for a robot at rest."""
         return np.concatenate((rest_of(self.law, plant), np.zeros(self.robot.nv)))
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
-        """A state that the law draws, and momenta of any size; None where the law has no set of its own."""
+        """A random state of the law, and random momenta; None if the law has no set of admissible states."""
         own = sampled(self.law, generator("rng", rng), plant)
         return None if own is None else np.concatenate((own, self.mass * rng.normal(size=self.robot.nv)))
 

@@ -1,4 +1,4 @@
-"""Natural adaptation: estimates move in the metric of pseudo-inertias, and stay those of bodies that there can be."""
+"""Natural adaptation: estimates follow the metric of pseudo-inertias and remain physically possible."""
 
 from __future__ import annotations
 
@@ -28,20 +28,28 @@ from geomctrl.tracing.numbers import scalar
 
 
 class NaturalAdaptation(AdaptiveSliding):
-    """P' = -gamma P L P for the pseudo-inertia P (4, 4) of each adapted body      (Lee, Kwon and Park 2018)
+    """Adaptive tracking with physical estimates: P' = -gamma P L P for the pseudo-inertia P (4, 4) of each body.
 
-    L is the symmetric matrix with tr(L dP) = (Y^T s) . dp for every change dp of the parameters, dP what it makes of P:
-    the gradient of `SlotineLi`, in the affine-invariant metric of positive definite matrices instead of a constant one.
-    So P stays positive definite: estimates are always those of bodies; and units, frames and what is heavy or light
-    change nothing. The torque is `SlotineLi`'s. With the log-det divergence of the true from the estimated bodies,
-    D = log(det P / det P_true) + tr(P^-1 P_true) - 4,
+    Parameters
+    ----------
+    robot, reference, Lambda, K, friction, form
+        As for `SlotineLi`. Adapted bodies must have extent in all directions, in the model and in the plant.
+    adapt : "links" or list of str
+        Names of the adapted bodies; default all.
+    rate : float
+        gamma = rate / m^2 [1/J] with the mass m of the mean body, which then adapts as fast as in `SlotineLi`.
 
-    V = 1/2 s . M s + 1/gamma sum D,   V' = - s . K s
+    Notes
+    -----
+    (Lee, Kwon and Park 2018.) L is the symmetric matrix with tr(L dP) = (Y^T s) . dp for every change dp of the
+    parameters and the corresponding dP. The law is the gradient of `SlotineLi` in the affine-invariant metric of
+    positive definite matrices. Hence P stays positive definite, and the law does not depend on units or frames. The
+    torque is that of `SlotineLi`. With the log-det divergence D = log(det P / det P_true) + tr(P^-1 P_true) - 4,
 
-    The state z is the estimate of the ten parameters of each body in `adapt` (names; default all), which must have
-    extent in all directions, in the model and in the plant. gamma [1/J] = rate / m^2, m the mean body's mass: then a
-    mean body's mass moves as in `SlotineLi`. Where gamma V is much more than one, estimates may grow by its
-    exponential, and steps have to be short. friction: a Friction, adapted too, as there; `form` likewise.
+    V = 1/2 s . M s + 1/gamma sum D,   V' = - s . K s.
+
+    The state z contains ten parameters of each adapted body. If gamma V is much larger than one, estimates may grow by
+    the exponential of it, and steps must be small.
     """
 
     def __init__(
@@ -62,7 +70,7 @@ class NaturalAdaptation(AdaptiveSliding):
         self.gamma = rate / float(robot.parameters[:, 0].mean()) ** 2
         self.size = len(self.columns)
         require_solid(robot, self.columns)
-        # the constant metric that is tangent to this one where the estimates start
+        # the constant metric that agrees with this one at the initial estimates
         self.Gamma[: self.size, : self.size] = self.gamma * metric_inverse(self.nominal)
 
     def _rate(self, g, s, z):
@@ -81,7 +89,7 @@ class NaturalAdaptation(AdaptiveSliding):
         return Lyapunov(value, -loss)
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
-        """Other bodies about the plant's, that there can be, for tests."""
+        """Random physically possible bodies near those of the plant, for tests."""
         generator("rng", rng)
         true = self._true(plant)
         friction = true[self.size :] * (1.0 + 0.5 * rng.normal(size=len(true) - self.size))

@@ -1,4 +1,4 @@
-"""Online identification: recursive least squares of bodies' parameters beside any law, of filtered momenta."""
+"""Online identification: recursive least squares for inertial parameters next to any law, from filtered momenta."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from geomctrl.tracing.numbers import scalar
 
 
 class Memory(NamedTuple):
-    """What is remembered between samples: W (nv, n) and y (nv,), the filtered regression; G (nv, n) and c (nv,), what
-    momenta were at the last sample; R (n, n) upper triangular and d (n,), R x = d."""
+    """Stored quantities between samples: filtered regression W (nv, n), y (nv,); regressors G (nv, n) and c (nv,) of
+    the momentum at the last sample; R (n, n) upper triangular and d (n,) with R x = d."""
 
     W: Any
     y: Any
@@ -36,26 +36,46 @@ class Memory(NamedTuple):
 
 
 class OnlineIdentification(Law):
-    """A law, and beside it recursive least squares of the parameters of the bodies `adapt` (names; default the last):
+    """A law with recursive least squares for the inertial parameters of selected bodies.
 
+    Parameters
+    ----------
+    law : Controller
+        A controller with a model `robot` and a vector state or no state. Its command is passed on, and its torques are
+        assumed to act at the joints.
+    adapt : sequence of str, optional
+        Names of the bodies; default the last one.
+    period : float
+        Sampling period [s]; use `simulate(..., control_dt=period)`.
+    bandwidth : float
+        Bandwidth of the filters [1/s].
+    memory : float or None
+        Time constant of forgetting [s]; None keeps all data.
+    deviation : float
+        Prior standard deviation of the parameters, in their natural units.
+    noise : float or (nv,)
+        Standard deviation of the torques [N m, N].
+    friction : FrictionModel, optional
+        If given, its viscous and Coulomb coefficients are estimated too.
+    margin : float
+        Smallest eigenvalue of the reported pseudo-inertias, relative to the model's, between 0 and 1.
+
+    Notes
+    -----
     W p = y,  W_k = alpha W_k-1 + (1 - alpha) / T (Y_k - Y_k-1 - T/2 (H_k + H_k-1)),  alpha = exp(-bandwidth T)
 
-    Y and H being the regressors of momentum M v and of C^T v - g, y the commanded torque filtered alike, less what is
-    known (see `geomctrl.identification.online.recursive`): no acceleration is asked for. The rows, in units of `noise`,
-    go into R^T R by orthogonal transformations, and memory fades as exp(-t / memory) towards the prior: p = the model's
-    with deviations `deviation` in each parameter's natural unit, by which the covariance (R^T R)^-1 stays bounded. The
-    command is the law's; its signals are joined by
+    Y and H are the regressors of the momentum M v and of C^T v - g, and y is the commanded torque with the same filter
+    minus known terms (see `geomctrl.identification.online.recursive`). No acceleration is needed. Orthogonal
+    transformations accumulate the rows, divided by `noise`, in R^T R. Information decays as exp(-t / memory) towards
+    the prior, the model's parameters with `deviation`, which bounds the covariance (R^T R)^-1. Signals:
 
-    parameters   (n,) the estimate p: ten a body, then viscous and Coulomb coefficients with `friction`
-    deviations   (n,) their standard deviations, of torques' noise `noise` [N m], a number or (nv,)
-    bodies       (n,) parameters near p, in the metric of the covariance, that bodies can have: pseudo-inertias are
-                 `margin` of the model's at least; p itself where its are
-    moved        how far those are from p, in standard deviations: 0 where p can be
+    parameters   (n,) estimate p: ten per body, then viscous and Coulomb coefficients with `friction`
+    deviations   (n,) their standard deviations
+    bodies       (n,) physically possible parameters closest to p in the metric of the covariance; p itself if possible
+    moved        distance from p to `bodies` in standard deviations; 0 if p is physically possible
 
-    law: a controller with a model `robot` whose own state is a vector or None, sampled every `period` seconds:
-    `simulate(..., control_dt=period)`. The torques of its commands are taken for those at the joints. bandwidth [1/s];
-    memory [s], None: all of it. The state z is the law's, then what is remembered, which only samples change. V is the
-    law's: what is estimated here moves nothing.
+    The state z is that of the law followed by the memory, which changes at samples only. V is that of the law, because
+    the estimates do not affect the command.
     """
 
     def __init__(
@@ -99,7 +119,7 @@ class OnlineIdentification(Law):
     # --- the state ------------------------------------------------------------------------------------------------
 
     def start(self, q0: np.ndarray | None = None, v0: np.ndarray | None = None) -> np.ndarray:
-        """The law's state, and a memory that knows the prior, the robot's momentum, and nothing else."""
+        """The law's state, and a memory that contains the prior and the momentum of the robot."""
         robot, n = self.robot, len(self.p0)
         q = robot.neutral() if q0 is None else one_state("q0", q0, robot.nq)
         v = np.zeros(robot.nv) if v0 is None else one_state("v0", v0, robot.nv)
@@ -124,14 +144,14 @@ class OnlineIdentification(Law):
         return (own if self.size else None), memory
 
     def _place(self, i: int, j: int) -> int:
-        """Of R[i, j] among the entries of `upper`."""
+        """Index of R[i, j] among the stored upper triangle."""
         n = len(self.p0)
         return i * n - i * (i - 1) // 2 + j - i
 
     # --- the law, and what is learnt --------------------------------------------------------------------------------
 
     def _momenta(self, q, v):
-        """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b, and its rate H p + h + tau."""
+        """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b and its rate H p + h + tau."""
         Y, H = derivatives.momentum_regressor(self.robot, q, v), derivatives.momentum_rate_regressor(self.robot, q, v)
         b, h = Y.dot(self.fixed_parameters) + self.armature * v, H.dot(self.fixed_parameters)
         Y, H = Y[:, self.columns], H[:, self.columns]
@@ -141,13 +161,13 @@ class OnlineIdentification(Law):
         return Y, H, b, h
 
     def _learnt(self, q, v, tau, x: Memory) -> Memory:
-        """The memory after a sample at which tau was commanded."""
+        """The memory after a sample with commanded torque tau."""
         Y, H, b, h = self._momenta(q, v)
         half, share = 0.5 * self.period, (1.0 - self.alpha) / self.period
         W = self.alpha * x.W + share * (Y - half * H - x.G)
         y = self.alpha * x.y + share * (x.c - (b - half * h))
         R, d = x.R, x.d
-        if self.keep < 1.0:  # forget towards the prior's information, the estimate staying where it is
+        if self.keep < 1.0:  # replaces forgotten information by that of the prior without changing the estimate
             now = solved(R, d)
             R, d = forgotten(R, d, self.keep)
             floor = np.sqrt(1.0 - self.keep)
@@ -183,11 +203,11 @@ class OnlineIdentification(Law):
     # --- for tests of the law's proof -------------------------------------------------------------------------------
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
-        """z where V vanishes while the robot is at rest."""
+        """z with V = 0 for a robot at rest."""
         return np.concatenate((rest_of(self.law, plant), self.start()[self.size :]))
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
-        """A state that the law draws, with a memory as it begins."""
+        """A random state of the law, with the initial memory."""
         begun = self.start()
         own = sampled(self.law, generator("rng", rng), plant)
         return begun if own is None else np.concatenate((own, begun[self.size :]))

@@ -1,4 +1,4 @@
-"""Operational space control: a frame moves as if it had unit mass, the posture in its null space (Khatib 1987)."""
+"""Operational space control: a frame tracks with unit inertia, the posture follows in its null space (Khatib 1987)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,37 @@ from geomctrl.tracing.numbers import scalar
 
 
 class OperationalSpace(TaskSpace):
-    """tau = J^T Lambda (A* - Jdot v) + N^T M a_0 + C v + g,   A* = A_d - Kd W - Kp E   (Khatib 1987)
+    """Operational space control: tau = J^T Lambda (A* - Jdot v) + N^T M a_0 + C v + g,   A* = A_d - Kd W - Kp E.
+
+    Parameters
+    ----------
+    robot : Robot
+        The model.
+    reference : Reference
+        A joint-space motion. The pose of the frame along it is the task.
+    frame : str
+        Name of the frame.
+    kp : float, (m,) or (m, m)
+        Kp [1/s^2], symmetric positive definite, angular part first; m = 6 or the number of axes.
+    kd : float, (m,) or (m, m)
+        Kd [1/s], likewise.
+    axes : str, optional
+        "xyz" or a part of it: the task is the position of the frame along these world axes, and its rotation is free.
+        For robots that can not rotate the frame independently.
+    posture : (kp, kd)
+        Gains of the posture in the null space [1/s^2, 1/s].
+
+    Notes
+    -----
+    (Khatib 1987.)
 
     V = 1/2 W . W + 1/2 E . Kp E,   V' = - W . Kd W
 
-    with Lambda = (J M^-1 J^T)^-1, N the dynamically consistent null space of J, E = log(T_d^-1 T) and W the error of
-    the frame's body-fixed twist; Kp E stands for the gradient of 1/2 E . Kp E. In the null space the posture follows
-    the reference with a_0 = a_d - kd w - kp e, `posture` = (kp, kd); V does not see it.
+    with Lambda = (J M^-1 J^T)^-1, the dynamically consistent null space N of J, E = log(T_d^-1 T) (with `axes` p - p_d)
+    and the error W of the frame's body-fixed twist. Kp E denotes the gradient of 1/2 E . Kp E. In the null space the
+    posture follows the reference with a_0 = a_d - kd w - kp e, which V does not contain.
 
-    reference: a motion of the joints; the frame's pose along it is the task. frame: its name. axes: "xyz" or some of
-    them: the frame's position along these axes of the world is the task, e = p - p_d, and its rotation is left free;
-    for robots that can not turn a frame freely. kp [1/s^2], kd [1/s]: numbers, (m,) or symmetric positive definite
-    (m, m), m = 6 or the number of axes, angular part first.
-
-    Holds away from singular configurations of J, and for rotations less than pi off.
+    Valid away from singular configurations of J and for rotation errors below pi.
     """
 
     def __init__(

@@ -21,19 +21,39 @@ from geomctrl.tracing.numbers import scalar
 
 
 class Passivity(ModelBased):
-    """tau = M a_ref + C v_ref + g - K s [+ friction(v)], v_ref = v_d - Lambda e, s = v - v_ref (Slotine and Li 1987).
+    """Passivity-based tracking: tau = M a_ref + C v_ref + g - K s [+ friction(v)].
 
-    V = 1/2 s . M s,   V' = - s . K s   because s . (Mdot - 2C) s = 0        (Ploen 1999 section 1)
+    v_ref = v_d - Lambda e is the reference velocity, a_ref its time derivative, and s = v - v_ref.
 
-    This V vanishes wherever s does. With `strict` it is one of the whole state (Slotine and Li 1991),
+    Parameters
+    ----------
+    robot : Robot
+        The model.
+    reference : Reference
+        The desired motion.
+    Lambda : float, (nv,) or (nv, nv)
+        Lambda [1/s], symmetric positive definite; default of `geomctrl.control.tuning`.
+    K : float, (nv,) or (nv, nv)
+        K [N m s/rad, N s/m], likewise.
+    friction : FrictionModel, optional
+        Friction that the law compensates.
+    form : {"ploen", "christoffel", "adjoint"}
+        The Coriolis matrix C; Mdot - 2C is skew-symmetric for all of them.
+    strict : bool
+        If True, use a Lyapunov function of the whole state, for joints with one degree of freedom. Lambda K must be
+        symmetric.
 
-    V = 1/2 s . M s + e . Lambda K e,   V' = - s . K s + 2 e . Lambda K e'  =  - w . K w - e . Lambda K Lambda e
+    Notes
+    -----
+    (Slotine and Li 1987; Ploen 1999 section 1.)
 
-    for one-degree-of-freedom joints, w = v - v_d: it is what a region of attraction is certified with.
+    V = 1/2 s . M s,   V' = - s . K s   because s . (Mdot - 2C) s = 0
 
-    Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv); by default those of the rule
-    of `geomctrl.control.tuning`. With `strict` Lambda K must be symmetric. `form`: which C, "ploen", "christoffel" or
-    "adjoint"; all keep Mdot - 2C skew.
+    This V vanishes wherever s does. With `strict` (Slotine and Li 1991) and w = v - v_d,
+
+    V = 1/2 s . M s + e . Lambda K e,   V' = - s . K s + 2 e . Lambda K e'  =  - w . K w - e . Lambda K Lambda e,
+
+    which certificates of regions of attraction need.
     """
 
     GAINS: ClassVar = RATES
@@ -61,7 +81,7 @@ class Passivity(ModelBased):
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Passivity:
-        """Lambda, K = kappa_i D_i."""
+        """Lambda, and K = kappa_i D_i."""
         instance("tuning", tuning, Tuning, "a Tuning")
         return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K)
 

@@ -1,9 +1,9 @@
 """PD control with gravity compensation (Takegaki and Arimoto 1981): regulation to a configuration.
 
-Compensation of g(q) needs nothing of Kp. With the constant g(q_d) instead (Tomei 1991; Kelly, Santibanez and Loria
-2005) the potential 1/2 e . Kp e + U(q) - U(q_d) - g(q_d) . e has its Hessian between lambda_min(Kp) - k_g
-and lambda_max(Kp) + k_g, k_g >= |dg/dq| everywhere: where lambda_min(Kp) > k_g it is strictly convex and q_d the only
-equilibrium, globally asymptotically stable; far below, there may be others, where the robot comes to rest for good.
+With compensation of g(q) every Kp > 0 works. With the constant g(q_d) instead (Tomei 1991; Kelly, Santibanez and Loria
+2005) the potential 1/2 e . Kp e + U(q) - U(q_d) - g(q_d) . e has a Hessian between lambda_min(Kp) - k_g and
+lambda_max(Kp) + k_g, with k_g >= |dg/dq| everywhere. If lambda_min(Kp) > k_g, it is strictly convex, and q_d is the
+only equilibrium and globally asymptotically stable. For much smaller Kp there may be further equilibria.
 """
 
 from __future__ import annotations
@@ -25,28 +25,52 @@ from geomctrl.robot import Robot
 from geomctrl.terms.bounds import Bounds
 from geomctrl.tracing.numbers import scalar
 
-SHARE_OF_DAMPING = 0.05  # of the slowest rate of M^-1 Kd: the cross term's c
+SHARE_OF_DAMPING = 0.05  # cross term c relative to the slowest rate of M^-1 Kd
 
 
 class PDGravity(ModelBased):
-    """tau = g(q) - Kp e - Kd v, e = log(q_d^-1 q); regulates to the configuration q_d (nq,).
+    """PD control with gravity compensation: tau = g(q) - Kp e - Kd v,  e = log(q_d^-1 q).
 
+    Parameters
+    ----------
+    robot : Robot
+        The model.
+    q_d : array (nq,)
+        The desired configuration.
+    kp : float, (nv,) or (nv, nv)
+        Kp [N m/rad, N/m], symmetric positive definite; default gains scale with each joint's mean inertia
+        (`geomctrl.control.tuning`).
+    kd : float, (nv,) or (nv, nv)
+        Kd [N m s/rad, N s/m], likewise.
+    constant : bool
+        If True, tau = g(q_d) - Kp e - Kd v, for joints with one degree of freedom.
+    strict : bool
+        If True, use a Lyapunov function with V' < 0 at every state except the equilibrium, for joints with one degree
+        of freedom. Certificates of regions of attraction need it.
+
+    Notes
+    -----
     V = 1/2 v . M v + 1/2 e . Kp e,   V' = - v . Kd v        (with LaSalle: e -> 0)
 
-    constant=True: tau = g(q_d) - Kp e - Kd v, for joints with one degree of freedom; V has U(q) - U(q_d) - g(q_d) . e
-    besides, U the potential energy, and is positive definite where `gravity_margin()` is positive.
+    With `constant`, V has the additional term U(q) - U(q_d) - g(q_d) . e with the potential energy U. It is positive
+    definite if `gravity_margin()` is positive.
 
-    With `strict` a V whose rate is negative wherever the state is off, for one-degree-of-freedom joints: with a cross
-    term of e and v (Kelly, Santibanez and Loria 2005; Tomei 1991), w = v + c e,
+    With `strict`, V has a cross term (Kelly, Santibanez and Loria 2005; Tomei 1991), with w = v + c e and
+    c = min eig M(q_d)^-1 Kd / 20:
 
     V = 1/2 w . M w + 1/2 e . (Kp + c Kd) e,   V' = - v . Kd v - c e . Kp e + c w . (M v + C e)
 
-    c = min eig M(q_d)^-1 Kd / 20. The last term is smaller than the others where c |e| is small enough beside the
-    damping: `testing.certify_lyapunov` proves it on a box. It is what a region of attraction is certified with.
+    The last term is dominated by the others if c |e| is small compared with the damping; `testing.certify_lyapunov`
+    proves this on a box. On joints with several degrees of freedom Kp e denotes the gradient of 1/2 e . Kp e.
 
-    Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [N m/rad], kd [N m s/rad]; by
-    default those of the rule of `geomctrl.control.tuning`. On joints with several degrees of freedom Kp e stands for
-    the gradient of 1/2 e . Kp e.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+    >>> run = gc.simulate(law.robot, law, np.zeros(2), np.zeros(2), t_end=5.0, dt=1e-3)
+    >>> bool(np.abs(run.q[-1] - [0.5, 0.2]).max() < 0.05)
+    True
     """
 
     GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}
@@ -79,7 +103,7 @@ class PDGravity(ModelBased):
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> PDGravity:
-        """kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i; it holds the motion's last configuration."""
+        """kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i; q_d is the last configuration of the motion."""
         instance("tuning", tuning, Tuning, "a Tuning")
         q_d, D = tuning.motion(tuning.seconds).q, tuning.rule.D
         return cls(tuning.robot, q_d, tuning.kp * D, tuning.kd * D)
@@ -111,11 +135,10 @@ class PDGravity(ModelBased):
         return Lyapunov(scalar(value), rate)
 
     def gravity_margin(self, bounds: Bounds | None = None) -> float:
-        """lambda_min(Kp) - k_g, with k_g of the model's `bounds` (default: `robot.bounds()`, within the joints'
-        limits).
+        """lambda_min(Kp) - k_g, with k_g from the bounds on the model (default `robot.bounds()`, within joint limits).
 
-        Positive: q_d is the only equilibrium of the configurations that the bounds are for, and V positive definite.
-        With g(q) compensated itself, k_g does not count.
+        If it is positive, q_d is the only equilibrium in the range of the bounds, and V is positive definite. Without
+        `constant`, k_g is zero.
         """
         if bounds is not None:
             instance("bounds", bounds, Bounds, "what robot.bounds() gives")

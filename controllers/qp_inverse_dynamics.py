@@ -1,4 +1,4 @@
-"""Inverse dynamics as a quadratic program: torque, velocity and joint limits, distances, tasks with priorities."""
+"""Inverse dynamics as a quadratic program with limits on torque, velocity and position, distances and priorities."""
 
 from __future__ import annotations
 
@@ -19,13 +19,24 @@ from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
-SLACK = 1e4  # what a unit of broken limit costs
+SLACK = 1e4  # cost per unit of a violated limit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PositionTask(Law):
-    """A frame's origin shall follow `target`, t -> rows (3, 3) of position, velocity, acceleration in the world:
-    J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d), with a weight against the other tasks."""
+    """A task for `QPInverseDynamics`: the origin of a frame follows a desired motion.
+
+    Parameters
+    ----------
+    frame : str
+        Name of the frame.
+    target : callable
+        t -> (3, 3), rows are position, velocity and acceleration in the world.
+    kp, kd : float
+        Gains of J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d).
+    weight : float
+        Weight relative to the other tasks.
+    """
 
     frame: str
     target: Callable[[float], np.ndarray]
@@ -41,7 +52,7 @@ class PositionTask(Law):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clearance(Law):
-    """A frame's origin shall stay at least `radius` [m] away from the point `centre` (3,) of the world."""
+    """A constraint for `QPInverseDynamics`: a frame's origin stays at least `radius` [m] from the point `centre`."""
 
     frame: str
     centre: ArrayLike
@@ -55,29 +66,52 @@ class Clearance(Law):
 
 
 class QPInverseDynamics(ModelBased):
-    """tau = M a + C v + g for the a that is nearest to what the tasks want among those that limits allow.
+    """tau = M a + C v + g for the acceleration a closest to the tasks that satisfies the limits.
 
+    Parameters
+    ----------
+    robot : Robot
+        The model, with joints of one degree of freedom. Its `limits` are the limits of the program.
+    reference : Reference
+        The desired joint motion.
+    kp, kd : float or (nv,)
+        Gains of the joint motion [1/s^2, 1/s]; default of `geomctrl.control.tuning`.
+    tasks : sequence of PositionTask
+        Further tasks.
+    clearances : sequence of Clearance
+        Distances to keep.
+    priority : {"strict", "weights"}
+        "strict": first clearances and limits, second position tasks, third the joint motion; a second program preserves
+        the results of the first. "weights": one program; the joint motion has weight 1.
+    rate : float
+        Rate of the barrier functions of position limits and clearances [1/s]; velocity limits use rate' = 2 rate.
+    share : float
+        Fraction of the model's efforts that may be used.
+
+    Raises
+    ------
+    ArgumentError
+        For joints with several degrees of freedom, invalid tasks, and gains that are not positive.
+
+    Notes
+    -----
     minimise   |a - a_d + kd w + kp e|^2 + sum_tasks weight |J a + Jdot v - x_want''|^2 + 1e4 s . 1 + |s|^2
     subject to |M a + C v + g| <= effort,                                              hard: always possible
                a <=  rate' (v_max - v),  a <= -2 rate v + rate^2 (q_max - q),  likewise below,  up to s >= 0
                h'' + 2 rate h' + rate^2 h >= 0,  h = |x - centre| - radius of each clearance,     up to s >= 0
 
-    The last three are control barrier functions, of velocities and exponential ones of joint limits and distances
-    (Ames et al. 2019; Nguyen and Sreenath 2016): with s = 0 they stay within where h >= 0 and h' + rate h >= 0 at the
-    start. Where torque limits leave no such a, s is not zero: the program always has a solution, and signal "slack" is
-    its largest s. priority "strict": clearances and limits first, position tasks second, the joints' motion third, the
-    second program keeping what the first has achieved; "weights": one program. (The joints' weight is 1.)
+    The last three are control barrier functions, exponential ones for positions and distances (Ames et al. 2019; Nguyen
+    and Sreenath 2016). With s = 0 the limits hold for all times if h >= 0 and h' + rate h >= 0 at the start. If the
+    torque limits allow no such a, s is positive: the program always has a solution. The signal "slack" is the largest
+    s.
 
-    Where no limit is active and there is no position task, it is `ComputedTorque` to the last bit: the unconstrained
-    solution is tried first. V is that law's, 1/2 w . w + 1/2 e . kp e with V' = -w . kd w, and is promised there only;
-    signal "active" is 1 where a program was solved. With limits active tracking suffers, and limits hold: torques
-    exactly, the others to what sampling leaves.
+    The unconstrained solution is tried first. If no limit is active and there is no position task, the law is therefore
+    identical to `ComputedTorque`, whose V = 1/2 w . w + 1/2 e . kp e with V' = -w . kd w is valid only there. The
+    signal "active" is 1 if a program was solved. With active limits the tracking degrades. Torque limits hold exactly,
+    the others up to the effect of sampling.
 
-    The program is made once, for Clarabel, and its numbers are written anew at each call. It can not be traced: loops
-    run in Python, also in sweeps. kp [1/s^2], kd [1/s]: numbers or (nv,), default those of the rule; rate [1/s] of
-    joint limits and clearances, half of rate' of velocities. Limits are the model's (`robot.limits`), times `share` of
-    its efforts. Raises ArgumentError for joints with several degrees of freedom, tasks that are none and gains that are
-    not positive.
+    Clarabel keeps one program and updates its numbers at each call. The law can not be traced, so that loops run in
+    Python, also in sweeps.
     """
 
     GAINS: ClassVar = {"kp": "1/s^2", "kd": "1/s"}
@@ -102,7 +136,7 @@ class QPInverseDynamics(ModelBased):
         self.tasks = _all_of("tasks", tasks, PositionTask)
         self.clearances = _all_of("clearances", clearances, Clearance)
         for x in (*self.tasks, *self.clearances):
-            robot.frame(x.frame)  # raises NameNotFoundError
+            robot.frame(x.frame)  # raises NameNotFoundError for an unknown frame
         self.strict = choice("priority", priority, ("weights", "strict")) == "strict" and bool(self.tasks)
         self.rate = _positive("rate", rate)
         self.effort = _positive("share", share) * np.asarray(robot.limits.effort, float)
@@ -127,7 +161,7 @@ class QPInverseDynamics(ModelBased):
         a, slack, active = self._solve(wanted, rows, M, bias, lower, upper, G, least)
         tau = self.robot.inverse_dynamics(q, v, a)
         if active:
-            tau = np.clip(tau, -self.effort, self.effort)  # off by the solver's 1e-8
+            tau = np.clip(tau, -self.effort, self.effort)  # removes the solver's tolerance of 1e-8
         return Command(tau, None, {"e": error.e, "slack": slack, "active": float(active)})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
@@ -136,7 +170,7 @@ class QPInverseDynamics(ModelBased):
         return Lyapunov(scalar(0.5 * (w.dot(w) + e.dot(self.kp).dot(e))), -scalar(w.dot(self.kd).dot(w)))
 
     def _solve(self, wanted, rows, M, bias, lower, upper, G, least) -> tuple[np.ndarray, float, bool]:
-        """(a, the largest slack, whether a limit is active or a second level was solved)."""
+        """(a, the largest slack, whether a limit is active or a second program was solved)."""
         n = self.robot.nv
         J, b = (np.concatenate(x) for x in zip(*rows)) if rows else (np.zeros((0, n)), np.zeros(0))
         H, f = np.eye(n) * (1e-6 if self.strict else 1.0), wanted * (1e-6 if self.strict else 1.0)
@@ -160,14 +194,14 @@ class QPInverseDynamics(ModelBased):
         return a, slack, True
 
     def _box(self, q, v) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerations (nv,) between which velocities and joints stay within their limits."""
+        """Bounds (nv,) on the acceleration that keep velocities and positions within their limits."""
         limits, r = self.robot.limits, self.rate
         upper = np.minimum(2.0 * r * (limits.velocity - v), r * (r * (limits.upper - q) - 2.0 * v))
         lower = np.maximum(-2.0 * r * (limits.velocity + v), r * (r * (limits.lower - q) - 2.0 * v))
         return lower, upper
 
     def _position_rows(self, task: PositionTask, t, q, v) -> tuple[np.ndarray, np.ndarray]:
-        """(J, b) with J a = b wanted, times the root of the weight."""
+        """(J, b) with desired J a = b, times the square root of the weight."""
         x, J, drift = self._point(task.frame, q, v)
         target = np.asarray(task.target(t), float)
         if target.shape != (3, 3):
@@ -177,7 +211,7 @@ class QPInverseDynamics(ModelBased):
         return root * J, root * b
 
     def _clearance_rows(self, q, v) -> tuple[np.ndarray, np.ndarray]:
-        """(G (clearances, nv), least): G a >= least keeps the distances."""
+        """(G (clearances, nv), least): G a >= least maintains the distances."""
         G, least = np.zeros((len(self.clearances), len(v))), np.zeros(len(self.clearances))
         for k, c in enumerate(self.clearances):
             x, J, drift = self._point(c.frame, q, v)

@@ -1,4 +1,4 @@
-"""Trajectory tracking of a quadrotor on SE(3) (Lee, Leok, McClamroch 2010): its position and its heading."""
+"""Geometric tracking control of a quadrotor on SE(3) (Lee, Leok, McClamroch 2010): position and heading."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from geomctrl.tracing.numbers import scalar
 
 
 class Flight(NamedTuple):
-    """Errors of a state: e_x and e_v (3,) in the world, thrust f along b3 (3,), A (3,) the force that is wanted, and
-    the AttitudeError against the frame that has A along its third axis."""
+    """Errors of a state: e_x and e_v (3,) in the world, thrust f along b3 (3,), desired force A (3,), and the
+    AttitudeError with respect to the frame whose third axis is along A."""
 
     e_x: np.ndarray
     e_v: np.ndarray
@@ -30,35 +30,58 @@ class Flight(NamedTuple):
 
 
 class QuadrotorTracking(Law):
-    """f = A . R e_3,  A = -kx e_x - kv e_v + m (x_d'' - g),  M = -kR e_R - kOmega e_Omega + J a_c + Omega x J Omega
+    """Tracking of position and heading: f = A . R e_3,  M = -kR e_R - kOmega e_Omega + J a_c + Omega x J Omega.
 
-    tau = (M, (0, 0, f)), the wrench that four thrusts give, in body axes. e_x = x - x_d and its rate e_v are in the
-    world; the attitude's errors, `control.attitude.AttitudeError`, are those against the frame R_c with its third axis
-    along A and its first next to the heading, whose rates Omega_c, Omega_c' follow from A', A'' with the model's
-    acceleration and jerk, not from differences. With X = f R e_3 - A
+    A = -kx e_x - kv e_v + m (x_d'' - g) is the desired force, and tau = (M, (0, 0, f)) the wrench of four thrusts in
+    body axes.
+
+    Parameters
+    ----------
+    robot : Robot
+        One body on a free joint, with its centre of mass at the origin.
+    reference : FlatOutputs
+        The desired motion.
+    kx, kv : float, optional
+        Position gains; default 16 m [N/m] and 5.6 m [N s/m], with the mass m.
+    kR, kOmega : float, optional
+        Attitude gains; default 64/s^2 [N m] and 18.4/s [N m s] times the largest moment of inertia: the values of the
+        paper, 8.81 N m and 2.53 N m s for the bundled model.
+    reach : float
+        Largest position error of the domain [m].
+    acceleration : float
+        Largest desired acceleration of the domain [m/s^2].
+    psi : float
+        Largest attitude error Psi of the domain, below 1.
+
+    Raises
+    ------
+    ArgumentError
+        For another robot or reference, for gains or bounds that are not positive, and for psi >= 1.
+
+    Notes
+    -----
+    e_x = x - x_d and its rate e_v are in world axes. The attitude errors, `control.attitude.AttitudeError`, refer to
+    the frame R_c whose third axis is along A and whose first axis is closest to the heading. Its rates Omega_c,
+    Omega_c' follow from A', A'' with acceleration and jerk of the model, without differences. With X = f R e_3 - A
 
     V  = 1/2 kx |e_x|^2 + 1/2 m |e_v|^2 + c1 m e_x . e_v + mu (1/2 e_Omega . J e_Omega + kR Psi + c2 e_R . J e_Omega)
     V' = -(kv - c1 m) |e_v|^2 - c1 kx |e_x|^2 - c1 kv e_x . e_v + X . (c1 e_x + e_v)
          + mu (-kOmega |e_Omega|^2 - c2 kR |e_R|^2 - c2 kOmega e_R . e_Omega + c2 e_R' . J e_Omega)
 
-    As |X| <= (kx |e_x| + kv |e_v| + m |x_d'' - g|) |e_R| where Psi < 1, V is positive definite and V' negative but at
-    the equilibrium where Psi <= psi, |e_x| <= reach, |x_d''| <= acceleration, with alpha^2 = psi (2 - psi), for
+    Because |X| <= (kx |e_x| + kv |e_v| + m |x_d'' - g|) |e_R| for Psi < 1, V is positive definite and V' negative
+    except at the equilibrium for Psi <= psi, |e_x| <= reach, |x_d''| <= acceleration. With alpha^2 = psi (2 - psi) this
+    requires
 
     c1 < kx kv (1 - alpha)^2 / (m kx (1 - alpha) + kv^2 (1 + alpha)^2 / 4),    c1 < sqrt(kx / m),
 
-    c2 as c of `AttitudeTracking`, and any mu that is large enough: whatever the gains, c1, c2 (half of what is allowed)
-    and mu are found for them. From states of which `in_domain` is true errors fall exponentially: there Psi and e_x
-    stay within. From other states with Psi < 2 and e_Omega not too large the attitude comes there first (as the
-    paper shows). As in the paper A must not vanish on the way, as it does in free fall.
+    c2 below the limit of c in `AttitudeTracking`, and a sufficiently large mu. c1 and c2 (half of their limits) and mu
+    are computed for any gains. From states with `in_domain` errors decrease exponentially, and Psi and e_x stay within
+    the domain. From other states with Psi < 2 and small e_Omega the attitude enters the domain first (see the paper). A
+    must not vanish on the way, as it does in free fall.
 
-    (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010, the
-    position-tracking law, with z up; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013; the weight mu,
-    which frees kR and kOmega of conditions, is ours.)
-
-    robot: one body on a free joint, its centre of mass at the origin. reference: `FlatOutputs`. Defaults are the
-    paper's: kx = 16 m [N/m], kv = 5.6 m [N s/m], kR = 64/s^2 and kOmega = 18.4/s times the largest moment of inertia,
-    8.81 N m and 2.53 N m s for the bundled one. reach [m], acceleration [m/s^2], psi: the domain. Raises ArgumentError
-    for another robot or reference, and for gains or bounds that are not positive, psi >= 1.
+    (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010,
+    position-tracking law, with z up. The cross term with J is that of Goodarzi, Lee, Lee, ECC 2013. The weight mu,
+    which removes conditions on kR and kOmega, is our addition.)
     """
 
     def __init__(
@@ -139,8 +162,9 @@ class QuadrotorTracking(Law):
         return Lyapunov(scalar(V), scalar((f * b3 - A).dot(c1 * e_x + e_v) - damped + self.mu * turned))
 
     def in_domain(self, t: float, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether 1/2 e_Omega . J e_Omega + kR Psi <= kR psi and V <= 1/2 (kx - c1^2 m) reach^2: neither grows, so that
-        Psi <= psi and |e_x| <= reach stay."""
+        """Whether the proof holds from this state on, so that Psi <= psi and |e_x| <= reach for all times.
+
+        The test is 1/2 e_Omega . J e_Omega + kR Psi <= kR psi and V <= 1/2 (kx - c1^2 m) reach^2; neither grows."""
         a = self._flight(t, q, v).attitude
         V = self.lyapunov(t, q, v, None, Plant(self.robot)).value
         turning = 0.5 * a.e_Omega @ self.J @ a.e_Omega + self.kR * a.Psi
@@ -149,7 +173,7 @@ class QuadrotorTracking(Law):
 
 
 def inertia_of(robot: Robot) -> tuple[Any, np.ndarray]:
-    """The mass and the inertia (3, 3) of a robot's only body."""
+    """The mass and the inertia (3, 3) of the only body."""
     p = robot.parameters[0]
     return p[0], np.array([[p[4], p[5], p[7]], [p[5], p[6], p[8]], [p[7], p[8], p[9]]])
 

@@ -1,4 +1,4 @@
-"""Spong's robust law: parameters are not estimated, a bounded correction makes up for how wrong they may be."""
+"""Spong's robust law: constant nominal parameters, with a bounded correction for their uncertainty."""
 
 from __future__ import annotations
 
@@ -18,31 +18,45 @@ from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
 
-UNCERTAIN = 0.1  # of the mean body's mass
-LAYER = 4.0  # the least width, in terms of what makes u as steep as K
-SAGITTA = (0.5 * (math.sqrt(5.0) - 1.0)) ** 2.5  # the largest x - x^2 / sqrt(x^2 + 1)
+UNCERTAIN = 0.1  # default uncertainty relative to the mass of the mean body
+LAYER = 4.0  # smallest default width, relative to that for which u is as steep as K
+SAGITTA = (0.5 * (math.sqrt(5.0) - 1.0)) ** 2.5  # maximum of x - x^2 / sqrt(x^2 + 1)
 
 
 class Robust(ModelBased):
-    """tau = Y(q, v, a_ref, v_ref) (p_0 + u) + armature a_ref - K s
+    """Robust tracking: tau = Y(q, v, a_ref, v_ref) (p_0 + u) + armature a_ref - K s with a bounded correction u.
 
-    (Spong 1992, "On the robust control of robot manipulators"). v_ref and s are those of `Passivity`, p_0 the nominal
-    parameters of `robot`, all of them, and u makes up for true ones that are within |p_true - p_0| <= rho, in the norm
-    |x|^2 = x . D^-1 x, D the squares of the parameters' natural units (`SlotineLi`). With w = D^1/2 Y^T s
+    Parameters
+    ----------
+    robot : Robot
+        The nominal model with parameters p_0.
+    reference : Reference
+        The desired motion.
+    Lambda, K : float, (nv,) or (nv, nv)
+        As for `Passivity`.
+    rho : float, optional
+        Bound on the parameter error [kg]; default a tenth of the mean body's mass, times the square root of the number
+        of bodies.
+    eps : float, optional
+        Width of the boundary layer [W/kg]. By default u adds at most a quarter of K to the slope of the torque in s, at
+        random postures, velocities of about 1 rad/s or m/s and accelerations of Lambda times that.
+    form : {"ploen", "christoffel", "adjoint"}
+        As for `Passivity`.
 
-    u = - rho D^1/2 w / sqrt(|w|^2 + eps^2),
+    Notes
+    -----
+    (Spong 1992, "On the robust control of robot manipulators".) v_ref and s are those of `Passivity`. The correction u
+    compensates parameters with |p_true - p_0| <= rho in the norm |x|^2 = x . D^-1 x, where D contains the squares of
+    the natural units of the parameters (`SlotineLi`). With w = D^1/2 Y^T s
 
-    Spong's - rho w / |w| with a boundary layer of width eps, smooth. Then, as |w| - |w|^2 / sqrt(|w|^2 + eps^2) is at
-    most 0.3003 eps,
+    u = - rho D^1/2 w / sqrt(|w|^2 + eps^2)
 
-    V = 1/2 s . M s,   V' = - s . K s - w . D^-1/2 (p_true - p_0 - u) <= - s . K s + c,   c = 0.3003 rho eps:
+    is Spong's - rho w / |w| with a smooth boundary layer. Because |w| - |w|^2 / sqrt(|w|^2 + eps^2) <= 0.3003 eps,
 
-    V ends below c / (2 lambda), lambda the least eigenvalue of M^-1 K; nothing is estimated, nothing has to be excited.
-    `lyapunov` has the rate without c, `allowance` c.
+    V = 1/2 s . M s,   V' = - s . K s - w . D^-1/2 (p_true - p_0 - u) <= - s . K s + c,   c = 0.3003 rho eps.
 
-    rho [kg]     default a tenth of the mean body's mass, times the root of the number of bodies
-    eps [W/kg]   by default so wide that the slope of the torque in s that u adds is at most a quarter of K, at random
-                 postures, velocities of about 1 rad/s or m/s and accelerations of Lambda times that
+    V decreases below c / (2 lambda), where lambda is the smallest eigenvalue of M^-1 K. No parameter is estimated, and
+    no excitation is needed. `lyapunov` returns the rate without c, and `allowance` returns c.
     """
 
     GAINS: ClassVar = {**RATES, "rho": "kg, uncertainty", "eps": "W/kg, boundary layer"}
@@ -80,7 +94,7 @@ class Robust(ModelBased):
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Robust:
-        """Lambda, K = kappa_i D_i; rho and eps by default."""
+        """Lambda, and K = kappa_i D_i; rho and eps by default."""
         instance("tuning", tuning, Tuning, "a Tuning")
         rho, eps = tuning.gains.get("rho"), tuning.gains.get("eps")
         return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K, rho, eps)
@@ -97,10 +111,10 @@ class Robust(ModelBased):
         return Lyapunov(energy, -loss)
 
     def allowance(self, plant: Plant) -> float:
-        """c [W]: by how much V' may exceed the rate of `lyapunov`. The proof is for plants with `distance` <= rho."""
+        """c [W], the bound on V' minus the rate of `lyapunov`, for plants with `distance` <= rho."""
         return SAGITTA * self.rho * self.eps
 
     def distance(self, plant: Plant) -> float:
-        """|p_true - p_0| [kg], which rho is to be at least."""
+        """|p_true - p_0| [kg]; the proof requires at most rho."""
         off = true_robot(plant).parameters.ravel() - self.p0
         return float(np.sqrt(off.dot(off / self.D)))

@@ -1,5 +1,4 @@
-"""Slotine and Li's law with sigma-modification: estimates leak towards the nominal ones, disturbances can not drive
-them away."""
+"""Slotine and Li's law with sigma-modification: a leakage keeps estimates bounded under disturbances."""
 
 from __future__ import annotations
 
@@ -15,16 +14,25 @@ from geomctrl.robot import Robot
 
 
 class SigmaModification(AdaptiveSliding):
-    """p' = -Gamma Y^T s - sigma (p - p_0), p_0 the nominal parameters      (Ioannou and Kokotovic 1984)
+    """Adaptive tracking with leakage: p' = -Gamma Y^T s - sigma (p - p_0), with the nominal parameters p_0.
 
-    The torque, V and the `options` are those of `SlotineLi`. In the norm |x|^2 = x . Gamma^-1 x
+    Parameters
+    ----------
+    sigma : float
+        Leakage [1/s].
+    robot, reference, Lambda, K, Gamma, **options
+        As for `SlotineLi`.
+
+    Notes
+    -----
+    (Ioannou and Kokotovic 1984.) Torque and V are those of `SlotineLi`. In the norm |x|^2 = x . Gamma^-1 x
 
     V' = - s . K s - sigma (p - p_true) . Gamma^-1 (p - p_0)
-       <= - s . K s - sigma/2 |p - p_true|^2 + c,            c = sigma/2 |p_true - p_0|^2,
+       <= - s . K s - sigma/2 |p - p_true|^2 + c,            c = sigma/2 |p_true - p_0|^2.
 
-    so V ends below c / min(sigma, 2 lambda), lambda the least eigenvalue of M^-1 K, and with a bounded torque d that
-    nobody models below (c + d . K^-1 d / 2) / min(sigma, lambda). `lyapunov` has the rate without c, `allowance` c.
-    Where the model is right c is zero. sigma [1/s].
+    Hence V decreases below c / min(sigma, 2 lambda), where lambda is the smallest eigenvalue of M^-1 K, and with a
+    bounded unmodelled torque d below (c + d . K^-1 d / 2) / min(sigma, lambda). `lyapunov` returns the rate without c,
+    and `allowance` returns c. If the model is exact, c is zero.
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "sigma": "1/s, leakage"}
@@ -51,5 +59,5 @@ class SigmaModification(AdaptiveSliding):
         return Lyapunov(value, -loss - 0.5 * self.sigma * self._squared(z, plant))
 
     def allowance(self, plant: Plant) -> float:
-        """c [W]: by how much V' may exceed the rate of `lyapunov`."""
+        """c [W], the bound on V' minus the rate of `lyapunov`."""
         return 0.5 * self.sigma * self._squared(self.p0, plant)

@@ -19,24 +19,45 @@ from geomctrl.tracing.numbers import possible, scalar
 
 
 class SlotineLi(AdaptiveSliding):
-    """tau = Y(q, v, a_ref, v_ref) p + armature a_ref - K s,   p' = -Gamma Y^T s      (Slotine and Li 1987)
+    """Adaptive tracking of Slotine and Li: tau = Y(q, v, a_ref, v_ref) p + armature a_ref - K s,   p' = -Gamma Y^T s.
 
-    V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true),   V' = - s . K s
+    Parameters
+    ----------
+    robot : Robot
+        The nominal model. It provides the kinematics, the armature (assumed exact) and the initial estimate.
+    reference : Reference
+        The desired motion.
+    Lambda, K : float, (nv,) or (nv, nv)
+        As in `Passivity`; default gains of `geomctrl.control.tuning`.
+    Gamma : float, (n,) or (n, n)
+        Adaptation gain, symmetric positive definite. The default scales `rate` by the mass and size of each body.
+    adapt : "links", "base" or list of str
+        Adapted parameters: "links" means ten of each body; a list names bodies, and all others keep the model's values;
+        "base" means the base parameters of the robot in the reference-velocity dynamics.
+    friction : Friction, optional
+        If given, its viscous and Coulomb coefficients (nv each) are adapted too, starting from these values.
+    minimum_mass : float, optional
+        Lower bound on every adapted mass [kg]. Below it an estimate decreases ever more slowly and stops at half of it.
+        If the true masses are above the bound, this only makes V' more negative. Not with adapt="base".
 
-    with v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`. `robot` is the nominal model: it gives the
-    geometry and the armature, which is to be the plant's; its parameters are the first estimate. The state z is the
-    estimate p of what is adapted:
+    Notes
+    -----
+    (Slotine and Li 1987.) With v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`,
 
-    Lambda, K            as in `Passivity`, by default of the rule of `geomctrl.control.tuning`
-    adapt                "links", ten parameters of each body; a list of names, those of these bodies, the others kept
-                         as in the model; or "base", the base parameters of the whole robot, of the reference-velocity
-                         dynamics
-    friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
-    Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
-                         default: 1/s-like gains from each body's mass and size, times `rate`
-    minimum_mass         [kg] keeps every adapted mass positive: below this bound an estimate falls ever slower and
-                         stops at half of it. This only makes V' more negative as long as the true masses are above
-                         the bound (not with adapt="base")
+    V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true),   V' = - s . K s.
+
+    The state z is the estimate p of the adapted parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> motion = gc.references.Sinusoids(robot, np.zeros(2), 0.3, 0.5, start_at_rest=1.0)
+    >>> law = gc.controllers.SlotineLi(robot, motion)
+    >>> run = gc.simulate(robot.with_payload(1.0), law, np.zeros(2), np.zeros(2), t_end=2.0, dt=1e-3)
+    >>> run.monitors["lyapunov"].verdict
+    'held'
     """
 
     def __init__(
@@ -78,7 +99,7 @@ class SlotineLi(AdaptiveSliding):
         return self._adaptation(g, z)
 
     def _adaptation(self, g, z):
-        """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
+        """p' = -Gamma Y^T s with g = Y^T s, reduced for a mass that is below its bound and would decrease further."""
         rate = self._gradient(g)
         if len(self.masses):
             z = self._state(z)
@@ -88,8 +109,9 @@ class SlotineLi(AdaptiveSliding):
         return rate
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
-        """An estimate about the plant's parameters that adaptation can reach, for tests: with `minimum_mass`, no
-        adapted mass is below half of it. None without that bound: then any z is one.
+        """A random reachable estimate near the plant's parameters, for tests.
+
+        With `minimum_mass` no adapted mass is below half of it. Without, the result is None: any z is admissible.
         """
         generator("rng", rng)
         if not len(self.masses) or self.minimum_mass is None:
@@ -105,5 +127,5 @@ class SlotineLi(AdaptiveSliding):
         z, rate = self._state(z), -loss
         if len(self.masses) and possible((z[self.masses] < self.minimum_mass).any()):
             g, weighted = self._law(t, q, v, z)[1], self._weighted(z - self.true_parameters(plant))
-            rate += scalar(weighted.dot(self._adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
+            rate += scalar(weighted.dot(self._adaptation(g, z) + self.Gamma.dot(g)))  # contribution of the lower bound
         return Lyapunov(value, rate)

@@ -1,4 +1,4 @@
-"""Slotine and Li's law with smooth projection: estimates stay in a ball, whatever disturbs."""
+"""Slotine and Li's law with smooth projection: estimates stay in a ball under any disturbance."""
 
 from __future__ import annotations
 
@@ -15,21 +15,28 @@ from geomctrl.controllers._model_based import true_robot
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
-EDGE = 0.1  # of the radius squared, over which the projection sets in
+EDGE = 0.1  # relative width of the transition, in radius squared
 
 
 class SmoothProjection(AdaptiveSliding):
-    """p' = x - Gamma h (h . x)+ taken / (h . Gamma h),   x = -Gamma Y^T s      (Pomet and Praly 1992)
+    """Adaptive tracking with bounded estimates: p' = x - Gamma h (h . x)+ phi / (h . Gamma h),   x = -Gamma Y^T s.
 
-    h = D^-1 (p - p_0), taken = 0 within the ball h . D h <= radius^2 and 1 where that is 1.1 radius^2, linear between,
-    (h . x)+ = max(h . x, 0): an estimate never leaves the larger ball, which any torque that nobody models can not
-    change. D are the squares of the parameters' natural units, (1, l, l^2) for mass, first and second moments, l
-    the size of the robot's mean body, as in the default Gamma. The torque, V and the `options` are those of
-    `SlotineLi`:
+    Parameters
+    ----------
+    radius : float, optional
+        Radius of the ball around the nominal parameters [kg]; default twice the mass of the robot's mean body, times
+        the square root of the number of adapted parameters.
+    robot, reference, Lambda, K, Gamma, **options
+        As for `SlotineLi`.
 
-    V' <= - s . K s   as long as p_true is in the smaller ball, as then (p - p_true) . h >= 0 outside of it.
+    Notes
+    -----
+    (Pomet and Praly 1992.) h = D^-1 (p - p_0), (h . x)+ = max(h . x, 0), and phi grows linearly from 0 on the ball
+    h . D h = radius^2 to 1 at 1.1 radius^2. An estimate never leaves the larger ball, whatever the unmodelled torque. D
+    contains the squares of the natural units of the parameters, (1, l, l^2) for mass, first and second moments, with
+    the size l of the robot's mean body, as in the default Gamma. Torque and V are those of `SlotineLi`:
 
-    radius [kg]: default twice the mean body's mass, times the square root of how many are adapted.
+    V' <= - s . K s   if p_true is in the smaller ball, because then (p - p_true) . h >= 0 outside of it.
     """
 
     GAINS: ClassVar = {**AdaptiveSliding.GAINS, "radius": "kg, of the ball"}
@@ -63,12 +70,12 @@ class SmoothProjection(AdaptiveSliding):
         return Lyapunov(value, -loss)
 
     def distance(self, p: ArrayLike) -> float:
-        """How far parameters are off the nominal ones, in radii: for the proof the true ones are at most 1."""
+        """Distance of parameters from the nominal ones in radii. The proof needs at most 1 for the true parameters."""
         off = checked("p", one_state("p", p, len(self.p0)), self.p0.shape) - self.p0
         return scalar(np.sqrt(off.dot(self.D_inverse * off))) / self.radius
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
-        """An estimate anywhere in the larger ball, often in its outer layer, for tests."""
+        """A random estimate in the larger ball, often in its outer layer, for tests."""
         generator("rng", rng)
         true_robot(plant)
         x = rng.normal(size=self.p0.shape)

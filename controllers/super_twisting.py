@@ -1,4 +1,4 @@
-"""Super-twisting sliding mode, joint by joint: s and s' vanish after a finite time, whatever smooth torque disturbs."""
+"""Super-twisting sliding mode control of each joint: s and s' vanish in finite time under smooth disturbances."""
 
 from __future__ import annotations
 
@@ -18,32 +18,45 @@ from geomctrl.robot import Robot
 K1, K2 = 1.5, 1.1  # k1 = K1 rate^1/2, k2 = K2 rate (Levant 1998)
 RATIO = K2 / K1**2
 FIRST = 1.0 + 2.0 * RATIO
-P = np.array([[FIRST, -1.0], [-1.0, 0.5 * (FIRST + 1.0) / RATIO]])  # of A^T P + P A = -1, in closed form
-MATCH_SPEED = 0.05  # rad/s or m/s: where the rule's law and this one are as steep
+P = np.array([[FIRST, -1.0], [-1.0, 0.5 * (FIRST + 1.0) / RATIO]])  # solves A^T P + P A = -1
+MATCH_SPEED = 0.05  # rad/s or m/s: s at which the default gains are as steep as those of the tuning rule
 
 
 class SuperTwisting(ModelBased):
-    """tau = M (a_ref - k1 |s|^1/2 sgn s + z) + C v + g [+ friction(v)],   z' = - k2 sgn s, joint by joint
+    """Super-twisting law: tau = M (a_ref - k1 |s|^1/2 sgn s + z) + C v + g [+ friction(v)],   z' = - k2 sgn s.
 
-    (Levant 1993). v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`. With the true model
+    Parameters
+    ----------
+    robot : Robot
+        The model.
+    reference : Reference
+        The desired motion.
+    Lambda : float, (nv,) or (nv, nv)
+        As in `Passivity` [1/s].
+    rate : float or (nv,), optional
+        Bound on the rate of disturbance accelerations [rad/s^3, m/s^3]. By default k1 |s|^1/2 equals kappa_i s of
+        `geomctrl.control.tuning` at s = 0.05 rad/s or m/s.
+    friction : FrictionModel, optional
+        Friction that the law compensates.
+
+    Notes
+    -----
+    (Levant 1993.) v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`. For each joint of the true model
 
     s' = - k1 |s|^1/2 sgn s + z + d,   z' = - k2 sgn s,
 
-    d the acceleration that unmodelled torques make; with |d'| <= rate and k1 = 1.5 rate^1/2, k2 = 1.1 rate, s = s' = 0
-    after a finite time, z = -d then, and e falls like exp(-Lambda t). Torques are continuous. The state z [rad/s^2,
-    m/s^2] is any (nv,).
+    where d is the acceleration due to unmodelled torques. If |d'| <= rate, with k1 = 1.5 rate^1/2 and k2 = 1.1 rate,
+    then s = s' = 0 and z = -d after a finite time, and e decreases like exp(-Lambda t). Torques are continuous. The
+    state z (nv,) [rad/s^2, m/s^2] may have any value.
 
-    There is no smooth V. With x = (|s|^1/2 sgn s, z / k1), A = [[-1/2, 1/2], [-k2 / k1^2, 0]], A^T P + P A = -1, the V
-    of Moreno and Osorio (2012), x . P x of each joint, has without d off s = 0
+    There is no smooth Lyapunov function. With x = (|s|^1/2 sgn s, z / k1), A = [[-1/2, 1/2], [-k2 / k1^2, 0]] and
+    A^T P + P A = -1, V = x . P x of each joint (Moreno and Osorio 2012) satisfies without d, for s != 0,
 
-    V' = - k1 |s|^-1/2 x . x <= - k1 (V / lambda_max(P))^1/2,
+    V' = - k1 |s|^-1/2 x . x <= - k1 (V / lambda_max(P))^1/2
 
-    as |s|^1/2 <= |x|: it is zero after 2 (V lambda_max(P))^1/2 / k1 at the latest, `convergence_time`. But V has no
-    gradient at s = 0, through which the loop goes: so it is no `lyapunov`, but `strict_energy`. A torque held for dt
-    leaves s about (k1 dt)^2 off.
-
-    Lambda [1/s] as in `Passivity`. rate [rad/s^3, m/s^3]: a number or (nv,); default: such that at s = 0.05 rad/s or
-    m/s k1 |s|^1/2 is what the rule of `geomctrl.control.tuning` has there, kappa_i s.
+    because |s|^1/2 <= |x|. Hence V is zero after at most 2 (V lambda_max(P))^1/2 / k1, see `convergence_time`. V has no
+    gradient at s = 0, which the loop crosses, so that the class has no method `lyapunov`. With a torque held for dt, s
+    remains of the order of (k1 dt)^2.
     """
 
     GAINS: ClassVar = {"Lambda": RATES["Lambda"], "rate": "rad/s^3, of disturbances"}
@@ -66,13 +79,13 @@ class SuperTwisting(ModelBased):
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> SuperTwisting:
-        """Lambda by the rule; rate, if it is not given, from kappa_i as by default."""
+        """Lambda of the rule; the default rate from kappa_i."""
         instance("tuning", tuning, Tuning, "a Tuning")
         rate = tuning.gains.get("rate", MATCH_SPEED * (tuning.kappa / K1) ** 2)
         return cls(tuning.robot, tuning.motion, tuning.Lambda, rate)
 
     def start(self):
-        """No disturbance."""
+        """z = 0: no disturbance."""
         return np.zeros(self.robot.nv)
 
     def __call__(self, t, q, v, z):
@@ -89,5 +102,5 @@ class SuperTwisting(ModelBased):
         return np.einsum("ik,ij,jk->k", x, P, x)
 
     def convergence_time(self, s: ArrayLike, z: ArrayLike) -> float:
-        """The time [s] after which every joint's s and z are zero for good, without disturbances, at s and z (nv,)."""
+        """Time [s] after which s and z (nv,) of every joint remain zero without disturbances."""
         return float((2.0 * np.sqrt(self._strict_energy(s, z) * np.linalg.eigvalsh(P)[1]) / self.k1).max())

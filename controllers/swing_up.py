@@ -1,4 +1,4 @@
-"""Swing-up of cart-poles, pendubots, acrobots by their energy, and a catch by linear-quadratic regulation."""
+"""Swing-up of cart-poles, pendubots and acrobots by energy control, with an LQR near the upright position."""
 
 from __future__ import annotations
 
@@ -17,33 +17,53 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
-GRID = 48  # angles of a turn at which the gains' condition is looked at
+GRID = 48  # angles per turn at which the condition on the gains is evaluated
 
 
 class SwingUp(ModelBased):
-    """u = (kE E + kD P)^-1 (kD d - kP e_a - kv v_a) at the driven joints a; inside the region of `catch` its law.
+    """Swing-up by energy: u = (kE E + kD P)^-1 (kD d - kP e_a - kv v_a) at the driven joints a, then `catch`.
 
-    E is the energy above that of rest at q_d, P = (M^-1)_aa, d = (M^-1 (C v + g))_a, e_a = q_a - q_d,a. As E' = v_a u,
+    Parameters
+    ----------
+    robot : Robot
+        The model, with revolute and prismatic joints, all but one of them driven.
+    q_d : array (nq,)
+        The upright configuration.
+    actuated : sequence of int
+        Velocity coordinates of the driven joints.
+    kE : float
+        Energy gain.
+    kD : float, optional
+        Gain of the driven velocities; default 1.5 times its lower limit.
+    kP, kv : float, optional
+        Gains of the driven joints; default kD w^2 and 0.1 kD w. w is 0.65 times the frequency at which the other joint
+        swings about the hanging position while the driven ones are held.
+    catch : LQR, optional
+        The law near q_d; default an `LQR` with its own defaults.
 
-    V = kE/2 E^2 + kD/2 |v_a|^2 + kP/2 |e_a|^2,   V' = -kv |v_a|^2
+    Raises
+    ------
+    ArgumentError
+        For other robots, gains that are not positive, and a kD below its limit.
 
-    (Fantoni, Lozano, Spong 2000 for the pendubot; Lozano, Fantoni, Block 2000 for cart and pole.) V is zero on an
-    orbit, not at a point: E = 0 with the driven joints at rest at q_d, along which the pole falls and rises through
-    upright. Promised is what LaSalle's theorem gives: states come to that orbit, or to a rest where V is not zero, as
-    hanging, from which nothing starts; not that they stay upright. V below kE/2 E^2 of hanging leaves that rest out.
-    Near upright the orbit is in the region of the `catch`, which is invariant: from then on `LQR` has its promise.
-    `lyapunov` is the catch's V inside, and level + V outside, so that it falls also at the switch. The law has no
-    memory; signals: "E", and "caught", 0 or 1.
+    Notes
+    -----
+    (Fantoni, Lozano, Spong 2000 for the pendubot; Lozano, Fantoni, Block 2000 for cart and pole.) E is the energy
+    relative to rest at q_d, P = (M^-1)_aa, d = (M^-1 (C v + g))_a, e_a = q_a - q_d,a. Because E' = v_a u,
 
-    The matrix is invertible everywhere where kD > kE max (E* - U(q)) / lambda_min(P(q)), U the potential energy, E*
-    that at q_d: the maximum over a grid of all angles is found when the law is made.
+    V = kE/2 E^2 + kD/2 |v_a|^2 + kP/2 |e_a|^2,   V' = -kv |v_a|^2.
 
-    actuated: the driven joints, velocity coordinates. kE = 1 by default, kD 1.5 times what is needed, kP = kD w^2,
-    kv = 0.1 kD w, with w 0.65 times the frequency at which the other joint swings about hanging while the driven ones
-    are held: the bundled cart and pole swing up in 13 s; a pendubot wants kv ten times as large, an acrobot gains of
-    its own and patience: its LQR's region is small, and the orbit comes past it late. catch: an `LQR` about the same
-    q_d, by default one with its own defaults. Raises ArgumentError for robots with other than revolute and prismatic
-    joints, with more than one joint not driven, for gains that are not positive and for a kD that is too small.
+    V is zero on an orbit: E = 0 with the driven joints at rest at q_d, along which the pole passes the upright
+    position. LaSalle's theorem guarantees convergence to that orbit, or to a rest with V > 0 such as hanging, where the
+    law can not start. It does not guarantee that the pole stays upright. An initial V below kE/2 E^2 of hanging
+    excludes that rest. Near the upright position the orbit enters the region of `catch`, which is invariant. `lyapunov`
+    is that of `catch` inside and level + V outside, so that it also decreases at the switch. The law has no memory;
+    signals: "E", and "caught", 0 or 1.
+
+    The matrix is invertible everywhere if kD > kE max (E* - U(q)) / lambda_min(P(q)), with the potential energy U and
+    E* = U(q_d). The maximum is computed on a grid of all angles. With the defaults the bundled cart-pole swings up in
+    13 s. A pendubot needs a kv ten times as large. An acrobot needs its own gains and a long time, because the region
+    of its LQR is small.
     """
 
     def __init__(
@@ -85,7 +105,7 @@ class SwingUp(ModelBased):
         return Command(tau, None, signals)
 
     def _pumping(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The torques (nv,) of the swing-up alone."""
+        """Torques (nv,) of the swing-up law."""
         B, robot = self.B, self.robot
         P = B.T @ robot.mass_matrix_inverse(q) @ B
         d = -B.T @ robot.forward_dynamics(q, v, np.zeros(robot.nv))
@@ -94,7 +114,7 @@ class SwingUp(ModelBased):
         return B @ np.linalg.solve(shaped, self.kD * d - self.kP * e_a - self.kv * v_a)
 
     def _energy_lyapunov(self, q: np.ndarray, v: np.ndarray, robot: Robot) -> Lyapunov:
-        """V and V' of the swing-up alone, of the true robot."""
+        """V and V' of the swing-up law, evaluated with the true robot."""
         e_a, v_a = self.B.T @ (q - self.q_d), self.B.T @ v
         V = 0.5 * (self.kE * self._energy(robot, q, v) ** 2 + self.kD * v_a.dot(v_a) + self.kP * e_a.dot(e_a))
         return Lyapunov(scalar(V), -scalar(self.kv * v_a.dot(v_a)))
@@ -109,7 +129,7 @@ class SwingUp(ModelBased):
         return scalar(robot.energy(q, v)) - self.top
 
     def _least_ratio(self) -> float:
-        """The largest (E* - U) / lambda_min(P) over a grid of all angles; prismatic joints are where q_d is."""
+        """Maximum of (E* - U) / lambda_min(P) over a grid of all angles, with prismatic joints at q_d."""
         robot, q_d = self.robot, self.q_d
         turn = np.linspace(-np.pi, np.pi, GRID, endpoint=False)
         axes = [x + turn if j.kind == "revolute" else [x] for j, x in zip(robot.joints, q_d)]
@@ -118,7 +138,7 @@ class SwingUp(ModelBased):
         return float(((self.top - robot.potential_energy(q)) / np.linalg.eigvalsh(P)[:, 0]).max())
 
     def _frequency(self) -> float:
-        """At which the joint that is not driven swings about hanging, the others held at q_d [rad/s]."""
+        """Frequency of the free joint about the hanging position, with the driven joints held at q_d [rad/s]."""
         robot, passive = self.robot, int(np.argmin(self.B.sum(axis=1)))
         q = np.tile(self.q_d, (720, 1))
         q[:, passive] += np.linspace(-np.pi, np.pi, 720, endpoint=False)

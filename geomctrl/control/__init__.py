@@ -1,4 +1,4 @@
-"""The closed loop: contracts of plant, controller and reference, tracking errors, plants, monitors, the loop, runs."""
+"""Closed loops: plants, controller and reference interfaces, tracking errors, monitors, simulation and its results."""
 
 from .attitude import FlatOutputs
 from .contracts import Command, Controller, Desired, Lyapunov, Reference, desired_at

@@ -1,4 +1,4 @@
-"""Errors of an attitude on SO(3), and the frame that a direction of thrust and a heading make, with its rates.
+"""Attitude errors on SO(3), and the attitude that follows from a thrust direction and a heading (quadrotors).
 
 Source: T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010, and the
 extended version arXiv:1003.2005.
@@ -22,11 +22,20 @@ from .references import SmoothReference
 
 
 class AttitudeError(NamedTuple):
-    """How far (R, Omega) is off (R_d, Omega_d), Q = R_d^T R being the error:
+    """The error of (R, Omega) with respect to (R_d, Omega_d), with Q = R_d^T R.
 
-    Psi = 1/2 tr(1 - Q), from 0 to 2, where R is turned by pi; e_R (3,) = 1/2 vee(Q - Q^T), its gradient: Psi' = e_R .
-    e_Omega; e_Omega (3,) = Omega - Q^T Omega_d; e_R_rate (3,) = 1/2 (tr(Q) - Q^T) e_Omega; a_d (3,) = Q^T Omega_d' -
-    Omega x Q^T Omega_d, the desired acceleration seen from the actual attitude. |e_R|^2 = Psi (2 - Psi).
+    Attributes
+    ----------
+    Psi : float
+        1/2 tr(1 - Q), between 0 and 2 (a rotation by pi).
+    e_R : array (3,)
+        1/2 vee(Q - Q^T), the gradient of Psi: Psi' = e_R . e_Omega, |e_R|^2 = Psi (2 - Psi).
+    e_Omega : array (3,)
+        Omega - Q^T Omega_d.
+    e_R_rate : array (3,)
+        Time derivative of e_R, 1/2 (tr(Q) - Q^T) e_Omega.
+    a_d : array (3,)
+        Desired acceleration in the actual attitude, Q^T Omega_d' - Omega x Q^T Omega_d.
     """
 
     Psi: Any
@@ -37,18 +46,18 @@ class AttitudeError(NamedTuple):
 
 
 def attitude_error(R, Omega, R_d, Omega_d, a_d) -> AttitudeError:
-    """The AttitudeError of (R (3, 3), Omega (3,)) against R_d, the body-fixed Omega_d and its rate a_d."""
+    """The AttitudeError of R (3, 3), Omega (3,) for R_d, the body-fixed Omega_d and its time derivative a_d."""
     Q = R_d.T @ R
     seen, e_R = Q.T @ Omega_d, 0.5 * _vee(Q - Q.T)
     e_Omega, trace = Omega - seen, Q[0, 0] + Q[1, 1] + Q[2, 2]
     e_R_rate = 0.5 * (trace * e_Omega - Q.T @ e_Omega)
-    small = 2.0 * e_R.dot(e_R) / np.maximum(1.0 + trace, 1.0)  # Psi without cancellation, where trace > 0
+    small = 2.0 * e_R.dot(e_R) / np.maximum(1.0 + trace, 1.0)  # avoids the cancellation in Psi for trace > 0
     Psi = scalar(np.where(trace > 0.0, small, 0.5 * (3.0 - trace)))
     return AttitudeError(Psi, e_R, e_Omega, e_R_rate, Q.T @ a_d - np.cross(Omega, seen))
 
 
 class Frame(NamedTuple):
-    """A moving frame: R (3, 3), its body-fixed angular velocity Omega (3,) and the rate of that (3,)."""
+    """A moving frame: R (3, 3), its body-fixed angular velocity Omega (3,) and the time derivative of Omega (3,)."""
 
     R: np.ndarray
     Omega: np.ndarray
@@ -56,9 +65,10 @@ class Frame(NamedTuple):
 
 
 def thrust_frame(thrust: np.ndarray, heading: np.ndarray) -> Frame:
-    """The Frame whose third axis is along `thrust`, whose first one is next to `heading`.
+    """The Frame whose third axis is along `thrust` and whose first axis is as close as possible to `heading`.
 
-    thrust, heading: rows of (3, 3), a vector of the world and its first two derivatives; neither zero, not parallel.
+    thrust, heading: (3, 3), rows are a world vector and its first two derivatives. The vectors are not zero and not
+    parallel.
     """
     b3 = _direction(*thrust)
     b2 = _direction(*_product(b3, heading))
@@ -101,12 +111,32 @@ def heading(psi: np.ndarray) -> np.ndarray:
 
 
 class FlatOutputs(Described):
-    """A Reference of a robot that is one body on a free joint: `outputs`, t -> rows (5, 4), made a motion.
+    """A Reference for a robot that is one body on a free joint, from its flat outputs.
 
-    outputs: x, y, z [m] of the body's origin and psi [rad], and four derivatives, as `references.Harmonic` gives them:
-    `FlatOutputs(quadrotor, RestToRest((0, 0, 1, 0), (1, 2, 1, 0.5), 3.0))`. The body's third axis is along x'' - g,
-    its first is as near as can be to (cos psi, sin psi, 0). Raises ArgumentError for another robot, and for outputs of
-    another shape at t = 0; where x'' = g, in free fall, or thrust is along the heading there is no such frame.
+    Parameters
+    ----------
+    robot : Robot
+        One body on a free joint, with its centre of mass at its origin.
+    outputs : SmoothReference
+        A function t -> (5, 4): x, y, z [m] of the body's origin and the yaw angle psi [rad], and four derivatives.
+
+    Raises
+    ------
+    ArgumentError
+        For another robot, or if the outputs at t = 0 have another shape.
+
+    Notes
+    -----
+    The third body axis is along x'' - g, and the first is as close as possible to (cos psi, sin psi, 0). The attitude
+    is undefined in free fall, x'' = g, and if the thrust is parallel to the heading.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> outputs = gc.references.RestToRest((0, 0, 1, 0), (1, 2, 1, 0.5), 3.0)
+    >>> motion = gc.control.FlatOutputs(gc.models.quadrotor(), outputs)
+    >>> motion(3.0).v.shape
+    (6,)
     """
 
     def __init__(self, robot: Robot, outputs: SmoothReference):

@@ -1,4 +1,4 @@
-"""Times at which another robot becomes the true one: loads that are gripped or dropped."""
+"""Validation of `Plant(changes=...)`: times at which another robot becomes the true one (loads gripped or dropped)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from geomctrl.robot import Robot
 
 
 def checked_changes(robot: Robot, changes: Any) -> tuple[tuple[float, Robot], ...]:
-    """(time, robot) pairs in their order, all robots with the joints of the first. Raises ArgumentError."""
+    """(time, robot) pairs sorted by time. Raises ArgumentError unless all robots have the joints of the first."""
     try:
         pairs = [(t, changed) for t, changed in listed("changes", changes)]
     except (TypeError, ValueError):

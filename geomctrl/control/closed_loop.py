@@ -1,9 +1,9 @@
 """The closed loop as an ordinary differential equation on a Lie group.
 
-The state is y = (q, v, z, x, work) on the product of the robot's configurations, R^nv, the controller's own group, the
-plant's own state in R^n, if it has one, and R.
-With `control_dt=None` the controller is evaluated at every integrator stage: one ODE on that product, the setting of
-the proofs. With a number its command is held between samples, as on hardware.
+The state is y = (q, v, z, x, work) on the product of the configuration space, R^nv, the controller's group, R^n for the
+plant's own state, if it has one, and R. With `control_dt=None` the controller is evaluated at every stage of the
+integrator: one ODE on that product, as in stability proofs. With a number, a zero-order hold keeps the command constant
+between samples, as on hardware.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from .wrenches import SWITCH_TOLERANCE
 
 FLOAT = np.dtype(float)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-MAX_STEPS = 10_000  # of an adaptive method from one sample to the next
+MAX_STEPS = 10_000  # of an adaptive method between two samples
 
 
 class Loop:
-    """The closed loop as an ODE: its state y, its field, and the step.
+    """The closed loop as an ODE: its state y, its vector field and one step.
 
-    What it hands to code of others is read-only, and nothing writes on it later.
+    Arrays that user code receives are read-only and are never modified later.
     """
 
     def __init__(self, plant: Plant, controller, q0, v0, dt, control_dt=None, method: str | Tableau | Adaptive = "MK4"):
@@ -62,36 +62,36 @@ class Loop:
         nx = 0 if x0 is None else len(x0)
         self.z_shape = None if z0 is None else z0.shape
         self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group, nx)
-        self.method, self.h = method, None  # the first step that an adaptive method tries
+        self.method, self.h = method, None  # h is the first step size that an adaptive method tries
         self.tableau, *self.tolerances = tableau_and_tolerances(method, self.group)
         self.adaptive = self.tableau.b_hat is not None
         z = np.zeros(0) if z0 is None else z0.ravel()
         a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
-        self.plants = None if x0 is None else slice(c, c + nx)  # x within y
+        self.plants = None if x0 is None else slice(c, c + nx)  # position of x in y
         self.y = np.concatenate((q0, v0, z, np.zeros(0) if x0 is None else x0, [0.0]))
         self.inputs, self.tau_shapes = plant.inputs, {(plant.inputs,)}
         dim = self.z_group.dim
-        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, x', power): `field` gives it out, a step copies it
+        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, x', power): result of `field`, reused by each call
         self.z_rates = self.rates[2 * robot.nv : 2 * robot.nv + dim]
         self.plant_rates = self.rates if x0 is None or not dim else np.zeros(2 * robot.nv + nx + 1)
         self.rate_shapes = {(dim,)} if dim else set()
-        if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
+        if dim and z0 is not None and z0.size == dim:  # on R^n a rate may also have the shape of z
             self.rate_shapes.add(z0.shape)
         self.next_shapes = {self.z_shape} if dim else set()
         self.hold = hold_count(control_dt, dt)
         self.sensing = sensing_of(plant, control_dt, dt, lambda name, period: hold_count(period, dt, name))
         self.with_measurements = wants_measurements(controller)
         self.driven = self.sensing is not None and bool(self.sensing.links)
-        self.u = np.zeros(plant.inputs)  # what is at work of the command, where actuators act at samples
+        self.u = np.zeros(plant.inputs)  # output of the sampled actuators
         if self.with_measurements and not plant.sensors:
             raise ArgumentError("controller: it wants measurements, but the plant has no sensors: Plant(sensors=...)")
         self.command: Command | None = None  # of the last sample
         self.latest: Command | None = None  # of the last stage
-        self.changed = False  # the true robot, since the last sample
+        self.changed = False  # whether the true robot changed since the last sample
 
     def copied(self) -> Loop:
-        """A copy that steps by itself: the two share no array that either writes on."""
+        """A copy that can step independently: the two share no array that one of them modifies."""
         own = copy.copy(self)
         own.rates = np.zeros_like(self.rates)
         own.plant_rates = own.rates if self.plant_rates is self.rates else np.zeros_like(self.plant_rates)
@@ -100,7 +100,7 @@ class Loop:
         return own
 
     def split(self, y):
-        """(q, v, z) as views of the state, or of states (n, ...)."""
+        """(q, v, z) as views of one state y or of states (n, ...)."""
         q, v, z = self.parts
         if self.z_shape is None:
             return y[..., q], y[..., v], None
@@ -108,11 +108,11 @@ class Loop:
         return y[..., q], y[..., v], (y[..., z] if flat else y[..., z].reshape(*y.shape[:-1], *self.z_shape))
 
     def plant_state(self, y):
-        """x as a view of the state, or of states (n, ...); None of a plant without."""
+        """x as a view of one state y or of states (n, ...); None without a plant state."""
         return None if self.plants is None else y[..., self.plants]
 
     def asked(self, law: Any, t, q, v, z, measured: Any = None) -> Any:
-        """What a law returns that is told what sensors measure, where there are some."""
+        """Call the law with the measured q and v if the plant has sensors, else with the true ones."""
         if self.sensing is None:
             return law(t, q, v, z)
         y = self.sensing.measured if measured is None else measured
@@ -120,7 +120,7 @@ class Loop:
         return law(*arguments, y) if self.with_measurements else law(*arguments)
 
     def evaluated(self, t, q, v, z) -> Command:
-        """The controller's command, looked at: that it is finite is seen at once at samples, at stages by the step."""
+        """The command with checked shapes. Samples check for finite values at once; stages leave that to `step`."""
         command = self.asked(self.controller, t, q, v, z)
         if type(command) is Command:
             tau, rate, _, z_next = command
@@ -133,7 +133,7 @@ class Loop:
         raise self.problem(t, command)
 
     def problem(self, t, command: Any) -> SimulationError:
-        """What is wrong with a command."""
+        """The error that describes what is wrong with a command."""
         if not isinstance(command, Command):
             wanted, got, shapes = "a geomctrl.Command", command, None
         elif not (_fits(command.tau, self.tau_shapes) and np.isfinite(command.tau).all()):
@@ -143,7 +143,7 @@ class Loop:
             wanted, got, shapes = f"no {which}, as there is no state,", getattr(command, which), {None}
         elif command.z_next is not None and not self.hold:
             return SimulationError(
-                "controller: its state is renewed at samples (z_next): expected control_dt, got None"
+                "controller: its state is updated at samples (z_next): expected control_dt, got None"
             )
         elif not (command.z_next is None or (_fits(command.z_next, self.next_shapes) and _is_finite(command.z_next))):
             wanted, got = f"z_next, finite numbers of shape {self.z_shape},", command.z_next
@@ -157,12 +157,12 @@ class Loop:
         return SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {said}")
 
     def blame(self, t, command: Command | None) -> None:
-        """For a step that can not be made: the command, if its numbers are not finite."""
+        """After a failed step, raise IntegrationError about the command if it contains values that are not finite."""
         if command is not None and not _has_finite_numbers(command):
             raise IntegrationError(str(self.problem(t, command))) from None
 
     def field(self, t, y, command: Any = None):
-        """The rates of (q, v, z, work), in an array that the next call writes on."""
+        """The rates of (q, v, z, x, work), in an array that the next call overwrites."""
         y.setflags(write=False)
         q, v, z = self.split(y)
         if command is None:
@@ -185,12 +185,12 @@ class Loop:
             return
         out, rates = self.plant_rates, self.rates
         self.now.rate(t, q, v, tau, out, y[self.plants])
-        if out is not rates:  # z_rate stands in between
+        if out is not rates:  # z_rate lies between vdot and x' in rates
             n = 2 * len(v)
             rates[:n], rates[n + len(self.z_rates) :] = out[:n], out[n:]
 
     def sample(self, k: int, t: float):
-        """What happens at the beginning of step k, the command then, and the rates."""
+        """Evaluate sensors and controller at the beginning of step k. Returns the sample, the command and the rates."""
         if self.plant.switches:
             self.change(t)
         changed, self.changed = self.changed, False
@@ -215,14 +215,14 @@ class Loop:
         return sample, command, self.field(t, y, command)
 
     def drive(self, t, q, v, tau, x):
-        """What is at work of a command from now on."""
+        """The output of the sampled actuators for a new command."""
         if self.sensing is not None and self.driven:
             self.sensing.drive(Truth(t, q, v, tau, x, self.now))
             self.u = tau = self.sensing.at_work(tau)
         return tau
 
     def commanded(self, t, q, v, z) -> Command:
-        """The command at a sample, in arrays of our own: plant and monitors see it, the law may use its again."""
+        """The command at a sample, copied because plant and monitors read it while the law may reuse its arrays."""
         command = self.evaluated(t, q, v, z)
         if not _has_finite_numbers(command):
             raise self.problem(t, command)
@@ -236,25 +236,25 @@ class Loop:
         return Command(tau, z_rate, signals, z_next)
 
     def renew(self, k: int) -> None:
-        """The controller's state is what a law asked at sample k has made of it, all having seen what it was."""
+        """Update the controller's state to z_next of sample k, after all monitors have seen the sample."""
         z_next = self.command.z_next if self.command is not None and self.hold and k % self.hold == 0 else None
         if z_next is not None:
             self.y = self.y.copy()
             self.y[self.parts[2]] = z_next.ravel()
 
     def piece_at(self, t: float) -> int:
-        """How many of the plant's switches there are up to time t."""
+        """Number of switches of the plant up to time t."""
         return bisect_right(self.plant.switches, t + SWITCH_TOLERANCE)
 
     def change(self, t: float) -> None:
-        """Let the plant be what it is at time t."""
+        """Replace the plant by the one that is valid at time t."""
         piece = self.piece_at(t)
         if piece != self.piece:
             before, self.now, self.piece = self.now, self.plant.at(t), piece
             self.changed = self.changed or self.now.robot is not before.robot
 
     def step(self, t: float, h: float, k1) -> None:
-        """From t to t + h, in pieces where the plant changes in between."""
+        """Integrate from t to t + h, stopping at each switch of the plant."""
         end = t + h
         for start in self.plant.switches:
             if t + SWITCH_TOLERANCE < start < end - SWITCH_TOLERANCE:
@@ -288,7 +288,7 @@ def _group_of_states(configurations: Any, nv: int, z_group: Any, nx: int) -> Pro
 
 
 def _reference(controller: Any) -> Any:
-    """The controller's reference, if it has one."""
+    """The reference of a controller, or None. Raises ArgumentError if it or the controller is not callable."""
     if not callable(controller) or isinstance(controller, type):
         raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")
     reference = getattr(controller, "reference", None)
@@ -298,7 +298,7 @@ def _reference(controller: Any) -> Any:
 
 
 def _require_same_joints(controller: Any, robot: Robot) -> None:
-    """Raise ArgumentError where the model that a controller says it has moves in other coordinates than the robot."""
+    """Raise ArgumentError if the controller's model has other joints than the robot."""
     model = getattr(controller, "robot", None)
     if not isinstance(model, Robot):
         return
@@ -318,7 +318,7 @@ def _require_same_joints(controller: Any, robot: Robot) -> None:
 
 
 def _start(controller: Any, robot: Robot, q0: np.ndarray, v0: np.ndarray) -> tuple[np.ndarray | None, Any]:
-    """The controller's own state at the start, or None, and its group."""
+    """The initial state of the controller, or None, and the group it lives on."""
     z0 = started(controller, robot, q0, v0)
     group = getattr(controller, "group", None)
     if z0 is None:
@@ -343,13 +343,13 @@ def _has_finite_numbers(command: Command) -> bool:
 
 
 def _is_finite(x: np.ndarray) -> bool:
-    """Also of numbers so large that the sum of their squares is not."""
+    """Whether all numbers are finite; the second test is for numbers whose sum of squares overflows."""
     x = x if x.ndim == 1 else x.ravel()
     return math.isfinite(x.dot(x)) or bool(np.isfinite(x).all())
 
 
 def hold_count(control_dt: float | None, dt: float, name: str = "control_dt") -> int:
-    """Steps between samples of the controller, or of what is named, 0 for a continuous one."""
+    """`control_dt` (or the argument called `name`) in steps of dt; 0 for None, continuous time."""
     if control_dt is None:
         return 0
     control_dt, dt = duration(name, control_dt), duration("dt", dt)

@@ -5,15 +5,15 @@ J. Applied Mechanics 42 (1975): with the depth x of the point below the surface
 
     N = k x^p (1 + d xdot)        where x > 0 and the bracket is positive, else 0,
 
-which grows from zero at touch-down, does not pull, and stores k x^(p+1) / (p + 1). Friction is Coulomb's, smoothed
-about zero slip: f_t = -mu N s / sqrt(|s|^2 + u^2) with the velocity s of the point along the surface. Marhefka and
-Orin, "A compliant contact model with nonlinear damping for simulation of robotic systems", IEEE Trans. SMC-A 29
-(1999), use the former for robots and relate d to the coefficient of restitution: a mass that lands at speed v leaves
-at speed w,
+which grows from zero at touch-down, never pulls, and stores the energy k x^(p+1) / (p + 1). Friction is Coulomb's,
+smoothed about zero slip: f_t = -mu N s / sqrt(|s|^2 + u^2) with the velocity s of the point along the surface. Marhefka
+and Orin, "A compliant contact model with nonlinear damping for simulation of robotic systems", IEEE Trans. SMC-A 29
+(1999), use this normal force for robots and relate d to the coefficient of restitution. A mass that lands at speed v
+leaves at speed w,
 
     d v - log(1 + d v) = -d w - log(1 - d w),        w / v = 1 - 2/3 d v + ... for small d v.
 
-A smoothed Coulomb force does not hold a point: under a force F along the surface it creeps at
+A smoothed Coulomb force does not hold a point: under a force F along the surface the point creeps at
 F u / sqrt((mu N)^2 - F^2).
 """
 
@@ -40,7 +40,15 @@ from .wrenches import External
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HalfSpace(Described):
-    """What is solid: all x with normal . (x - point) <= 0, in the world. normal: outwards, of any length."""
+    """The solid half-space of all x with normal . (x - point) <= 0, in world axes.
+
+    Parameters
+    ----------
+    normal : array (3,)
+        Outward normal, of any length.
+    point : array (3,)
+        A point of the surface [m].
+    """
 
     normal: ArrayLike = (0.0, 0.0, 1.0)
     point: ArrayLike = (0.0, 0.0, 0.0)
@@ -63,8 +71,10 @@ GROUND = HalfSpace()
 
 
 class ContactState(NamedTuple):
-    """Of a contact's m points: depth (..., m) [m], negative above the surface, and the force on the robot (..., m, 3)
-    [N] in world axes; of all of them: elastic energy (...,) [J] and the power (...,) [W] that is lost, never negative.
+    """The state of a contact.
+
+    For each of its m points: depth (..., m) [m], negative above the surface, and force on the robot (..., m, 3) [N] in
+    world axes. For all points together: elastic energy (...,) [J] and dissipated power (...,) [W], never negative.
     """
 
     depth: np.ndarray
@@ -75,13 +85,33 @@ class ContactState(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contact(External):
-    """Compliant contact of points of the robot with a half-space; one of the things that a `Plant` takes for f_ext.
+    """Compliant contact of points of the robot with a half-space, for `Plant(f_ext=...)`.
 
-    points: names of frames, or pairs (frame, offset), offset (3,) [m] in the frame. stiffness k [N/m^p], dissipation d
-    [s/m], exponent p >= 1 (3/2 for a sphere, Hertz), friction mu, slip_speed u [m/s]: the module's equations. A fixed
-    step must resolve both rates, sqrt(p k x^(p-1) / m) and mu N / (m u), of a point that feels the mass m.
+    Parameters
+    ----------
+    points : list of str or (str, array (3,))
+        Names of frames, or pairs (frame, offset) with the offset [m] in frame axes.
+    surface : HalfSpace
+        The solid.
+    stiffness : float
+        k > 0 [N/m^p] of the equations in this module.
+    dissipation : float
+        d >= 0 [s/m].
+    exponent : float
+        p >= 1; 3/2 for a sphere (Hertz).
+    friction : float
+        Coefficient mu >= 0.
+    slip_speed : float
+        u > 0 [m/s], over which friction sets in.
 
-    Raises ArgumentError for numbers that are none of these. That the frames are on the robot is seen by the plant.
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid. `Plant` checks that the frames exist.
+
+    Notes
+    -----
+    For a point that feels the mass m, a fixed step must resolve both rates, sqrt(p k x^(p-1) / m) and mu N / (m u).
     """
 
     points: Sequence[str | tuple[str, ArrayLike]]
@@ -120,7 +150,7 @@ class Contact(External):
         return _BoundContact(self._bodies(robot), self._law)
 
     def _bodies(self, robot: Robot) -> tuple[tuple[int, np.ndarray], ...]:
-        """(body, placement (12,)) of each point; axes do not matter, the body's own fold."""
+        """(body, placement (12,)) of each point; the axes of its frame do not matter."""
         bodies = []
         for name, offset in self.points:
             body, placement = on_a_body(robot, name)  # pyright: ignore[reportArgumentType]
@@ -131,7 +161,7 @@ class Contact(External):
         return tuple(bodies)
 
     def state(self, robot: Robot, q: ArrayLike, v: ArrayLike) -> ContactState:
-        """What there is at states q (..., nq), v (..., nv) of a robot.
+        """The contact at states q (..., nq), v (..., nv) of a robot.
 
         Raises ArgumentError for bad states, NameNotFoundError where the robot lacks a frame.
         """
@@ -145,7 +175,7 @@ class Contact(External):
 
 @dataclass(frozen=True, eq=False)
 class _BoundContact:
-    """A contact's points as a robot's bodies carry them."""
+    """A contact with its points expressed on the bodies of a robot."""
 
     points: tuple[tuple[int, np.ndarray], ...]
     law: np.ndarray
@@ -158,14 +188,14 @@ class _BoundContact:
         total = np.zeros((robot.nbodies, 6))
         for body, placement in self.points:
             result = robot._code.at(kernels.contact_wrenches, body)(q, v, placement, self.law)
-            if result is None:  # with words, or where a state was not made for it
+            if result is None:  # invalid state: the checked methods raise the error
                 result = over_states(robot, kernels.contact_wrenches, body, placement, self.law, q=q, v=v)
             total = total + result[0]
         return total
 
 
 def _point(x: object) -> tuple[str, np.ndarray]:
-    """(frame, offset) of one of a contact's points."""
+    """(frame, offset) of one contact point."""
     name, offset = (x, np.zeros(3)) if isinstance(x, str) else x if isinstance(x, tuple) and len(x) == 2 else (None, x)
     if not isinstance(name, str):
         raise ArgumentError(f"points: expected names of frames or pairs (frame, offset), got {x!r:.80}")

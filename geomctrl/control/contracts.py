@@ -1,4 +1,4 @@
-"""The contracts between a plant, a controller and a reference: what each gives to the others."""
+"""Interfaces between plant, controller and reference: `Command`, `Desired`, `Lyapunov`, `Reference`, `Controller`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,18 @@ from geomctrl.tracing.numbers import holds_symbols
 
 
 class Command(NamedTuple):
-    """What a controller returns: joint torques tau (nv,), or as many numbers as the plant's first actuator takes; the
-    rate of its state; and numbers or arrays to record.
+    """The return value of a controller.
 
-    z_next: what its state becomes after the sample, of a law that is sampled (`control_dt`).
+    Attributes
+    ----------
+    tau : array (nv,) or (inputs,)
+        Joint torques [N m, N for prismatic joints], or the inputs of the plant's first actuator.
+    z_rate : array, optional
+        Time derivative of the controller's state; None for a controller without continuous state.
+    signals : mapping of str to number or array
+        Further quantities that the run records.
+    z_next : array, optional
+        State of a sampled controller after this sample. It needs `control_dt`.
     """
 
     tau: np.ndarray
@@ -31,7 +39,7 @@ class Command(NamedTuple):
 
 
 class Desired(NamedTuple):
-    """A reference at one time: q (nq,), body-fixed joint velocities v (nv,) and their rates a (nv,)."""
+    """A reference motion at one time: q (nq,), body-fixed joint velocities v (nv,) and their accelerations a (nv,)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -39,7 +47,7 @@ class Desired(NamedTuple):
 
 
 class Lyapunov(NamedTuple):
-    """A Lyapunov function's value and the derivative the controller's proof promises."""
+    """The value V of a Lyapunov function and the bound on its time derivative that the controller's proof promises."""
 
     value: float
     rate: float
@@ -47,59 +55,56 @@ class Lyapunov(NamedTuple):
 
 @runtime_checkable
 class Reference(Protocol):
-    """A desired motion: t -> Desired(q, v, a), with q' = q hat(v) and v' = a to round-off."""
+    """A desired motion: a function t -> Desired(q, v, a) with q' = q hat(v) and v' = a to round-off."""
 
     def __call__(self, t: float) -> Desired: ...
 
 
 @runtime_checkable
 class Controller(Protocol):
-    """A feedback law. The implementer's contract:
+    """A feedback law. An implementation follows these rules:
 
-    1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none. It may
-       take the robot's state at the beginning, `start(q0, v0)`: a filter then begins where the robot does.
-    2. `__call__(t, q, v, z)` returns a Command and has no side effects: an integrator calls it at its stages, in
-       any order, and may throw a step away. It may keep its arguments, but not write on them. With `control_dt` it is
-       called once a sample, in order: then its attributes may be its memory, as numbers, strings, None, arrays of
-       floats, and lists, tuples, NamedTuples, dicts and deques of such that keep their length.
-    3. z moves as z' = z_rate on R^n; a controller whose state lives on another Lie group says which in an attribute
-       `group`, and z_rate is then in its algebra. A state that is renewed at samples (a filter, an observer, a
-       counter) is `z_next` instead: z is z_next from right after the sample to the next one, at which the law and
-       all who watch it see that; this needs `control_dt`. A Command may have both: then z is z_next after the sample
-       and moves from there at z_rate, so that a state with parts of either kind gives for each its own, and for the
-       other z itself and zero.
-    4. Optionally `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
-       `plant.robot`, which the controller itself does not know; the monitors and `testing.assert_lyapunov` use it.
-       A law whose proof ends in a ball, V' <= rate + c, has c in a method `allowance(plant)` besides: by c times the
-       time V may grow. `testing.assert_input_to_state_stable` with a gain of c at no disturbance is its test.
-    5. Optionally `coriolis_matrix(q, v)` and `robot`: the C the law is built on and its model, so that the monitors
-       can check that Mdot - 2C is skew for it. Optionally `reference`, a Reference: a run stores it at its samples.
-       `control.desired_at(reference, t)` in the law shares one evaluation a time with monitors and record.
-    6. Where V vanishes: at its `reference`, or at rest at its attribute `q_d`, with the state that an optional
-       `settled(t, plant)` or `true_parameters(plant)` returns, or else the one it starts with, or, if V is not zero
-       there, one that is solved for; `testing.assert_lyapunov` looks there.
-    7. Where z lies: without more, anywhere near that state, moved entry by entry or in the algebra of `group`. If the
-       proof holds on a smaller set only (physical parameters, a filter's manifold), `sample_state(rng, plant)` draws
-       from it, by a numpy Generator: an array as `start()` returns it, typically as far off as an estimate may be,
-       another one each time. It may return None: any z is one of its states.
-    8. Where the plant has sensors, q and v are measured, if any measures them, and the truth else. A law
-       whose attribute `measurements` is True is called as `law(t, q, v, z, y)`: y[name] is what sensors measure.
-    9. Optionally a class method `tuned(tuning)` returns the law with gains for `tuning.robot`, see
-       `control.tuning.Tuning`; `geomctrl track` uses it.
+    1. `start()` returns the initial state z0 of the controller: an array, an element of `group`, or None for a static
+       law. It may take the robot's initial state, `start(q0, v0)`, for example to initialise a filter.
+    2. `__call__(t, q, v, z)` returns a Command and has no side effects. An integrator calls it at its stages, in any
+       order, and may reject a step. It may keep its arguments but must not modify them. With `control_dt` it is called
+       once per sample, in order. Then it may store memory in attributes: numbers, strings, None, arrays of floats, and
+       lists, tuples, NamedTuples, dicts and deques of these whose length does not change.
+    3. A continuous state follows z' = z_rate on R^n. If it lives on another Lie group, the attribute `group` is that
+       group and z_rate is in its algebra. A discrete state (filter, observer, counter) is updated by `z_next`, which
+       needs `control_dt`: z equals z_next from right after the sample up to and including the next sample, where the
+       law and the monitors see it. A Command may have both: z is z_next after the sample and then moves at z_rate. For
+       a mixed state, z_next repeats the continuous part of z, and z_rate is zero for the discrete part.
+    4. Optional: `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
+       `plant.robot`, which the controller itself does not know. Monitors and `testing.assert_lyapunov` use it. If you
+       can only prove V' <= rate + c, return c from a method `allowance(plant)`: V may then grow by c times the elapsed
+       time. `testing.assert_input_to_state_stable` with a gain of c at zero disturbance tests this.
+    5. Optional: `coriolis_matrix(q, v)` and `robot`, the Coriolis matrix C and the model that the law uses. Monitors
+       then check that Mdot - 2C is skew-symmetric. Optional: `reference`, a Reference that a run records. Inside the
+       law, `control.desired_at(reference, t)` evaluates it once per time for law, monitors and record.
+    6. The equilibrium, where V vanishes, is at `reference`, or at rest at the attribute `q_d`. Its controller state is
+       what an optional `settled(t, plant)` or `true_parameters(plant)` returns, otherwise the initial state, or, if V
+       is not zero there, a state that is solved for. `testing.assert_lyapunov` tests V there.
+    7. By default every z near that state is admissible: tests perturb each entry, or move in the algebra of `group`. If
+       the proof holds on a smaller set (physical parameters, the manifold of a filter), `sample_state(rng, plant)`
+       draws a random state of that set, shaped as `start()` returns it, with typical estimation errors. It may return
+       None if every z is admissible.
+    8. If the plant has sensors, q and v are measured values where a sensor measures them, and true values otherwise.
+       With the attribute `measurements = True` the law is called as `law(t, q, v, z, y)`, and y[name] is the output of
+       the sensor `name`.
+    9. Optional: a class method `tuned(tuning)` returns the law with gains for `tuning.robot`; see
+       `control.tuning.Tuning`. `geomctrl track` uses it.
     """
 
     def start(self) -> np.ndarray | None:
-        """The controller's own state at the beginning; rule 1."""
+        """Return the initial state of the controller (rule 1)."""
         ...
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
 
 
 def started(controller: Any, robot: Any, q0: np.ndarray | None = None, v0: np.ndarray | None = None) -> Any:
-    """The state that a controller begins with where the robot begins with q0, v0, default neutral and at rest.
-
-    None without one. Whether `start` takes q0 and v0 is told by its signature.
-    """
+    """The initial state of a controller, or None, for a robot that starts at q0, v0 (default: neutral and at rest)."""
     start = getattr(controller, "start", None)
     if start is None:
         return None
@@ -111,23 +116,23 @@ def started(controller: Any, robot: Any, q0: np.ndarray | None = None, v0: np.nd
 
 
 def displaced(group: Any, z: Any, x: Any) -> Any:
-    """A controller's state z moved by x in the algebra of its group; without one z + x."""
+    """The state z of a controller moved by x in the algebra of its group; z + x without a group."""
     return z + np.reshape(x, np.shape(z)) if group is None else group.advance(z, np.ravel(x))
 
 
 def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
-    """The controller's state after a time t at a constant rate, None being none."""
+    """The state of a controller after time t at constant rate; None if it has no state."""
     return z if z is None or z_rate is None else displaced(getattr(controller, "group", None), z, t * z_rate)
 
 
 def wants_measurements(controller: Any) -> bool:
-    """Whether a law is called with what sensors measure."""
+    """Whether the controller takes the outputs of all sensors as a fifth argument."""
     return getattr(controller, "measurements", False) is True
 
 
 @dataclass(slots=True)
 class _Latest:
-    """The reference evaluated last, when, and what it gave."""
+    """The last evaluation of a reference: the reference, the time and the result."""
 
     reference: Any = None
     t: float | None = None
@@ -138,14 +143,14 @@ _latest: ContextVar[_Latest | None] = ContextVar("latest", default=None)
 
 
 def time(t: Any) -> Any:
-    """t as a float, a symbol as it is; raises ArgumentError, naming t, unless it is a finite number."""
+    """t as a float, or unchanged if symbolic. Raises ArgumentError unless it is a finite number."""
     if type(t) is float and -inf < t < inf:
         return t
     return t if holds_symbols(t) else number("t", t, "a finite time")
 
 
 def desired_at(reference: Reference, t: float) -> Desired:
-    """reference(t), from memory if a running `simulate` asked for it last: to be read, not to be written on."""
+    """reference(t) as read-only arrays. A running `simulate` evaluates it once per time."""
     latest = _latest.get()
     if latest is None:
         try:
@@ -160,7 +165,7 @@ def desired_at(reference: Reference, t: float) -> Desired:
 
 
 def _read_only(desired: Any) -> Any:
-    """`desired`, on which no reader of it writes; what is no Desired of arrays passes, to be named by who stores it."""
+    """`desired` with read-only arrays. An invalid value is returned unchanged, for the caller to report."""
     if type(desired) is Desired:
         q, v, a = desired
         if type(q) is type(v) is type(a) is np.ndarray:
@@ -170,7 +175,7 @@ def _read_only(desired: Any) -> Any:
 
 @contextmanager
 def evaluated_once() -> Iterator[None]:
-    """While this context lasts, `desired_at` remembers, in this thread."""
+    """Context in which `desired_at` caches the last evaluation, per thread."""
     token = _latest.set(_Latest())
     try:
         yield
@@ -180,7 +185,7 @@ def evaluated_once() -> Iterator[None]:
 
 @contextmanager
 def evaluated_each_time() -> Iterator[None]:
-    """While this context lasts, `desired_at` remembers nothing: times that are symbols can not be compared."""
+    """Context in which `desired_at` caches nothing, because symbolic times can not be compared."""
     token = _latest.set(None)
     try:
         yield

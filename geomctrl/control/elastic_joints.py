@@ -1,11 +1,11 @@
-"""Robots with elastic joints: the plant (Spong 1987).
+"""`ElasticPlant`: a robot with elastic joints, simulated with its motor coordinates (Spong 1987).
 
-Between the motor and the link of joint i there is a spring. With q the links', theta the motors' coordinates (after the
+A spring connects the motor and the link of each joint. With link coordinates q, motor coordinates theta (after the
 gears), stiffness K and rotor inertia B per joint
 
     M(q) a + C(q, v) v + g(q) = K (theta - q),        B theta'' + K (theta - q) = tau_m.
 
-Joints have one degree of freedom.
+All joints have one degree of freedom.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .plant import Plant
 
 
 def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    """n positive numbers, one a joint, from a number or n of them; errors name the argument `name`."""
+    """A number or n numbers as n positive numbers, one per joint; errors name the argument `name`."""
     a = checked(name, x, ())
     if a.shape not in ((), (n,)) or (a <= 0.0).any():
         raise ArgumentError(f"{name}: expected a positive number or {n} of them, one a joint, got {x!r:.80}")
@@ -37,11 +37,11 @@ def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
 
 
 def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
-    """The robot and its n rotors as 2n bodies: configuration (q, theta), mass matrix diag(M(q), B).
+    """The robot and its n rotors as 2n bodies, with configuration (q, theta) and mass matrix diag(M(q), B).
 
-    rotor: inertia B per joint after the gears [kg m^2, kg], a number or (nv,). Rotors turn about axes fixed in the
-    world: that their housings move with the links is Spong's usual neglect, right for high gear ratios. They stand for
-    the robot's armature, which its links are without.
+    rotor: inertia B per joint after the gears [kg m^2, kg], a number or (nv,). Rotors spin about axes fixed in the
+    world: Spong neglects the motion of their housings with the links, which is accurate for high gear ratios. They
+    replace the robot's armature.
     """
     require_robot("robot", robot)
     require_free_joints("elastic joints", robot)
@@ -56,7 +56,7 @@ def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
     bodies = [Body(*x) for x in zip(robot.body_names, names, robot.joints, robot.placements, robot.parameters)]
     for joint, b in zip(robot.joints, B):
         spin = Joint.revolute((0, 0, 1), name=f"{joint.name}_rotor")
-        load = inertia.from_com(b, (0, 0, 0), b * np.eye(3))  # its mass moves nothing: on the axis, at height zero
+        load = inertia.from_com(b, (0, 0, 0), b * np.eye(3))  # the mass is on the axis at height zero: no gravity load
         bodies.append(Body(f"{joint.name}_rotor", None, spin, None, load))
     own = (*robot.body_names, "world")
     frames = [
@@ -70,12 +70,24 @@ def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
 
 
 class ElasticPlant(Plant):
-    """The true robot with elastic joints, for `simulate`: state (q, theta) and its rates, torques (2 nv,).
+    """The true robot with elastic joints: configuration (q, theta), torques (2 nv,) on links and motors.
 
-    Torques act on links (the first nv, as a rule zero) and motors. stiffness K [N m/rad, N/m], rotor B [kg m^2, kg]:
-    numbers or (nv,). friction, f_ext, actuators: as for `Plant`, of the 2 nv coordinates and of `with_rotors`' bodies;
-    the load of a link's friction is the spring's torque, that of a motor's the motor's torque.
-    A law that sees and commands the links' joints alone runs on `Plant(robot, actuators=SeriesElasticity(...))`.
+    Parameters
+    ----------
+    robot : Robot
+        The rigid robot.
+    stiffness : float or (nv,)
+        K [N m/rad, N/m].
+    rotor : float or (nv,)
+        Rotor inertia B after the gears [kg m^2, kg].
+    friction, f_ext, actuators
+        As for `Plant`, for the 2 nv coordinates and the bodies of `with_rotors`. The load of a link's friction is the
+        spring torque, that of a motor's friction is the motor torque.
+
+    Notes
+    -----
+    The first nv torques act on the links and are usually zero. A controller that measures and commands only the link
+    coordinates runs on `Plant(robot, actuators=SeriesElasticity(...))`.
     """
 
     links: Robot

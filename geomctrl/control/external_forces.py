@@ -1,4 +1,4 @@
-"""What pushes a robot from outside, as forces at points of the world: for pictures and for people."""
+"""`external_forces`: the forces on a robot from outside, as vectors at points of the world, for plots and viewers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .wrenches import ExternalWrenches, Wrench
 
 
 class ExternalForce(NamedTuple):
-    """What acts at one place of the robot, over n samples, in world axes and zero while nothing acts: the point (n, 3)
-    [m], the force (n, 3) [N] and the moment (n, 3) [N m] about the point.
+    """An external force over n samples, in world axes; zero while it does not act.
+
+    Its point of application (n, 3) [m], the force (n, 3) [N] and the moment (n, 3) [N m] about the point.
     """
 
     name: str
@@ -25,8 +26,9 @@ class ExternalForce(NamedTuple):
 
 
 def external_forces(plant: Any, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[ExternalForce]:
-    """Of a plant's f_ext at samples t (n,), q (n, nq), v (n, nv), part by part: a contact's points, a wrench's frame,
-    the bodies that a function pushes.
+    """The external forces of a plant at samples t (n,), q (n, nq), v (n, nv).
+
+    One entry per contact point, per wrench (at its frame) and per body on which a function acts.
     """
     f_ext, robot = getattr(plant, "f_ext", None), plant.robot
     if f_ext is None:
@@ -49,7 +51,7 @@ def external_forces(plant: Any, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> 
 
 
 def _rows(robot: Robot, t: np.ndarray, q: np.ndarray, v: np.ndarray, f: Any) -> np.ndarray:
-    """(n, nbodies, 6), in body frames."""
+    """Wrenches (n, nbodies, 6) in body frames."""
     out = np.zeros((len(t), robot.nbodies, 6))
     for k, now in enumerate(zip(t.tolist(), q, v)):
         F = f(*now)
@@ -67,14 +69,14 @@ def _of_contact(robot: Robot, contact: Contact, q: np.ndarray, v: np.ndarray) ->
 
 
 def _of_bodies(robot: Robot, q: np.ndarray, F: np.ndarray) -> list[ExternalForce]:
-    """Of wrenches F (n, nbodies, 6), at the origins of the bodies that ever feel one."""
+    """Forces of wrenches F (n, nbodies, 6), at the origins of the bodies with a nonzero wrench."""
     pushed = np.flatnonzero(F.any(axis=(0, 2))).tolist()
     names = [robot.body_names[i] for i in pushed]
     return [_moved(name, robot, q, i, F[:, i], None) for name, i in zip(names, pushed)]
 
 
 def _moved(name: str, robot: Robot, q: np.ndarray, body: int, F: np.ndarray, point: np.ndarray | None) -> ExternalForce:
-    """A body's wrench (m, f) (n, 6) about a point (n, 3) of the world, the body's origin by default."""
+    """The wrench (m, f) (n, 6) of a body, moved to a point (n, 3) of the world; default the body's origin."""
     T = robot.pose(q, robot.body_names[body])
     moment, force = (np.einsum("nij,nj->ni", T[:, :3, :3], x) for x in (F[:, :3], F[:, 3:]))
     if point is None:

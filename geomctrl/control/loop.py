@@ -1,4 +1,4 @@
-"""Close the loop: plant + controller + reference -> Run, integrated on the Lie group, with monitors watching."""
+"""`simulate`: integrate a closed loop of plant and controller on the Lie group and check it with monitors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,6 @@ from .run import Run
 
 if TYPE_CHECKING:
     from geomctrl.viewing.live import LiveView
-if TYPE_CHECKING:
-    from geomctrl.viewing.live import LiveView
-
-    from .loop_runner import LoopRunner
 
 
 def simulate(
@@ -48,53 +44,53 @@ def simulate(
     options: SimulationOptions = SimulationOptions(),
     progress: bool | Callable[[float], None] | LiveView = False,
 ) -> Run:
-    """Run a closed loop and check, while it runs, what the proof of its law relies on.
+    """Simulate a closed loop and check, at every sample, the properties that a proof of its controller relies on.
 
     Parameters
     ----------
     plant : Plant or Robot
-        The true robot and what acts on it.
+        The true robot with its friction, actuators, sensors and external forces. A `Robot` stands for `Plant(robot)`.
     controller : Controller
         The feedback law.
     q0 : array (nq,)
-        The configuration at the start.
+        Initial configuration.
     v0 : array (nv,)
-        The velocity at the start.
+        Initial velocity [rad/s or m/s].
     t_end : float
-        How long the run is [s].
+        Duration of the run [s].
     dt : float
-        Time from one sample to the next, the step of a fixed-step method [s].
+        Time between samples [s]. A fixed-step method takes steps of this size.
     control_dt : float or None
-        None evaluates the controller continuously. A multiple of dt samples it, and holds its command in between [s].
+        None evaluates the controller in continuous time, at every stage of the integrator. A multiple of dt [s] adds a
+        zero-order hold: the controller is called every `control_dt` seconds, and its command is constant in between.
     monitors : "default", iterable of Monitor or None
-        What is checked at every sample.
+        The properties to check at every sample. "default" takes all bundled monitors that apply; None takes none.
     options : SimulationOptions
-        Method and tolerances, which samples are stored, whether a violation ends the run, and compilation.
+        Integration method, storage of samples, compilation, and whether a violation ends the run.
     progress : bool, callable or LiveView
-        True draws a bar; a function is called with the fraction done. A `LiveView` shows the loop in a browser while
-        it runs, no faster than its speed.
+        True draws a progress bar. A function is called with the fraction done, between 0 and 1. A `LiveView` shows the
+        robot in a browser while the loop runs, at most at the view's speed.
 
     Returns
     -------
     Run
-        The stored samples and what the monitors have found.
+        The stored samples and the result of each monitor.
 
     Raises
     ------
     ArgumentError
-        For bad arguments.
+        If an argument is invalid.
     SimulationError
-        When the state stops being finite, when the controller returns what no robot can use, when code of yours raises,
-        `progress` included, or, with `strict`, where a monitor's violation is confirmed. Its `run` holds everything up
-        to then.
+        If the state becomes infinite or nan, if the controller returns an invalid command, if user code raises an
+        exception (`progress` included), or, with `strict=True`, if a monitor confirms a violation. The exception's
+        attribute `run` holds the samples up to that time.
     UntraceableError
-        With `compiled=True`, for a loop that does not trace.
+        With `compiled=True`, if the loop can not be traced.
 
     Notes
     -----
-    KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute `run` that holds everything
-    up to then. Controller, reference, plant and monitors get arrays that are read-only.
-
+    KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate unchanged. Their attribute `run` holds the
+    samples up to the interruption. Controllers, references, plants and monitors receive read-only arrays.
     Examples
     --------
     >>> import numpy as np
@@ -114,11 +110,11 @@ def simulate(
             runner.begin(report)
             return runner.to_end(choice, report)
 
-    remembers = choice and control_dt is not None  # then the law may have changed before the run is refused
+    remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
     restore = kept(plant, controller, watching) if choice is True or remembers else lambda: None
     try:
         return run(choice)
-    except UntraceableError as error:  # in "auto" of the finished run, which is not what Python computes
+    except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree
         restore()
         if choice is True:
             raise
@@ -130,7 +126,7 @@ def simulate(
 def reported(
     progress: bool | Callable[[float], Any] | LiveView, runner: LoopRunner
 ) -> Iterator[Callable[[float], Any]]:
-    """The function that a loop calls with the fraction done; `progress` as for `simulate`."""
+    """Yield the function that the loop calls with the fraction done. `progress` is the argument of `simulate`."""
     if not _is_view(progress):
         with shown(cast("bool | Callable[[float], Any]", progress)) as report:
             yield report
@@ -147,13 +143,13 @@ def reported(
 
 
 def _is_view(progress: Any) -> bool:
-    """Whether it is a LiveView, without loading what draws."""
+    """Whether `progress` is a LiveView, without importing the viewer."""
     module = sys.modules.get("geomctrl.viewing.live")
     return module is not None and isinstance(progress, module.LiveView)
 
 
 def _show(live: LiveView, record: Record) -> None:
-    """The last sample that is stored."""
+    """Send the last stored sample to the live view."""
     k, robot = record.rows - 1, record.plant.robot
     q, curves = record.q[k], {}
     desired = None if record.desired is None else record.desired.q[k]
@@ -164,13 +160,13 @@ def _show(live: LiveView, record: Record) -> None:
     curves["largest torque [N m, N]"] = float(np.abs(record.applied[k]).max())
     seen = np.fmax(
         record.measured[: k + 1].max(axis=0, initial=-np.inf), record.worst
-    )  # compiled code has its own worst
+    )  # compiled code updates `record.worst` only
     verdicts = [f"{_markdown(m.name)}: {_verdict(worst, m.limit)}" for m, worst in zip(record.monitors, seen)]
     live._show(float(record.t[k]), q, desired, curves, verdicts)
 
 
 def _markdown(text: str) -> str:
-    """Markdown that reads as this text: the page would run expressions between braces."""
+    """Escape `text` for Markdown, because the page would evaluate expressions between braces."""
     return re.sub(r"([^\w\s])", r"\\\1", text)
 
 

@@ -1,4 +1,4 @@
-"""Runs a closed loop from its first sample to its last, in Python and in compiled code.
+"""`LoopRunner`: runs a closed loop from its first sample to its last, in Python or in compiled code.
 
 If compiled code can not complete a step or a sample, Python repeats it and either goes on or explains why the run ends.
 """
@@ -34,21 +34,21 @@ from .record import Record
 from .run import Run
 from .wrenches import SWITCH_TOLERANCE
 
-CHUNK_STEPS = 1024  # steps that compiled code takes before others have their turn, some milliseconds
-PYTHON_CHUNK_STEPS = 64  # steps in Python, likewise
-MAX_STOPS, STOP_INTERVAL = 20, 10  # compiled code that stops more often, each time within so few steps, is left
+CHUNK_STEPS = 1024  # steps per call of compiled code (milliseconds), between which interrupts and progress are handled
+PYTHON_CHUNK_STEPS = 64  # steps in Python between two progress reports
+MAX_STOPS, STOP_INTERVAL = 20, 10  # compiled code is abandoned after so many stops, each within so few steps
 
 
 @contextmanager
 def in_a_loop() -> Iterator[None]:
-    """While loops run: references are evaluated once a time, and an unstable loop says so itself."""
+    """Context for running loops: references are cached per time, and numpy's overflow warnings are off."""
     with evaluated_once(), np.errstate(over="ignore", invalid="ignore"):
         yield
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A closed loop and where it starts: q0 (nq,), v0 (nv,)."""
+    """A closed loop and its initial state: q0 (nq,), v0 (nv,)."""
 
     plant: Plant | Robot
     controller: Controller
@@ -57,10 +57,11 @@ class Case:
 
 
 class LoopRunner:
-    """One closed loop, how far it has come, and its record. Arguments as for `simulate`; measures: started; confirming:
-    whether its run says what confirmation of its monitors finds.
+    """One closed loop, its progress and its record.
 
-    `k` is the step or sample that comes `next`; k1 the rates at the beginning of a step.
+    `k` is the number of the sample or step that comes `next`; `k1` holds the rates at the beginning of a step. The
+    arguments are those of `simulate`; `measures` have been started; with `confirming`, the run contains the findings of
+    its monitors.
     """
 
     def __init__(
@@ -84,13 +85,13 @@ class LoopRunner:
         self.record = Record(plant, controller, self.loop.z_shape, nx, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
-        self.known_trace: Known | None = None  # the trace of the machine
+        self.known_trace: Known | None = None  # the trace that the machine executes
         self.comparison: Comparison | None = None  # of the machine with Python
         self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
         self.chunk = CHUNK_STEPS
-        self.stops = 0  # of compiled code, one after the other
-        self.again: Callable[[], LoopRunner]  # the same from the beginning; set by who can make it
-        self.resumed = 0  # the step or sample after the last that was Python's
+        self.stops = 0  # consecutive stops of compiled code
+        self.again: Callable[[], LoopRunner]  # a fresh runner of the same case; assigned by callers that need it
+        self.resumed = 0  # sample or step that follows the last one computed in Python
 
     @property
     def done(self) -> bool:
@@ -101,11 +102,11 @@ class LoopRunner:
 
     @property
     def pieces(self) -> float:
-        """Steps that the method takes from sample to sample, about."""
+        """Estimated number of integrator steps per sample."""
         return 1.0 if self.loop.h is None else self.dt / self.loop.h
 
     def begin(self, report: Callable[[float], Any] = lambda fraction: None) -> None:
-        """The first sample; with a method that chooses its steps also the second, as Python chooses the first step."""
+        """Take the first sample. An adaptive method also takes one step in Python, which selects the step size."""
         with self.kept():
             self.sample()
             report(0.0)
@@ -119,8 +120,9 @@ class LoopRunner:
         *,
         stopped: bool = False,
     ) -> Run:
-        """The run. choice: what `simulate` calls `compiled`. stopped: compiled code has, for what comes next. Raises
-        SimulationError with everything up to then.
+        """Run to the end. `choice` is the option `compiled`; `stopped`: compiled code has stopped before `next`.
+
+        Raises SimulationError, which contains the run so far.
         """
         self.machine = self.machine_chosen(choice)
         while not self.done:
@@ -128,12 +130,12 @@ class LoopRunner:
                 self.go_on(report, stopped)
             stopped = False
             self.compare()
-            if self.machine and not self.done:  # the plant is another
+            if self.machine and not self.done:  # the plant has changed
                 self.machine = self.machine_chosen(choice)
         return self.run()
 
     def compare(self) -> None:
-        """Stored samples with Python. Raises UntraceableError where Python computes something else."""
+        """Compare stored samples with Python. Raises UntraceableError if the results differ."""
         if self.comparison is None:
             return
         self.comparison.after(self.kept_rows, self.loop.hold, self.dt)
@@ -143,7 +145,7 @@ class LoopRunner:
         self.comparison = None
 
     def go_on(self, report: Callable[[float], Any], stopped: bool) -> None:
-        """To the end, or to where the plant is not the one that compiled code was chosen for."""
+        """Advance to the end, or to a change of the plant, which needs other compiled code."""
         while not self.done and not (self.machine and self.compiled_for is not self.loop.now):
             if not stopped and self.machine and self.advanced(self.machine, report):
                 continue
@@ -153,7 +155,7 @@ class LoopRunner:
                 report(self.k / self.n_steps)
 
     def run(self) -> Run:
-        """Of a loop at its end. Raises SimulationError of a strict one in which a monitor's property is violated."""
+        """The finished run. Raises SimulationError with `strict` if a violation is confirmed."""
         run = self.confirmed(f"reached t = {self.t_end:g} s", success=True)
         violated = [m for m in run.monitors.values() if m.verdict == VIOLATED]
         if self.strict and violated:
@@ -162,14 +164,14 @@ class LoopRunner:
         return run
 
     def confirmed(self, reason: str, success: bool) -> Run:
-        """The run up to now, with the findings of its monitors."""
+        """The run so far, with the findings of its monitors."""
         run = self.record.run(reason, success)
         if self.confirming:
             confirm(run, self.record.monitors, self.loop, self.dt)
         return run
 
     def in_python(self) -> None:
-        """The step that comes next, if one does, and the sample after it."""
+        """Take the next step, if one is due, and the sample after it, in Python."""
         if self.next == STEP:
             t = self.time(self.k)
             self.loop.step(t, min(self.dt, self.t_end - t), self.k1)
@@ -177,7 +179,7 @@ class LoopRunner:
         self.sample()
 
     def sample(self) -> None:
-        """Sample k: the command, the rates, what the monitors measure, a row of the record."""
+        """Take sample k: command, rates, monitors and, if it is due, a row of the record."""
         k, loop, record = self.k, self.loop, self.record
         t = self.time(k)
         sample, command, self.k1 = loop.sample(k, t)
@@ -192,7 +194,7 @@ class LoopRunner:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """What is raised in here ends the run, which is kept, be it of a caller's controller, wrench or monitor."""
+        """Context that turns any exception of user code into a SimulationError with the run so far."""
         try:
             yield
         except Exception as error:
@@ -202,7 +204,7 @@ class LoopRunner:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Ctrl-C, SystemExit and the like pass, with an attribute `run`, everything up to then."""
+        """Context that adds the run so far to Ctrl-C, SystemExit and similar exceptions as their attribute `run`."""
         try:
             yield
         except Exception:
@@ -214,7 +216,7 @@ class LoopRunner:
             raise
 
     def interrupted(self, error: BaseException) -> Run:
-        """Everything up to now."""
+        """The run up to an interruption."""
         done = self.record.t[self.record.rows - 1] if self.record.rows else 0.0
         return self.record.run(f"interrupted after t = {done:.6g} s: {type(error).__name__}", success=False)
 
@@ -228,11 +230,11 @@ class LoopRunner:
 
     @property
     def times(self) -> tuple[float, float, float]:
-        """Now, the end, and the time between samples of the law [s]."""
+        """Current time, end time and sampling period of the controller [s]."""
         return self.time(self.k), self.t_end, self.dt * max(self.loop.hold, 1)
 
     def advanced(self, machine: Machine, report: Callable[[float], Any]) -> bool:
-        """Go on as far as compiled code goes; False where Python has to."""
+        """Advance in compiled code as far as possible. Returns False if Python must take the next step."""
         end, first = self.steps_as_it_is(), self.k
         if self.next == SAMPLE or end <= first:
             return False
@@ -247,7 +249,7 @@ class LoopRunner:
                 self.enter(machine, 0)
         except UntraceableError:
             changed = True
-        if changed:  # the law has become something in Python that compiled code does not know
+        if changed:  # Python steps have changed the law in a way that the compiled code does not contain
             self.machine = None
             return False
         phase, stopped, chunk = STEP, 0, ceil(self.chunk / self.pieces)
@@ -266,11 +268,11 @@ class LoopRunner:
         return not stopped
 
     def count_stop(self) -> None:
-        """Of compiled code, before what comes next; the same in a lane and alone, wherever chunks end."""
+        """Count a stop of compiled code; the count does not depend on lanes or chunk sizes."""
         self.stops = self.stops + 1 if self.k - self.resumed < STOP_INTERVAL else 0
 
     def enter(self, machine: Machine, lane: int) -> None:
-        """Into a lane of the machine, before a step."""
+        """Copy the loop into a lane of the machine, before a step."""
         machine.put(lane, self.loop, self.record, self.time(self.k), self.k1)
 
     def stored(self, machine: Machine, lane: int, rows: np.ndarray) -> None:
@@ -283,12 +285,12 @@ class LoopRunner:
         self.record.extend(columns, (*self.loop.split(y), self.loop.plant_state(y)))
 
     def leave(self, machine: Machine, lane: int, k: int, phase: int) -> None:
-        """Out of it again, step or sample k being next."""
+        """Copy the loop back from a lane; step or sample k is next."""
         self.k, self.next, self.k1 = k, phase, machine.take(lane, self.loop, self.record)
         self.record.steps = k - (phase == SAMPLE)
 
     def steps_as_it_is(self) -> int:
-        """The step within which, or at whose end, the plant changes next."""
+        """The step in which, or at whose end, the plant changes next."""
         ahead = [start for start in self.loop.plant.switches if start - SWITCH_TOLERANCE > self.time(self.k)]
         if not ahead:
             return self.n_steps
@@ -306,7 +308,7 @@ def _broken(monitor: Monitor, value: float, t: float, finding: Finding) -> Simul
 
 
 def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
-    """Why a run ends at time t."""
+    """The message that says why a run ends at time t."""
     if isinstance(error, SimulationError):
         return str(error)
     if isinstance(error, IntegrationError):
@@ -316,5 +318,5 @@ def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
         return f"stopped at t = {t:.6g} s: {error}"
     line = raised_in(error)
     where = "" if line is None else f" ({Path(line.filename).name}, line {line.lineno}, in {line.name})"
-    hint = "; what a loop hands out is read-only: work on a copy" if "read-only" in str(error) else ""
+    hint = "; arrays passed to user code are read-only: work on a copy" if "read-only" in str(error) else ""
     return f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop{where}: {error}{hint}"

@@ -1,7 +1,7 @@
-"""Many closed loops: side by side in the processor's lanes, and in several threads.
+"""`simulate_many`: many closed loops in parallel, in SIMD lanes and in several threads.
 
-Loops whose objects differ in numbers only share one compiled function; the others run one by one. A lane that has no
-result leaves the others and ends, or goes on, alone.
+Loops that differ only in numbers share one compiled function; others run one by one. If a loop fails, the other lanes
+continue, and Python repeats or explains the failed step.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from .side_by_side import to_end
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a case: measures by name, why it ended, whether well, the last time reached [s], steps.
+    """The result of one case: measures by name, why and whether it ended well, the last time reached [s], steps.
 
-    A measure that could not be taken is not in `values`; then `reason` says why, and `success` is False.
+    A measure that raised an exception is not in `values`; then `reason` says why, and `success` is False.
     """
 
     values: dict[str, Any]
@@ -63,39 +63,42 @@ def simulate_many(
     options: SimulationOptions = SimulationOptions(),
     threads: int = 1,
 ) -> list[Run]:
-    """Run many closed loops as `simulate` runs one.
+    """Simulate many closed loops.
 
-    Loop k has plants[k] and controllers[k] and begins at (q0[k], v0[k]). What is given once is the same for all. Loops
-    that differ in numbers only (payloads, gains, amplitudes) share compiled code and run side by side.
+    Loop k has plants[k] and controllers[k] and starts at (q0[k], v0[k]). An argument given once is shared by all loops.
+    Loops that differ only in numbers (payloads, gains, amplitudes) share compiled code and run side by side.
 
     Parameters
     ----------
     plants : Plant, Robot or sequence of them
         The true robots.
     controllers : Controller or sequence of Controller
-        The laws. One of yours that is given once is copied for each loop, as it may remember something.
-    q0, v0 : array (nq,), (nv,) or (n, nq), (n, nv)
-        The states at the start.
+        The feedback laws. A user-defined law given once is copied for each loop, as its attributes may be memory.
+    q0 : array (nq,) or (n, nq)
+        Initial configurations.
+    v0 : array (nv,) or (n, nv)
+        Initial velocities [rad/s or m/s].
     t_end, dt, control_dt, monitors, options
         As for `simulate`, the same for all loops.
     threads : int
-        How many threads share the loops. Results do not depend on it.
+        Number of threads. Results do not depend on it.
 
     Returns
     -------
     list of Run
-        One a loop. A loop that fails ends alone: its Run has `success` False and the reason.
+        One run per loop. If a loop fails, its Run has `success` False and the reason; the others continue.
 
     Raises
     ------
     ArgumentError
-        For bad arguments, of the first loop that has some.
+        If an argument is invalid; the message names the first such loop.
     UntraceableError
-        With `compiled=True`, if a loop does not trace.
+        With `compiled=True`, if a loop can not be traced.
 
     Notes
     -----
-    KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute `runs`: a Run each, up to
+    KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate. Their attribute `runs` holds one Run per
+    loop, up to the interruption.
     then.
 
     Examples
@@ -134,10 +137,10 @@ def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[
 
 
 def with_own_laws(cases: Sequence[Case], always: bool = False) -> list[Case]:
-    """The cases, each with its own copy of a law that may remember and that other cases have too.
+    """The cases, with a copy of the law for each case if a shared law may store memory in its attributes.
 
-    A law of geomctrl keeps what it remembers in its state z. always: copy what can be copied of the others as well.
-    Raises ArgumentError for a law of several cases that can not be copied.
+    Bundled laws keep their memory in the state z and are not copied. With `always`, every other law is copied if it can
+    be. Raises ArgumentError if a shared law can not be copied.
     """
     times = Counter(id(case.controller) for case in cases)
     out = []
@@ -160,7 +163,7 @@ def _plants(plants: Any) -> list[Plant]:
 
 
 def _rows(x: Any) -> list | None:
-    """The starts that x lists; None where it is one."""
+    """The list of initial states; None for a single one."""
     try:
         rows = list(x)
     except TypeError:
@@ -172,7 +175,7 @@ def _rows(x: Any) -> list | None:
 
 
 def run_of(case: Case, t_end: float, dt: float, control_dt: Any, monitors: Any, options: SimulationOptions) -> Run:
-    """The whole run that `outcomes` measures, equal to the bit; up to where it failed if it does."""
+    """The complete run that `outcomes` would measure, identical to the last bit; partial if it fails."""
     return to_end([_runner(case, t_end, dt, control_dt, monitors, options)], options.compiled, 1)[0]
 
 
@@ -185,10 +188,10 @@ def outcomes(
     monitors: Any = "default",
     options: SimulationOptions = SimulationOptions(),
 ) -> list[Outcome]:
-    """An Outcome a case, in their order; arguments as for `simulate`. What fails in one case leaves the others alone.
+    """One Outcome per case, in order. Arguments are those of `simulate`. A failure affects its own case only.
 
-    Where all measures accumulate while the loop runs, no samples are stored. Verdicts are confirmed where a measure
-    asks for one, or is a function of the Run.
+    No samples are stored if all measures accumulate while the loop runs. Findings of monitors are confirmed if a
+    measure needs them or is a function of the Run.
     """
     taken = [m for m in measures.values() if isinstance(m, Measure) and accumulates(m)]
     if all(isinstance(m, Measure) for m in measures.values()):
@@ -202,7 +205,7 @@ def outcomes(
             runners.append(_runner(case, t_end, dt, control_dt, monitors, options, taken, confirming))
         except MemoryError:
             raise
-        except Exception as error:  # of a case that `simulate` refuses
+        except Exception as error:  # invalid case
             refused[k] = Outcome({}, said(error), False, np.nan, 0)
     runs = iter(zip(runners, to_end(runners, options.compiled, 1)))
     return [refused[k] if k in refused else _outcome(*next(runs), measures) for k in range(len(cases))]
@@ -218,7 +221,7 @@ def _outcome(runner: LoopRunner, run: Run, measures: Mapping[str, Callable[[Run]
             values[name] = next(accumulated).value() if accumulates(measure) else measure(run)
         except MemoryError:
             raise
-        except Exception as error:  # of a caller's measure
+        except Exception as error:  # raised by a user's measure
             reason, success = f"{reason}; measure {name!r}: {said(error)}", False
     return Outcome(
         values, reason, success, runner.time(runner.record.steps) if runner.record.rows else np.nan, run.steps
@@ -226,7 +229,7 @@ def _outcome(runner: LoopRunner, run: Run, measures: Mapping[str, Callable[[Run]
 
 
 def _doubtful(run: Run) -> Iterator[Any]:
-    """Results of monitors that accuse."""
+    """Results of monitors beyond their limits."""
     return (m for m in run.monitors.values() if m.explanation)
 
 
@@ -254,7 +257,7 @@ def _runner(
         measure.start(plant.at(0.0), case.controller)
     watching = [copy.copy(m) for m in monitor_list(monitors)]
     runner = LoopRunner(case, t_end, dt, control_dt, watching, options, own, confirming)
-    restore = kept(plant, case.controller) if control_dt is not None else lambda: None  # a sampled law may remember
+    restore = kept(plant, case.controller) if control_dt is not None else lambda: None  # a sampled law may have memory
 
     def begun_again() -> LoopRunner:
         restore()

@@ -1,7 +1,7 @@
-"""What is measured of a run in a sweep: numbers that say how well it went.
+"""Measures: numbers that a sweep computes for each run, such as tracking error, settling time and peak torque.
 
-Any function of a `Run` is a measure. Those here are written twice: as a formula on a stored run, and as an
-accumulation over the samples of a loop while it runs, which needs no stored run.
+Any function of a `Run` is a measure. Those of this module have two forms: a formula on a stored run, and an
+accumulation over the samples while the loop runs, for which no run needs to be stored.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ __all__ = [
 
 
 class Measure(Described):
-    """A number, or an array, of a run. The implementer's contract:
+    """Base class for a number, or an array, computed from a run. A subclass follows these rules:
 
-    1. `name` and `description` (a few words) say what is measured, `units` its units; `dims` names an array's axes.
-    2. `start(plant, controller)` forgets the last run: it sets the attributes that `add` changes, to floats or
-       float arrays. It raises ArgumentError where the measure does not apply.
-    3. `add(sample)` takes the next sample into account. It changes only attributes that `start` set, and nothing
-       in it depends on a number but through np.where, np.maximum and the like.
-    4. `value()` is the result after the samples so far.
-    5. `__call__(run)` is the same of a stored run and changes nothing; a formula on its arrays where there is one.
+    1. `name` and `description` (a few words) say what is measured, `units` the units. `dims` names an array's axes.
+    2. `start(plant, controller)` resets the measure: it sets the attributes that `add` changes to floats or float
+       arrays. It raises ArgumentError if the measure does not apply to this loop.
+    3. `add(sample)` accumulates the next sample. It changes only attributes that `start` set. It may depend on numbers
+       only through np.where, np.maximum and similar functions, so that it can be compiled.
+    4. `value()` returns the result after the samples so far.
+    5. `__call__(run)` computes the same from a stored run without changing the measure, by a formula on its arrays if
+       there is one.
     """
 
     name = "measure"
@@ -53,15 +54,15 @@ class Measure(Described):
     dims: tuple[str, ...] = ()
 
     def start(self, plant: Plant, controller: Any) -> None:
-        """Forget the last run; rule 2."""
+        """Reset the measure (rule 2)."""
         raise NotImplementedError
 
     def add(self, sample: Sample) -> None:
-        """Take the next sample into account; rule 3."""
+        """Accumulate the next sample (rule 3)."""
         raise NotImplementedError
 
     def value(self) -> Any:
-        """The result after the samples so far; rule 4."""
+        """Return the result after the samples so far (rule 4)."""
         raise NotImplementedError
 
     def __call__(self, run: Run) -> Any:
@@ -73,7 +74,7 @@ class Measure(Described):
 
 
 def accumulates(measure: Any) -> bool:
-    """Whether a measure looks at the samples of a loop while it runs; all others are functions of its Run."""
+    """Whether a measure accumulates samples while the loop runs; all others are functions of the Run."""
     return isinstance(measure, Measure) and not isinstance(measure, WorstMonitor)
 
 
@@ -82,7 +83,7 @@ def _run(x: Any) -> Run:
 
 
 def samples(run: Run) -> Iterator[Sample]:
-    """The stored samples of a run as a loop gives them to a measure: t, q, v, z, tau, plant, desired, x, applied."""
+    """The stored samples of a run in the form that a running loop passes to a measure."""
     reference = getattr(_run(run).controller, "reference", None)
     for k, t in enumerate(run.t):
         z, x, applied = (None if a is None else a[k] for a in (run.z, run.x, run.applied))
@@ -91,12 +92,12 @@ def samples(run: Run) -> Iterator[Sample]:
 
 
 class _Error(Measure):
-    """Of e = log(q_d^-1 q) (nv,), q_d the controller's reference or its attribute `q_d`."""
+    """Base class for measures of e = log(q_d^-1 q) (nv,), with q_d the controller's reference or attribute `q_d`."""
 
     units = "rad"
 
     def _goal(self, controller: Any) -> np.ndarray | None:
-        """The configuration that is held; None if a reference says it."""
+        """The constant goal, or None if the controller has a reference."""
         if getattr(controller, "reference", None) is not None:
             return None
         q_d = getattr(controller, "q_d", None)
@@ -120,9 +121,9 @@ class _Error(Measure):
 
 
 class TrackingRMS(_Error):
-    """Root mean square of |e| over the samples from `after` seconds on; with joints=True of each coordinate (nv,).
+    """Root mean square of |e| over the samples from `after` [s] on [rad, m].
 
-    nan for a run that ended before. Radians, and metres where joints slide.
+    With joints=True one number per coordinate (nv,). The result is nan if the run ended earlier.
     """
 
     name = "tracking_rms"
@@ -153,7 +154,7 @@ class TrackingRMS(_Error):
 
 
 class SettlingTime(_Error):
-    """From when on the largest coordinate of |e| stays within `tolerance` [rad or m]; nan if it is not at the end."""
+    """Time from which every coordinate of |e| stays within `tolerance` [rad or m]; nan if it does not at the end."""
 
     name = "settling_time"
     description = "time from which the error stays within the tolerance"
@@ -164,7 +165,7 @@ class SettlingTime(_Error):
 
     def start(self, plant, controller):
         super().start(plant, controller)
-        self.settled = np.full(plant.robot.nv, np.inf)  # each coordinate
+        self.settled = np.full(plant.robot.nv, np.inf)  # time per coordinate
 
     def add(self, sample):
         outside = np.abs(self._error(sample)) > self.tolerance
@@ -181,9 +182,10 @@ class SettlingTime(_Error):
 
 
 class ParameterError(Measure):
-    """|z - z_true| at the end over the same at the start, Euclidean norms: what is left of what was not known.
+    """The remaining parameter error |z - z_true| at the end, relative to that at the start (Euclidean norms).
 
-    z_true is the controller's `true_parameters(plant)` with the plant of that moment. nan if nothing was unknown.
+    z_true is the controller's `true_parameters(plant)` for the plant at that time. The result is nan if the initial
+    error is zero.
     """
 
     name = "parameter_error"
@@ -211,7 +213,7 @@ class ParameterError(Measure):
 
 
 class PeakTorque(Measure):
-    """The largest |tau| applied to joints, of all samples; with joints=True of each (nv,). Newtons where they slide."""
+    """The largest |tau| applied to the joints in all samples [N m, N]; with joints=True one number per joint (nv,)."""
 
     name = "peak_torque"
     description = "largest torque"
@@ -236,9 +238,9 @@ class PeakTorque(Measure):
 
 
 class WorstMonitor(Measure):
-    """The worst value of a monitor over all steps; nan where it does not apply.
+    """The worst value of a monitor over all samples; nan if the monitor does not apply.
 
-    monitor: the name of one that the run has, or a `monitors.Monitor` that it is given.
+    monitor: the name of a default monitor, or a `monitors.Monitor`.
     """
 
     def __init__(self, monitor: str | Monitor = "energy"):
@@ -265,9 +267,9 @@ class WorstMonitor(Measure):
 
 
 class Verdict(WorstMonitor):
-    """What a run says of a monitored property: 1 held, -1 violated (confirmed), 0 unresolved; nan if not measured.
+    """The verdict of a monitor: 1 held, -1 violated (confirmed), 0 unresolved, nan not measured.
 
-    monitor: as for `WorstMonitor`. Where it is not 1, the `reason` of a sweep has the explanation and the advice.
+    monitor: as for `WorstMonitor`. If the value is not 1, `reason` in the sweep contains explanation and advice.
     """
 
     def __init__(self, monitor: str | Monitor = "lyapunov"):
@@ -276,7 +278,7 @@ class Verdict(WorstMonitor):
         self.description = f"1 held, 0 unresolved, -1 violated: {self.monitor.description}"
 
     def value(self):
-        """Of the samples so far, of which nothing is confirmed."""
+        """The verdict on the samples so far, without confirmation."""
         return np.nan if not self.applies or self.worst == -np.inf else float(self.worst <= self.monitor.limit)
 
     def __call__(self, run):

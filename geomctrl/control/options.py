@@ -1,4 +1,4 @@
-"""How closed loops are integrated, stored, ended and computed: the options that all ways to simulate share."""
+"""`SimulationOptions`: integration method, stored samples, end of a run and compilation of a closed loop."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from geomctrl.integrators.tableaus import Tableau, method
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """How `simulate`, `simulate_many` and `sweep` integrate, store, end and compute a closed loop.
+    """Options that `simulate`, `simulate_many` and `sweep` share.
 
     Parameters
     ----------
     method : str, Tableau or Adaptive
-        A method of `integrators`. An adaptive one ("MK54", or `integrators.Adaptive` with tolerances) takes steps of
-        its own from sample to sample; the error of a step is that of q, v, the controller's state and the work.
+        Integration method, one of those in `integrators`. An adaptive method ("MK54", or `integrators.Adaptive` with
+        tolerances) chooses its own steps between samples. It controls the error of q, v, the controller's state and
+        the work.
     every : int
-        Store each every-th sample, and the last. Monitors and measures see every one.
+        Store every n-th sample and the last one. Monitors and measures see all samples.
     strict : bool
-        End the run where a monitor's violation is confirmed. `simulate` then raises SimulationError.
+        If True, a confirmed violation of a monitor ends the run, and `simulate` raises SimulationError.
     compiled : "auto" or bool
-        "auto" runs what traces in compiled code, where the run is long enough for that to pay, and says once why a
-        long one runs in Python. True raises UntraceableError then, with file and line; False is Python. The results
-        differ by rounding.
+        "auto" compiles a loop if it can be traced and is long enough for compilation to pay. If a long loop can not be
+        traced, it runs in Python and the reason is printed once. True raises UntraceableError in that case, with file
+        and line. False always runs in Python. The results differ by rounding only.
 
     Raises
     ------
-    ArgumentError, NameNotFoundError
-        For a method, a number or a choice that does not exist.
+    ArgumentError
+        If a number or a choice is invalid.
+    NameNotFoundError
+        If there is no method of this name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The plant: the true robot with its actuators, friction, springs, stops, changing loads and external wrenches."""
+"""`Plant`: the true robot with actuators, sensors, friction, springs, stops, changing loads and external forces."""
 
 from __future__ import annotations
 
@@ -45,54 +45,63 @@ class Plant(Described):
     Parameters
     ----------
     robot : Robot
-        The robot; its joints' springs act, stiffness (q - rest) each.
+        The true robot. Its joint springs exert stiffness (q - rest).
     friction : FrictionModel, list of FrictionModel, "model" or None
-        "model" is the damping and friction of the robot's model file.
+        Joint friction. "model" uses the damping and friction of the robot's model file; None means no friction.
     f_ext : Wrench, Contact, function or list of these, optional
-        External wrenches. A function (t, q, v) returns them (nbodies, 6), on the bodies and in body frames; its
-        attribute `switches` lists the times at which it is not smooth.
+        External wrenches. A function (t, q, v) returns the wrenches (nbodies, 6) on the bodies in body frames. Its
+        attribute `switches` lists the times [s] at which it is not smooth.
     changes : sequence of (time, Robot)
-        From that time on that robot is the true one (a load gripped or dropped). All have the same joints.
+        From each time [s] on, that robot is the true one (a load gripped or dropped). All have the same joints.
     actuators : Actuator or sequence of Actuator
-        What makes the joint torques tau of the command, in order from the command on; default tau is the command.
+        From command to joint torques tau, in the order of the signal path. By default tau equals the command.
     sensors : Sensor or sequence of Sensor
-        What measures, at samples, the q and v that a controller receives.
+        Sensors whose outputs replace q and v in the calls of the controller.
     stops : JointStops, optional
-        Stops at the limits of the joints' positions. Without, monitors report what goes beyond the limits.
+        Mechanical stops at the position limits. Without stops, a monitor reports positions beyond the limits.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument does not fit the robot, or a subclass breaks rules 1 to 5.
 
     Notes
     -----
-    Integrators step exactly on all times at which the plant changes, `switches`. For another plant derive a class:
+    Integrators step exactly to the times in `switches`, where the plant changes. The state of the whole plant, `Run.x`
+    and `Sample.x`, consists of a subclass's own state x, then that of friction, then those of the actuators in order.
+    A subclass describes another plant and follows these rules:
 
-    1. `net_torque(t, q, v, tau, x)` returns the torques (nv,) that move the robot but for friction, from the actuators'
-       tau (nv,): tau less springs and stops, which `super().net_torque(...)` is. Override it for anything that acts at
-       the joints: acceleration, rate, power, and compiled loops follow from it. It has no side effects and writes on
-       none of its arguments. `friction` is subtracted from what it returns.
-    2. A plant with a continuous state x of its own on R^n overrides two: `start(q0, v0)`, the state (n,) it begins with
-       where the robot does, and `state_rate(t, q, v, tau, x)`, its rate. x is None without one.
-    3. A plant that stores energy in x, or a potential in q, overrides two: `stored_energy(q, x)` [J], and
-       `storage_power(t, q, v, tau, x)` [W], what flows into the store: in from outside, less what goes to the robot as
-       net torque, less what is lost. The energy balance of a run then checks the one against the other.
-    4. Only a plant that is not the equation above overrides these two: `acceleration(t, q, v, tau, x=None)`, tau here
-       being the command, and `power(t, q, v, tau, x=None)`; `net_torque` is not asked then. With both, and to save
-       time, also `rate(t, q, v, tau, out, x=None)`.
-    5. One class overrides the methods that belong together; creating the class raises ArgumentError otherwise, and
-       where a method takes other arguments. `__init__` calls this class's.
-    6. To be compiled, methods use Python, numpy and math on numbers and arrays, as a law does. Attributes are set by
-       `__init__` and never change.
+    1. `net_torque(t, q, v, tau, x)` returns the torques (nv,) that move the robot, without friction, from the actuator
+       torques tau (nv,). The base class subtracts springs and adds stops. Override it for anything that acts at the
+       joints: acceleration, rate, power and compiled loops use it. It has no side effects and modifies no argument.
+    2. For a continuous state x on R^n override both `start(q0, v0)`, the initial state (n,), and
+       `state_rate(t, q, v, tau, x)`, its time derivative. Without such a state x is None.
+    3. To store energy in x, or to add a potential in q, override both `stored_energy(q, x)` [J] and
+       `storage_power(t, q, v, tau, x)` [W], the power into the store: input from outside minus the power delivered to
+       the robot as net torque and the losses. The energy balance of a run checks one against the other.
+    4. Only if the equation of motion itself differs, override `acceleration(t, q, v, tau, x=None)`, where tau is the
+       command, and `power(t, q, v, tau, x=None)`; `net_torque` is then unused. Overriding `rate` too saves time.
+    5. Override both methods of a pair and keep their argument names; otherwise creating the class raises ArgumentError.
+       `__init__` calls that of this class.
+    6. To be compiled, methods use Python, numpy and math on numbers and arrays, as a controller does. Attributes are
+       set in `__init__` and never change.
 
-    The state of the whole plant, `Run.x` and a monitor's `sample.x`, is its own x, then that of its friction, then the
-    actuators' in their order.
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> plant = gc.Plant(gc.models.two_link(), friction=gc.Friction(viscous=0.1, coulomb=0.2))
+    >>> plant.inputs, plant.has_state
+    (2, False)
     """
 
     robot: Robot
-    friction: Any = "model"  # a FrictionModel, several, "model" for the robot's own, or None; here one of the first
+    friction: Any = "model"  # __post_init__ replaces it by one FrictionModel or None
     f_ext: Any = None
     changes: Sequence[tuple[float, Robot]] = ()
     actuators: Sequence[Actuator] | Actuator = field(default=(), kw_only=True)
     sensors: Sequence[Sensor] | Sensor = field(default=(), kw_only=True)
     stops: JointStops | None = field(default=None, kw_only=True)
-    switches: tuple[float, ...] = field(init=False, repr=False)  # times [s] at which it becomes another
+    switches: tuple[float, ...] = field(init=False, repr=False)  # times [s] at which the plant changes
     _friction_states: int = field(init=False, repr=False)
     _coefficients: np.ndarray | None = field(init=False, repr=False)  # of the kernel: see `kernel_coefficients`
     _coulomb: int = field(init=False, repr=False)
@@ -102,13 +111,13 @@ class Plant(Described):
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
-        require_together(cls, "start", "state_rate", why="the beginning of a state of its own and its rate")
-        require_together(cls, "stored_energy", "storage_power", why="an energy and what flows into it")
-        require_together(cls, "acceleration", "power", why="what moves the robot; `net_torque` alone gives both")
+        require_together(cls, "start", "state_rate", why="the initial value of a state and its time derivative")
+        require_together(cls, "stored_energy", "storage_power", why="an energy and the power that flows into it")
+        require_together(cls, "acceleration", "power", why="an equation of motion; `net_torque` alone defines both")
         if overrides(cls, Plant, "rate") and not overrides(cls, Plant, "acceleration"):
             raise ArgumentError(
                 f"{cls.__name__}: overrides `rate` without `acceleration` and `power`: they belong together;"
-                " `net_torque` alone gives all three"
+                " `net_torque` alone defines all three"
             )
         for name, arguments in SIGNATURES.items():
             require_arguments(cls, name, arguments)
@@ -137,14 +146,14 @@ class Plant(Described):
         put(self, "sensors", checked_sensors(self))
 
     def at(self, t: float) -> Plant:
-        """The plant as it is from time t on, until the next change."""
+        """The plant at time t, constant until its next change."""
         t, robot = time(t), self.robot
         if not self.switches:
             return self
         for start, changed in self.changes:
             if t >= start - SWITCH_TOLERANCE:
                 robot = changed
-        plant = copy.copy(self)  # a subclass keeps what it adds
+        plant = copy.copy(self)  # keeps the attributes that a subclass adds
         for name, value in (("robot", robot), ("changes", ()), ("switches", ()), ("_springs", joint_springs(robot))):
             object.__setattr__(plant, name, value)
         if isinstance(self.f_ext, ExternalWrenches):
@@ -153,13 +162,11 @@ class Plant(Described):
             object.__setattr__(plant, "_stops", self.stops.of(robot))
         return plant
 
-    # --- sizes and states ----------------------------------------------------------------------------------------
-
     @property
     def friction_parameters(self) -> np.ndarray:
-        """The parameters of its friction as one vector: (viscous, coulomb) (2 nv,) of a `Friction`, zero without any.
+        """Parameters of its friction as one vector: (viscous, coulomb) (2 nv,) of a `Friction`; zeros without friction.
 
-        Raises ArgumentError for friction that is not linear in its parameters.
+        Raises ArgumentError if the friction is not linear in its parameters.
         """
         if self._coefficients is not None:
             return self._coefficients[:2].ravel()
@@ -167,36 +174,36 @@ class Plant(Described):
 
     @property
     def inputs(self) -> int:
-        """How many numbers a command has: nv, or what the first actuator takes."""
+        """Number of inputs of a command: nv, or the inputs of the first actuator."""
         return self._chain.inputs if self._chain else self.robot.nv
 
     @property
     def has_state(self) -> bool:
-        """Whether it, its friction or one of its actuators has a continuous state."""
+        """Whether a subclass, the friction or an actuator has a continuous state."""
         return overrides(type(self), Plant, "start") or bool(self._other_states)
 
     @property
     def stores_energy(self) -> bool:
-        """Whether it, its friction or one of its actuators stores energy."""
+        """Whether a subclass, the friction or an actuator stores energy."""
         others = (self._chain and any(self._chain.storing)) or (self.friction and self.friction.stores_energy)
         return overrides(type(self), Plant, "stored_energy") or bool(others)
 
     @property
     def _other_states(self) -> int:
-        """The numbers of the state that are not a subclass's own: friction's and the actuators'."""
+        """Number of states of friction and actuators."""
         return self._friction_states + (self._chain.states if self._chain else 0)
 
     def start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
-        """The state of its own (n,) that a subclass begins with; None without one."""
+        """Initial state (n,) of a subclass (rule 2); None without one."""
         return None
 
     @property
     def sampled_actuators(self) -> tuple[Any, ...]:
-        """Those that act at samples, the first of all."""
+        """Actuators that act at samples; they are the first of the chain."""
         return () if self._chain is None else self._chain.links[: self._chain.sampled]
 
     def state_at_start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
-        """The whole state x (nx,), see `Plant`, where the robot begins with q0, v0; None without any."""
+        """Initial state x (nx,) of the whole plant for a robot that starts at q0, v0; None without any."""
         q0, v0, parts = one_state("q0", q0, self.robot.nq), one_state("v0", v0, self.robot.nv), []
         if overrides(type(self), Plant, "start"):
             begun: Any = self.start(q0, v0)
@@ -211,21 +218,19 @@ class Plant(Described):
         return np.concatenate(parts) if parts else None
 
     def _split(self, x: Any) -> tuple[Any, Any, Any]:
-        """(its own, friction's, the actuators') of the state."""
+        """(state of the subclass, of friction, of the actuators)."""
         if x is None or not self._other_states:
             return x, None, None
         a = len(x) - self._other_states
         b = a + self._friction_states
         return (x[:a] if a else None), (x[a:b] if b > a else None), (x[b:] if len(x) > b else None)
 
-    # --- what acts ------------------------------------------------------------------------------------------------
-
     def _applied(self, t, q, v, tau, x):
-        """The joint torques (nv,) that the actuators make of the command tau (inputs,)."""
+        """The joint torques (nv,) that the actuators produce from the command tau (inputs,)."""
         return tau if self._chain is None else self._chain.torque(t, tau, v, self._split(x)[2])
 
     def net_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> np.ndarray:
-        """tau (nv,) less what springs and stops take."""
+        """tau (nv,) minus spring torques plus stop torques (rule 1)."""
         if self._springs is not None:
             stiffness, preload = self._springs
             tau = tau - (q @ stiffness - preload)
@@ -234,7 +239,7 @@ class Plant(Described):
         return tau
 
     def _net(self, t, q, v, tau, x):
-        """The torques (nv,) that move the robot under the command tau, friction included."""
+        """The torques (nv,) that move the robot under the command tau, with friction subtracted."""
         own, bristles, theirs = self._split(x)
         if self._chain is not None:
             tau = self._chain.torque(t, tau, v, theirs)
@@ -245,11 +250,11 @@ class Plant(Described):
         return net if self.friction is None else net - self.friction.torque(v, self._load(q, tau), bristles)
 
     def _load(self, q, tau):
-        """What the actuators transmit to the joints, on which friction may depend."""
+        """The torques (nv,) that the actuators transmit, on which friction may depend."""
         return tau
 
     def _stored_by_friction(self, q, v, tau, bristles):
-        """What flows into the store of friction [W]; 0.0 of friction without one."""
+        """Power into the energy store of the friction [W]; 0.0 without one."""
         friction: Any = self.friction
         if friction is None or not friction.stores_energy:
             return 0.0
@@ -257,29 +262,27 @@ class Plant(Described):
         return friction.power(v, load, bristles) - friction.dissipation(v, load, bristles)
 
     def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> Any:
-        """The rate (n,) of a subclass's own state."""
+        """Time derivative (n,) of a subclass's state (rule 2)."""
         return None
 
     def stored_energy(self, q: np.ndarray, x: Any) -> float:
-        """What a subclass's own state, or its springs, store [J]."""
+        """Energy [J] in a subclass's state or potential (rule 3)."""
         return 0.0
 
     def storage_power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> float:
-        """What flows into that [W]."""
+        """Power [W] into that energy (rule 3)."""
         return 0.0
 
     def _energy_beside(self, q: np.ndarray, x: Any) -> float:
-        """What the plant stores beside the robot's own energy, its actuators' among it [J]."""
+        """Energy [J] stored outside the robot: in a subclass, friction and actuators."""
         own, bristles, theirs = self._split(x)
         energy = self.stored_energy(q, own)
         if self.friction is not None and self.friction.stores_energy:
             energy = energy + self.friction.stored_energy(bristles)
         return energy if self._chain is None else energy + self._chain.stored_energy(theirs)
 
-    # --- equations of motion --------------------------------------------------------------------------------------
-
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> np.ndarray:
-        """vdot (nv,) under the command tau (inputs,), in the state x (nx,) of a plant that has one."""
+        """vdot (nv,) under the command tau (inputs,), with the state x (nx,) if the plant has one."""
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         return self._accelerated(t, q, v, self._net(t, q, v, tau, x))
 
@@ -289,9 +292,9 @@ class Plant(Described):
         return self.robot.forward_dynamics(q, v, net, self.f_ext(t, q, v))
 
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray, x: Any = None) -> None:
-        """v and `acceleration` into the first 2 nv places of out, the rate of x into the next, `power` into the last.
+        """Write v and vdot (2 nv numbers), the rate of x and, last, the power into out.
 
-        In one kernel call where nothing external, no spring, no stop, no subclass and no friction but `Friction` acts.
+        If only `Friction` acts besides the command, one kernel call computes everything.
         """
         kind, (own, bristles, theirs) = type(self), self._split(x)
         command, stored, n = tau, 0.0, self.robot.nv
@@ -318,7 +321,7 @@ class Plant(Described):
         out[-1] += stored
 
     def _in_kernel(self, q, v, tau, out) -> bool:
-        """`rate` without a state's, in one call; False where that can not be."""
+        """Whether one kernel call could compute v, vdot and power; they are then in out."""
         others = (self.f_ext, self._springs, self._stops)
         if type(self).net_torque is not Plant.net_torque or others != (None,) * 3 or self._coefficients is None:
             return False
@@ -329,7 +332,7 @@ class Plant(Described):
         return True
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> float:
-        """What flows into the robot's own energy and into what is stored beside it, in watts."""
+        """Power into the robot's energy and all other stored energy [W]."""
         t, q, v, tau, x = self._arguments(t, q, v, tau, x)
         own, bristles, theirs = self._split(x)
         stored = 0.0
@@ -343,7 +346,7 @@ class Plant(Described):
         return power
 
     def _fed(self, t, q, v, net):
-        """The power of net torques and external wrenches."""
+        """Power of net torques and external wrenches [W]."""
         if self.f_ext is not None:
             zero = np.zeros_like(v)
             held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
@@ -351,19 +354,19 @@ class Plant(Described):
         return scalar(v.dot(net))
 
     def _arguments(self, t, q, v, tau, x):
-        """t, q, v, tau, x, as they are where a loop gave them: then the terms look at their values; else checked."""
+        """The arguments, checked; arrays from a running loop pass, because the kernels check their values."""
         if x is not None or self.has_state:
             x = self._checked_state(x)
         robot, inputs = self.robot, self.inputs
         arrays = type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64
-        arrays = arrays and type(t) is float and t - t == 0.0 and self._chain is None  # what has a lag looks not at tau
+        arrays = arrays and type(t) is float and t - t == 0.0 and self._chain is None  # a lag would not read tau
         if arrays and q.shape == (robot.nq,) and v.shape == (robot.nv,) and tau.shape == (inputs,):
             return t, q, v, tau, x
         n, nq = robot.nv, robot.nq
         return time(t), one_state("q", q, nq), one_state("v", v, n), one_state("tau", tau, inputs), x
 
     def _checked_state(self, x):
-        """The state x of a plant that has one."""
+        """x, checked against the plant's state."""
         if not self.has_state:
             raise ArgumentError(f"x: expected None, as the plant has no state of its own, got {x!r:.60}")
         if x is None:
@@ -376,10 +379,7 @@ class Plant(Described):
 
 
 def plant_of(name: str, x: object, *, state: bool = True) -> Plant:
-    """x, or the plant of a robot alone; raises ArgumentError, naming the argument `name`, for anything else.
-
-    state: whether it may have a continuous state of its own.
-    """
+    """x, or `Plant(x)` of a robot. Raises ArgumentError otherwise; state=False allows no plant with a state."""
     if isinstance(x, Robot):
         return Plant(x)
     plant = instance(name, x, Plant, "a geomctrl.Plant or a Robot")

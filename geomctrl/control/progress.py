@@ -1,6 +1,6 @@
-"""How far a run, or a sweep of runs, has come: a bar in terminal or notebook, a caller's function, or nothing.
+"""Progress of runs and sweeps: a bar in a terminal or notebook, a user's function, or nothing.
 
-Where standard output is a file there is no bar: it would keep every picture of it.
+No bar is drawn if standard output is a file, which would store every update.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from geomctrl.arguments import function
 from geomctrl.output import moves
 
-REDRAW_PERIOD = 0.1  # s: between two pictures of a notebook's bar
+REDRAW_PERIOD = 0.1  # s between updates of a notebook's bar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @contextmanager
 def shown(progress: bool | Callable[[float], Any], activity: str = "simulating") -> Iterator[Callable[[float], Any]]:
-    """The function to call with the fraction done: `progress` itself, or one that draws a bar (True) or nothing."""
+    """Yield the function to call with the fraction done: `progress` itself, or one that draws a bar or nothing."""
     if progress is not None and not isinstance(progress, bool):
         yield function("progress", progress, "of the fraction done, True, False or, of one loop, a geomctrl.LiveView")
     elif not progress:
@@ -35,9 +35,9 @@ def shown(progress: bool | Callable[[float], Any], activity: str = "simulating")
 
 @contextmanager
 def counted(progress: bool | Callable[[float], Any], total: int, done: int) -> Iterator[Callable[[int], Any]]:
-    """The function to call with how many runs more are done, `done` of `total` being so before; `progress` as above.
+    """Yield the function to call with the number of further runs done; `done` of `total` were complete before.
 
-    The bar shows the runs, how many a second, and the time left.
+    The bar shows the runs, the rate per second and the remaining time.
     """
     with _run_bar(total, done) if progress is True else shown(progress) as report:
         count = done
@@ -51,7 +51,7 @@ def counted(progress: bool | Callable[[float], Any], total: int, done: int) -> I
 
 
 def told_in_steps(f: F) -> F:
-    """For functions whose `progress` is one of (what, fraction): True is a bar, False none."""
+    """Decorator for functions whose `progress` is a function of (activity, fraction): True becomes a bar."""
 
     @functools.wraps(f)
     def wrapped(*args: Any, **options: Any) -> Any:
@@ -71,11 +71,11 @@ def told_in_steps(f: F) -> F:
 
 @contextmanager
 def _bar(activity: str) -> Iterator[Callable[[str, float], Any]]:
-    """The function to call with what is done and its fraction."""
+    """Yield the function to call with the activity and its fraction."""
     from rich.console import Console
     from rich.progress import Progress
 
-    if Console().is_jupyter:  # where rich's own bar needs ipywidgets, which few have
+    if Console().is_jupyter:  # rich's own bar needs ipywidgets, which is rarely installed
         with _notebook_bar() as report:
             yield lambda activity, fraction: report(activity, fraction, _left(fraction, report.started))
         return
@@ -124,7 +124,7 @@ def _left(fraction: float, started: float) -> str:
 
 
 class _NotebookBar:
-    """A bar that IPython displays, and puts another in the place of; draws at most so `REDRAW_PERIOD`."""
+    """A progress bar in a notebook, redrawn at most every `REDRAW_PERIOD`."""
 
     def __init__(self):
         from IPython.display import HTML, display

@@ -1,4 +1,4 @@
-"""What a closed loop leaves behind while it runs, in arrays made for the whole run; at its end a Run."""
+"""`Record`: preallocated arrays that collect the samples of a running loop and become its Run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .sample import Sample
 
 
 class Record:
-    """Collects states, commands, the desired motion and monitors' numbers of samples, one row each.
+    """Collect states, commands, reference and monitor values, one row per stored sample.
 
-    measures: `measures.Measure`s, started, which take every sample into account. held: for how long a command is [s].
+    measures: started `measures.Measure`s, which see every sample. held: hold time of a command [s].
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class Record:
         for m in monitors:
             m.held = held
         self.monitors = [m for m in monitors if m.start(plant, controller)]
-        self.watchers = [*self.monitors, *measures]  # whose attributes change from sample to sample
+        self.watchers = [*self.monitors, *measures]  # objects whose attributes change from sample to sample
         self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
         self.rows, self.steps, robot = 0, 0, plant.robot
-        self.compared: Compared | None = None  # of a compiled loop with Python
-        watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first of two with one name
+        self.compared: Compared | None = None  # comparison of compiled code with Python
+        watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first one wins a shared name
         try:
             self.t, self.q, self.v = np.empty(rows), np.empty((rows, robot.nq)), np.empty((rows, robot.nv))
             self.tau, self.z = np.empty((rows, plant.inputs)), None if z_shape is None else np.empty((rows, *z_shape))
@@ -60,20 +60,20 @@ class Record:
                 f"every: {rows} samples are more than the memory holds: store fewer ({error})"
             ) from None
         self.signals: dict[str, np.ndarray] = {}
-        self.sensed: dict[str, np.ndarray] = {}  # what sensors have measured
+        self.sensed: dict[str, np.ndarray] = {}  # sensor outputs by name
 
     def add(self, sample: Sample, state: tuple, command: Command, stored: bool) -> tuple[Monitor, float] | None:
-        """Let the monitors measure a sample; if `stored`, keep a row of it: the state (q, v, z), the command, numbers.
+        """Measure a sample with all monitors; if `stored`, add a row with the state (q, v, z), command and values.
 
-        Returns the first monitor that is beyond its limit by a number worse than ever, with that number; once one was,
-        twice as bad as ever, so that few numbers of a drift are confirmed.
+        Returns the first monitor whose value exceeds its limit and its previous worst, with that value. After a first
+        excess the value must double, so that a slow drift is confirmed only a few times.
         """
-        if stored:  # what others own is copied before monitors call them again
+        if stored:  # copies arrays that users own, before the monitors call user code again
             self._store(sample, state, command)
         values, violated = [m.measure(sample) for m in self.monitors], None
         for measure in self.watchers[len(values) :]:
             measure.add(sample)
-        for j, value in enumerate(values):  # nan exceeds everything and stays
+        for j, value in enumerate(values):  # nan counts as worse than any number
             if not value <= self.worst[j] and self.worst[j] == self.worst[j]:
                 before, limit = self.worst[j], self.monitors[j].limit
                 self.worst[j], self.t_worst[j] = value, sample.t
@@ -88,9 +88,9 @@ class Record:
         return violated
 
     def extend(self, columns: dict[tuple[str, str], np.ndarray], states: tuple) -> None:
-        """Keep rows that compiled code has stored; it has compared what monitors measured with the worst itself.
+        """Add rows that compiled code has stored; compiled code has already updated the worst monitor values.
 
-        columns: by kind and name, as `Machine.columns` gives them. states: (q, v, z, x) of the rows.
+        columns: by kind and name, from `Machine.columns`. states: (q, v, z, x) of the rows.
         """
         n = len(columns["t", ""])
         rows = slice(self.rows, self.rows + n)
@@ -113,7 +113,7 @@ class Record:
             self.measured[rows, j] = columns["monitor", monitor.name]
         for name, (_, column) in self.watched.items():
             column[rows] = columns["watched", name]
-        self.rows += n  # last: somebody may interrupt
+        self.rows += n  # last, so that an interrupt leaves complete rows
 
     def _store(self, sample: Sample, state: tuple, command: Command) -> None:
         row, t = self.rows, sample.t
@@ -142,7 +142,7 @@ class Record:
         try:
             for column, x in zip(columns, desired, strict=True):
                 if row == 0 and np.shape(x) != column.shape[1:]:
-                    raise ValueError  # later ones of other shapes do not fit, save for numbers
+                    raise ValueError  # later references of other shapes fail to broadcast, except for scalars
                 column[row] = x
         except (TypeError, ValueError):
             raise SimulationError(
@@ -150,7 +150,7 @@ class Record:
             ) from None
 
     def _column(self, name: str, x: Any, t: float) -> np.ndarray:
-        """A signal's column, when it first comes: nan before that."""
+        """The column of a signal; one that first appears later contains nan before."""
         if name in self.signals:
             was = self.signals[name].shape[1:]
             raise SimulationError(f"controller: signal {name!r} had shape {was}, got {np.shape(x)} at t = {t:.6g} s")
@@ -162,7 +162,7 @@ class Record:
         return self.signals.setdefault(name, np.full((len(self.t), *np.shape(x)), np.nan))
 
     def run(self, reason: str, success: bool) -> Run:
-        """Everything up to now."""
+        """The run up to now."""
         n = self.rows
         columns = self.signals | {name: column for name, (_, column) in self.watched.items()}
         worst = self.worst if n else [math.nan] * len(self.monitors)

@@ -1,13 +1,13 @@
-"""Desired motions on a robot's configurations: quintic point to point, sums of sinusoids, splines through waypoints.
+"""Reference motions: quintic point-to-point motion, sums of sinusoids, splines through waypoints.
 
-All are products of exponentials q(t) = q0 exp(X_1 s_1(t)) ... exp(X_m s_m(t)) with constant X_k in the joints'
-coordinates, so velocity and acceleration follow from the recursion of the papers' own kinematics,
+All of them are products of exponentials q(t) = q0 exp(X_1 s_1(t)) ... exp(X_m s_m(t)) with constant X_k in joint
+coordinates. Velocity and acceleration follow from the recursion
 
     v_k = Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k',
-    a_k = Ad_{exp(-X_k s_k)} a_{k-1} - ad_{X_k s_k'} Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k'',
+    a_k = Ad_{exp(-X_k s_k)} a_{k-1} - ad_{X_k s_k'} Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k''.
 
-and are consistent with q to round-off on every joint, spherical and free ones too. For joints with one degree of
-freedom it is q0 + sum_k X_k s_k.
+They are consistent with q to round-off for every joint type, including spherical and free joints. For joints with one
+degree of freedom the motion is q0 + sum_k X_k s_k.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class _Motion(Described):
-    """q0 and the directions X; a subclass gives s(t) (3, m)."""
+    """A motion from q0 along directions X. A subclass defines s(t) and its two derivatives, (3, m)."""
 
     def __init__(self, robot: Robot, q0: np.ndarray, X: np.ndarray):
         self.robot, self.q0, self.X = robot, q0, np.ascontiguousarray(X)
@@ -105,7 +105,7 @@ class Quintic(_Motion):
 
 
 def hold(robot: Robot, q: ArrayLike) -> Quintic:
-    """The reference that stays at q."""
+    """The constant reference q, at rest."""
     q = one_configuration(robot, "q", q)
     return Quintic(robot, q, q, 1.0)
 
@@ -178,15 +178,26 @@ class Sinusoids(Described):
 
 
 class Spline(_Motion):
-    """The quintic spline through waypoints (m, nq) at times (m,), at rest and without acceleration at both ends.
+    """The quintic spline through waypoints, with zero velocity and acceleration at both ends.
 
-    On the group it is the cumulative form: factor k moves by exp(log(q_{k-1}^-1 q_k) s_k(t)), s_k the spline through
-    0 before waypoint k and 1 from it on. On joints with one degree of freedom that is the ordinary spline. It holds
-    still before the first and after the last waypoint.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    times : sequence of float (m,)
+        Increasing times of the waypoints [s].
+    waypoints : array (m, nq)
+        Configurations, at least two.
+
+    Notes
+    -----
+    On the Lie group it has the cumulative form: factor k is exp(log(q_{k-1}^-1 q_k) s_k(t)), where s_k is the spline
+    through 0 before waypoint k and 1 from it on. For joints with one degree of freedom this is the ordinary spline. The
+    reference is constant before the first and after the last waypoint.
     """
 
     def __init__(self, robot: Robot, times: Sequence[float], waypoints: ArrayLike):
-        from scipy.interpolate import make_interp_spline  # here: it takes as long to import as all of geomctrl
+        from scipy.interpolate import make_interp_spline  # imported here because it takes as long as all of geomctrl
 
         require_robot("robot", robot)
         t, q = checked("times", times, ()), checked("waypoints", waypoints, (robot.nq,))
@@ -199,12 +210,12 @@ class Spline(_Motion):
         rest = [(1, np.zeros(len(q) - 1)), (2, np.zeros(len(q) - 1))]
         spline = make_interp_spline(t, steps, k=5, bc_type=(rest, rest))
         self.knots, n = t, len(q) - 1
-        # (m, 6, 3, m - 1): s, s' and s'' from each waypoint on, Taylor's coefficients about it, highest power first
+        # (m, 6, 3, m - 1): Taylor coefficients of s, s' and s'' about each waypoint, highest power first
         self.pieces = np.zeros((len(q), 6, 3, n))
         for row, f in enumerate((spline, spline.derivative(1), spline.derivative(2))):
             for k in range(6):
                 self.pieces[:n, 5 - k, row] = f(t[:-1], nu=k) / math.factorial(k)
-        self.pieces[0, -1], self.pieces[n, -1, 0] = 0.0, 1.0  # at rest, to the last bit
+        self.pieces[0, -1], self.pieces[n, -1, 0] = 0.0, 1.0  # exactly at rest at both ends
 
     def _constructed_with(self, names):
         return {"robot": self.robot, "times": self.knots}
@@ -220,7 +231,7 @@ class Spline(_Motion):
         return s
 
     def _piece(self, t):
-        """The waypoint before t, and the coefficients about it."""
+        """The last waypoint before t, and the coefficients about it."""
         if not has_symbols(t):
             k = int(np.searchsorted(self.knots, t, "right")) - 1
             return self.knots[k], self.pieces[k]
@@ -232,14 +243,14 @@ class Spline(_Motion):
 
 
 class SmoothReference(Protocol):
-    """A desired motion of the links: t -> q and its first four time derivatives, rows of (5, nv)."""
+    """A smooth motion of the links: a function of t that returns q and its first four time derivatives (5, nv)."""
 
     def __call__(self, t: float) -> np.ndarray: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Harmonic(Described):
-    """q0 + amplitude sin(2 pi frequency t + phase), (nv,) or numbers each [rad or m, Hz, rad]."""
+    """q0 + amplitude sin(2 pi frequency t + phase); each a number or (nv,) [rad or m, Hz, rad]."""
 
     q0: ArrayLike
     amplitude: ArrayLike
@@ -264,7 +275,7 @@ class Harmonic(Described):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RestToRest(Described):
-    """From q0 to q1 in `duration` seconds by the polynomial of degree nine, four derivatives zero at both ends."""
+    """From q0 to q1 in `duration` seconds by a polynomial of degree nine with four zero derivatives at both ends."""
 
     q0: ArrayLike
     q1: ArrayLike

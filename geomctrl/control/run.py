@@ -1,4 +1,4 @@
-"""Run: what a simulation leaves behind."""
+"""`Run`: the result of a simulation."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ from .plant import Plant
 
 
 class Compared(NamedTuple):
-    """How compiled code was compared with Python: at how many samples, and the largest difference of any number,
-    relative to the largest of its array where that exceeds 1 (SI units)."""
+    """Comparison of compiled code with Python: number of samples, and the largest difference of any number.
+
+    The difference is relative to the largest number of its array if that exceeds 1 (SI units).
+    """
 
     samples: int
     difference: float
@@ -43,7 +45,7 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples:
-    """The stored samples of a closed loop, one per row; attributes as described for `Run`."""
+    """The stored samples of a closed loop, one per row, with the attributes described in `Run`."""
 
     t: np.ndarray
     q: np.ndarray
@@ -62,31 +64,31 @@ class Samples:
 
 
 class Run(Samples):
-    """What a simulation leaves behind: the stored samples of a closed loop, and what its monitors have found.
+    """The result of a simulation: the stored samples of a closed loop and the results of its monitors.
 
     Attributes
     ----------
     t, q, v : arrays (n,), (n, nq), (n, nv)
-        Times [s] and the true states.
+        Times [s] and true states.
     tau, applied : arrays (n, inputs), (n, nv)
-        The controller's commands, and the joint torques that the plant's actuators made of them.
+        Commands of the controller, and the joint torques [N m, N] that the actuators produced from them.
     z, x : array (n, ...), (n, nx) or None
-        The states of the controller and of the plant's own parts.
+        States of the controller and of the plant (actuators, friction and a subclass's own).
     desired : Desired or None
-        The controller's reference, arrays q (n, nq), v (n, nv), a (n, nv).
+        The controller's reference, with arrays q (n, nq), v (n, nv), a (n, nv).
     signals, measured : dict of arrays (n, ...)
-        What the controller records, "lyapunov" and "lyapunov_rate" among it where it has a Lyapunov function; what the
-        plant's sensors have measured.
+        Signals that the controller recorded, with "lyapunov" and "lyapunov_rate" for a controller that has a Lyapunov
+        function; outputs of the plant's sensors.
     monitors : dict of MonitorResult
-        The verdicts, by name.
+        Results of the monitors by name.
     reason, success : str, bool
-        Why the run ended, and whether it reached its end.
+        Why the run ended, and whether it reached `t_end`.
     steps, wall_time : int, float
-        Steps taken, and the seconds that they took.
+        Number of steps, and computing time [s].
     plant, controller : Plant or None, Controller or None
-        What ran.
+        The simulated objects; None in a loaded run.
     compared : Compared or None
-        How compiled code was compared with Python; None for a run in Python.
+        Comparison of compiled code with Python; None for a run in Python.
 
     Examples
     --------
@@ -124,13 +126,13 @@ class Run(Samples):
         vars(self).update(plant=plant, controller=controller, compared=compared)
 
     def _failed(self, reason: str) -> Run:
-        """The same run, as one that ended for this reason."""
+        """A copy of this run that failed for the given reason."""
         run = copy.copy(self)
         vars(run).update(reason=reason, success=False)
         return run
 
     def __repr__(self):
-        """What ran, how far, and which monitors' properties are violated or unresolved."""
+        """Controller, robot, number of samples, and monitors whose properties are violated or unresolved."""
         subject = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
         named = {x: [name for name, m in self.monitors.items() if m.verdict == x] for x in (VIOLATED, UNRESOLVED)}
         said = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names)
@@ -140,8 +142,8 @@ class Run(Samples):
 
     @property
     def ok(self) -> bool | None:
-        """True for a run that reached its end and whose monitored properties held; False for one that did not, or in
-        which a violation is confirmed; None where the worst verdict of a monitor is unresolved.
+        """True if the run reached its end and all monitored properties held, False if it did not or a violation is
+        confirmed, None if no violation is confirmed but a monitor is unresolved.
         """
         results = [m.ok for m in self.monitors.values()]
         if not self.success or False in results:
@@ -150,24 +152,24 @@ class Run(Samples):
 
     @property
     def real_time_factor(self) -> float:
-        """Seconds simulated per second of computing."""
+        """Simulated seconds per second of computing time."""
         return float(self.t[-1]) / self.wall_time if len(self.t) and self.wall_time > 0.0 else 0.0
 
     def tracking_error(self) -> np.ndarray | None:
-        """log(q_d^-1 q) (n, nv) at the stored times; None without a reference.
+        """The tracking error log(q_d^-1 q) (n, nv) at the stored times [rad, m]; None without a reference.
 
-        A loaded run has no robot: where joints have several degrees of freedom, this raises ArgumentError.
+        A run loaded without a plant raises ArgumentError if its robot has joints with several degrees of freedom.
         """
         if self.desired is None:
             return None
         if self.plant is not None:
             return difference(self.plant.robot, self.desired.q, self.q)
         if self.q.shape[1] != self.v.shape[1]:
-            raise ArgumentError("run: was loaded from a file, which has no robot: give it one, load(path, plant)")
+            raise ArgumentError("run: was loaded without a plant, which this error needs: use load(path, plant)")
         return self.q - self.desired.q
 
     def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
-        """Root mean square of the tracking error per velocity coordinate (nv,), from `after` seconds on."""
+        """Root mean square of the tracking error (nv,) from `after` [s] on; None without a reference."""
         e, after = self.tracking_error(), number("after", after)
         if e is None:
             return None
@@ -176,7 +178,7 @@ class Run(Samples):
         return np.sqrt((e[self.t >= after] ** 2).mean(axis=0))
 
     def summary(self) -> str:
-        """The run in words: why it ended, how well it tracked, whether each monitored property held."""
+        """Text that says why the run ended, how well it tracked and whether each monitored property held."""
         lines = [
             f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
         ]
@@ -187,7 +189,7 @@ class Run(Samples):
         return "\n".join(lines)
 
     def _tracking(self) -> list[str]:
-        """The line about it, where there is a reference that can be compared."""
+        """The line about tracking; empty without a reference that can be compared."""
         if self.desired is None or not len(self.t) or (self.plant is None and self.q.shape[1] != self.v.shape[1]):
             return []
         rms = self.tracking_rms()
@@ -195,7 +197,7 @@ class Run(Samples):
         return ["tracking RMS: " + ", ".join(f"{n}{x:.3g}" for n, x in zip(names, rms))]  # pyright: ignore[reportArgumentType]
 
     def _repr_html_(self) -> str:
-        """In a notebook: why it ended, and a line a monitor."""
+        """Table for notebooks: why the run ended, and one row per monitor."""
         heading = ". ".join([f"Run of {_many(len(self.t), 'sample')}: {self.reason}", *self._tracking()])
         rows = [
             (m.name, m.description, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", m.verdict, m.explanation)
@@ -204,8 +206,9 @@ class Run(Samples):
         return html_table(heading, ["monitor", "what", "worst", "at t [s]", "limit", "", ""], rows)
 
     def plot(self, path: str | os.PathLike | None = None) -> Any:
-        """Draw tracking, torques, Lyapunov function, estimates and monitors as PNG files in the folder `path`; returns
-        their paths. Without a path: the overview as a matplotlib Figure, which a notebook shows.
+        """Plot tracking, torques, Lyapunov function, estimates and monitors.
+
+        path: folder for PNG files, whose paths are returned. Without it, an overview is returned as a Figure.
         """
         from geomctrl.viewing.plots import plot_run, run_overview
 
@@ -214,32 +217,65 @@ class Run(Samples):
     def save_html(
         self, path: str | os.PathLike, title: str | None = None, *, frames: Iterable[str] | None = None
     ) -> Path:
-        """Write the run as one HTML file, whole or not at all: the robot in three dimensions, its desired motion, the
-        path of its end effector, arrows of external forces, and beside it errors, torques, V and monitors, under one
-        time slider. It needs no network, and writing it the extra `view` (viser).
+        """Write the run as one interactive HTML file; a failure leaves no partial file.
 
-        A robot from a URDF is drawn with the meshes of that file, others with capsules and ellipsoids made of the tree;
-        files that are not there are named in a warning. frames: names of those whose axes are drawn, by default the
-        world's and the end effector's. Raises ArgumentError for a run without its plant or with less than two samples,
-        NameNotFoundError for frames that the robot does not have, ImportError without viser.
+        The page shows the robot in three dimensions, its desired motion, the path of its end effector, arrows of
+        external forces, and plots of errors, torques, V and monitors, all under one time slider. It needs no network.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        title : str, optional
+            Title of the page.
+        frames : iterable of str, optional
+            Names of frames whose axes are drawn; default the world and the end effector.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ArgumentError
+            For a run without its plant or with fewer than two samples.
+        NameNotFoundError
+            If the robot has no frame of such a name.
+        ImportError
+            Without the extra `view` (viser).
+
+        Notes
+        -----
+        A robot read from a URDF is drawn with the meshes of that file; a warning lists missing mesh files. Other robots
+        are drawn with capsules and ellipsoids computed from the kinematic tree.
         """
         from geomctrl.viewing.animation import save_html
 
         return save_html(self, path_of("path", path), self._title(title), _names("frames", frames))
 
     def animate(self, title: str | None = None, *, frames: Iterable[str] | None = None) -> Any:
-        """The page of `save_html`, which a notebook shows; its `open()` shows it in a browser."""
+        """The page of `save_html` for display in a notebook; its method `open()` shows it in a browser."""
         from geomctrl.viewing.animation import Page, page
 
         return Page(page(self, self._title(title), _names("frames", frames)))
 
     def external_forces(self, at: ArrayLike | None = None) -> list[ExternalForce]:
-        """What pushes the robot from outside: each contact's points, each wrench, each body that a function pushes, at
-        the samples with the numbers `at`, one at least, by default all. Empty without any, and of a run without plant.
+        """External forces at stored samples: one entry per contact, wrench and body that a function pushes.
+
+        Parameters
+        ----------
+        at : sequence of int, optional
+            Indices of samples, at least one; default all.
+
+        Returns
+        -------
+        list of ExternalForce
+            Empty without external forces, and for a run without its plant.
         """
         numbers = range(len(self.t)) if at is None else [count("at", k, 0, len(self.t) - 1) for k in listed("at", at)]
         if at is not None and not numbers:
-            raise ArgumentError("at: expected numbers of samples, one at least, got none")
+            raise ArgumentError("at: expected indices of samples, at least one, got none")
         at = np.array(numbers, int)
         return [] if self.plant is None else external_forces(self.plant, self.t[at], self.q[at], self.v[at])
 
@@ -250,9 +286,9 @@ class Run(Samples):
         return name if self.controller is None else f"{name}, {type(self.controller).__name__}"
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write everything but the plant and the controller to an .npz file, whole or not at all.
+        """Write everything except the plant and the controller to an .npz file; a failure leaves no partial file.
 
-        Raises OSError with the file's name where that fails; the run is what it was.
+        Raises OSError with the file name if writing fails.
         """
         path = path_of("path", path)
         arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
@@ -275,11 +311,12 @@ class Run(Samples):
 
     @classmethod
     def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
-        """Read what `save` wrote, the desired motion included; `controller` is None, `plant` what is given.
+        """Read a run that `save` wrote. Its `controller` is None, and its `plant` is the argument.
 
-        Raises ArgumentError for whatever else the file holds, where it is damaged, and for a plant of another robot.
+        Plots, and errors on joints with several degrees of freedom, need the plant. Raises ArgumentError if the file is
+        damaged or no saved run, or if the plant has another robot.
         """
-        path = path_of("path", path)  # `open` takes a number for an open file, which it then closes
+        path = path_of("path", path)  # `open` would take an integer as a file descriptor and close it
         plant = Plant(plant) if isinstance(plant, Robot) else plant
         if not (plant is None or isinstance(plant, Plant)):
             raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {plant!r:.60}")
@@ -288,7 +325,7 @@ class Run(Samples):
                 run = cls._of({k: f[k] for k in f.files}, plant)
         except MemoryError:
             raise
-        except Exception as error:  # readers of zip files, arrays and JSON raise all kinds on what is none
+        except Exception as error:  # readers of zip files, arrays and JSON raise many types on invalid files
             raise ArgumentError(
                 f"path: {os.fspath(path)!r} is not a saved run: {type(error).__name__}: {error!s:.200}"
             ) from error
@@ -299,7 +336,7 @@ class Run(Samples):
 
     @classmethod
     def _of(cls, data: dict[str, np.ndarray], plant: Plant | None) -> Run:
-        """What `save` has made arrays of."""
+        """The run from the arrays that `save` wrote."""
         about = json.loads(str(data.pop("about")))
         for name, x in data.items():
             if x.dtype.kind not in "fiub" or x.shape[:1] != data["t"].shape:
@@ -328,7 +365,7 @@ class Run(Samples):
 
 
 def _finding(saved: list | None) -> Finding | None:
-    """What a file says of a confirmation. Raises ValueError for what none has said."""
+    """The confirmation stored in a file. Raises ValueError if it is invalid."""
     if saved is None:
         return None
     verdict, reason, advice, dt = saved
@@ -349,7 +386,7 @@ def _names(name: str, x: Iterable[str] | None) -> list[str] | None:
 
 
 def _robot_of(plant: Any) -> dict[str, str] | None:
-    """Which robot it was, for who looks for it: its name, and the file it was read from."""
+    """Name of the robot and the file it was read from."""
     robot = getattr(plant, "robot", None)
     if robot is None:
         return None

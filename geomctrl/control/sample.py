@@ -1,4 +1,4 @@
-"""The closed loop at the beginning of a step, as monitors and measures see it."""
+"""`Sample` and `State`: the closed loop at the beginning of a step, as monitors and measures see it."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from .plant import Plant
 
 
 class State(NamedTuple):
-    """The state of a closed loop: of the robot, the controller, the plant's own parts, and the work."""
+    """The state of a closed loop: robot, controller, plant and work."""
 
     q: np.ndarray
     v: np.ndarray
     z: Any  # of the controller, None without one
-    x: Any  # of the plant, None without one
-    work: float  # energy fed in since the start [J]
-    y: np.ndarray  # all of these as one element of the loop's group
+    x: Any  # of friction, actuators and plant subclass, None without one
+    work: float  # energy supplied since the start [J]
+    y: np.ndarray  # all of the above as one element of the loop's group
 
 
 class Sample(NamedTuple):
-    """The closed loop at the beginning of a step: what a monitor sees, to be read only.
+    """The closed loop at the beginning of a step, read-only.
 
     Attributes
     ----------
     t : float
-        The time [s].
+        Time [s].
     state : State
-        q, v, z, x and work, which are attributes of the sample too, and `y`, the same as one array.
+        q, v, z, x and work, which are also attributes of the sample, and `y`, all of them as one array.
     command : Command
-        What the controller has returned last; its `tau` and `signals` are attributes of the sample too.
+        The last return value of the controller. Its `tau` and `signals` are also attributes of the sample.
     plant : Plant
-        As it is now.
+        The plant at this time.
     applied : array (nv,)
-        The joint torques that the plant's actuators make of the command.
+        Joint torques that the actuators produce from the command [N m, N].
     changed : bool
         Whether the true robot changed at this sample.
     reference : Reference or None
-        The controller's; `desired` is its value at t.
-    measured : dict
-        By the plant's sensors. All else here is the truth.
+        The controller's reference; `desired` is its value at t.
+    measured : mapping of str to array
+        Outputs of the plant's sensors. All other attributes are true values.
     """
 
     t: float

@@ -1,8 +1,9 @@
-"""What a loop's sensors have measured so far, and its sampled actuators made: an area of numbers, renewed at samples.
+"""Sampling of a plant's sensors and sampled actuators: one array of numbers that is updated at samples.
 
-A sensor's part of the area is (count, memory, delayed measurements, measurement): the samples so far; what it
-remembers; what it has measured that nobody knows yet, the latest first; what a controller is told now. `renewed` makes
-the next of the last one, on numbers and on symbols alike. An actuator that acts at samples is a sensor of the command.
+The part of a sensor in that array is (count, memory, delayed measurements, measurement): the number of samples so far,
+the sensor's memory, measurements not yet delivered (latest first), and the measurement that the controller currently
+receives. `renewed` computes the next part from the last one, with numbers or symbols. A sampled actuator is treated as
+a sensor of the command.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .sensors.sensor import Sensor, Truth, normals
 
 
 class Made(Sensor):
-    """What an actuator makes of the command, as a sensor of it."""
+    """A sampled actuator in the form of a sensor of the command."""
 
     def __init__(self, actuator: Any, inputs: int):
         self.name, self.actuator, self.inputs, self.delay = type(actuator).__name__, actuator, inputs, actuator.delay
@@ -38,19 +39,20 @@ class Made(Sensor):
 
 
 def made_by(plant: Any) -> list[Made]:
-    """The actuators of a plant that act at samples."""
+    """The sampled actuators of a plant."""
     return [Made(actuator, plant.inputs) for actuator in plant.sampled_actuators]
 
 
-MAX_NUMBERS = 10_000_000  # of one sensor or actuator: each renewal copies them
+MAX_NUMBERS = 10_000_000  # per sensor or actuator, because each update copies them
 NOISE_BLOCK = 256  # samples whose noise is drawn at once
 _said: set[str] = set()
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """One sensor in the area: its period [steps] and [s], sizes and first place. late: samples until what it measures
-    is known, with a fraction `between`; names: what it measures, {name: (place, shape)}."""
+    """Position of one sensor in the array: its period [steps] and [s], its sizes and its first index.
+
+    late, between: delay in samples and the remaining fraction; names: outputs as {name: (index, shape)}."""
 
     number: int
     every: int
@@ -65,7 +67,7 @@ class Place:
 
     @property
     def kept(self) -> int:
-        """Measurements that are on their way."""
+        """Number of measurements that are not yet delivered."""
         return self.late + (self.between > 0.0)
 
     @cached_property
@@ -78,16 +80,16 @@ class Place:
 
     @property
     def told(self) -> slice:
-        """What is told now."""
+        """Indices of the measurement that the controller receives."""
         return slice(self.part.stop - self.measured, self.part.stop)
 
     @property
     def signature(self) -> tuple:
-        """What of it is in a trace."""
+        """The properties that a compiled loop depends on."""
         return self.period, self.late, self.between
 
     def first_part(self, sensor: Sensor, truth: Truth, draws: np.ndarray) -> np.ndarray:
-        """Before the first sample: a sensor has measured what it does then, an actuator has made nothing."""
+        """The part before the first sample. A sensor has its first measurement; the output of an actuator is zero."""
         memory = np.asarray(sensor.start(truth, self.period), float)
         if isinstance(sensor, Made):
             y = np.zeros(self.measured)
@@ -96,7 +98,7 @@ class Place:
         return np.concatenate(([0.0], memory, np.tile(y, self.kept + 1)))
 
     def renewed(self, sensor: Sensor, truth: Truth, part: Any, draws: Any) -> Any:
-        """The sensor's part of the area after another sample."""
+        """The part of the array after another sample."""
         m, p = self.memory, self.measured
         y, memory = sensor.measure(truth, part[1 : 1 + m], draws, self.period)
         samples = np.concatenate((y, part[1 + m : 1 + m + self.kept * p]))
@@ -106,7 +108,7 @@ class Place:
         after = np.concatenate((part[:1] + 1.0, memory, samples[: self.kept * p], measured))
         if len(y) != p or len(after) != self.size:
             raise ArgumentError(
-                f"sensors: expected {p} measurements and {m} numbers to remember of {sensor.name!r}, got {len(y)} and"
+                f"sensors: expected {p} measurements and {m} numbers of memory from {sensor.name!r}, got {len(y)} and"
                 f" {len(memory)}"
             )
         return after
@@ -114,14 +116,14 @@ class Place:
 
 @dataclass(eq=False)
 class Sensing:
-    """The sensors of a plant in a loop with steps of dt [s] and a controller sampled at control_dt.
+    """The sensors and sampled actuators of a plant, for steps of dt [s] and a controller sampled at control_dt.
 
-    area: their numbers, which a renewal replaces. Raises ArgumentError where periods do not fit.
+    area: their numbers, replaced at each update. Raises ArgumentError if periods are no multiples of dt.
     """
 
     plant: Any
     places: list[Place]
-    links: list[Place]  # of actuators, in their order
+    links: list[Place]  # of sampled actuators, in order
     area: np.ndarray = field(default_factory=lambda: np.zeros(0))
     measured: dict[str, np.ndarray] = field(default_factory=dict)
     _noise: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
@@ -132,7 +134,7 @@ class Sensing:
 
     @property
     def periods(self) -> list[int]:
-        """[steps], one a sensor or actuator."""
+        """Period of each sensor and sampled actuator [steps]."""
         return [place.every for place in (*self.places, *self.links)]
 
     @property
@@ -140,7 +142,7 @@ class Sensing:
         return len(self.links), *(place.signature for place in (*self.places, *self.links))
 
     def renew(self, k: int, truth: Truth) -> None:
-        """What the sensors that are due at step k measure; at step 0 all begin."""
+        """Measure with all sensors that are due at step k; step 0 initialises all of them."""
         if k == 0:
             area = np.zeros(self.size)
             for place in self.places:
@@ -154,7 +156,7 @@ class Sensing:
             self.measure(truth, due)
 
     def measure(self, truth: Truth, due: Sequence[Place]) -> None:
-        """What these sensors measure next."""
+        """Update the given sensors."""
         area = self.area.copy()
         for place in due:
             sensor, part = truth.plant.sensors[place.number], area[place.part]
@@ -163,7 +165,7 @@ class Sensing:
         self.hold(area)
 
     def drive(self, truth: Truth) -> None:
-        """What actuators make of a command."""
+        """Update the sampled actuators with a new command."""
         area = self.area.copy()
         for place, link in zip(self.links, made_by(truth.plant)):
             area[place.part] = _checked(link, place.renewed(link, truth, area[place.part], np.zeros(0)), truth.t)
@@ -171,16 +173,16 @@ class Sensing:
         self.hold(area)
 
     def at_work(self, command: Any, area: Any = None) -> Any:
-        """What actuators have made of the last command, the command itself without them."""
+        """The output of the sampled actuators, or the command without any."""
         return (self.area if area is None else area)[self.links[-1].told] if self.links else command
 
     def hold(self, area: np.ndarray) -> None:
-        """The area is this now."""
+        """Replace the array of numbers."""
         area.setflags(write=False)
         self.area, self.measured = area, self.told(area)
 
     def told(self, area: Any) -> dict[str, Any]:
-        """What a controller is told, by name, of an area of numbers or symbols."""
+        """The measurements that the controller receives, by name, from an array of numbers or symbols."""
         return {
             name: area[start : start + math.prod(shape)].reshape(shape)
             for place in self.places
@@ -200,7 +202,7 @@ class Sensing:
 
 
 def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> Sensing | None:
-    """The sensing of a plant, None where nothing of it acts at samples. steps(name, period) -> steps of dt."""
+    """The sensing of a plant, None if nothing is sampled. steps(name, period): converts a period to steps of dt."""
     links = made_by(plant)
     if not (plant.sensors or links):
         return None
@@ -222,7 +224,7 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
 
 
 def _require_memory(sensor: Sensor, place: Place) -> None:
-    """Refuse a delay that keeps more numbers than a run should copy at each sample."""
+    """Raise ArgumentError for a delay that stores more numbers than should be copied at each sample."""
     if place.size > MAX_NUMBERS:
         owner = f"actuators: {sensor.name}" if isinstance(sensor, Made) else f"sensors: {sensor.name!r}"
         raise ArgumentError(
@@ -268,7 +270,7 @@ def _say(message: str) -> None:
 
 
 def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
-    """The sensors of a plant that is being made. Raises ArgumentError, naming the argument `sensors`."""
+    """The sensors of a plant under construction. Raises ArgumentError for the argument `sensors`."""
     argument = plant.sensors
     try:
         sensors = (argument,) if isinstance(argument, Sensor) else tuple(argument)
@@ -279,7 +281,7 @@ def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
         if not isinstance(sensor, Sensor):
             raise ArgumentError(f"sensors: expected geomctrl.sensors.Sensor, got {sensor!r:.60}")
         if sensor.name in names:
-            raise ArgumentError(f"sensors: two are named {sensor.name!r}; give each a name of its own")
+            raise ArgumentError(f"sensors: two are named {sensor.name!r}; use distinct names")
         names.add(sensor.name)
         sensor.check(plant)
     outputs = [name for sensor in sensors for name in sensor.outputs(plant.robot)]

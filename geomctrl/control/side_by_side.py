@@ -1,7 +1,7 @@
-"""Closed loops side by side: those of one trace in the processor's lanes, all of them in several threads.
+"""Parallel closed loops: loops with the same trace run in the SIMD lanes of one machine, and several threads share all.
 
-A lane that has no result leaves the others and ends, or goes on, alone. Compiled loops are compared with Python; one
-that differs runs again in Python.
+If compiled code fails in one lane, the other lanes continue, and that loop ends or continues alone. Compiled loops are
+compared with Python; a loop whose results differ is repeated in Python.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .compiled.traced_loop import TracedLoop
 from .loop_runner import CHUNK_STEPS, LoopRunner, in_a_loop
 from .run import Run
 
-MAX_CHUNK_STEPS = 32_768  # steps of eight lanes without a look around, a quarter of a second
-MAX_SEQUENTIAL = 2  # loops that take longer side by side than one after the other
-MIN_STEPS = 250  # steps that are not worth compiling for, however many loops take them
+MAX_CHUNK_STEPS = 32_768  # steps of eight lanes between two checks for interrupts (a quarter of a second)
+MAX_SEQUENTIAL = 2  # a group of at most this many loops runs faster one after the other
+MIN_STEPS = 250  # total steps below which compilation does not pay
 
 
 def to_end(
     runners: Sequence[LoopRunner], choice: bool | str, threads: int, *, compared_each: bool = False
 ) -> list[Run]:
-    """The runs of runners that have not begun, in their order; those that fail up to there.
+    """The runs of fresh runners, in order. A failed run ends at its failure.
 
-    compared_each: compare every compiled loop with Python, the first of each trace at more states than the others;
-    False: compare only that.
+    compared_each: compare every compiled loop with Python, and the first of each trace at more states; False: compare
+    only the first.
 
-    A thread begins as many runners as there are lanes and, where they have one trace, takes them to their end together;
-    runners that find too few like them wait for others.
+    A thread starts as many runners as there are lanes and completes those with a common trace together. Runners with
+    too few partners wait for others.
     """
     runs: dict[int, Run] = {}
     waiting: dict[int, list[_Begun]] = {}
@@ -49,13 +49,13 @@ def to_end(
     compared: set[int] = set()  # traces
 
     def report(fraction: float) -> None:
-        if interrupted.is_set():  # in another thread than this
+        if interrupted.is_set():  # by another thread
             raise KeyboardInterrupt
 
     def go_on(group: list[_Begun]) -> None:
         traced = group[0].traced
         laws = {id(runners[x.number].loop.controller) for x in group}
-        shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # one memory for all
+        shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # they share a memory
         if traced is not None and len(group) > MAX_SEQUENTIAL and not shared:
             first = id(traced) not in compared
             compared.add(id(traced))
@@ -91,7 +91,7 @@ def to_end(
 
 @contextmanager
 def _runs_kept(runners: Sequence[LoopRunner], runs: Mapping[int, Run]) -> Iterator[None]:
-    """Ctrl-C, SystemExit and the like pass, with an attribute `runs`: of each runner everything up to then."""
+    """Context that adds all runs so far to Ctrl-C, SystemExit and similar exceptions as their attribute `runs`."""
     try:
         yield
     except Exception:
@@ -104,7 +104,7 @@ def _runs_kept(runners: Sequence[LoopRunner], runs: Mapping[int, Run]) -> Iterat
 
 
 class _Begun(NamedTuple):
-    """A runner whose first sample has been taken: its number, the trace that fits it."""
+    """A runner after its first sample: its index, and the trace that it shares with others."""
 
     number: int
     known_trace: Known | None
@@ -118,9 +118,9 @@ class _Begun(NamedTuple):
 def _workers(
     threads: int, interrupted: threading.Event
 ) -> Iterator[Callable[[Callable[[Any], None], Iterable[Any]], Any]]:
-    """each(function, arguments): in this thread, or shared among several; returns when all is done.
+    """Call the function with each argument, in this thread or shared among several threads; return when all are done.
 
-    Once this thread is interrupted, or something is raised in one of the others, `interrupted` is set.
+    `interrupted` is set if this thread is interrupted or another one raises an exception.
     """
     if threads == 1:
         yield lambda function, arguments: deque(map(function, arguments), maxlen=0)
@@ -134,7 +134,7 @@ def _workers(
 
 
 def _traced(runner: LoopRunner, choice: bool | str) -> Known | None:
-    """The trace that a runner shares with others like it; None where it goes on by itself."""
+    """The trace that a runner shares with similar ones; None if it continues alone."""
     if choice is False or not enabled() or runner.n_steps * runner.pieces < MIN_STEPS or runner.loop.plant.switches:
         return None
     try:
@@ -149,7 +149,7 @@ def _traced(runner: LoopRunner, choice: bool | str) -> Known | None:
 def _alone(runner: LoopRunner, choice: bool | str, report: Callable[[float], None], *, stopped: bool = False) -> Run:
     with in_a_loop():
         try:
-            runner.compare()  # of a lane that it has left
+            runner.compare()  # with the samples it stored in a lane
             here = True if choice == "auto" and _traced(runner, choice) else choice
             return runner.to_end(here, report, stopped=stopped)
         except SimulationError as error:
@@ -159,7 +159,7 @@ def _alone(runner: LoopRunner, choice: bool | str, report: Callable[[float], Non
 
 
 def _in_python(runner: LoopRunner, choice: bool | str, report: Callable[[float], None], error: UntraceableError) -> Run:
-    """The whole run in Python, as compiled code has another result; raises the error where `choice` is True."""
+    """Repeat the run in Python because compiled code computed another result; raise the error if `choice` is True."""
     if choice is True:
         raise error
     say(f"these loops run in Python: {error}")
@@ -170,7 +170,7 @@ def _in_python(runner: LoopRunner, choice: bool | str, report: Callable[[float],
             run = fresh.to_end(False, report)
         except SimulationError as failed:
             run = _run_of(failed)
-    runner.record = fresh.record  # with what its measures have accumulated
+    runner.record = fresh.record  # contains the accumulated measures
     return run
 
 
@@ -181,20 +181,20 @@ def _run_of(error: SimulationError) -> Run:
 
 
 class _Lanes:
-    """Ways with one trace, side by side in a machine."""
+    """Runners with a common trace, side by side in one machine."""
 
     def __init__(self, members: list[tuple[LoopRunner, Known]], choice: bool | str, report: Callable[[float], None]):
         self.runners, self.traces = [runner for runner, _ in members], [trace for _, trace in members]
         self.choice, self.report, width = choice, report, host.lanes()
         self.machine = Machine(self.traces[0].traced, width)
-        spare = width - len(members)  # lanes that nobody wants run as the first does
+        spare = width - len(members)  # unused lanes repeat the first loop
         values = [trace.copies.values for trace in self.traces]
         self.machine.numbers_are([*values, *[values[0]] * spare])
         self.filled = [*self.runners, *[self.runners[0]] * spare]
         self.alive = (1 << len(members)) - 1
 
     def to_end(self, compared: Sequence[Extent]) -> list[Run]:
-        """The runs, of which the first are compared with Python, each to an extent."""
+        """The runs; the first ones are compared with Python, each to the given extent."""
         first, runs, phase = self.runners[0], {}, STEP
         for lane, runner in enumerate(self.filled):
             runner.enter(self.machine, lane)
@@ -205,12 +205,12 @@ class _Lanes:
             except UntraceableError as error:
                 self.alive &= ~(1 << lane)
                 runs[lane] = _in_python(runner, self.choice, self.report, error)
-        for lane, runner in enumerate(self.filled if compared else ()):  # comparing has changed what all lanes hold
+        for lane, runner in enumerate(self.filled if compared else ()):  # the comparison has overwritten all lanes
             runner.enter(self.machine, lane)
         k, pieces = first.k, max(runner.pieces for runner in self.runners)
         chunk = ceil(
             min(MAX_CHUNK_STEPS, CHUNK_STEPS * first.every) / pieces
-        )  # rows are taken to their records while they are near
+        )  # rows are copied to the records while they are in the cache
         while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
             last = min(k + chunk, first.n_steps)
             k, phase, stopped, rows = self.machine.run(
@@ -222,7 +222,7 @@ class _Lanes:
                 if (self.alive & stopped) >> lane & 1:
                     runner.leave(self.machine, lane, k, phase)
                     runner.count_stop()
-                    others = self.machine.memory.copy()  # with the clock of all lanes; comparing writes on it
+                    others = self.machine.memory.copy()  # includes the clock of all lanes, which comparing modifies
                     runs[lane] = _alone(runner, self.choice, self.report, stopped=True)
                     self.machine.memory[:] = others
             self.alive &= ~stopped

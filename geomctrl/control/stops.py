@@ -1,4 +1,4 @@
-"""Mechanical stops at the ends of joints' ranges, springs that lose energy; springs of joints."""
+"""`JointStops`: mechanical stops at joint limits, modelled as dissipative springs; also the springs of joints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from geomctrl.robot import Robot
 
 
 class Bounds(NamedTuple):
-    """Of joints with a range: their velocity coordinates, places in q, and limits (n,) each [rad, m]."""
+    """Joints with a position range: velocity coordinates, indices in q, and limits (n,) each [rad, m]."""
 
     dofs: np.ndarray
     places: np.ndarray
@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
 
 
 def bounded(robot: Robot) -> Bounds:
-    """The joints of a robot that have a range, one end of it perhaps infinite."""
+    """The joints of a robot that have a range; one of its ends may be infinite."""
     limits = robot.limits
     places, dofs = single_coordinates(robot)
     ranged = np.isfinite(limits.lower[dofs]) | np.isfinite(limits.upper[dofs])
@@ -37,13 +37,23 @@ def bounded(robot: Robot) -> Bounds:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointStops(Described):
-    """Stops at the position limits of the robot's joints: beyond them acts, towards the range,
+    """Stops at the position limits of the robot's joints. Beyond a limit they exert, towards the range, the torque
 
-        k p max(1 + c p', 0),
+        k p max(1 + c p', 0)
 
-    p the penetration [rad, m] (Hunt and Crossley 1975 with exponent 1). It begins and ends without a jump and never
-    pulls back; of a blow of speed s the part c s, about, is lost. stiffness k [N m/rad, N/m]: a positive number, or
-    (nv,) of them; dissipation c [s/rad, s/m]: not negative. A step should be short against sqrt(inertia / k).
+    with the penetration p [rad, m] (Hunt and Crossley 1975 with exponent 1).
+
+    Parameters
+    ----------
+    stiffness : float or (nv,)
+        k > 0 [N m/rad, N/m].
+    dissipation : float or (nv,)
+        c >= 0 [s/rad, s/m].
+
+    Notes
+    -----
+    The torque is continuous and never pulls. An impact at speed s loses approximately the fraction c s of the speed.
+    The integration step should be small compared with sqrt(inertia / k).
     """
 
     stiffness: ArrayLike
@@ -57,7 +67,7 @@ class JointStops(Described):
         object.__setattr__(self, "dissipation", dissipation)
 
     def of(self, robot: Robot) -> JointStops:
-        """At the limits of this robot's joints. Raises ArgumentError where none has any."""
+        """The stops at the limits of this robot's joints. Raises ArgumentError if no joint has limits."""
         require_robot("robot", robot)
         for name in ("stiffness", "dissipation"):
             shape = np.shape(getattr(self, name))
@@ -73,7 +83,7 @@ class JointStops(Described):
         return own
 
     def torque(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """On the joints (nv,)."""
+        """Torques on the joints (nv,)."""
         (_, places, lower, upper), dofs = self._at
         q, v = q[places], dofs @ v
         k, c = np.asarray(self.stiffness), np.asarray(self.dissipation)
@@ -83,7 +93,7 @@ class JointStops(Described):
 
 
 def joint_springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
-    """(K, b) of the springs' torque q K - b, (nq, nv) and (nv,); None where no joint has one."""
+    """(K, b) of the spring torque q K - b, (nq, nv) and (nv,); None if no joint has a spring."""
     if not robot.springs.stiffness.any():
         return None
     K = np.zeros((robot.nq, robot.nv))

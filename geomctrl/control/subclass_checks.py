@@ -1,4 +1,4 @@
-"""What a subclass overrides, looked at when it is made: what belongs together, with which arguments it is called."""
+"""Checks of subclasses when they are created: paired methods, argument names, and overrides that nothing calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from geomctrl.errors import ArgumentError
 
-# What closed loops, monitors, assertions and tuning call of a controller: where a law's own calls begin.
+# Methods of a controller that closed loops, monitors, assertions and tuning call: the entry points of a law.
 CONTRACT = (
     "__init__", "__call__", "start", "reference", "lyapunov", "allowance", "coriolis_matrix", "true_parameters",
     "settled", "sample_state", "tuned",
@@ -17,7 +17,7 @@ CONTRACT = (
 
 
 def require_together(kind: type, *names: str, why: str) -> None:
-    """Raise ArgumentError unless one class among kind's bases defines all the methods `names`, the last to do so."""
+    """Raise ArgumentError unless the class that last overrides one of the methods `names` overrides all of them."""
     owners = [next(c for c in kind.__mro__ if name in vars(c)) for name in names]
     last = min(owners, key=kind.__mro__.index)
     own = [name for name, owner in zip(names, owners) if owner is last]
@@ -43,10 +43,9 @@ def require_arguments(kind: type, name: str, arguments: str) -> None:
 
 
 def require_called(kind: type, package: str) -> None:
-    """Raise ArgumentError where a class overrides a public method of a base in `package` that nothing would call.
+    """Raise ArgumentError if a class overrides a public method of a base in `package` that nothing would call.
 
-    Such a method only answers callers from outside. Calls are followed from the methods of the controller's contract
-    through everything that they name.
+    The methods that are called are found by following names in the code from the methods of `CONTRACT`.
     """
     called = _names_called(kind)
     for name in vars(kind):
@@ -55,33 +54,33 @@ def require_called(kind: type, package: str) -> None:
             continue
         if callable(getattr(owner, name)):
             raise ArgumentError(
-                f"{kind.__name__}: overrides `{name}`, which the law of {owner.__name__} does not call: it only answers"
-                " who asks for it. Override `__call__`, and with it `lyapunov`, or give the method another name"
+                f"{kind.__name__}: overrides `{name}`, which the law of {owner.__name__} does not call, so that the"
+                " law would not change. Override `__call__`, and with it `lyapunov`, or give the method another name"
             )
 
 
 def _names_called(kind: type) -> set[str]:
-    """The names in the code of the contract's methods, and of all methods of the class that they name."""
+    """The names in the code of the methods of `CONTRACT`, followed through all methods of the class."""
     called, waiting = set(), list(CONTRACT)
     while waiting:
         name = waiting.pop()
         if name in called:
             continue
         called.add(name)
-        for owner in kind.__mro__:  # super() goes up
+        for owner in kind.__mro__:  # a method may call super()
             waiting += _names_in(_function(vars(owner).get(name)))
     return called
 
 
 def _function(x: Any) -> Any:
-    """The function in a property, class method or cached property."""
+    """The code of a function, property, class method or cached property; None for anything else."""
     for attribute in ("__func__", "fget", "func", "__wrapped__"):
         x = getattr(x, attribute, x)
     return getattr(x, "__code__", None)
 
 
 def _names_in(code: CodeType | None, own: str | None = None) -> list[str]:
-    """The attributes that a method's code, and what is defined in it, takes of its first argument or of super()."""
+    """Attributes that a method, or a function inside it, reads from its first argument or from super()."""
     if code is None:
         return []
     own = own or (code.co_varnames[0] if code.co_argcount else None)
@@ -98,7 +97,7 @@ def _names_in(code: CodeType | None, own: str | None = None) -> list[str]:
 
 
 def overrides(kind: type, base: type, name: str) -> bool:
-    """Whether a method of `base` is another one in its subclass `kind`."""
+    """Whether `kind` overrides a method of `base`."""
     return getattr(kind, name) is not getattr(base, name)
 
 

@@ -1,4 +1,4 @@
-"""The tracking errors that controllers are written in, on the group, and what Slotine and Li's laws make of them."""
+"""Tracking errors on Lie groups and the variables of Slotine and Li's controllers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,19 @@ from .contracts import Desired
 
 
 class TrackingError(NamedTuple):
-    """Errors of a state against a desired one, (nv,) each, on the group.
+    """Errors (nv,) of a state with respect to a desired state, on the Lie group.
 
-    e = log(q_d^-1 q); w = v - v_d the velocity error, v_d and a_d being the desired velocity and its rate seen from
-    the actual configuration (v_d = Ad_{exp(-e)} of the reference's, a_d its time derivative along the motion);
-    e_rate = dexp^-1_{-e} w. For joints with one degree of freedom: e = q - q_d, w = e_rate = v - v_d.
+    Attributes
+    ----------
+    e : array (nv,)
+        log(q_d^-1 q); q - q_d on joints with one degree of freedom [rad, m].
+    w : array (nv,)
+        Velocity error v - v_d.
+    e_rate : array (nv,)
+        Time derivative of e, dexp^-1_{-e} w; equal to w on joints with one degree of freedom.
+    v_d, a_d : arrays (nv,)
+        Desired velocity Ad_{exp(-e)} v_reference, expressed in the actual configuration, and its time derivative along
+        the motion.
     """
 
     e: np.ndarray
@@ -37,7 +45,7 @@ class TrackingError(NamedTuple):
 
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
-    """The TrackingError of the state (q, v) against `desired`; one state."""
+    """The TrackingError of one state (q, v) with respect to `desired`."""
     q_d, v_d, a_d = desired if type(desired) is Desired else _parts(desired)
     try:
         call = robot._code.at(configuration.tracking_error, result=TrackingError)
@@ -54,7 +62,7 @@ def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -
 
 
 class Sliding(NamedTuple):
-    """Slotine and Li's variables (nv,): e = log(q_d^-1 q), v_ref = v_d - Lambda e, its rate a_ref, s = v - v_ref."""
+    """Slotine and Li's variables (nv,): e = log(q_d^-1 q), v_ref = v_d - Lambda e, a_ref = v_ref', s = v - v_ref."""
 
     e: np.ndarray
     v_ref: np.ndarray
@@ -63,7 +71,7 @@ class Sliding(NamedTuple):
 
 
 def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
-    """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
+    """The Sliding variables of one state (q, v) with respect to `desired`, with a gain Lambda (nv, nv)."""
     try:
         call = robot._code.at(configuration.sliding, result=Sliding)
     except AttributeError:
@@ -81,7 +89,7 @@ def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired
 def sliding_energy(
     robot: Robot, true: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, K: np.ndarray
 ) -> tuple[float, float]:
-    """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
+    """(1/2 s . M s, s . K s), with the mass matrix of the robot `true`: terms of Lyapunov functions in s."""
     require_robot("true", true)
     s = sliding_variables(robot, q, v, desired, Lambda).s
     loss = scalar(s @ _matrix("K", K, robot.nv) @ s)
@@ -91,7 +99,7 @@ def sliding_energy(
 
 
 def _matrix(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    """x (n, n), or symbols; errors name the argument `name`. Values of arrays as kernels take them are not checked."""
+    """x (n, n), numeric or symbolic; errors name the argument `name`. The kernels check the numbers themselves."""
     if type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == (n, n):
         return x
     a = checked(name, x, (n, n))
@@ -113,8 +121,10 @@ def _parts(desired: Any) -> tuple[Any, Any, Any]:
 
 
 class AdaptiveLaw(NamedTuple):
-    """Slotine and Li's law at one state, Y the regressor at (q, v, a_ref, v_ref): tau = Y p + armature a_ref - K s
-    (nv,), Y^T s (10 nbodies,), and the errors e and s (nv,)."""
+    """Slotine and Li's control law at one state, with the regressor Y at (q, v, a_ref, v_ref).
+
+    tau = Y p + armature a_ref - K s (nv,), Y^T s (10 nbodies,), and the errors e and s (nv,).
+    """
 
     tau: np.ndarray
     YTs: np.ndarray
@@ -132,7 +142,7 @@ def adaptive_law(
     K: np.ndarray,
     form: Form = "ploen",
 ) -> AdaptiveLaw:
-    """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
+    """The AdaptiveLaw of one state (q, v) with parameters p (10 nbodies,), computed in O(n) without forming Y."""
     try:
         call = robot._code.at(plant.adaptive_law, form_number(form), result=AdaptiveLaw)
     except AttributeError:
@@ -152,10 +162,10 @@ def adaptive_law(
 
 
 def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """dexp^-1_{-e} transposed times f: the joint forces of a potential with gradient f in the coordinates e.
+    """dexp^-1_{-e} transposed times f: the joint forces of a potential whose gradient in the coordinates e is f.
 
-    With it d/dt of 1/2 e . K e is w . error_gradient(robot, e, K e) on the group; for joints with one degree of
-    freedom it is f itself.
+    The time derivative of 1/2 e . K e is w . error_gradient(robot, e, K e). On joints with one degree of freedom the
+    result is f itself.
     """
     require_robot("robot", robot)
     e, f = checked("e", e, (robot.nv,)), checked("f", f, (robot.nv,))
@@ -166,7 +176,7 @@ def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 
 def joint_forces(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """`error_gradient` of what is known to be (nv,) numbers each."""
+    """`error_gradient` without checks."""
     return f if robot.nq == robot.nv else robot._code.at(configuration.error_gradient)(e, f)
 
 

@@ -1,11 +1,11 @@
-"""One rule by which all controllers find gains for a robot and a motion, and what they find them from.
+"""Default gains: one rule that gives all controllers comparable gains for a robot and a motion.
 
-With D_i the mean of M_ii over random configurations, each joint gets two rates [1/s], Lambda and
-kappa_i = kappa (max D / D_i)^(1/3): light joints are faster, as on real arms, not stiffer. All controllers make of
-them the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0, so that a comparison is between
-laws, not between stiffnesses. kappa and Lambda are lowered where the fastest rate of the closed loop, the largest
-eigenvalue of M^-1 K at random configurations and the motion's, would exceed 1.5 / dt. A law made without gains has
-those of this rule for a torque that is held for a millisecond.
+D_i is the mean of M_ii over random configurations. Each joint gets two rates [1/s], Lambda and
+kappa_i = kappa (max D / D_i)^(1/3), so that light joints are faster but not stiffer, as on real arms. All controllers
+use them for the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0. Comparisons of
+controllers therefore compare laws and not stiffnesses. kappa and Lambda are reduced if the fastest rate of the closed
+loop, the largest eigenvalue of M^-1 K at random configurations and those of the motion, would exceed 1.5 / dt. A
+controller created without gains uses this rule with a torque held for one millisecond.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .contracts import Controller, Reference
 from .friction import Friction
 
 LAMBDA, KAPPA = 5.0, 20.0  # 1/s
-CONTROL_DT = 1e-3  # s, between a law's commands, for gains that are not given
-MAX_RATE_TIMES_DT = 1.5  # / dt: explicit Runge-Kutta methods of order 4 end at 2.8, a held torque at 2
-RATES = {"Lambda": "1/s", "kappa": "1/s, K = kappa D"}  # the gains of laws in v_ref = v_d - Lambda e, with meanings
-ADAPTED = ("load", "links", "base")  # what laws adapt: the body with the load, all links, the base parameters
+CONTROL_DT = 1e-3  # s, assumed time between commands for default gains
+MAX_RATE_TIMES_DT = 1.5  # explicit Runge-Kutta methods of order 4 are stable up to 2.8, a held torque up to 2
+RATES = {"Lambda": "1/s", "kappa": "1/s, K = kappa D"}  # gains of laws with v_ref = v_d - Lambda e, and their units
+ADAPTED = ("load", "links", "base")  # adapted parameters: the body with the load, all links, base parameters
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The module's rule for a robot: D (nv,), Lambda, kappa (nv,), the closed loop's fastest rate [1/s], dt [s]."""
+    """Gains of this module's rule: D (nv,), Lambda, kappa (nv,), fastest rate of the closed loop [1/s], dt [s]."""
 
     D: np.ndarray
     Lambda: float
@@ -52,11 +52,11 @@ class Design:
 
     @property
     def slowed(self) -> float:
-        """What is left of the default rates: less than 1 where a step of dt could not follow them."""
+        """Fraction of the default rates that remains; less than 1 if a step of dt requires slower rates."""
         return self.Lambda / LAMBDA
 
     def smoothing(self, coulomb: np.ndarray) -> float:
-        """The speed over which Coulomb friction sets in, such that its slope adds no faster rate than K does."""
+        """A smoothing speed of Coulomb friction whose slope adds no rate faster than that of K."""
         return max(0.02, float((coulomb / (self.kappa * self.D)).max()))
 
 
@@ -67,7 +67,7 @@ def design(
     seconds: float = 0.0,
     samples: int = 50,
 ) -> Design:
-    """Gains by the module's rule, for a controller evaluated each `dt` seconds, at the motion's configurations too."""
+    """Default gains for a controller evaluated every `dt` seconds; `motion` adds its configurations to the rule."""
     rng = np.random.default_rng(0)
     anywhere = [robot.random_configuration(rng) for _ in range(samples)]
     along = [] if motion is None else [motion(t).q for t in np.linspace(0.0, seconds, samples)]
@@ -82,7 +82,7 @@ def design(
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What a controller is made for: the model it may know, the motion to track, and gains that override the rule's."""
+    """What `tuned` needs to create a controller: its model, the motion to track, the gains, and what to adapt."""
 
     robot: Robot
     motion: Reference
@@ -91,7 +91,7 @@ class Tuning:
     gains: Mapping[str, float] = field(default_factory=dict)
     adapt: str = "load"  # one of ADAPTED
     load_body: str | None = None
-    friction: Friction | None = None  # the plant's, for laws that adapt to it, from zero
+    friction: Friction | None = None  # the plant's friction model, whose parameters adaptive laws estimate from zero
 
     @property
     def Lambda(self) -> float:
@@ -115,9 +115,10 @@ class Tuning:
 
 
 class Tuned(Protocol):
-    """A class of controllers that finds its gains.
+    """A class of controllers that can choose its gains.
 
-    `GAINS`: the gains that may be given, by name, with their meaning. `tuned`: a controller, the others by the rule.
+    `GAINS` maps the names of gains to their units or meaning. `tuned` returns a controller with the given gains and
+    default values for all others.
     """
 
     GAINS: ClassVar[Mapping[str, str]]

@@ -1,4 +1,4 @@
-"""External wrenches at named frames, which may begin and end at given times."""
+"""`Wrench`: external wrenches at named frames, which may begin and end at given times."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from geomctrl.terms.kinematics import Representation, on_a_body, representation_
 
 from .contracts import time
 
-NEVER = sys.float_info.max  # s: a time that never comes, and a number like any other in compiled code
-SWITCH_TOLERANCE = 1e-12  # s before a switch that count as at it
+NEVER = sys.float_info.max  # s: later than any time, but finite for compiled code
+SWITCH_TOLERANCE = 1e-12  # s by which a time may precede a switch and still count as at the switch
 
 
 class Bound(Protocol):
-    """What acts on the bodies of one robot."""
+    """External wrenches on the bodies of one robot."""
 
     @property
     def switches(self) -> tuple[float, ...]:
-        """The times [s] at which it is no smooth function."""
+        """Times [s] at which the wrenches are not smooth."""
         ...
 
     def _acts(self, t: float) -> bool:
-        """Whether it does at time t, and until the next of its switches."""
+        """Whether they act from time t until the next switch."""
         ...
 
     def _wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(nbodies, 6), in body frames."""
+        """Wrenches (nbodies, 6) in body frames."""
         ...
 
 
 class External(Described):
-    """What a `Plant` takes for f_ext beside functions: bound to its robot it says which wrenches act."""
+    """Base class of external wrenches for `Plant(f_ext=...)` other than functions."""
 
     def _bound(self, robot: Robot) -> Bound:
-        """Raises ArgumentError or NameNotFoundError where it can not act on this robot."""
+        """The wrenches for one robot. Raises ArgumentError or NameNotFoundError if they do not fit it."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Wrench(External):
-    """A wrench (m, f) [N m, N] on a named frame, from `start` until `end` [s].
+    """A wrench at a named frame, active from `start` to `end`.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Wrench(External):
 
 @dataclass(frozen=True, eq=False)
 class _Function:
-    """A function (t, q, v) -> (nbodies, 6)."""
+    """External wrenches given as a function (t, q, v) -> (nbodies, 6)."""
 
     function: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
     switches: tuple[float, ...]
@@ -120,27 +120,27 @@ class _Function:
         return True
 
     def _wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return exactly("f_ext", self.function(t, q, v), (robot.nbodies, 6))  # what is summed could be broadcast
+        return exactly("f_ext", self.function(t, q, v), (robot.nbodies, 6))  # other shapes could broadcast in the sum
 
 
 def _switches(x: Any, name: str) -> tuple[float, ...]:
-    """The times that a function says of itself."""
+    """The attribute `switches` of a user's function."""
     times = listed(f"{name}.switches", getattr(x, "switches", ()))
     return tuple(number(f"{name}.switches", t, "finite times") for t in times)
 
 
 class ExternalWrenches:
-    """The sum of what acts on a robot's bodies: f_ext(t, q, v) -> (nbodies, 6).
+    """The sum of external wrenches on a robot's bodies: f_ext(t, q, v) -> (nbodies, 6).
 
-    Between two `switches` it is smooth, and `at` gives it as it is there, at either end too: one step of an integrator
-    sees one side of a switch only.
+    It is smooth between two `switches`. `at` returns the wrenches of one such interval, valid at both of its ends, so
+    that one integrator step sees only one side of a switch.
     """
 
     def __init__(self, robot: Robot, parts: Sequence[Bound], sources: Sequence[Any] = (), since=-NEVER, until=NEVER):
         self.robot, self.parts, self.sources = robot, tuple(parts), tuple(sources)
         self.since, self.until = since, until
         edges = {t for part in parts for t in part.switches}
-        self.piece = since > -NEVER or until < NEVER  # of the whole
+        self.piece = since > -NEVER or until < NEVER  # whether it is restricted to one interval
         self.switches = () if self.piece else tuple(sorted(edges))
 
     def __repr__(self) -> str:
@@ -157,7 +157,7 @@ class ExternalWrenches:
         return total
 
     def at(self, t: float) -> ExternalWrenches | None:
-        """What acts from time t on until the next switch; None if nothing does."""
+        """The wrenches from time t until the next switch; None if none act."""
         now = self._now(t)
         return now if now.parts else None
 
@@ -175,7 +175,7 @@ WANTED = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
 
 
 def external_wrenches(robot: Robot, f_ext: Any) -> Any:
-    """f_ext(t, q, v) of what a `Plant` is given, a function without switches being itself; None for nothing."""
+    """The function f_ext(t, q, v) for `Plant(f_ext=...)`. A function without switches is returned unchanged."""
     sources = f_ext.sources if isinstance(f_ext, ExternalWrenches) else f_ext
     if callable(sources) and not _switches(sources, "f_ext"):
         return sources

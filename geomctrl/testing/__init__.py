@@ -1,4 +1,4 @@
-"""For unit tests: random physical robots and states, and assertions of the properties that control proofs rest on.
+"""Tests for control proofs: assertions about Lyapunov functions and robots, certificates, and random robots and states.
 
     from hypothesis import given, strategies as st
     from geomctrl import testing
@@ -11,11 +11,11 @@
     def test_my_coriolis_matrix():
         testing.assert_skew_symmetric(robot, my_coriolis_matrix)
 
-The strategies need hypothesis, an optional dependency, when they are called; `random_robot` and the assertions do not.
-Assertions raise AssertionError with the state that breaks the property. Tolerances are relative, see each docstring.
+The strategies need hypothesis, an optional dependency; `random_robot` and the assertions do not. Assertions raise
+AssertionError with a state that violates the property. Tolerances are relative; see each docstring.
 
-Names are loaded when they are asked for, as pytest loads the plugin, and with it this package, whatever it runs.
-`__init__.pyi` says the same to type checkers; a test compares the two.
+Names are imported on first use, because pytest loads the plugin, and with it this package, in every project.
+`__init__.pyi` lists them for type checkers; a test compares the two.
 """
 
 import importlib

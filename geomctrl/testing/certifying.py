@@ -1,4 +1,4 @@
-"""Certificates for users: claims about functions, proved on whole boxes and not at samples."""
+"""`certify` and `recheck`: proofs of inequalities for all points of a box, by interval arithmetic."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .evidence import record
 
-STATES, CORNERS = 64, 16  # at which a trace is compared with Python
-ALLOWED = 1e-9  # of the value, or of 1: what rounding may make of it
+STATES, CORNERS = 64, 16  # points at which a trace is compared with Python
+ALLOWED = 1e-9  # relative difference (absolute below 1) that rounding may cause
 
 
 def certify(
@@ -42,26 +42,54 @@ def certify(
     threads: int | None = None,
     progress: bool | Callable[[float], Any] = False,
 ) -> Certificate:
-    """Prove that f(x) <= 0 (strict: < 0) for every x of a box, or find an x at which that is wrong.
+    """Prove f(x) <= 0 (strict: < 0) for every x of a box, or find an x that violates it.
 
-        assert testing.certify(lambda x: np.sin(x[0]) - x[0], [(0.0, 3.0)])
-        result = testing.certify(f, [(-1, 1), (-2, 2)], outside=0.1, where=lambda x: x[0] + x[1] - 1.0)
+    Parameters
+    ----------
+    f : callable
+        A function of x (n,) in plain Python and numpy that returns a number.
+    box : sequence of n pairs (lo, hi)
+        The box.
+    outside : Ellipsoid or float, optional
+        Exclude an ellipsoid, or a ball about 0 with this radius.
+    where : callable or sequence of callables
+        Constraints: only points with g(x) <= 0 for every g count.
+    strict : bool
+        Prove f(x) < 0.
+    boxes, seconds : float
+        Limits of the proof.
+    threads : int, optional
+        Number of threads; default all of this machine.
+    progress : bool or callable
+        True for a bar, or a function that is called with the settled fraction of the volume.
 
-    f: a function of x (n,) in plain Python and numpy that answers a number. box: n pairs (lo, hi). Of the box count the
-    x at which every function g of `where` has g(x) <= 0, and which lie `outside` a ball about 0 (its radius) or an
-    `Ellipsoid`. boxes, seconds: the budget. threads: default all of this machine's. progress: True for a bar, or a
-    function that is called with the share of the domain's volume that is settled.
+    Returns
+    -------
+    Certificate
+        True if the claim is proved. A refuted one has a rigorously verified counterexample; an undecided one reports
+        what remains.
 
-    Branch and bound with interval arithmetic: f runs once on symbols, and what it computes is bounded on ever smaller
-    boxes, by its enclosure and by a mean value form, with every rounding on the safe side. What is proved is about the
-    real function that the code describes, its constants being exactly the doubles they are: not about what the code's
-    own rounding adds to that.
+    Raises
+    ------
+    UntraceableError
+        With the line, if f can not be traced or if its trace computes something else than Python.
+    ArgumentError
+        If f returns no number, if the box is empty, infinite or completely excluded, or if the estimated number of
+        boxes exceeds any budget.
 
-    Returns a `Certificate`, true if f(x) <= 0 is proved. One that is refuted has a counterexample, verified rigorously;
-    of one that is undecided it says what is left. Raises UntraceableError for an f that does not trace, with the line,
-    or that computes something else there; and ArgumentError for an f that answers no number, for a box that is empty,
-    infinite, or without a point to claim something of, and where the number of boxes that a proof takes is estimated to
-    be beyond any budget. KeyboardInterrupt has an attribute `certificate`.
+    Notes
+    -----
+    Branch and bound with interval arithmetic: f runs once with symbols, and its trace is enclosed on ever smaller
+    boxes, by interval evaluation and a mean value form, with outward rounding. The proof is about the real function
+    that the code describes, with floating-point constants as exact numbers. It does not cover rounding in the code
+    itself. KeyboardInterrupt has an attribute `certificate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl import testing
+    >>> bool(testing.certify(lambda x: np.sin(x[0]) - x[0], [(0.0, 3.0)]))
+    True
     """
     boxes = number("boxes", boxes, "a number of boxes, at least 1", lambda x: x >= 1.0)
     seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
@@ -72,7 +100,7 @@ def certify(
     with shown(progress, "certifying") as report:
         certificate = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
     if certificate and certificate.bound == -math.inf:
-        raise ArgumentError("outside, where: expected to leave some of the box, got a claim about no point at all")
+        raise ArgumentError("outside, where: expected to leave some of the box, got a claim about no point")
     if certificate:
         record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=certificate.boxes)
     return certificate
@@ -81,18 +109,34 @@ def certify(
 def recheck(
     proof: str | Path | Certificate, *, processes: int = 1, progress: bool | Callable[[float], Any] = False
 ) -> Recheck:
-    """Check a proof again, independently of what found it.
+    """Check a proof again, independently of the search that produced it.
 
         testing.certify(f, box).save("proof.npz")
         assert testing.recheck("proof.npz")
 
-    proof: a file that `Certificate.save` has written, or a `Certificate` that is proved. With python-flint's
-    arithmetic, in more digits than doubles have, and code that shares nothing with the search for the proof; some
-    milliseconds a box, in that many `processes`. What is checked is the claim as it is saved: that its code is that of
-    a function of yours is between you and the file.
+    Parameters
+    ----------
+    proof : path or Certificate
+        A file of `Certificate.save`, or a proved certificate.
+    processes : int, optional
+        Number of processes. A box takes some milliseconds.
 
-    Returns a `Recheck`, true if every box holds and they cover the domain, with the reason if not. Raises ImportError
-    without python-flint (extra `certify`), and ArgumentError for what is no proof.
+    Returns
+    -------
+    Recheck
+        True if the inequality holds on every box and the boxes cover the domain; otherwise with the reason.
+
+    Raises
+    ------
+    ImportError
+        Without python-flint (extra `certify`).
+    ArgumentError
+        If the argument is no proof.
+
+    Notes
+    -----
+    The check uses the arithmetic of python-flint with more digits than floating-point numbers, and shares no code with
+    the search. It checks the claim in the file; that its code is that of your function is not checked.
     """
     processes = count("processes", processes, 1)
     with shown(progress, "checking") as report:
@@ -100,8 +144,9 @@ def recheck(
 
 
 def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) -> None:
-    """Raise UntraceableError where f in Python is not what its trace computes, at random points of the domain, and
-    ArgumentError where it has no value there."""
+    """Compare f with its trace at random points of the domain.
+
+    Raises UntraceableError if they differ, and ArgumentError if f is undefined there."""
     rng = np.random.default_rng(seed)
     x = np.concatenate([[0.5 * claim.lo + 0.5 * claim.hi], rng.uniform(claim.lo, claim.hi, (STATES, claim.n))])
     corners = rng.random((CORNERS, claim.n)) < 0.5
@@ -116,7 +161,7 @@ def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) ->
         with np.errstate(all="ignore"):
             try:
                 called = float(np.asarray(f(read_only(y)), float).item())
-            except Exception:  # where f raises it has no value
+            except Exception:  # f is undefined where it raises
                 called = math.nan
         if math.isnan(called):
             said = f"in the domain, and of constraints too, got nan at x = {y.tolist()}"

@@ -1,4 +1,4 @@
-"""A controller and its plant, as tests hold them together."""
+"""`ClosedLoop`: a controller and its plant, the subject of a test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClosedLoop(NamedTuple):
 
     @property
     def robot(self) -> Robot:
-        """The true robot, before anything changes."""
+        """The true robot before any change."""
         return self.plant.robot
 
     def simulate(
@@ -41,10 +41,10 @@ class ClosedLoop(NamedTuple):
         v0: ArrayLike | None = None,
         **arguments: Any,
     ) -> Run:
-        """A run of the loop by `geomctrl.simulate`, which takes further `arguments`; it ends at the first violation.
+        """Simulate the loop with `geomctrl.simulate`, which takes the further `arguments`; a violation ends the run.
 
-        q0, v0: by default those of the controller's reference at t = 0, or its `q_d` at rest. Raises ArgumentError for
-        a start that is not known, SimulationError where a monitor exceeds its limit (unless `options` say otherwise).
+        q0, v0: default the controller's reference at t = 0, or its `q_d` at rest. Raises ArgumentError if these are
+        unknown, and SimulationError if a monitor exceeds its limit (unless `options` change that).
         """
         if q0 is None or v0 is None:
             q, v = self._start()
@@ -62,15 +62,15 @@ class ClosedLoop(NamedTuple):
 
 
 def is_factory(x: object) -> bool:
-    """Whether x makes something of a robot: a class or a function; a controller, which can be called too, is none."""
+    """Whether x creates a controller or plant from a robot: a class or a function, but not a controller."""
     return isinstance(x, type) or (callable(x) and not isinstance(x, (Controller, Robot, Plant)))
 
 
 def closed_loop(controller: Any, plant: Any, robot: Robot | None) -> ClosedLoop:
-    """The loop of a controller, or of what makes one of a robot, and of a plant or robot, or of what makes one of it.
+    """The loop of a controller and a plant, each given directly or as a function of the robot.
 
-    `robot` is what both are made of; without it the controller is made of the plant's. `plant` None: the robot.
-    Raises ArgumentError for what is neither, and for what a factory makes if it is no controller or no plant.
+    `robot` is the argument of these functions; default the plant's. `plant` None means the robot. Raises ArgumentError
+    for other objects, and if a function returns no controller or no plant.
     """
     chosen = robot if plant is None else plant(robot) if is_factory(plant) else plant
     plant = plant_of("plant", chosen)

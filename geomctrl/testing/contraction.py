@@ -1,7 +1,7 @@
 """Contraction of a metric along a closed loop: neighbouring motions approach each other (Lohmiller and Slotine 1998).
 
 For x = (q, v, z), x' = f(t, x), A = df/dx and a metric P(t, x) > 0, d/dt dx . P dx = dx . (A^T P + P A + P') dx, which
-is to be at most -2 rate dx . P dx: the largest eigenvalue of that matrix relative to P is what is searched.
+must be at most -2 rate dx . P dx. The search maximises the largest eigenvalue of that matrix relative to P.
 """
 
 from __future__ import annotations
@@ -43,15 +43,30 @@ def assert_contracting(
     seed: int = 0,
     rtol: float = 1e-6,
 ) -> None:
-    """Assert that sqrt(dx . P dx) between neighbouring motions of the closed loop falls at least like exp(-rate t).
+    """Test that sqrt(dx . P dx) between neighbouring trajectories decreases at least like exp(-rate t).
 
-    metric: P, a symmetric positive definite array (n, n), n = 2 nv + the size of z, or a function (t, q, v, z) -> P of
-    them; P = T^T T for Lohmiller and Slotine's coordinates T dx. rate [1/s]. The states are searched, over the domain
-    and with the arguments of `assert_lyapunov`; not proved. The Jacobian of the loop is exact where the loop can be
-    traced. rtol: of the rate and the eigenvalue's size.
+    Parameters
+    ----------
+    controller, plant, region, search, seed
+        As for `assert_lyapunov`.
+    metric : array (n, n) or function
+        P, symmetric positive definite with n = 2 nv + the size of z, or (t, q, v, z) -> P. In the coordinates T dx of
+        Lohmiller and Slotine P = T^T T.
+    rate : float
+        Contraction rate [1/s].
+    rtol : float
+        Tolerance relative to the rate and the size of the eigenvalue.
 
-    Raises Counterexample with the simplest state found; ArgumentError for bad arguments, a P that is not symmetric and
-    positive definite, and robots or states z whose coordinates are no vectors.
+    Raises
+    ------
+    Counterexample
+        With the simplest violating state that was found.
+    ArgumentError
+        For invalid arguments, a P that is not symmetric positive definite, and robots or states z on Lie groups.
+
+    Notes
+    -----
+    States are searched; nothing is proved. The Jacobian of the loop is exact if the loop can be traced.
     """
     rate, rtol = number("rate", rate), tolerance("rtol", rtol)
     inquiry = Inquiry(controller, plant, region, search, seed)
@@ -76,19 +91,19 @@ def contraction_rate(
     search: int = 2000,
     seed: int = 0,
 ) -> float:
-    """The largest rate [1/s] for `assert_contracting` that no state found contradicts; negative where dx grows."""
+    """The largest rate [1/s] for `assert_contracting` that the search does not contradict; negative if dx grows."""
     inquiry = Inquiry(controller, plant, region, search, seed)
     return -inquiry.largest(Variations(inquiry.controller, inquiry.plant, metric).growth, "contraction").value
 
 
 def contraction_at(controller: Any, plant: Plant | Any, metric: Metric, t: float, q: Any, v: Any, z: Any = None):
-    """The rate [1/s] at which dx . P dx, square root taken, grows fastest at one state: negative where it contracts."""
+    """The largest growth rate [1/s] of sqrt(dx . P dx) at one state; negative if the loop contracts there."""
     inquiry = Inquiry(controller, plant)
     return Variations(inquiry.controller, inquiry.plant, metric).growth(inquiry.state(t, q, v, z))
 
 
 class Variations:
-    """The variational equation of a closed loop, dx' = A dx, and a metric of dx."""
+    """The variational equation dx' = A dx of a closed loop, with a metric."""
 
     def __init__(self, controller: Any, plant: Plant, metric: Metric):
         robot = plant.robot
@@ -100,7 +115,7 @@ class Variations:
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))
         self.metric: Callable[..., Any] = metric if callable(metric) else lambda t, q, v, z: metric
         self.traced = None
-        with suppress(Exception):  # whatever users' code does with symbols: it runs on numbers
+        with suppress(Exception):  # user code may raise anything for symbols; numerical evaluation remains
             self.traced = self._traced()
 
     def growth(self, x: State) -> float:
@@ -136,7 +151,7 @@ class Variations:
         return np.concatenate((x.v, a, [] if z_rate is None else np.ravel(z_rate)))
 
     def _moved(self, x: State, dt: float, direction: np.ndarray, s: float | None = None) -> State:
-        """The state a time dt later, moved by s, or dt, times a direction."""
+        """The state after time dt, displaced by s (default dt) times a direction."""
         y, n = (dt if s is None else s) * direction, self.nv
         z = None if x.z is None else x.z + y[2 * n :].reshape(x.z.shape)
         return State(x.t + dt, x.q + y[:n], x.v + y[n : 2 * n], z)

@@ -1,6 +1,7 @@
-"""What an assertion raises: the state that breaks a promise, with code that can be pasted to reproduce it; and the
-files in which the pytest plugin keeps such states until the test passes. Each is two files, NAME.npz with the state,
-the robot's numbers and what the controller is, and NAME.py, which runs the test again. A file is whole or not there.
+"""`Counterexample`: the exception of assertions, with the violating state and code to reproduce it.
+
+The pytest plugin stores counterexamples in files until the test passes: NAME.npz with the state, the robot's numbers
+and a description of the controller, and NAME.py, which repeats the test. A failed write leaves no partial file.
 """
 
 from __future__ import annotations
@@ -27,15 +28,22 @@ MEASURED = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
 
 
 class Counterexample(AssertionError):
-    """A promise that does not hold at a state.
+    """A violated property, raised by assertions.
 
-    state: a `State`. promise: which one, a word such as "definite", "rate" or "decrease". paste: code that prints the
-    numbers that contradict it; what it can not make itself, it says in a comment. source: how the state was found,
-    "sampled", "searched", "simulated" or "known".
+    Attributes
+    ----------
+    state : State
+        The violating state.
+    promise : str
+        The violated property, such as "definite", "rate" or "decrease".
+    paste : str
+        Code that prints the contradicting numbers. Comments name objects that it can not create.
+    source : str
+        How the state was found: "sampled", "searched", "simulated" or "known".
     """
 
     def __init__(self, message: str, state: State, promise: str, paste: str = "", source: str = "sampled"):
-        super().__init__(message, state, promise, paste, source)  # all of it, so that it can be pickled
+        super().__init__(message, state, promise, paste, source)  # all arguments, which pickling needs
         self.message, self.state, self.promise, self.paste, self.source = message, state, promise, paste, source
 
     def __str__(self):
@@ -45,9 +53,9 @@ class Counterexample(AssertionError):
 
 
 def unresolved(error: SimulationError) -> str:
-    """Why a run that the integrator could not finish decides nothing; "" where it shows that the promise is broken.
+    """The reason why a run that the integrator could not complete is inconclusive; "" if it proves a violation.
 
-    It shows that where V is confirmed to grow, or where the loop ends for another reason than its integration.
+    It proves a violation if V is confirmed to grow, or if the run ended for another reason than integration.
     """
     if error.run is None or not isinstance(error.__cause__, IntegrationError):
         return ""
@@ -57,9 +65,9 @@ def unresolved(error: SimulationError) -> str:
 
 
 def paste(plant: Plant, code: str, measured: str = MEASURED) -> str:
-    """A script: imports, plant and robot, the state that `code` makes, and what is `measured` there.
+    """A script: imports, plant and robot, the state that `code` creates, and the `measured` numbers there.
 
-    A robot that is bundled is called by its name; a plant of more than a robot, and the controller, are the test's own.
+    A bundled robot is loaded by name. Other plants and the controller come from the test.
     """
     name = _bundled(plant)
     imports = ["import numpy as np", "", "from geomctrl import testing"]
@@ -72,7 +80,7 @@ def paste(plant: Plant, code: str, measured: str = MEASURED) -> str:
 
 
 def _bundled(plant: Plant) -> str | None:
-    """The name of the bundled robot that this plant is, and nothing else."""
+    """The name of a bundled robot, if the plant consists of it alone."""
     robot = plant.robot
     bare = plant.friction is None and plant.f_ext is None and plant.stops is None
     if type(plant) is not Plant or not bare or plant.changes or plant.actuators:
@@ -87,7 +95,7 @@ def _bundled(plant: Plant) -> str | None:
 
 
 def _described(robot: Robot) -> list[Any]:
-    """All numbers of a robot that its closed loops depend on."""
+    """All numbers of a robot that affect closed loops."""
     joints = [(joint.kind, joint.S.tolist(), joint.stiffness, joint.rest) for joint in robot.joints]
     numbers = robot.placements.tolist(), robot.parameters.tolist(), robot.gravity.tolist()
     couplings = [(c.joint, dict(c.follows), c.offset) for c in robot.couplings]
@@ -100,8 +108,8 @@ SCRIPT = '''"""{test} failed:
 
     python {script}
 
-runs it again, which looks at this state first, as every run of the test does until it passes. Of the controller and
-the robot {data} says more.
+repeats the test, which checks this state first; every run of the test does, until it passes. Details of controller and
+robot are in {data}.
 """
 
 from pathlib import Path
@@ -123,27 +131,27 @@ if __name__ == "__main__":
 
 
 class Examples:
-    """The counterexamples in `folder`, by the names of their tests."""
+    """The counterexamples in `folder`, by the name of the test."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def path(self, test: str) -> Path:
-        """Of a test's .npz file; its script lies beside it. Long names of tests are cut, and stay apart."""
+        """The .npz file of a test; its script is next to it. Long names are shortened but remain distinct."""
         stem = re.sub(r"[^A-Za-z0-9_.]+", "-", test).strip("-.")[-80:].lstrip("-.")
         return self.folder / f"{stem}-{hashlib.sha256(test.encode()).hexdigest()[:8]}.npz"
 
     def known(self, test: str) -> list[KnownState]:
-        """The states at which the test has failed, as `evidence.replaying` takes them.
+        """The states at which the test has failed, in the form of `evidence.replaying`.
 
-        Raises ArgumentError where a file is there that is none of these.
+        Raises ArgumentError if the file is no counterexample of this test.
         """
         path = self.path(test)
         try:
             with (
                 open(path, "rb") as file,
                 np.load(file, allow_pickle=False) as file_content,
-            ):  # numpy leaves a bad one open
+            ):  # numpy does not close an invalid file
                 q, v = (np.asarray(file_content[name], float) for name in ("q", "v"))
                 return [
                     (
@@ -155,11 +163,11 @@ class Examples:
                 ]
         except FileNotFoundError:
             return []
-        except Exception as error:  # cut off, of another program, ...: numpy has no one name for it
+        except Exception as error:  # numpy raises many types for truncated or foreign files
             raise ArgumentError(f"{path}: expected a counterexample of {test}, got {error!r:.120}") from error
 
     def save(self, test: str, error: AssertionError, loop: object = None) -> Path:
-        """Keep the state of a failure, `error.state` with t, q, v, z; of a ClosedLoop also what it is made of."""
+        """Store the state of a failure, `error.state`, and for a ClosedLoop the description of its objects."""
         path, state = self.path(test), error.state  # pyright: ignore[reportAttributeAccessIssue]
         data: dict[str, Any] = {"test": test, "failure": str(error), "t": state.t, "q": state.q, "v": state.v}
         if state.z is not None:
@@ -177,7 +185,7 @@ class Examples:
         return path
 
     def forget(self, test: str) -> bool:
-        """Whether there was one of the test, which is gone now."""
+        """Remove the counterexample of a test; returns whether there was one."""
         path = self.path(test)
         path.with_suffix(".py").unlink(missing_ok=True)
         try:
@@ -188,12 +196,12 @@ class Examples:
 
 
 def _safe(text: str) -> str:
-    """`words` as they may stand in a docstring."""
+    """`text` escaped for a docstring."""
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
 def _numbers(robot: Robot) -> dict[str, Any]:
-    """What a robot is made of, by name."""
+    """The numbers that define a robot, by name."""
     return {
         "robot": robot.name,
         "bodies": list(robot.body_names),
@@ -207,7 +215,7 @@ def _numbers(robot: Robot) -> dict[str, Any]:
 
 
 def described(controller: object) -> str:
-    """A controller in words: its class and, a line each, the numbers it holds."""
+    """Text about a controller: its class and its numbers, one per line."""
     lines = [f"{type(controller).__module__}.{type(controller).__qualname__}"]
     for name, value in sorted(getattr(controller, "__dict__", {}).items()):
         if name.startswith("_"):

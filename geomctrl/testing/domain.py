@@ -1,8 +1,9 @@
-"""Where a promise is looked at: the states of a closed loop about its equilibrium, a box in coordinates on the group.
+"""`Domain`: the states at which a property is tested, a box in coordinates about the equilibrium of a closed loop.
 
-A state is (t, q, v, z). Its coordinates x = (t, displacement of q, of v, of z) say how far it is off the equilibrium at
-that time, each part in its algebra: q = q_e(t) exp(x_q), v = v_e(t) + x_v, z = z_e(t) exp(x_z). They live in a box, so
-what samples, climbs or simplifies states stays within by clipping. A turn by 2 pi is another configuration here.
+A state is (t, q, v, z). Its coordinates x = (t, displacements of q, of v, of z) measure the difference from the
+equilibrium at that time, each in its algebra: q = q_e(t) exp(x_q), v = v_e(t) + x_v, z = z_e(t) exp(x_z). They are
+confined to a box, so that sampling, searching and simplifying stay inside by clipping. A revolute joint turned by 2 pi
+is a different configuration here.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from geomctrl.robot import Robot
 
 from .settings import PARTS, Region
 
-REACH = 3.0  # half a side of the box, in spreads: random states are normal, and cut off there
-WAYS = ("about", "within", "corner", "part", "few")  # of drawing a state
-SMALLEST = -3.0  # exponent of ten: how near the equilibrium, in spreads, states are drawn where only a part is off
+REACH = 3.0  # half width of the box in spreads; normally distributed random states are truncated there
+WAYS = ("about", "within", "corner", "part", "few")  # kinds of random states
+SMALLEST = -3.0  # smallest distance from the equilibrium for partial displacements: log10 of spreads
 
 
 def at_state(q: np.ndarray, v: np.ndarray) -> str:
-    """The state (q, v) written out, for messages."""
+    """Text for the state (q, v), for messages."""
     return f"at q = {np.array2string(q, separator=', ')}, v = {np.array2string(v, separator=', ')}"
 
 
 class State(NamedTuple):
-    """The closed loop at one time: q (nq,), v (nv,) and the controller's own state z (None if it has none)."""
+    """The state of a closed loop: time t, q (nq,), v (nv,) and the controller's state z (None without)."""
 
     t: float
     q: np.ndarray
@@ -46,12 +47,12 @@ class State(NamedTuple):
 
 
 def untouchable(x: State) -> State:
-    """x, on which the law under test does not write, as in a closed loop."""
+    """x with read-only arrays, as a closed loop passes them to a controller."""
     return State(x.t, read_only(x.q), read_only(x.v), None if x.z is None else read_only(x.z))
 
 
 class Point(NamedTuple):
-    """A state by its coordinates: x (dim,) and, where the controller draws them itself, the own state z."""
+    """A state in coordinates: x (dim,), and z if the controller draws it itself."""
 
     x: np.ndarray
     drawn: np.ndarray | None = None
@@ -59,12 +60,12 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The states about `rest`, t -> the equilibrium, whose coordinates lie between `lower` and `upper` (dim,).
+    """The states about the equilibrium `rest` (a function of t) with coordinates between `lower` and `upper` (dim,).
 
-    group: of z, None where z is a vector or there is none. draw: (rng, t) -> z, where z lies on a set that only the
-    controller knows: then z is as drawn, and has no coordinates. sources: code for the equilibrium's q, v and z, of
-    `controller`, `plant` and t, where it need not be written down in numbers. rest_of: t0 -> `rest` with the plant as
-    it is at t0, where that changes. all_times: whether times after the last one count too, where nothing new begins.
+    group: that of z, None if z is a vector or absent. draw: (rng, t) -> z if z is restricted to a set that only the
+    controller knows; such a z has no coordinates. sources: code for q, v and z of the equilibrium in terms of
+    `controller`, `plant` and t. rest_of: t0 -> `rest` for the plant at t0, if the plant changes. all_times: whether
+    times after the last one count too, where nothing new happens.
     """
 
     robot: Robot
@@ -83,7 +84,7 @@ class Domain:
             raise ArgumentError(f"domain: expected lower <= upper, got {self.lower[k]:g} and {self.upper[k]:g}")
 
     def held(self, t0: float) -> Callable[[float], State]:
-        """`rest` with the plant as it is at t0."""
+        """`rest` for the plant at t0."""
         return self.rest if self.rest_of is None else self.rest_of(t0)
 
     @property
@@ -92,19 +93,19 @@ class Domain:
 
     @cached_property
     def parts(self) -> dict[str, slice]:
-        """Where the coordinates of t, q, v and z are."""
+        """Slices of the coordinates of t, q, v and z."""
         n = self.robot.nv
         return {"t": slice(0, 1), "q": slice(1, 1 + n), "v": slice(1 + n, 1 + 2 * n), "z": slice(1 + 2 * n, self.dim)}
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """What a coordinate is typically off by (dim,), zero for those that are fixed; of time, a tenth of the span."""
+        """Typical size of each coordinate (dim,), zero if fixed; a tenth of the interval for time."""
         size = np.maximum(-self.lower, self.upper) / REACH
         size[0] = 0.1 * (self.upper[0] - self.lower[0])
         return np.where(self.upper > self.lower, size, 0.0)
 
     def __str__(self):
-        """The box in words: one side for each part, the widest where its coordinates differ."""
+        """The bounds as text, one interval per part, the widest if its coordinates differ."""
         lo, hi = self.lower, self.upper
         said = [f"t {lo[0]:.4g} to {hi[0]:.4g} s"]
         for name in self.names:
@@ -117,27 +118,25 @@ class Domain:
 
     @cached_property
     def free(self) -> np.ndarray:
-        """The coordinates that can change."""
+        """Indices of the coordinates with different bounds."""
         return np.flatnonzero(self.scale)
 
     @cached_property
     def names(self) -> list[str]:
-        """The parts that can be off the equilibrium."""
+        """Names of the parts that can differ from the equilibrium."""
         return [name for name in PARTS if self.scale[self.parts[name]].any() or (name == "z" and self.draw is not None)]
 
     @cached_property
     def _screws(self) -> list[tuple[slice, np.ndarray, np.ndarray]]:
-        """Of the joints with several degrees of freedom: where their coordinates are, S and its inverse."""
+        """For each joint with several degrees of freedom: its slice of coordinates, S and its inverse."""
         screws = []
         for joint, place in zip(self.robot.joints, self.robot.v_slices):
             if joint.dof > 1:
                 screws.append((slice(place.start + 1, place.stop + 1), joint.S, np.linalg.pinv(joint.S)))
         return screws
 
-    # --- coordinates and states --------------------------------------------------------------------------------------
-
     def state(self, point: Point) -> State:
-        """The state at a point."""
+        """The state of a point."""
         x, parts = point.x, self.parts
         t = float(x[0])
         zero = self.rest(t)
@@ -148,7 +147,7 @@ class Domain:
         return untouchable(State(t, q, zero.v + x[parts["v"]], z))
 
     def point(self, state: State) -> Point:
-        """The coordinates of a state, within the box or not."""
+        """The coordinates of a state, inside the box or not."""
         zero = self.rest(state.t)
         x = np.zeros(self.dim)
         x[0], parts = state.t, self.parts
@@ -166,26 +165,26 @@ class Domain:
         return self.robot.difference(origin, q) if self._screws else q - origin
 
     def moved_z(self, z: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The own state z, moved by x in the algebra of its group; without one z + x."""
+        """z displaced by x in the algebra of its group; z + x without a group."""
         return displaced(self.group, z, x)
 
     def displacement_of_z(self, origin: Any, z: Any) -> np.ndarray:
-        """x with `moved_z(origin, x)` = z."""
+        """The x with `moved_z(origin, x)` = z."""
         if self.group is None:
             return np.ravel(z - origin)
         return self.group.log(self.group.compose(self.group.inverse(origin), z))
 
     def contains(self, state: State, slack: float = 1e-9) -> bool:
-        """Whether a state is in the box, to `slack` of its sides."""
+        """Whether a state is in the box, with a tolerance relative to its sides."""
         x, room = self.point(state).x, slack * (1.0 + np.abs(self.upper - self.lower))
         return bool((x >= self.lower - room).all() and (x <= self.upper + room).all())
 
     def clipped(self, point: Point) -> Point:
-        """The nearest point of the box."""
+        """The closest point of the box."""
         return point._replace(x=np.clip(point.x, self.lower, self.upper))
 
     def moved(self, state: State, dt: float, displacement: np.ndarray) -> State:
-        """The state moved by time and by `displacement` (of q, v, z, in their algebras), clipped into the box."""
+        """The state after a change of time and a `displacement` of q, v, z, clipped to the box."""
         n = self.robot.nv
         q, v = self._moved_q(state.q, displacement[:n]), state.v + displacement[n : 2 * n]
         z = state.z
@@ -194,20 +193,18 @@ class Domain:
         return self.state(self.clipped(self.point(State(state.t + dt, q, v, z))))
 
     def only(self, point: Point, *names: str) -> Point:
-        """The point at the same time with all parts at the equilibrium but those named."""
+        """The point at the same time in which all parts except the named ones are at the equilibrium."""
         x = point.x.copy()
         for name in PARTS:
             if name not in names:
                 x[self.parts[name]] = 0.0
         return Point(x, point.drawn if "z" in names else None)
 
-    # --- drawing -----------------------------------------------------------------------------------------------------
-
     def random(self, rng: np.random.Generator, kind: str | None = None) -> Point:
-        """A point drawn at random, in one of `WAYS`, by default in any.
+        """A random point of one of the kinds in `WAYS`, default any of them.
 
-        "about": normal about the equilibrium; "within": uniform; "corner": along a diagonal of the box; "part": q, v or
-        z alone is off, near the equilibrium or far; "few": one or two coordinates are off.
+        "about": normal about the equilibrium; "within": uniform; "corner": along a diagonal of the box; "part": only q,
+        v or z differs from the equilibrium, by a small or large amount; "few": one or two coordinates differ.
         """
         kind = WAYS[rng.integers(len(WAYS))] if kind is None else kind
         x = rng.uniform(self.lower, self.upper)
@@ -229,10 +226,8 @@ class Domain:
             return self.only(point, names[rng.integers(len(names))])
         return point if kind != "few" or rng.uniform() < 0.5 else self.only(point, "q", "v")
 
-    # --- derivatives -------------------------------------------------------------------------------------------------
-
     def pulled_back(self, point: Point, gradient: np.ndarray) -> np.ndarray:
-        """The gradient in the coordinates x, of one in time and the displacement of the state (1 + dim of q, v, z)."""
+        """The gradient in coordinates x, from the gradient in time and displacements of the state (1 + dim)."""
         parts, out = self.parts, np.array(gradient[: self.dim])
         for place, S, inverse in self._screws:
             out[place] = gradient[place] @ inverse @ se3.dexp(-S @ point.x[place]) @ S
@@ -242,7 +237,7 @@ class Domain:
         return out
 
     def _drift(self, point: Point) -> np.ndarray:
-        """How fast the state moves, in its algebra, where time passes and the displacement stays."""
+        """The velocity of the state in its algebra if time passes at constant displacement."""
         h = 1e-5
         t = float(point.x[0])
         span = max(t - h, self.lower[0]), min(t + h, self.upper[0])
@@ -256,8 +251,8 @@ class Domain:
 def box(sizes: Mapping[str, int], region: Region, times: tuple[float, float], own: np.ndarray):
     """(lower, upper) of a Domain's coordinates.
 
-    sizes: how many coordinates q, v and z have. times: where t lies, if the region does not say. own: the size of each
-    of z's coordinates, by which its spread counts. Raises ArgumentError, naming spread or domain.
+    sizes: numbers of coordinates of q, v and z. times: default time interval. own: typical size of each coordinate of
+    z, to which its spread refers. Raises ArgumentError for spread or domain.
     """
     domain, spread = region.domain or {}, region.spread
     spreads = spread if isinstance(spread, Mapping) else dict.fromkeys(PARTS, spread)
@@ -279,7 +274,7 @@ def box(sizes: Mapping[str, int], region: Region, times: tuple[float, float], ow
 
 
 def _numbers(x: Any, n: int) -> np.ndarray | None:
-    """x as n finite numbers, None if it is something else."""
+    """x as n finite numbers, None if that is impossible."""
     try:
         a = np.asarray(x)
     except ValueError:

@@ -1,13 +1,13 @@
-"""What an assertion rests on: what it has proved, searched, sampled or simulated, for who wants to know.
+"""Evidence: a record of what assertions have proved, searched, sampled or simulated.
 
-An assertion says so where it ends well, and what it has counted until then where it does not:
+An assertion records its evidence when it succeeds, and the counts up to then when it fails:
 
     record("sampled", "V and V' of Passivity on panda", states=20, seed=0)
     record("searched", "V' - promised of Passivity on panda", starts=32, evaluations=12000, seed=0)
     record("proved", "V' < 0 of Passivity on two_link", boxes=5120)
 
-Whoever listens, as the pytest plugin does while a test runs, hears it; where nobody does, it costs 0.2 us. The other
-way round an assertion is told at which states it has failed before, and looks at them first:
+A listener such as the pytest plugin collects these records while a test runs; without a listener a record costs 0.2 us.
+In the other direction, an assertion receives the states at which it failed before and tests them first:
 
     for x in known(robot.nq, robot.nv, None if z is None else z.shape):
         check(State(*x))
@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from geomctrl.errors import ArgumentError
 
 Kind = Literal["proved", "searched", "sampled", "simulated"]
-KINDS: tuple[Kind, ...] = get_args(Kind)  # the strongest first
+KINDS: tuple[Kind, ...] = get_args(Kind)  # strongest first
 Fact = int | float | str
 
 KnownState = tuple[float, Any, Any, Any]  # t, q (nq,), v (nv,), z or None
@@ -33,7 +33,7 @@ _known: ContextVar[tuple[KnownState, ...]] = ContextVar("geomctrl's known counte
 
 
 class Evidence(NamedTuple):
-    """One thing found: how (of `KINDS`), what about what, and how many, with which seed, ... by name."""
+    """One record: the kind (of `KINDS`), its subject, and facts by name such as counts and seed."""
 
     kind: Kind
     subject: str
@@ -44,7 +44,7 @@ class Evidence(NamedTuple):
 
 
 def record(kind: Kind, subject: str, **facts: Fact) -> None:
-    """Say what was found, to whoever listens in this context; threads that it starts are not part of it.
+    """Record evidence for the listeners of this context, which does not extend to threads that it starts.
 
     `subject` names property, controller and robot: "V and V' of Passivity on panda". `facts` are counts, seeds, limits.
     """
@@ -57,7 +57,7 @@ def record(kind: Kind, subject: str, **facts: Fact) -> None:
 
 @contextlib.contextmanager
 def listening() -> Iterator[list[Evidence]]:
-    """A list that fills with what is recorded within; who listened before hears it afterwards."""
+    """Context with a list that collects its records; afterwards outer listeners receive them too."""
     before, heard = _heard.get(), []
     token = _heard.set(heard)
     try:
@@ -69,14 +69,14 @@ def listening() -> Iterator[list[Evidence]]:
 
 
 def known(nq: int, nv: int, z_shape: tuple[int, ...] | None) -> list[KnownState]:
-    """The (t, q, v, z) at which something has failed before in this context, those of a loop with such a state."""
+    """The (t, q, v, z) at which assertions failed before in this context, for a loop with states of these sizes."""
     shapes = ((nq,), (nv,), z_shape)
     return [x for x in _known.get() if tuple(None if y is None else y.shape for y in x[1:]) == shapes]
 
 
 @contextlib.contextmanager
 def replaying(states: Iterable[KnownState]) -> Iterator[None]:
-    """What is `known` within."""
+    """Context in which `known` returns these states."""
     token = _known.set(tuple(states))
     try:
         yield
@@ -85,7 +85,7 @@ def replaying(states: Iterable[KnownState]) -> Iterator[None]:
 
 
 def summary(heard: Iterable[Evidence]) -> list[tuple[Kind, str]]:
-    """(kind, words), the strongest first: what was found of the same several times is one, facts from least to most."""
+    """(kind, text), strongest first; records about the same subject are merged, with ranges of their facts."""
     groups: dict[tuple[Kind, str], list[Mapping[str, Fact]]] = {}
     for kind, subject, facts in heard:
         groups.setdefault((kind, subject), []).append(facts)

@@ -1,9 +1,9 @@
-"""A function of a closed loop's state, its rate along the loop, and what inputs at a port do to it.
+"""`Flow`: a function of a closed loop's state, its rate along the loop, and the effect of inputs at a port.
 
     flow = Flow(controller, plant, port=Inputs(plant.robot, Port("tool0")))
     flow.at(state)      # S, its promised rate, dS/dt, how each input changes dS/dt, and the port's output
 
-Exact, by the chain rule on what law, plant and function compute, where the loop can be traced; else by differences.
+Rates are exact, by the chain rule on the traced law, plant and function, or differences if the loop can not be traced.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ from .domain import State
 from .lyapunov_rate import continuous, settled_derivative
 from .settings import Port
 
-STEP = 4e-3  # s, the first of the differences, halved until they settle
-ENOUGH = 1e-9  # to that, of S a second
+STEP = 4e-3  # s, the first step of the differences, which are halved until they converge
+ENOUGH = 1e-9  # convergence tolerance, relative to S per second
 
 Function = Callable[..., Any]  # (t, q, v, z, plant) -> a number
 
 
 class Rates(NamedTuple):
-    """At one state: S, the rate promised of it (nan where nothing is), dS/dt with no input, and at a port of m inputs
-    u, which add the joint torques B u: d(dS/dt)/du (m,), and the output y (m,)."""
+    """Rates at one state.
+
+    S, its promised rate (nan without promise), dS/dt without input, and at a port with m inputs u, which add the joint
+    torques B u: d(dS/dt)/du (m,) and the output y (m,)."""
 
     value: float
     promised: float
@@ -43,7 +45,7 @@ class Rates(NamedTuple):
 
 
 class Inputs:
-    """A `Port` of one robot: joint torques B(q) u of its inputs, and its output. Raises ArgumentError."""
+    """A `Port` of a robot: joint torques B(q) u of its inputs, and its output. Raises ArgumentError."""
 
     def __init__(self, robot: Robot, port: Port):
         of, output = port.at, port.output
@@ -79,20 +81,20 @@ class Inputs:
 
 
 def rates_code(port: Port, storage: Any = None) -> str:
-    """Code that prints the rates at a state; of a port that is more than its name, and of a storage, the test's own."""
+    """Code that prints the rates at a state; complex ports and storage functions come from the test."""
     options = "port=" + (repr(port.at) if isinstance(port.at, str) and port.output is None else "port")
     options += ", storage=storage" * (storage is not None)
     return f"print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
 
 
 class Flow:
-    """S(t, q, v, z, plant), by default the controller's V, along its loop with a plant and at a port."""
+    """S(t, q, v, z, plant), default the controller's V, along its loop with a plant and at a port."""
 
     def __init__(self, controller: Any, plant: Plant, function: Function | None = None, port: Inputs | None = None):
         self.controller, self.plant, self.port = controller, plant, port
         self.function, self.size = function, 0 if port is None else port.size
         self.traced: Any = None
-        with suppress(Exception):  # whatever users' code does with symbols: it runs on numbers
+        with suppress(Exception):  # user code may raise anything for symbols; numerical evaluation remains
             self.traced = self._traced()
 
     def at(self, x: State) -> Rates:
@@ -110,12 +112,10 @@ class Flow:
             return self.function(*x, plant), np.nan
         return tuple(self.controller.lyapunov(*x, plant))
 
-    # --- traced --------------------------------------------------------------------------------------------------
-
     def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
         if self.plant.switches:
             raise ArgumentError("plant: changes")
-        own = self.function is None and self.port is None  # nothing but the controller's V
+        own = self.function is None and self.port is None  # only the controller's V
         loop = trace_closed_loop(self.plant, self.controller, None if own else self._extra)
         self.loop, S = loop, loop.value if self.function is None else loop.extra["S"]
         still, rest = [0.0] * self.plant.robot.nv, [0.0] * (loop.group.dim - 2 * self.plant.robot.nv)
@@ -133,8 +133,6 @@ class Flow:
                 extra[f"a{k}"] = parts.plant.acceleration(t, q, v, command.tau + B[:, k]) - at_rest
             extra["y"] = self.port.output(parts.plant.robot, t, q, v, z)
         return extra
-
-    # --- by differences ------------------------------------------------------------------------------------------
 
     def _by_differences(self, x: State) -> Rates:
         t, q, v, z = x

@@ -1,5 +1,6 @@
-"""Which states of a closed loop a promise is about: those of its plant and controller, about its equilibrium, where V
-must vanish: the reference or q_d of a law, and the law's own state there, solved for if need be.
+"""The states of a closed loop at which properties are tested, and the equilibrium where V must vanish.
+
+The equilibrium is at the law's reference or q_d. The law's own state there is given by the law or solved for.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from .domain import Domain, State, box, untouchable
 from .lyapunov_rate import Promise
 from .settings import Region
 
-ZERO = 1e-12  # of V where z is off by its own size: below this V is zero
-STEP = 1e-6  # of the size of z: of differences
+ZERO = 1e-12  # relative to V where z is displaced by its own size; smaller values of V are zero
+STEP = 1e-6  # of differences, relative to the size of z
 
 
 def start_of(
     controller: Any, plant: Plant, q0: np.ndarray | None = None, v0: np.ndarray | None = None
 ) -> np.ndarray | None:
-    """The state z that the controller starts with where the robot does with q0, v0, default neutral and at rest."""
+    """The initial state z of the controller for a robot at q0, v0 (default: neutral and at rest)."""
     start = started(controller, plant.robot, q0, v0)
     return None if start is None else np.asarray(start, float)
 
 
 class Equilibria:
-    """t -> the State in which V must vanish; `given` is assert_lyapunov's `equilibrium`.
+    """The equilibrium as a function of time; `given` is `Region.equilibrium`.
 
-    z is what is given, or the law's `settled(t, plant)`, `true_parameters(plant)` or `start()`, the first there is. If
-    V is not zero with that, z is solved for from there on: where V is least over z, if it vanishes there.
+    z is the given one, or `settled(t, plant)`, `true_parameters(plant)` or `start()`, the first that exists. If V is
+    not zero there, V is minimised over z, and the minimum is used if V vanishes there.
     """
 
     def __init__(self, controller: Any, plant: Plant, equilibrium: Any):
@@ -57,7 +58,7 @@ class Equilibria:
         z = None if z is None else np.asarray(z, float)
         if (None if z is None else z.shape) != shape:
             raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {self.start}, got {z}")
-        if not self.fits:  # what fits once does so later
+        if not self.fits:  # checked once
             one_configuration(self.plant.robot, "equilibrium", q)
             checked("equilibrium", v, (self.plant.robot.nv,))
             self.fits = True
@@ -67,7 +68,7 @@ class Equilibria:
         return self._where_zero(x)
 
     def _where_zero(self, x: State) -> State:
-        """x with its z moved to where V is zero, x itself where it is zero there already, or nowhere that is found."""
+        """x with z moved to where V is zero; x itself if V is zero already, or if no zero is found."""
         group, value = getattr(self.controller, "group", None), self.promise.value
         size = np.ones(group.dim) if group is not None else typical_size(np.ravel(np.asarray(x.z)))
 
@@ -95,8 +96,8 @@ class Equilibria:
             return np.array([(value(moved(w + e)) - value(moved(w - e))) / (2.0 * STEP * V) for e in steps])
 
         w, least = np.zeros(len(size)), V
-        for _ in range(4):  # once more from where it ends: near zero V is the square of what is left
-            with np.errstate(all="ignore"):  # a V without a bound below has no zero to be found
+        for _ in range(4):  # restarts, because near zero V is the square of the remaining error
+            with np.errstate(all="ignore"):  # an unbounded V may overflow
                 minimum = minimize(height, w, jac=slope, method="BFGS", options={"gtol": 0.0})
             if not minimum.fun * V < 0.5 * least:
                 break
@@ -108,7 +109,7 @@ class Equilibria:
 
 
 def own_state(controller: Any, plant: Plant, start: np.ndarray | None, t: float) -> Any:
-    """The law's state at its equilibrium at time t, as the law says."""
+    """The law's state at its equilibrium at time t, as the law defines it."""
     if hasattr(controller, "settled"):
         return controller.settled(t, plant.at(t))
     return controller.true_parameters(plant.at(t)) if hasattr(controller, "true_parameters") else start
@@ -126,14 +127,14 @@ def sources(controller: Any, equilibrium: Any, rest: Equilibria) -> dict[str, st
 
 
 def typical_size(z: np.ndarray) -> np.ndarray:
-    """The size of each entry; of those that are zero, the median one's."""
+    """Typical size of each entry; the median for entries that are zero."""
     size = np.abs(z)
     some = size > 1e-12
     return np.where(some, size, np.median(size[some]) if some.any() else 1.0)
 
 
 def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], Any]:
-    """t -> (q, v, z) of the equilibrium, z None if it is not given."""
+    """The equilibrium (q, v, z) as a function of time; z is None if unknown."""
     if callable(equilibrium):
         return equilibrium
     if equilibrium is None:
@@ -150,19 +151,19 @@ def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], A
 
 
 def require_controller(x: Any) -> None:
-    """Raise ArgumentError unless x is a controller; a class of them is none."""
+    """Raise ArgumentError unless x is a controller; a class of controllers is not."""
     if isinstance(x, type) or not isinstance(x, Controller):
         raise ArgumentError(f"controller: expected a geomctrl.Controller, got {x!r:.60}")
 
 
 def require_lyapunov(controller: Any) -> None:
-    """Raise ArgumentError unless the controller says what its Lyapunov function is."""
+    """Raise ArgumentError unless the controller has a Lyapunov function."""
     if not hasattr(controller, "lyapunov"):
         raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
 
 
 def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> State:
-    """One state of the loop; raises ArgumentError, naming t, q, v or z, where it is none."""
+    """One state of the loop. Raises ArgumentError for t, q, v or z."""
     robot, start = plant.robot, start_of(controller, plant)
     t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
     q, v = one_configuration(robot, "q", q), one_state("v", v, robot.nv)
@@ -176,7 +177,7 @@ def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> S
 
 
 def start_of_run(controller: Any, plant: Plant, domain: Domain, rng: np.random.Generator) -> State:
-    """Where a run starts: somewhere in the domain at t = 0, the controller in the state it starts with."""
+    """The initial state of a run: random in the domain at t = 0, with the controller's initial state."""
     point = domain.random(rng, "about")
     point.x[0] = 0.0
     x = domain.state(point)
@@ -184,7 +185,7 @@ def start_of_run(controller: Any, plant: Plant, domain: Domain, rng: np.random.G
 
 
 def failed_before(controller: Any, plant: Plant, domain: Domain) -> list[State]:
-    """The states of the domain at which something has failed before in this test."""
+    """The states of the domain at which this test has failed before."""
     robot, start = plant.robot, start_of(controller, plant)
     shape = None if start is None else start.shape
     states = (untouchable(State(*x)) for x in evidence.known(robot.nq, robot.nv, shape))
@@ -203,7 +204,7 @@ def states_about(controller: Any, plant: Plant, region: Region) -> Domain:
     draw = None if zero.z is None else _drawn(controller, plant, zero.z)
     if zero.z is not None and draw is None:
         own = np.ones(group.dim) if group is not None else typical_size(np.ravel(zero.z))
-    times = (0.01, end)  # not from 0 on: a difference looks back
+    times = (0.01, end)  # not from 0, because differences use earlier times
     lower, upper = box({"q": n, "v": n, "z": len(own)}, region, times, own)
     domain = Domain(
         plant.robot, rest, lower, upper, group, draw, sources(controller, equilibrium, rest),
@@ -215,7 +216,7 @@ def states_about(controller: Any, plant: Plant, region: Region) -> Domain:
 
 
 def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.Generator, float], np.ndarray] | None:
-    """(rng, t) -> what the controller's `sample_state` draws; None where it has none, or any z is one of its states."""
+    """(rng, t) -> z by the controller's `sample_state`; None if it has none or if every z is admissible."""
     sample = getattr(controller, "sample_state", None)
     if sample is not None:
         function("controller.sample_state", sample, "(rng, plant) -> z")

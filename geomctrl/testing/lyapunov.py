@@ -1,4 +1,4 @@
-"""The assertion that a controller's Lyapunov function is one, in closed loop with a plant."""
+"""`assert_lyapunov`: tests that a controller's Lyapunov function is one in closed loop with a plant."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .search import cut_short
 from .settings import Region, Runs, region_of, runs_of
 from .shrinking import literal
 
-REPEATED = 3  # states at which the law is asked several times
-DEFAULTS = {"states": 20, "search": 6000, "runs": 2}  # an assertion of less says so
+REPEATED = 3  # states at which the law is called several times, to detect hidden memory
+DEFAULTS = {"states": 20, "search": 6000, "runs": 2}  # smaller values are reported in the evidence
 
 
 def assert_lyapunov(
@@ -40,61 +40,72 @@ def assert_lyapunov(
     rtol: float = 1e-6,
     bound: bool = False,
 ) -> None:
-    """Assert what the controller's `lyapunov(t, q, v, z, plant)` promises in closed loop with `plant`.
+    """Test what the controller's `lyapunov(t, q, v, z, plant)` claims in closed loop with `plant`.
 
     Parameters
     ----------
     controller : Controller
-        A controller with `lyapunov`.
+        A controller with a method `lyapunov`.
     plant : Plant or Robot
-        The true one: V is that of it.
+        The true robot, with which V is evaluated.
     region : Region, float or mapping
-        The states that are looked at: a `Region` about the equilibrium, or its `spread` alone.
+        The states to test: a `Region` about the equilibrium, or only its `spread`.
     states : int
-        How many random states are sampled, at least one.
+        Number of random states, at least one.
     search : int
-        Evaluations of the search; 0 for none.
+        Number of evaluations of the search for a violation; 0 for none.
     runs : Runs or int
-        The simulations along which V must not grow, or how many of 0.3 s.
+        Simulations along which V must not grow, or only their number (0.3 s each).
     seed : int
-        Of the random states.
+        Seed of the random states.
     rtol : float
-        The error of dV/dt that is allowed, relative to |rate| + V / s.
+        Allowed error of dV/dt, relative to |rate| + V / s.
     bound : bool
-        Whether the promised rate is an upper bound of dV/dt only.
+        True if the promised rate is only an upper bound of dV/dt.
 
     Raises
     ------
     Counterexample
-        An AssertionError, with the simplest state found that breaks the promise and code that reproduces it.
+        An AssertionError with the simplest violating state that was found, and code that reproduces it.
     ArgumentError
-        For `states` below one, an `rtol` that is negative, infinite or nan, a `sample_state` that draws no state, and
-        an equilibrium that is not known or does not fit.
+        If `states` is below one, `rtol` is negative, infinite or nan, `sample_state` returns no state, or the
+        equilibrium is unknown or does not fit the plant.
 
     Notes
     -----
-    1. V is zero at the equilibrium, finite and positive at random states about it and where only q, only v or only
-       z is off. Zero means: within 1e-12 of V at the random state.
-    2. The promised rate is not positive, and equals dV/dt along the closed loop (`bound=True`: is at least dV/dt), at
-       the same states. Allowed error: rtol (|rate| + V / s), and what dV/dt may be off by.
-    3. A search of `search` evaluations finds no state that breaks either: it climbs on the promised rate,
-       on dV/dt less the promised rate and on -V from random states, the best first, over t, q, v and z.
-    4. V has no other zero, on shells about the equilibrium as far as the domain's bounds or where descent over the
-       whole domain ends, or the loop returns from there to the equilibrium, as from s = 0 in a sliding law: then the
-       proof stands (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
-    5. V has a positive bound below that does not depend on time: at displacements from the equilibrium it does not
-       fade at ever later times, up to 1e8 times the region's last. Not asked for where its `domain` has "t".
-    6. V does not jump upwards where the loop comes across. That it is continuous is proved where it traces and is made
-       of continuous operations; else it is followed along lines through the domain, which are cut at its largest change
-       until nothing lies between. A V that falls in a jump, as of a law that switches, passes.
-    7. The law has no memory but z: asked again about a state, it answers the same.
-    8. V does not grow along `runs` simulations, controller at every stage. Runs whose monitor is UNRESOLVED pass;
-       the evidence counts them, with the step that decides.
+    The assertion tests the following properties.
 
-    dV/dt is found in two ways: exactly, by the chain rule on what `lyapunov` computes along the plant's own field, and
-    by differences of V in Python, the law and the plant evaluated as they are, with steps halved until they settle.
-    The first is believed where the second, which knows nothing of it, agrees; a law that does not trace has the second
-    alone. The promised rate is in neither. The law runs on symbols to be traced, so it must not count its calls.
+    1. V is zero at the equilibrium (within 1e-12 of V at random states). It is finite and positive at random states,
+       and where only q, only v or only z differs from the equilibrium.
+    2. The promised rate is not positive and equals dV/dt along the closed loop (with `bound=True`: is at least dV/dt)
+       at the same states, up to rtol (|rate| + V / s) and the error of dV/dt.
+    3. A search over t, q, v and z with `search` evaluations finds no violation. It maximises the promised rate, dV/dt
+       minus the promised rate, and -V, starting at the worst random states.
+    4. V has no other zero: neither on shells about the equilibrium up to the bounds of the domain, nor at minima of V
+    in
+       the domain. A zero is accepted if the loop returns from it to the equilibrium, as from s = 0 in a sliding law,
+       because the proof then still holds (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
+    5. V has a positive lower bound that does not depend on time: at fixed displacements it does not decay at times up
+    to
+       1e8 times the last time of the region. This is not tested if the `domain` has "t".
+    6. V does not jump upwards where the loop crosses. Continuity is proved if V can be traced and consists of
+    continuous
+       operations. Otherwise V is sampled along lines through the domain, which are bisected at the largest change. A
+       downward jump of V, as of a switching law, is accepted.
+    7. The law has no memory except z: repeated calls at one state return the same result.
+    8. V does not grow along `runs` simulations with the controller at every stage. A run whose monitor is UNRESOLVED
+       passes; the evidence counts such runs and reports the step that would decide.
+
+    dV/dt is computed in two ways: exactly, by the chain rule on the traced `lyapunov` and plant, and by differences of
+    V in Python, with steps halved until they converge. The exact value is used where the differences, which are
+    computed independently, agree. If the law can not be traced, only differences are used. Neither uses the promised
+    rate. Tracing calls the law with symbols, so that it must not count its calls.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> gc.testing.assert_lyapunov(gc.controllers.PDGravity(robot, [0.5, 0.2]), robot, search=500, runs=0)
     """
     plant, rtol, bound = plant_of("plant", plant, state=False), tolerance("rtol", rtol), flag("bound", bound)
     states, search = count("states", states, 1), count("search", search)
@@ -138,11 +149,28 @@ def assert_lyapunov(
 
 
 def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z: Any = None) -> LyapunovAt:
-    """What `assert_lyapunov` looks at, at one state: (V, promised rate, dV/dt along the closed loop, its error).
+    """The quantities that `assert_lyapunov` tests, at one state: (V, promised rate, dV/dt along the loop, its error).
 
-    dV/dt is found by differences of V, whose estimated error is the last number; nothing is traced. q (nq,), v (nv,),
-    z as the controller's `start()` gives it, None without. Raises ArgumentError for a state that does not fit and for a
-    time that is negative.
+    Parameters
+    ----------
+    controller, plant
+        As for `assert_lyapunov`.
+    t : float
+        Time [s], not negative.
+    q, v : array (nq,), (nv,)
+        The state of the robot.
+    z : array, optional
+        The state of the controller, with the shape of `start()`.
+
+    Returns
+    -------
+    LyapunovAt
+        dV/dt is computed by differences, without tracing; the last number is its estimated error.
+
+    Raises
+    ------
+    ArgumentError
+        If the state does not fit, or if the time is negative.
     """
     plant = plant_of("plant", plant, state=False)
     require_controller(controller)
@@ -154,7 +182,7 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
 
 
 def _first_look(checks: Checks, rng: np.random.Generator) -> None:
-    """Whether the law has a memory, and how large V typically is."""
+    """Detect hidden memory of the law, and measure the typical size of V."""
     states = [checks.domain.state(checks.domain.random(rng, "about")) for _ in range(REPEATED)]
     for x in states:
         checks.repeatable.check(x, checks.domain.rest(x.t))
@@ -162,7 +190,7 @@ def _first_look(checks: Checks, rng: np.random.Generator) -> None:
 
 
 def _known(checks: Checks, subject: str) -> None:
-    """Look first at what has failed before."""
+    """Test the states first at which this test failed before."""
     states = failed_before(checks.promise.controller, checks.promise.plant, checks.domain)
     for x in states:
         for check in (checks.positive, checks.not_growing, checks.as_promised):
@@ -172,7 +200,7 @@ def _known(checks: Checks, subject: str) -> None:
 
 
 def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
-    """Random states, the equilibrium at the same times, and where only a part is off."""
+    """Test random states, the equilibrium at the same times, and states where only one part differs from it."""
     domain, values = checks.domain, []
     for _ in range(states):
         point = domain.random(rng, "about")
@@ -191,7 +219,7 @@ def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
 
 
 def _assert_decrease(checks: Checks, x: State, runs: Runs) -> list[str]:
-    """Why the monitor of a run can not decide, if it can not."""
+    """The reasons why monitors could not decide, empty if they could."""
     promise, monitor = checks.promise, LyapunovDecrease()
     code = f"print(simulate(plant, controller, q, v, {runs.duration!r}, {runs.dt!r}).summary())"
     script = "from geomctrl import simulate\n" + paste(promise.plant, literal(x), code)
@@ -199,7 +227,7 @@ def _assert_decrease(checks: Checks, x: State, runs: Runs) -> list[str]:
         run = simulate(promise.plant, promise.controller, x.q, x.v, runs.duration, runs.dt, monitors=[monitor])
     except SimulationError as error:
         if reason := unresolved(error):
-            checks.hold(checks.not_growing, x, "simulated")  # what is promised at a state needs no integration
+            checks.hold(checks.not_growing, x, "simulated")  # a statement about states, independent of integration
             checks.hold(checks.as_promised, x, "simulated")
             return [reason]
         raise Counterexample(f"{error}; the run started", x, "decrease", script, "simulated") from error

@@ -1,4 +1,4 @@
-"""Certified Lyapunov functions and regions of attraction."""
+"""`certify_lyapunov` and `region_of_attraction`: proofs about Lyapunov functions by interval arithmetic."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from .settings import Box, Budget, box_of, budget_of
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
 STABLE = "so it is stable; that it attracts, too, needs LaSalle's theorem: no other motion stays in {which} = 0"
-NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
-UNLIKELY_BOXES = 4_000  # boxes: for an inequality that is unlikely to be decided
-SHELL = 0.1  # of the box: where V and V' must be off zero at the latest
+NEGLIGIBLE = 1e-12  # relative to V or V' at a corner of the box
+UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
+SHELL = 0.1  # fraction of the box beyond which V and V' must not vanish
 
 
 def certify_lyapunov(
@@ -58,61 +58,66 @@ def certify_lyapunov(
     budget: Budget | int = 200_000,
     progress: bool | Callable[[float], Any] = False,
 ) -> LyapunovCertificate:
-    """Prove, for the law and plant as they are, that V > 0 and V' < - rate V + offset for all states of a box and all
-    true robots near the model; and the region of attraction that follows.
+    """Prove V > 0 and V' < - rate V + offset for all states of a box and all robots near the model.
 
     Parameters
     ----------
     controller : Controller
-        A law without a state z, at a set point.
+        A controller without state z, at a set point.
     plant : Plant or Robot
-        The model, about which the true robot lies.
+        The nominal model.
     box : Box, or a pair (q, v)
-        The states, as a `Box` or its half widths alone [rad or m, rad/s or m/s].
+        The states, as a `Box` or as half widths [rad or m, rad/s or m/s].
     outside : float or pair (q, v), optional
-        V' is asked for outside the ellipsoid with these half axes; a number r stands for (r, r / 0.2 s). By default
-        everywhere, at the equilibrium V' <= offset. An uncertain model needs `outside` or `offset`, as its equilibrium
-        is elsewhere.
+        Claim the decrease of V only outside the ellipsoid with these half axes; a number r means (r, r / 0.2 s). By
+        default it is claimed everywhere, with V' <= offset at the equilibrium. An uncertain model needs `outside` or
+        `offset`, because its equilibrium differs.
     parameters : float, or a pair of arrays (nbodies, 10)
-        By how much every inertial parameter of the true robot may be off, relative to the plant's (0.2: 20 %), or the
-        smallest and largest values.
+        Uncertainty of all inertial parameters relative to the plant's (0.2 for 20 %), or lower and upper bounds.
     rate, offset : float
-        Of the claim [1/s, V/s], not negative.
+        The numbers of the claim [1/s, V/s], not negative.
     levels : bool
-        Whether level sets are looked for; not where the box has times.
+        Whether to compute level sets and a region of attraction; not possible for a box with times.
     budget : Budget or int
-        What the proof of each inequality may take, or how many boxes.
+        Limits of the proof of each inequality, or only the number of boxes.
     progress : bool or function
-        True for a bar, or a function that is called with the share of the box on which V' is decided.
+        True for a bar, or a function that is called with the decided fraction of the box.
 
     Returns
     -------
     LyapunovCertificate
-        True if all is proved.
+        True if everything is proved.
 
     Raises
     ------
     ArgumentError
-        For a box that is empty, infinite or within `outside`, joints with several degrees of freedom, controllers with
-        a state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and references that
-        move.
+        For a box that is empty, infinite or inside `outside`; for joints with several degrees of freedom, moving
+        references and controllers with a state (adaptive ones: use `assert_lyapunov`).
     UntraceableError
-        With file and line, for a law that does not trace, and for one that computes something else where it is traced.
+        With file and line, if the law can not be traced or if its trace computes something else than Python.
 
     Notes
     -----
-    The answer is proved, refuted (with a state and a robot at which the inequality is violated, in interval arithmetic)
-    or undecided; or "semidefinite" where V' <= 0 is proved only, as V' = -v . Kd v of a PD law: then it says where V'
-    vanishes, and what LaSalle's theorem needs besides. Proved is the inequality for the model in exact arithmetic, its
-    numbers being the doubles that they are; what rounding does in the code that runs is not. That V is continuous, and
-    zero at the equilibrium, is part of it. Before, the traced loop is held against the Python that runs, all over the
+    Each inequality is proved, refuted (with a state and a robot that violate it in interval arithmetic) or undecided.
+    If only V' <= 0 can be proved, as for V' = -v . Kd v of a PD law, it is "semidefinite": the certificate says where
+    V' vanishes and what LaSalle's theorem requires in addition. The proof is about the model in exact arithmetic with
+    the floating-point numbers as exact constants; it does not cover rounding in the running code. It includes that V is
+    continuous and zero at the equilibrium. Before the proof, the traced loop is compared with Python throughout the
     box. See docs/explanation/certificates.md.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> arm = gc.models.two_link()
+    >>> law = gc.controllers.PDGravity(arm, [0.0, 0.0], kp=50.0, kd=20.0, strict=True)
+    >>> gc.testing.certify_lyapunov(law, arm, box=(0.1, 0.2), levels=False).proved
+    True
     """
     levels = flag("levels", levels)
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
     with shown(progress, "certifying") as report:
         certificate = asked.certificate([asked.positive(), asked.decreasing(report)])
-    if certificate.proved and levels and not asked.e.timed:  # a time that ends says nothing of what comes later
+    if certificate.proved and levels and not asked.e.timed:  # a bounded time interval implies nothing about later times
         asked.levels(certificate)
     return asked.recorded(certificate)
 
@@ -128,12 +133,11 @@ def region_of_attraction(
     offset: float = 0.0,
     budget: Budget | int = 200_000,
 ) -> LyapunovCertificate:
-    """The largest level of V, about, such that V <= level lies in the box and V' is as claimed in there, proved.
+    """Find and prove the largest level of V, approximately, whose sublevel set lies in the box and satisfies the claim.
 
-    As `certify_lyapunov`, where the inequality does not hold on all of the box: a law whose torques are limited. The
-    level is tried from that of the lowest sampled state at which V' is not as claimed downwards, the first one in steps
-    of a few per cent that is proved; `LyapunovCertificate.sampled` is where it began. Raises what `certify_lyapunov`
-    raises.
+    Use it if the inequality of `certify_lyapunov` does not hold on the whole box, for example with torque limits. The
+    search starts at the level of the lowest sampled violation (`LyapunovCertificate.sampled`) and decreases in steps of
+    a few per cent until a level is proved. Arguments and exceptions are those of `certify_lyapunov`.
     """
     if box_of(box).times is not None:
         raise ArgumentError(f"box: expected one without times, which end, got {box!r:.80}")
@@ -145,7 +149,7 @@ def region_of_attraction(
 
 
 class Asked:
-    """What is asked for, checked, and the loop's equations."""
+    """The claims of a certificate, with checked arguments and the equations of the loop."""
 
     def __init__(
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
@@ -204,7 +208,7 @@ class Asked:
         return Claim(statement, UNDECIDED, nearly=f"V lies between {low:.3g} and {high:.3g} there")
 
     def continuous(self) -> Claim:
-        """That V, whose branches are not shown to meet, is continuous."""
+        """The claim that V is continuous, for a V whose branches are not shown to agree."""
         jump = validity.jump_of(self.e, self.box, self.seed)
         if jump is None:
             return Claim("V is continuous", UNDECIDED)
@@ -213,7 +217,7 @@ class Asked:
         return Claim(f"V is continuous: it jumps from {here:.6g} to {there:.6g}", REFUTED, counterexample=state)
 
     def existing(self) -> Claim:
-        """That the loop has a value in all of the box, where that is not proved."""
+        """The claim that the loop is defined on the whole box, if that is not proved otherwise."""
         missing, statement = validity.undefined_at(self.e, self.box, self.seed), "law and plant have a value"
         if missing is None:
             return Claim(statement, UNDECIDED)
@@ -228,20 +232,18 @@ class Asked:
         return Bounds(self.e, F, self.scale)
 
     def size(self, bounds: Bounds) -> float:
-        """|F| at a corner of the box, of the model; 0 where it is not known there."""
+        """|F| of the nominal model at a corner of the box; 0 if it is undefined there."""
         hi = self.box.hi
         size = abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
         return size if np.isfinite(size) else 0.0
 
     def model(self, box: Boxes) -> tuple[np.ndarray, np.ndarray]:
-        """The parameters of the robot amid the box, and the box's times."""
+        """The nominal parameters, and the times of the box."""
         (lo, hi), end = _middle(box), self.e.robots.stop
         return np.append(lo[:, :end], box.p_lo[:, end:], 1), np.append(hi[:, :end], box.p_hi[:, end:], 1)
 
-    # --- the claims --------------------------------------------------------------------------------------------------
-
     def positive_tasks(self) -> dict[str, Task]:
-        """The inequalities of which either makes V > 0, in words: V as it is, or, where M is a term of it, U(q) > 0."""
+        """Inequalities by statement, each of which implies V > 0: for V itself, or U(q) > 0 if M is a term of V."""
         e, statement = self.e, "V > 0 off the equilibrium"
         tasks = {statement: Task(self.bounds(neg(e.value)), self.box, None)}
         if e.potential is not None:
@@ -255,7 +257,7 @@ class Asked:
         return tasks
 
     def positive(self) -> Claim:
-        """V > 0, for all parameters; else, where M is a term of it, for robots with a positive definite one."""
+        """V > 0 for all parameters; otherwise, if M is a term of V, for robots with a positive definite M."""
         e, box, max_boxes = self.e, self.box, self.budget.boxes
         (statement, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL * box.hi[0]
@@ -264,7 +266,7 @@ class Asked:
             bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
             if bad.excess < -NEGLIGIBLE * size:
                 continue
-            if robots is box and others:  # a robot that is none, as a rule
+            if robots is box and others:  # the counterexample is usually not a physical robot
                 break
             wrong = self.wrong(neg(e.loop.value), e.value, bad, 0.0)
             if wrong is not None:
@@ -299,8 +301,8 @@ class Asked:
         return claim
 
     def wrong(self, F: Any, form: Any, bad: Found, allowed: float) -> Violation | None:
-        """Proof that F < allowed is wrong: by intervals at the state found, or as `form`, what F is rewritten as, is
-        identically zero on a surface through the box. None where rounding may explain what was found.
+        """A verified violation of F < allowed: by intervals at the state found, or because `form`, equivalent to F, is
+        identically zero on a surface through the box. None if rounding may explain the state found.
         """
         e = self.e
         point = {k: (x, x) for k, x in e.at(bad.x[None], bad.p[None]).items()}
@@ -316,9 +318,9 @@ class Asked:
         return f"{name} is zero to rounding at {self.state(near.x, near.p, near.excess)}"
 
     def semidefinite(self) -> Claim | None:
-        """V' <= 0, and V' < 0 where the coordinates that V' depends on are off zero; None where it depends on all.
+        """V' <= 0, and V' < 0 unless the coordinates in V' are zero; None if V' depends on all coordinates.
 
-        That V' less the squares of the others is negative off the equilibrium says so.
+        It follows from V' minus the squares of the other coordinates being negative except at the equilibrium.
         """
         e, box, F, robots = self.e, self.box, self.e.plus(self.rate), self.e.robots
         if all((p[0, robots] == e.model[robots]).all() for p in (box.p_lo, box.p_hi)):
@@ -353,22 +355,20 @@ class Asked:
         t = float(p[-1]) if e.timed else None
         return Violation(e.q_d + x[: e.n], x[e.n :], p[e.robots].reshape(-1, 10), excess, t)
 
-    # --- levels ------------------------------------------------------------------------------------------------------
-
     def levels(self, certificate: LyapunovCertificate) -> None:
         level = least_on_boundary(self.bounds(neg(self.e.value)), self.box)
         certificate.level, ends = level or None, self.ends_in()
         certificate.ends_in = ends if ends < level else None
 
     def ends_in(self) -> float:
-        """The level below which all solutions come that stay where the inequality holds."""
+        """The level below which all solutions end that remain where the inequality holds."""
         ends = 0.0 if self.ball is None else most_in_ball(self.bounds(self.e.value), self.box, self.ball)
         if self.offset > 0.0:
             ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
         return ends
 
     def within_level(self, certificate: LyapunovCertificate) -> None:
-        """The largest level below which the inequality is proved, as another claim."""
+        """Add the claim with the largest level below which the inequality is proved."""
         e, (task, statement) = self.e, self.decrease()
         certificate.sampled = lowest_bad(e, self.box, self.ball, self.rate, self.offset, self.seed)
         bound = min(certificate.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
@@ -382,13 +382,13 @@ class Asked:
         certificate.ends_in = ends if (ends := self.ends_in()) < certificate.level else None
 
     def below(self, task: Task, statement: str, level: float) -> tuple[Task, str]:
-        """The same where V <= level."""
+        """The same task restricted to V <= level."""
         above = Bounds(self.e, neg(self.e.value), self.scale)
         return replace(task, above=above, level=level), f"{statement} where V <= {level!r}"
 
 
 def lengths(e: Equations, half: np.ndarray) -> np.ndarray:
-    """Lengths of x at which V' of the model loses alike; the box's where it does not say."""
+    """Lengths in each coordinate over which V' of the nominal model changes equally; the box's if undefined."""
     zero = np.zeros((1, len(half)))
     N = np.diag(Bounds(e, e.decrease, half).form(Boxes(zero, zero, e.model[None], e.model[None])).N[0])
     good = np.isfinite(N) & (1e-9 * np.abs(N).max(initial=0.0) < N) & (N < 1e200)

@@ -1,4 +1,4 @@
-"""What a Lyapunov function must be at one state: each check raises the Counterexample that it finds, or nothing."""
+"""`Checks`: the properties of a Lyapunov function at one state; each check raises Counterexample for a violation."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from .lyapunov_rate import LyapunovAt, Promise
 from .search import Repeatable
 from .shrinking import literal, shrunk
 
-NEGLIGIBLE = 1e-12  # of V at states about the equilibrium: a V below this is zero
-POSITIVE = 1e-10  # of |rate| + V / s: a rate above this is positive
-NEAR = 1e-6  # of V at states about the equilibrium: differences of less are rounding
-OFF = 0.05  # spreads: how far off the equilibrium V must be positive
-BLURRED = 1e-2  # of |rate| + V / s: an error of dV/dt above this says nothing
+NEGLIGIBLE = 1e-12  # relative to typical V: smaller values are zero
+POSITIVE = 1e-10  # relative to |rate| + V / s: larger rates are positive
+NEAR = 1e-6  # relative to typical V: smaller differences are rounding
+OFF = 0.05  # spreads: distance from the equilibrium beyond which V must be positive
+BLURRED = 1e-2  # relative to |rate| + V / s: with a larger error dV/dt is useless
 
 Check = Callable[[State], None]
 
 
 class Checks:
-    """The promises of one controller, plant and domain. typical: V at states about the equilibrium."""
+    """The checks for one controller, plant and domain. typical: V at random states about the equilibrium."""
 
     def __init__(self, promise: Promise, domain: Domain, rtol: float, bound: bool):
         self.promise, self.domain, self.rtol, self.bound = promise, domain, rtol, bound
         self.typical = 0.0
         self.repeatable = Repeatable(promise.controller, promise.plant)
-
-    # --- at a state --------------------------------------------------------------------------------------------------
 
     def positive(self, x: State) -> None:
         V = self.promise.value(x)
@@ -37,7 +35,7 @@ class Checks:
             raise Counterexample(f"V is not positive: V = {V:.9g}", x, "definite")
 
     def positive_alone(self, name: str, tiny: float) -> Check:
-        """Where only the part `name` is off, V is more than `tiny`."""
+        """Check that V exceeds `tiny` where only the part `name` differs from the equilibrium."""
 
         def check(x: State) -> None:
             point = self.domain.point(x)
@@ -52,7 +50,7 @@ class Checks:
         return check
 
     def zero_at_rest(self, tiny: float) -> Check:
-        """V is zero at the equilibrium."""
+        """Check that V is zero at the equilibrium."""
 
         def check(x: State) -> None:
             rest = self.domain.rest(x.t)
@@ -68,7 +66,7 @@ class Checks:
         return check
 
     def not_growing(self, x: State) -> None:
-        """The promised rate is not positive, and V a number."""
+        """Check that the promised rate is not positive and V is finite."""
         V, rate = self.promise.at(x)
         if not np.isfinite(V):
             raise Counterexample(f"V is not finite: V = {V:.9g}", x, "definite")
@@ -76,7 +74,7 @@ class Checks:
             raise Counterexample(f"the promised rate is positive: {rate:.9g}", x, "rate")
 
     def as_promised(self, x: State) -> None:
-        """dV/dt is the promised rate, or at most that."""
+        """Check that dV/dt equals the promised rate, or with `bound` is at most that."""
         rates = self.promise.judged(x, 1e-3 * self.rtol)
         size = self.size(rates.value, rates.promised)
         numbers = f"dV/dt = {rates.actual:.9g}, promised {rates.promised:.9g}"
@@ -87,25 +85,23 @@ class Checks:
             raise Counterexample(f"V does not change as promised: {numbers}", x, "derivative")
 
     def excess(self, rates: LyapunovAt) -> float:
-        """By how much the promise on dV/dt is broken."""
+        """Amount by which dV/dt violates the promise."""
         return rates.excess if self.bound else abs(rates.excess)
 
     def size(self, V: float, rate: float) -> float:
-        """What an error of dV/dt is compared with: |rate| + V / s, and near the equilibrium a little of V about it."""
+        """Reference for errors of dV/dt: |rate| + V / s, plus a fraction of typical V near the equilibrium."""
         return abs(rate) + abs(V) + NEAR * self.typical
 
     def distance(self, x: State) -> float:
-        """How far x is off the equilibrium, in spreads, by its largest coordinate; infinite where z was drawn."""
+        """Distance of x from the equilibrium in spreads, by its largest coordinate; infinite if z was drawn."""
         domain = self.domain
         if domain.draw is not None and not _same(x.z, domain.rest(x.t).z):
             return np.inf
         free = domain.free[domain.free > 0]
         return float(np.abs(domain.point(x).x[free] / domain.scale[free]).max(initial=0.0))
 
-    # --- what breaks -------------------------------------------------------------------------------------------------
-
     def hold(self, check: Check, x: State, source: str = "sampled", shrink: bool = True) -> None:
-        """Raise the simplest Counterexample to `check` that is found about x, if x is one."""
+        """Raise the simplest Counterexample to `check` near x, if x violates it."""
         try:
             check(x)
         except Counterexample as error:
@@ -123,7 +119,7 @@ class Checks:
                 if error.promise == first.promise:
                     worst = error
                     return True
-            except Exception:  # of a law that was not made for such a state
+            except Exception:  # a law may raise for a simplified state it was not designed for
                 return False
             return False
 

@@ -1,8 +1,8 @@
-"""V and dV/dt of a closed loop at a state: what the controller promises, and what is true, found in two ways.
+"""V and dV/dt of a closed loop at a state: the promised rate, and the true one, computed in two independent ways.
 
-By differences of V in Python, along the velocity of the plant's own field: nothing of the library's derivatives is in
-it. Exactly, by the chain rule on what V computes, where the loop can be traced: that is believed where the differences
-agree. Neither knows the rate that the controller promises.
+Differences of V in Python along the plant's vector field use none of the library's derivatives. If the loop can be
+traced, the chain rule on the traced V gives the exact rate, which is used where the differences agree. Neither uses the
+rate that the controller promises.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from geomctrl.tracing.symbols import UntraceableError
 from .counterexample import Counterexample
 from .domain import State
 
-STEP = 8e-3  # [s] the first of the differences, halved until they settle
+STEP = 8e-3  # [s] first step of the differences, which are halved until they converge
 HALVINGS = 14
-SMALLEST = 4  # steps that show the noise of V
-AGREEMENT = 1e-6  # of |rate| + V / s, between differences and what is exact, besides the differences' own error
-GRADIENTS = 10_000  # operations of V, V' and the rate, up to which gradients, four times that, are compiled: in 3 s
+SMALLEST = 4  # number of smallest steps that estimate the noise of V
+AGREEMENT = 1e-6  # between differences and exact rate, relative to |rate| + V / s, besides the differences' own error
+GRADIENTS = 10_000  # operations of V, V' and the rate up to which gradients (four times as many) are compiled: 3 s
 EPS = float(np.finfo(float).eps)
 
 
 def continuous(command: Command) -> tuple[Any, Any]:
-    """(tau, z_rate) of a law that acts all the time; raises ArgumentError where its state is renewed at samples."""
+    """(tau, z_rate) of a law in continuous time. Raises ArgumentError for a law with z_next."""
     if command.z_next is not None:
         raise ArgumentError(
-            "controller: its state is renewed at samples (z_next), so that nothing has a derivative along the loop:"
-            " testing.assert_sampled takes it"
+            "controller: its state is updated at samples (z_next), so that V has no derivative along the loop:"
+            " use testing.assert_sampled"
         )
     return command.tau, command.z_rate
 
 
 class LyapunovAt(NamedTuple):
-    """V, its promised rate, its rate along the closed loop and how far that may be off, at one state."""
+    """V, its promised rate, its rate along the closed loop and the error of that, at one state."""
 
     value: float
     promised: float
@@ -51,22 +51,22 @@ class LyapunovAt(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """By how much V grows faster than promised [1/s times V's unit]."""
+        """Amount by which V grows faster than promised [1/s times V's unit]."""
         return self.actual - self.promised
 
 
 def settled_derivative(
     f: Callable[[float], float], step: float, enough: float, one_sided: bool = False
 ) -> tuple[float, float]:
-    """(df/dt at 0, its estimated error): differences over steps halved until, extrapolated, they agree to `enough`.
+    """(df/dt at 0, its estimated error), by differences over steps halved until their extrapolation converges.
 
-    Richardson's extrapolation, of which the entry with the least estimated error counts (Ridders 1982): large steps
-    where f is smooth, small ones where it is stiff. Where none agrees so well, the noise of f, as the smallest steps
-    show it, is part of the error: among many entries two may agree by chance. one_sided: f at t >= 0 only.
+    Richardson extrapolation, using the entry with the smallest error estimate (Ridders 1982): large steps for smooth f,
+    small ones for stiff f. Without convergence the noise of f, estimated at the smallest steps, is added to the error,
+    because two of many entries may agree by chance. one_sided: use f at t >= 0 only.
     """
     best, error, used = np.nan, np.inf, step
     before: list[float] = []
-    plain: list[tuple[float, float]] = []  # (width, difference), not extrapolated
+    plain: list[tuple[float, float]] = []  # (width, difference) without extrapolation
     start, ratio = f(0.0), 2.0 if one_sided else 4.0
     for _ in range(HALVINGS):
         low, high = (start, f(step)) if one_sided else (f(-step), f(step))
@@ -88,11 +88,11 @@ def settled_derivative(
 
 
 class Promise:
-    """A controller's `lyapunov` in closed loop with a plant, whose parts at a time t are `plant.at(t)`."""
+    """A controller's `lyapunov` in closed loop with a plant, which at time t is `plant.at(t)`."""
 
     def __init__(self, controller: Any, plant: Plant):
         self.controller, self.plant = controller, plant
-        self.doubt: str | None = None  # why exact derivatives are not believed
+        self.doubt: str | None = None  # why exact derivatives are not used
         self._exact: dict[int, Exact] = {}
 
     def at(self, x: State, now: Plant | None = None) -> tuple[float, float]:
@@ -108,7 +108,7 @@ class Promise:
         return self.at(x)[0]
 
     def along(self, x: State, enough: float = 1e-9) -> LyapunovAt:
-        """By differences; they settle where their error is `enough` of |rate| + V / s."""
+        """The rate by differences, which converge to `enough` relative to |rate| + V / s."""
         V, promised = self.at(x)
         one_sided = x.t < 1e-3 * STEP
         step = STEP if one_sided else min(STEP, x.t)
@@ -116,7 +116,7 @@ class Promise:
         return LyapunovAt(V, promised, actual, error)
 
     def onward(self, x: State) -> Callable[[float], float]:
-        """s -> V after a time s in which the state moves as fast as it does at x, the plant being what it is then."""
+        """V as a function of the time s during which the state moves at its velocity at x, with a constant plant."""
         t, q, v, z = x
         now = self.plant.at(t)
         tau, z_rate = self._commanded(x)
@@ -129,7 +129,7 @@ class Promise:
         return V_after
 
     def judged(self, x: State, enough: float = 1e-9) -> LyapunovAt:
-        """By differences, and where they agree with what is exact, that."""
+        """The exact rate if the differences agree with it, otherwise the differences."""
         rates = self.along(x, enough)
         exact = self.exact(x.t)
         if exact is None:
@@ -143,14 +143,14 @@ class Promise:
         return rates
 
     def exact(self, t: float) -> Exact | None:
-        """The traced loop with the plant at time t; None where it does not trace, or is not believed."""
+        """The traced loop with the plant at time t; None if it can not be traced or is not trusted."""
         if self.doubt is not None:
             return None
         now = self.plant.at(t)
         if id(now.robot) not in self._exact:
             try:
                 self._exact[id(now.robot)] = Exact(trace_closed_loop(now, self.controller))
-            except Exception as error:  # whatever a law does with symbols: it runs on numbers
+            except Exception as error:  # user code may raise anything for symbols; numerical evaluation remains
                 self.doubt = f"not traced: {error!s:.200}"
                 return None
         return self._exact[id(now.robot)]
@@ -170,7 +170,7 @@ class Exact:
     """V, the promised rate, dV/dt and their gradients, compiled."""
 
     def __init__(self, loop: TracedClosedLoop):
-        self.loop, self.dim = loop, loop.group.dim  # t takes the place of the work, which nothing depends on
+        self.loop, self.dim = loop, loop.group.dim  # t replaces the work, which nothing depends on
         self.outputs = [loop.value, loop.rate, loop.slope]
         if (operations := loop.trace(self.outputs).operations) > code.OPERATIONS:
             raise UntraceableError(f"{operations} operations, at most {code.OPERATIONS} are compiled")
@@ -196,12 +196,12 @@ class Exact:
 
 
 def flat(x: State) -> np.ndarray:
-    """The state as a closed loop keeps it, no work done yet."""
+    """The state as one array of a closed loop, with zero work."""
     return np.concatenate((x.q, x.v, [] if x.z is None else np.ravel(x.z), [0.0]))
 
 
 def _is_real(x: Any) -> bool:
-    """Whether x is one real number: no text, no truth value, nothing complex, no array of several."""
+    """Whether x is one real number; strings, booleans, complex numbers and arrays are not."""
     if isinstance(x, float | int):
         return not isinstance(x, bool)
     try:

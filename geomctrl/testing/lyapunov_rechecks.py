@@ -1,4 +1,4 @@
-"""Saved proofs of Lyapunov functions checked again, against the law, the robot and the claim that they are of."""
+"""`recheck_lyapunov`: an independent check of a saved proof against the law, the robot and the claim."""
 
 from __future__ import annotations
 
@@ -35,15 +35,28 @@ def recheck_lyapunov(
     level: float | None = None,
     processes: int = 1,
 ) -> str:
-    """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; in words what was checked.
+    """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; return what was checked as text.
 
-    Of a file only the boxes are read: the inequalities, with their derivatives, degrees and lemmas, are derived again
-    from the law, the plant and the claim, which are those of `certify_lyapunov`. level: of a `region_of_attraction`,
-    the certificate's. A certificate alone is checked against what it has of that itself.
+    Parameters
+    ----------
+    proof : path or LyapunovCertificate
+        The file, of which only the boxes are read, or the certificate.
+    controller, plant, box, ...
+        The arguments of `certify_lyapunov`, from which inequalities, derivatives and lemmas are derived again. They may
+        be omitted for a certificate.
+    level : float, optional
+        The level of the certificate, for `region_of_attraction`.
+    processes : int
+        Number of processes. A box takes between some milliseconds (two links) and a tenth of a second (seven joints).
 
-    It takes from some milliseconds a box, two links, to a tenth of a second, seven joints, in that many `processes`.
-    Raises CheckError where an inequality is not shown, or the file is of another claim; ArgumentError for what is no
-    such file, and as `certify_lyapunov`; ImportError without python-flint.
+    Raises
+    ------
+    CheckError
+        If an inequality can not be confirmed, or if the file belongs to another claim.
+    ArgumentError
+        If the file is invalid, and as for `certify_lyapunov`.
+    ImportError
+        Without python-flint.
     """
     processes = count("processes", processes, 1)
     kept = isinstance(proof, LyapunovCertificate)
@@ -85,7 +98,7 @@ def _read(proof: str | Path) -> dict[str, np.ndarray]:
             raise ValueError("boxes are numbers")
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
-    except Exception as error:  # whatever a file that is none makes numpy and zipfile say
+    except Exception as error:  # numpy and zipfile raise many types for invalid files
         if isinstance(error, GeomctrlError):
             raise
         expected = f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80}"

@@ -1,8 +1,8 @@
-"""The search for a state at which a Lyapunov function breaks its promises: where it grows, where it is not positive.
+"""`LyapunovSearch`: the search for a state where a Lyapunov function grows or is not positive.
 
-Over t, q, v and z within the domain: ascent on the promised rate, on dV/dt less what is promised, on -V; descent of
-V on shells about the equilibrium and from all over the domain; V along lines, unless it is proved that it does not
-jump. Gradients are exact where the loop traces. What is found is judged by the same checks as a sample.
+It covers t, q, v and z in the domain: ascent on the promised rate, on dV/dt minus the promised rate, and on -V; descent
+of V on shells about the equilibrium and in the whole domain; and V along lines, unless its continuity is proved.
+Gradients are exact if the loop can be traced. The same checks as for random states decide about a candidate.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .lyapunov_zeros import Zeros
 from .search import MAX_SECONDS, worst
 from .shrinking import literal
 
-CUTS = 24  # of a line, and of what is left of it each time
-ORDER, AROUND = 6, 2  # of differences, nothing for what is smooth; cuts kept on both sides of where they are largest
-SMOOTH = 1e-8  # of V: differences of less are no jump
-CLEAR = 10.0  # times the others: the change of a cut that has the jump in it
-SMALLEST = 1e-6  # of V there and about the equilibrium: a change of less is no jump
-OTHERS = 3  # velocities, besides the one found and the opposite one, at which the loop may come across
-ACROSS = np.logspace(-9, -5, 5)  # [s] in which the loop comes from one side to the other
+CUTS = 24  # subdivisions of a line, and again of the remaining part
+ORDER, AROUND = 6, 2  # order of differences, which vanish for smooth V; subdivisions kept around their maximum
+SMOOTH = 1e-8  # relative to V: smaller differences are no jump
+CLEAR = 10.0  # ratio to the other changes from which a change is a jump
+SMALLEST = 1e-6  # relative to V there and at typical states: smaller changes are no jump
+OTHERS = 3  # velocities at which the loop may cross, besides the one found and its opposite
+ACROSS = np.logspace(-9, -5, 5)  # [s] in which the loop crosses
 
 
 class Jumps:
-    """V along random lines. Where it jumps the loop must come across downwards, or not at all.
+    """Search for jumps of V along random lines. The loop may cross a jump downwards only.
 
-    A V that is less on the side that the loop goes to falls all the same; one that is more grows, whatever its rate.
+    A V that is smaller on the side that the loop enters still decreases; a larger one grows, whatever its rate.
     """
 
     def __init__(self, checks: Checks, rng: np.random.Generator, deadline: float):
@@ -41,7 +41,7 @@ class Jumps:
         self.rng, self.deadline, self.evaluations, self.starts, self.cut_short = rng, deadline, 0, 0, False
 
     def run(self, budget: int) -> None:
-        """Raises Counterexample."""
+        """Search with this many evaluations; raises Counterexample."""
         while self.evaluations < budget and not self.cut_short:
             self.cut_short = time.thread_time() > self.deadline
             self.starts += 1
@@ -50,7 +50,7 @@ class Jumps:
                 self._assert_downwards(*jump)
 
     def _assert_downwards(self, low: State, size: float) -> None:
-        """Raise Counterexample if the loop comes across the jump from its lower side, at this velocity or another."""
+        """Raise Counterexample if the loop crosses the jump from its lower side, at this velocity or another."""
         others = [self.domain.rest(low.t).v - (low.v - self.domain.rest(low.t).v)]
         others += [self.domain.state(self.domain.random(self.rng, "within")).v for _ in range(OTHERS)]
         for x in (low, *(low._replace(v=v) for v in others)):
@@ -60,13 +60,13 @@ class Jumps:
                 raise Counterexample(message, x, "continuous", paste(self.promise.plant, literal(x)), "searched")
 
     def _ends(self) -> tuple[Point, Point]:
-        """A line: between two states, along one coordinate, or of time with all else at its displacement."""
+        """The ends of a line: between two states, along one coordinate, or in time at a constant displacement."""
         a, b = (self.domain.random(self.rng, "within") for _ in range(2))
         x, kind = a.x.copy(), self.starts % 4
         if kind in (1, 2):
             k = self.domain.free[self.rng.integers(len(self.domain.free))]
             x[k] = b.x[k]
-            if kind == 2:  # from bound to bound
+            if kind == 2:  # across the whole domain
                 a.x[k], x[k] = self.domain.lower[k], self.domain.upper[k]
         else:
             x = b.x.copy()
@@ -77,7 +77,7 @@ class Jumps:
         return self.domain.state(a._replace(x=a.x + s * (b.x - a.x)))
 
     def _jump(self, a: Point, b: Point) -> tuple[State, float] | None:
-        """(the state on the lower side, by how much V is more on the other) of a jump between a and b, None without."""
+        """(State on the lower side, height) of a jump between a and b; None if there is none."""
         s = np.linspace(0.0, 1.0, CUTS + 1)
         V = np.array([self._value(a, b, x) for x in s])
         while True:
@@ -107,32 +107,32 @@ class Jumps:
         return self.promise.value(self._state(a, b, s))
 
     def _growth(self, x: State) -> float:
-        """By how much V is more than at x, the most, a moment later."""
+        """The largest increase of V from x within a short time."""
         self.evaluations += 1 + len(ACROSS)
         after, V = self.promise.onward(x), self.promise.value(x)
         return max(after(float(h)) - V for h in ACROSS)
 
 
-SHARES = {"rate": 0.2, "derivative": 0.35, "definite": 0.1, "zeros": 0.2, "jumps": 0.15}  # of the evaluations
-WAYS = ("within", "about", "within", "corner", "within", "part", "within", "few")  # of drawing starts
-AGREEING = 20  # states at which what is exact is held against differences
-NOISE = 1e-11  # of |rate| + V / s: an error of dV/dt below this is rounding, and leads nowhere
+SHARES = {"rate": 0.2, "derivative": 0.35, "definite": 0.1, "zeros": 0.2, "jumps": 0.15}  # fractions of the evaluations
+WAYS = ("within", "about", "within", "corner", "within", "part", "within", "few")  # kinds of random starts
+AGREEING = 20  # states at which exact rates are compared with differences
+NOISE = 1e-11  # relative to |rate| + V / s: smaller errors of dV/dt are rounding
 
 
 class LyapunovSearch:
-    """One search: `budget` evaluations, repeatable for the generator's seed; seconds of processor time are a guard."""
+    """One search with `budget` evaluations, reproducible for the generator's seed; `seconds` are a last guard."""
 
     def __init__(self, checks: Checks, rng: np.random.Generator, budget: int, seconds: float = MAX_SECONDS):
         self.checks, self.domain, self.promise = checks, checks.domain, checks.promise
         self.rng, self.budget, self.deadline = rng, budget, time.thread_time() + seconds
         self.evaluations = self.starts = self.zeros = self.lines = 0
-        self.continuous = False  # whether V is proved to be, in all states
+        self.continuous = False  # whether V is proved to be continuous
         self.cut_short = False
 
     def run(self) -> None:
-        """Raises Counterexample."""
+        """Run the search; raises Counterexample."""
         c, rtol = self.checks, self.checks.rtol
-        for _ in range(min(AGREEING, self.budget)):  # all over the domain: is what is exact to be believed?
+        for _ in range(min(AGREEING, self.budget)):  # throughout the domain: may exact rates be used?
             x = self.domain.state(self.domain.random(self.rng, "within"))
             c.hold(c.as_promised, x, "searched")
         self._climb("rate", self._rate, c.not_growing, 1e-9)
@@ -158,7 +158,7 @@ class LyapunovSearch:
 
     @property
     def how(self) -> str:
-        """What gradients were made of."""
+        """How gradients were computed, as text."""
         exact = self.promise.exact(float(self.domain.lower[0]))
         return "differences" if exact is None or not exact.has_gradients else "exact"
 
@@ -179,17 +179,15 @@ class LyapunovSearch:
         self.cut_short |= result.cut_short
         self.checks.hold(check, result.state, "searched")
 
-    # --- objectives: (value, gradient or None) at a state, without units -------------------------------------------
-
     def _numbers(self, x: State, sloped: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """(V, promised rate, dV/dt), and their gradients."""
+        """(V, promised rate, dV/dt), and their gradients if `sloped`."""
         exact = self.promise.exact(x.t)
         if exact is not None:
             numbers, gradients = exact.gradients(x) if sloped else (exact.numbers(x), None)
             if np.isfinite(numbers).all():
                 return numbers, gradients
         rates = self.promise.along(x, 1e-2 * self.checks.rtol)
-        doubt = min(rates.error, abs(rates.excess))  # what may be an error of the differences is no excess
+        doubt = min(rates.error, abs(rates.excess))  # errors of the differences must not count as excess
         actual = rates.promised + np.sign(rates.excess) * (abs(rates.excess) - doubt)
         return np.array([rates.value, rates.promised, actual]), np.zeros((3, self.domain.dim)) if sloped else None
 
@@ -212,7 +210,7 @@ class LyapunovSearch:
         return math.log10(size), None if gradient is None else np.sign(value) * gradient / (size * math.log(10.0))
 
     def _negative(self, x: State, sloped: bool):
-        """-V over the squared distance from the equilibrium: else all ways up lead there."""
+        """-V divided by the squared distance from the equilibrium, which otherwise attracts every ascent."""
         exact, point = self.promise.exact(x.t), self.domain.point(x)
         V = np.nan if exact is None else float(exact.numbers(x)[0])
         V = V if np.isfinite(V) else self.promise.value(x)
@@ -220,7 +218,7 @@ class LyapunovSearch:
         return -V / (self.checks.typical * (OFF**2 + ((point.x / scale)[1:] ** 2).sum())), None
 
     def _relative(self, top: float, V: float, rate: float, d: np.ndarray | None, row: int):
-        """top over |rate| + V / s, d's rows being the gradients of V, of the rate, and of top."""
+        """top / (|rate| + V / s) with its gradient; rows of d are the gradients of V, of the rate, and of top."""
         size = self.checks.size(V, rate)
         if d is None:
             return top / size, None

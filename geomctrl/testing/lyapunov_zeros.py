@@ -1,5 +1,8 @@
-"""Zeros of a Lyapunov function off its equilibrium: found on shells about it, by descent from all over the domain, and
-at ever later times; and where the loop goes from there."""
+"""`Zeros`: the search for zeros of a Lyapunov function other than its equilibrium.
+
+They are sought on shells about the equilibrium, by descent from the whole domain, and at increasing times. The loop is
+followed from each zero.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +25,24 @@ from .lyapunov_rate import flat
 from .search import MAX_DIFFERENCES, STEP
 from .shrinking import literal
 
-RADII = (0.2, 1.0, 2.0, REACH)  # of shells, in spreads: the last one touches the domain's bounds
-STARTS = 3  # on each shell
-DESCENTS = 12  # from states all over the domain
-NEAREST = 0.1  # spreads: a descent that ends nearer to the equilibrium has found that
-DECADES, PER_DECADE, FADING = 8, 4, 5  # of times after the domain's last; displacements that are looked at then
-FADED = 1e-3  # a V that is less than this part of what it was, and still halves in a decade, has no bound but zero
-FOLLOWED = 3  # zeros of V from which the loop is followed
-LONGEST = 64.0  # [s] that it is followed for
-PATIENCE = 8.0  # [s] after which a loop that comes no nearer stays away
-RETURNED, STAYED = 0.05, 0.98  # of the distance before, in the second half of the time
+RADII = (0.2, 1.0, 2.0, REACH)  # of shells, in spreads; the last one touches the bounds of the domain
+STARTS = 3  # per shell
+DESCENTS = 12  # from the whole domain
+NEAREST = 0.1  # spreads: a descent that ends closer has found the equilibrium
+DECADES, PER_DECADE, FADING = 8, 4, 5  # times after the domain's last, and displacements tested then
+FADED = 1e-3  # a V below this fraction of its earlier value that still halves per decade has no positive bound
+FOLLOWED = 3  # zeros of V from which the loop is simulated
+LONGEST = 64.0  # [s] duration of that simulation
+PATIENCE = 8.0  # [s] without approaching after which the loop does not return
+RETURNED, STAYED = 0.05, 0.98  # ratios of distances in the second half of the time to those before
 MAX_STEPS = 600
 
 
 class Zeros:
-    """Where V vanishes off the equilibrium, the loop must return to it; at no displacement V may fade as time passes.
+    """Check that the loop returns from zeros of V to the equilibrium, and that V does not decay with time alone.
 
-    A V that is zero off the equilibrium says nothing about what happens there; that the set of such states leads to
-    the equilibrium, as s = 0 does in sliding laws, keeps the proof (Iggidr and Sallet 2003).
+    A zero of V away from the equilibrium gives no information about the states there. If these states lead to the
+    equilibrium, as s = 0 does in sliding laws, the proof still holds (Iggidr and Sallet 2003).
     """
 
     def __init__(self, checks: Checks, rng: np.random.Generator, sloped: bool, deadline: float):
@@ -49,7 +52,7 @@ class Zeros:
         self._returning: dict[tuple, bool] = {}
 
     def run(self, budget: int) -> None:
-        """Raises Counterexample."""
+        """Search with this many evaluations; raises Counterexample."""
         active = self.domain.free[self.domain.free > 0]
         if not len(active) or budget < 1:
             return
@@ -69,7 +72,7 @@ class Zeros:
             self._fade()
 
     def _fade(self) -> None:
-        """V has a bound below that does not depend on time: displacements are looked at at ever later times."""
+        """Check at increasing times that V has a lower bound independent of time."""
         first, last = self.domain.lower[0], self.domain.upper[0]
         times = [*np.linspace(first, last, PER_DECADE), *(last * np.logspace(0, DECADES, PER_DECADE * DECADES + 1)[1:])]
         for _ in range(FADING):
@@ -80,7 +83,7 @@ class Zeros:
                 x[0] = t
                 try:
                     state = self.domain.state(point._replace(x=x))
-                except GeomctrlError:  # a reference that ends
+                except GeomctrlError:  # a reference may end
                     break
                 self.evaluations += 1
                 seen.append((self.promise.value(state), state))
@@ -94,7 +97,7 @@ class Zeros:
                 raise Counterexample(message, state, "definite", paste(self.promise.plant, literal(state)), "searched")
 
     def _follow(self, point: Point, tiny: float, off: float) -> None:
-        """Raise the simplest Counterexample found, if the loop does not return from a zero of V."""
+        """Raise the simplest Counterexample if the loop does not return from a zero of V."""
         check = self.returning(tiny, off)
         try:
             check(self.domain.state(point))
@@ -103,7 +106,7 @@ class Zeros:
             self.checks.hold(check, self.domain.state(point), "searched")
 
     def _simple_zero(self, point: Point, tiny: float, off: float) -> Point:
-        """Another zero of V: coordinates set to zero or rounded, one by one, the largest makes up for it."""
+        """A simpler zero of V: coordinates are set to zero or rounded one by one, while the largest one compensates."""
         scale = np.where(self.domain.scale > 0.0, self.domain.scale, 1.0)
         kept: list[int] = []
         for k in self.domain.free[self.domain.free > 0]:
@@ -123,7 +126,7 @@ class Zeros:
         return point
 
     def _zero_along(self, point: Point, j: int) -> Point:
-        """Where V is least as coordinate j changes by a spread at most."""
+        """The minimum of V if coordinate j changes by at most one spread."""
         from scipy.optimize import minimize_scalar
 
         low, high = max(self.domain.lower[j], point.x[j] - self.domain.scale[j]), self.domain.upper[j]
@@ -141,7 +144,7 @@ class Zeros:
         return at(min((float(best.x), float(point.x[j])), key=value))  # pyright: ignore[reportAttributeAccessIssue]
 
     def returning(self, tiny: float, off: float) -> Callable[[State], None]:
-        """V is `tiny`, at states `off` spreads away or more, only where the loop returns to the equilibrium from."""
+        """Check that V is `tiny`, at states `off` or more spreads away, only if the loop returns to the equilibrium."""
 
         def check(x: State) -> None:
             value = self.promise.value(x)
@@ -158,13 +161,13 @@ class Zeros:
         return self._returning[key]
 
     def _does_return(self, x: State) -> bool:
-        """Whether the loop, from x on, comes to the equilibrium: near it for as long as it took to come there."""
-        domain = replace(self.domain, rest=self.domain.held(x.t))  # what changes of the plant later is another matter
+        """Whether the loop from x reaches the equilibrium and stays near it as long as it took to get there."""
+        domain = replace(self.domain, rest=self.domain.held(x.t))  # without later changes of the plant
         times, distances, span = [x.t], [_distance(domain, x)], 1.0
         loop = Loop(self.promise.plant.at(x.t), self.promise.controller, x.q, x.v, 1e-3, method="MK54")
         exact = self.promise.exact(x.t)
         field = loop.field if exact is None else exact.field
-        with contextlib.suppress(GeomctrlError):  # a loop that can not be followed further
+        with contextlib.suppress(GeomctrlError):  # the simulation may end early
             walk = steps(field, flat(x), (x.t, x.t + LONGEST), None, Adaptive(rtol=1e-4, atol=1e-7), loop.group)
             for _, (t, y) in zip(range(MAX_STEPS), walk):
                 q, v, z = loop.split(y)
@@ -179,12 +182,12 @@ class Zeros:
 
 
 def _distance(domain: Domain, x: State) -> float:
-    """How far x is off the equilibrium, in spreads."""
+    """Distance of x from the equilibrium, in spreads."""
     return float(np.linalg.norm((domain.point(x).x / np.where(domain.scale > 0.0, domain.scale, 1.0))[1:]))
 
 
 def _settled(times: list[float], distances: list[float]) -> float:
-    """The largest distance in the second half of the time, over that in the first."""
+    """The largest distance in the second half of the time, relative to that in the first."""
     t, d = np.array(times), np.array(distances)
     late = t > 0.5 * (t[0] + t[-1])
     if not late.any() or not np.isfinite(d).all():
@@ -199,7 +202,7 @@ def _fades(values: list[float]) -> bool:
 
 
 class _Descent:
-    """V at one time, downhill from a random state of the domain: w are the coordinates in spreads."""
+    """Minimisation of V at one time from random states of the domain; w are the coordinates in spreads."""
 
     def __init__(self, search: Zeros, active: np.ndarray):
         self.search, self.domain, self.sloped, rng = search, search.domain, search.sloped, search.rng
@@ -214,7 +217,7 @@ class _Descent:
         self.w, self.best = drawn[least], (values[least], drawn[least])
 
     def _drawn(self, rng: np.random.Generator) -> np.ndarray:
-        """States to begin at, (m, active)."""
+        """Initial states (m, active)."""
         return (self.start.x[self.active] / self.domain.scale[self.active])[None]
 
     def point(self, w: np.ndarray) -> Point:
@@ -223,16 +226,16 @@ class _Descent:
         return self.domain.clipped(self.start._replace(x=x))
 
     def pulled_back(self, g: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """The gradient with respect to w, of one with respect to the coordinates in spreads."""
+        """The gradient with respect to w, from that with respect to the coordinates in spreads."""
         return g
 
     def bounds(self) -> list[tuple[float, float]] | None:
-        """Of w."""
+        """Bounds of w."""
         sides = (side[self.active] / self.domain.scale[self.active] for side in (self.domain.lower, self.domain.upper))
         return list(zip(*sides))
 
     def least(self, budget: int) -> tuple[Point, float]:
-        """Where V is least, as far as `budget` evaluations find it."""
+        """The minimum of V found with `budget` evaluations."""
         if not self.typical > 0.0:
             return self.point(self.best[1]), self.best[0]
         from scipy.optimize import minimize
@@ -280,7 +283,7 @@ class _Descent:
 
 
 class _Shell(_Descent):
-    """V at one time over the states `radius` spreads off the equilibrium: w is a direction."""
+    """Minimisation of V at one time over states at `radius` spreads from the equilibrium; w is a direction."""
 
     def __init__(self, search: Zeros, radius: float, active: np.ndarray):
         self.radius = radius

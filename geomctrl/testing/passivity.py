@@ -1,8 +1,9 @@
-"""Passivity of a plant with its controller at a port (u, y): dS/dt <= u . y - nu |u|^2 - rho |y|^2.
+"""Passivity of a controlled plant at a port (u, y): dS/dt <= u . y - nu |u|^2 - rho |y|^2.
 
-S is a storage function, u . y the power that the port takes in. nu > 0 is an excess of passivity at the input (input
-feedforward index), rho > 0 at the output (output feedback index); negative ones are a lack that the other side of the
-port has to make up (van der Schaft 2017, chapter 2; Bao and Lee 2007). What is searched is not proved.
+S is a storage function, and u . y is the power supplied through the port. nu > 0 is an excess of passivity at the input
+(input feedforward index), rho > 0 at the output (output feedback index). Negative values are a shortage that the other
+side of the port must compensate (van der Schaft 2017, chapter 2; Bao and Lee 2007). Violations are searched for; the
+absence of violations is not proved.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from .loop_states import require_lyapunov
 from .search import NEGLIGIBLE, Inquiry
 from .settings import Port, Region, port_of, region_of
 
-STRAY = 1e-9  # of an input's effect on S: less than that is rounding
+STRAY = 1e-9  # relative effect of an input on S below which it is rounding
 
 
 class PassivityIndex(NamedTuple):
-    """nu: the largest with dS/dt <= u . y - nu |u|^2 at the states and inputs searched; rho: with - rho |y|^2."""
+    """nu: the largest value with dS/dt <= u . y - nu |u|^2 in the search; rho: the same with - rho |y|^2."""
 
     nu: float
     rho: float
@@ -45,15 +46,35 @@ def assert_passive_port(
     seed: int = 0,
     rtol: float = 1e-7,
 ) -> None:
-    """Assert dS/dt <= u . y - nu |u|^2 - rho |y|^2 of the plant with its controller, for all |u| <= `port.largest`.
+    """Test dS/dt <= u . y - nu |u|^2 - rho |y|^2 for the controlled plant and all |u| <= `port.largest`.
 
-    port: a `Port`, by default torques at the joints. storage: (t, q, v, z, plant) -> S, by default the controller's
-    Lyapunov function. controller: None for the plant by itself; then a storage and `region.equilibrium` are needed.
+    Parameters
+    ----------
+    controller : Controller or None
+        The controller; None for the plant alone, which requires `storage` and `region.equilibrium`.
+    plant : Plant or Robot
+        The plant.
+    nu, rho : float
+        Passivity indices at input and output.
+    port : Port or str
+        The port; default torques at the joints.
+    storage : function, optional
+        (t, q, v, z, plant) -> S; default the controller's Lyapunov function.
+    region, search, seed
+        As for `assert_lyapunov`.
+    rtol : float
+        Tolerance relative to the terms.
 
-    dS/dt is affine in u, as the plant's acceleration is, so that at each state the worst u is known in closed form; it
-    is the states of `region` that are searched, with `search` evaluations. rtol: of the terms.
+    Raises
+    ------
+    Counterexample
+        With the simplest violating state that was found, and u.
+    ArgumentError
+        If an argument is invalid.
 
-    Raises Counterexample with the simplest state found, and u; ArgumentError for bad arguments.
+    Notes
+    -----
+    dS/dt is affine in u, so that the worst u at a state has a closed form. The search is over states.
     """
     port = port_of(port)
     inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
@@ -90,10 +111,10 @@ def passivity_index(
     search: int = 4000,
     seed: int = 0,
 ) -> PassivityIndex:
-    """The largest nu with rho = 0, and the largest rho with nu = 0, that no state and input found contradict.
+    """The largest nu with rho = 0, and the largest rho with nu = 0, that no state and input in the search contradicts.
 
-    Arguments as for `assert_passive_port`. Both are estimates from above: a longer search finds the same or less. -inf
-    where S grows with no input or without need of any. Raises ArgumentError for bad arguments.
+    Arguments are those of `assert_passive_port`. Both are upper estimates, which a longer search may lower. A value is
+    -inf if S grows without input or for arbitrarily small inputs. Raises ArgumentError for invalid arguments.
     """
     port = port_of(port)
     inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
@@ -105,8 +126,8 @@ def passivity_index(
         r = flow.at(x)
         loss, d = -r.slope, float(np.linalg.norm(r.push - r.output))
         if loss < -still or (d > STRAY * float(np.linalg.norm(r.push)) and loss < STRAY * d * largest):
-            return np.inf  # however small u is
-        u = min(2.0 * loss / d, largest) if d > 0.0 and loss > 0.0 else largest  # where loss / u^2 - d / u is least
+            return np.inf  # for arbitrarily small u
+        u = min(2.0 * loss / d, largest) if d > 0.0 and loss > 0.0 else largest  # minimises loss / u^2 - d / u
         return -(loss - d * u) / u**2
 
     def lack_of_rho(x: State) -> float:
@@ -130,9 +151,9 @@ def rates_at(
     storage: Function | None = None,
     port: Port | Any = "joints",
 ) -> Rates:
-    """What assertions about ports look at, at one state: (S, its promised rate, dS/dt, d(dS/dt)/du, y).
+    """The quantities that assertions about ports test, at one state: (S, its promised rate, dS/dt, d(dS/dt)/du, y).
 
-    Arguments as for `assert_passive_port`; q (nq,), v (nv,), z as the controller's `start()` gives it.
+    Arguments are those of `assert_passive_port`, with q (nq,), v (nv,), and z as returned by `start()`.
     """
     robot = plant_of("plant", plant, state=False).robot
     rest = one_configuration(robot, "q", one_state("q", q, robot.nq)) if controller is None else None
@@ -154,7 +175,7 @@ def _asked(controller, plant, storage, port: Port, region, search, seed) -> tupl
 
 
 def _worst_input(r: Rates, nu: float, largest: float) -> np.ndarray:
-    """The u that makes (push - y) . u + nu |u|^2 largest within |u| <= most."""
+    """The u that maximises (push - y) . u + nu |u|^2 for |u| <= largest."""
     d = r.push - r.output
     size = float(np.linalg.norm(d))
     direction = d / size if size > 0.0 else np.eye(len(d))[0]

@@ -1,7 +1,7 @@
-"""The pytest plugin: robots and closed loops for tests, and what their assertions rest on. See docs/how-to/testing.md.
+"""The pytest plugin: fixtures and markers for robots and closed loops, and evidence. See docs/how-to/testing.md.
 
-pytest loads this file whatever it runs, so that nothing of geomctrl is imported here that calculates: the rest comes
-when a fixture or a marker is used, or when there is a counterexample to keep.
+pytest loads this file in every project, so that it imports no numerical part of geomctrl until a fixture or marker is
+used or a counterexample is stored.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .closed_loop import ClosedLoop
     from .counterexample import Examples
 
-FOLDER = ".geomctrl"  # below pytest's rootdir: counterexamples
-MAX_TESTS = 40  # whose evidence is listed; with -v all are
+FOLDER = ".geomctrl"  # folder of counterexamples in pytest's rootdir
+MAX_TESTS = 40  # number of tests whose evidence is listed without -v
 
 _HEARD = pytest.StashKey[list[evidence.Evidence]]()
 
@@ -53,7 +53,7 @@ def _seed(word: str) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.geomctrl_seed is None:  # in processes of pytest-xdist the one drawn in the first
+    if config.option.geomctrl_seed is None:  # processes of pytest-xdist use that of the main process
         drawn = getattr(config, "workerinput", {}).get("geomctrl_seed")
         config.option.geomctrl_seed = secrets.randbits(32) if drawn is None else drawn
     for name, marker in MARKERS.items():
@@ -75,25 +75,25 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.fixture(scope="module")
 def _geomctrl_robot(request: pytest.FixtureRequest) -> str | Robot | None:
-    """What `pytest_generate_tests` chose for the fixture `robot`: it is asked for where that is this plugin's own."""
+    """The parameter that `pytest_generate_tests` chose for the fixture `robot` of this plugin."""
     return getattr(request, "param", None)
 
 
 @pytest.fixture(scope="module")
 def _geomctrl_loop_robot(request: pytest.FixtureRequest) -> str | Robot | None:
-    """The same for the fixture `closed_loop`."""
+    """The same parameter for the fixture `closed_loop`."""
     return getattr(request, "param", None)
 
 
 @pytest.fixture(scope="module")
 def robot(_geomctrl_robot: str | Robot | None) -> Robot:
-    """Each bundled robot of geomctrl.models in turn, or each of the nearest marker `robots`."""
+    """Each bundled robot of geomctrl.models in turn, or each robot of the closest marker `robots`."""
     return _loaded("robot", _geomctrl_robot)
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers of this test's own, the same in every run with the same --geomctrl-seed."""
+    """A random generator for this test, reproducible with the same --geomctrl-seed."""
     import numpy as np
 
     digest = hashlib.sha256(request.node.nodeid.encode()).digest()
@@ -102,7 +102,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 @pytest.fixture(scope="module")
 def _closed_loops() -> dict[Any, ClosedLoop]:
-    """Those that tests of this module have made: controllers have no side effects, so that one serves them all."""
+    """Closed loops of this module by their arguments; they are shared, because controllers have no side effects."""
     return {}
 
 
@@ -110,9 +110,9 @@ def _closed_loops() -> dict[Any, ClosedLoop]:
 def closed_loop(
     request: pytest.FixtureRequest, _closed_loops: dict[Any, ClosedLoop], _geomctrl_loop_robot: str | Robot | None
 ) -> ClosedLoop:
-    """The controller and plant of the nearest marker `closed_loop`, or `lyapunov`: a geomctrl.testing.ClosedLoop.
+    """The controller and plant of the closest marker `closed_loop` or `lyapunov`, as geomctrl.testing.ClosedLoop.
 
-    What makes them of a robot is given the fixture `robot` where the test takes that too; else each robot in turn.
+    Functions that create them receive the fixture `robot` if the test uses it, otherwise each robot in turn.
     """
     from .closed_loop import closed_loop
 
@@ -157,9 +157,9 @@ def _lyapunov(controller=None, plant=None, **options):
 
 
 MARKERS = {"robots": _robots, "closed_loop": _closed_loop, "lyapunov": _lyapunov}
-MEANINGS = {  # python -OO leaves no docstrings
+MEANINGS = {  # not docstrings, which python -OO removes
     "robots": "names of bundled robots, or Robots, which the fixtures `robot` and `closed_loop` take one by one",
-    "closed_loop": "what the fixture `closed_loop` is made of: as it is, or a function of the robot that makes it",
+    "closed_loop": "controller and plant of the fixture `closed_loop`, or functions of the robot that create them",
     "lyapunov": "geomctrl.testing.assert_lyapunov of `closed_loop`, with these options, before the test's own lines",
 }
 
@@ -169,7 +169,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _said(mark: pytest.Mark) -> Any:
-    """What a marker's function makes of its arguments."""
+    """The return value of a marker's function for its arguments."""
     try:
         return MARKERS[mark.name](*mark.args, **mark.kwargs)
     except TypeError as error:
@@ -177,7 +177,7 @@ def _said(mark: pytest.Mark) -> Any:
 
 
 def _loop(node: pytest.Item) -> tuple[Any, Any]:
-    """(controller, plant) as the nearest marker says that has a controller."""
+    """(controller, plant) of the closest marker that has a controller."""
     for mark in (*node.iter_markers("lyapunov"), *node.iter_markers("closed_loop")):
         controller, plant, _ = _said(mark)
         if controller is not None:
@@ -192,7 +192,7 @@ def _needs_robot(controller: Any, plant: Any) -> bool:
 
 
 def _options(node: pytest.Item, mark: pytest.Mark) -> dict[str, Any]:
-    """What the marker `lyapunov` gives to assert_lyapunov."""
+    """The options that the marker `lyapunov` passes to assert_lyapunov."""
     from geomctrl.testing import assert_lyapunov
 
     options = _said(mark)[2]
@@ -204,7 +204,7 @@ def _options(node: pytest.Item, mark: pytest.Mark) -> dict[str, Any]:
 
 
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> None:
-    """Refuse a function that is marked instead of being a marker's argument, as pytest takes a single one."""
+    """Refuse a marked function that should be the marker's argument: pytest decorates a single callable argument."""
     marks = getattr(obj, "pytestmark", None) if callable(obj) else None
     named = {getattr(mark, "name", "") for mark in marks} if isinstance(marks, list) else set()
     for marker in ("closed_loop", "lyapunov"):
@@ -216,7 +216,7 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for each robot, where it takes `robot`, or a `closed_loop` that is made of one; markers are looked at."""
+    """Parametrise tests that use `robot`, or a `closed_loop` created from one; check the markers."""
     node, mark = metafunc.definition, metafunc.definition.get_closest_marker("lyapunov")
     taken = {"_geomctrl_robot", "_geomctrl_loop_robot"} & set(metafunc.fixturenames)
     if "_geomctrl_loop_robot" in taken and ("robot" in metafunc.fixturenames or not _needs_robot(*_loop(node))):
@@ -231,7 +231,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _chosen(node: pytest.Item) -> list[Any]:
-    """The robots of the nearest marker, or the names of all bundled ones."""
+    """The robots of the closest marker, or the names of all bundled ones."""
     from geomctrl import models
     from geomctrl.robot import Robot
 
@@ -257,7 +257,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
-    """What the marker `lyapunov` asks for, then the test."""
+    """Run the assertion of the marker `lyapunov`, then the test."""
     __tracebackhide__ = True
     if (mark := pyfuncitem.get_closest_marker("lyapunov")) is not None:
         from geomctrl.testing import assert_lyapunov
@@ -267,7 +267,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
     return (yield)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost: an expected failure is none
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, because an expected failure stores no counterexample
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Generator[None, Any, pytest.TestReport]:
     report = yield
     if report.when == "call" and report.passed:
@@ -286,7 +286,7 @@ def _examples(item: pytest.Item) -> Examples:
 
 
 def _known(item: pytest.Item) -> list[evidence.KnownState]:
-    """Where the test has failed before. A file that is none of these is as good as none: it is replaced or removed."""
+    """The states at which the test failed before. An invalid file is ignored and replaced or removed later."""
     if not (item.config.rootpath / FOLDER).is_dir():
         return []
     try:
@@ -297,25 +297,25 @@ def _known(item: pytest.Item) -> list[evidence.KnownState]:
 
 def _forget(item: pytest.Item) -> None:
     if (item.config.rootpath / FOLDER).is_dir():
-        with contextlib.suppress(OSError):  # a folder that nobody may write to
+        with contextlib.suppress(OSError):  # the folder may be read-only
             _examples(item).forget(item.nodeid)
 
 
 def _kept(item: pytest.Item, call: pytest.CallInfo) -> Iterator[str]:
-    """Keep the counterexample that the test has ended with, if it is one, and say where."""
+    """Store the counterexample that ended the test, if any, and report its file."""
     error = None if call.excinfo is None else _counterexample(call.excinfo.value)
     if error is not None:
         loop = getattr(item, "funcargs", {}).get("closed_loop")
         try:
             path = _examples(item).save(item.nodeid, error, loop)
-            yield f"counterexample kept, and looked at first next time: {path.relative_to(item.config.rootpath)}"
+            yield f"counterexample stored, and tested first next time: {path.relative_to(item.config.rootpath)}"
         except OSError as problem:
-            yield f"counterexample not kept: {problem}"
+            yield f"counterexample not stored: {problem}"
 
 
 def _counterexample(error: BaseException | None) -> AssertionError | None:
-    """The failure at a state that `error` is, holds, or comes of."""
-    waiting, seen = [error], set()  # causes may be many, or go round
+    """The exception itself, an exception in its group, or one of its causes, if it has a state."""
+    waiting, seen = [error], set()  # a chain of causes may branch and contain cycles
     while waiting:
         cause = waiting.pop(0)
         if cause is None or id(cause) in seen:
@@ -330,20 +330,20 @@ def _counterexample(error: BaseException | None) -> AssertionError | None:
 
 def _seeded(item: pytest.Item) -> Iterator[str]:
     if "rng" in getattr(item, "fixturenames", ()) or item.get_closest_marker("lyapunov") is not None:
-        yield f"random numbers: --geomctrl-seed={item.config.option.geomctrl_seed} and the test's name repeat them"
+        yield f"random numbers: reproduce with --geomctrl-seed={item.config.option.geomctrl_seed} and this test"
 
 
 # --- what it all rests on ----------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, so that pytest's own failures and summary come last
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, so that pytest's failures and summary come last
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, Any, Any]:
     _list_evidence(terminalreporter)
     return (yield)
 
 
 def _list_evidence(terminal: pytest.TerminalReporter) -> None:
-    """By test, what was proved, searched, sampled and simulated; reports of other processes come to this one."""
+    """List by test what was proved, searched, sampled and simulated, including tests in other processes."""
     tests: dict[str, list[tuple[str, str]]] = {}
     for report in terminal.getreports("passed"):
         for name, text in report.user_properties:

@@ -1,4 +1,4 @@
-"""Random physical robots and their parts, from numpy's random generators and as strategies of hypothesis."""
+"""Random physical robots, from numpy's generators and as hypothesis strategies."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ KINDS = ("revolute", "prismatic", "helical", "cylindrical", "planar", "spherical
 
 
 def random_inertia(rng: np.random.Generator) -> np.ndarray:
-    """Ten parameters (10,) of a random body: 0.1 to 10 kg, size and offset of its centre of mass about 0.1 to 0.5 m."""
+    """Ten parameters (10,) of a random body: 0.1 to 10 kg, extent and offset of its centre of mass of 0.1 to 0.5 m."""
     generator("rng", rng)
     mass = np.exp(rng.uniform(np.log(0.1), np.log(10.0)))
     R = se3.exp(rng.normal(size=6))[:3, :3]
-    second_moment = mass * R @ np.diag(rng.uniform(0.1, 0.5, 3) ** 2) @ R.T  # any positive one is a body's
+    second_moment = mass * R @ np.diag(rng.uniform(0.1, 0.5, 3) ** 2) @ R.T  # any positive definite one is physical
     I_com = np.trace(second_moment) * np.eye(3) - second_moment
     return inertia.from_com(mass, rng.uniform(-0.3, 0.3, 3), 0.5 * (I_com + I_com.T))
 
 
 def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **options) -> Joint:
-    """A joint of a kind in KINDS, random axis through a random point; `aligned`: a coordinate axis, the origin."""
+    """A joint of the given kind with a random axis and point; `aligned`: along a coordinate axis at the origin."""
     generator("rng", rng)
     choice("kind", kind, KINDS)
     axis = np.eye(3)[rng.integers(3)] if flag("aligned", aligned) else rng.normal(size=3)
@@ -53,7 +53,7 @@ def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **o
 
 
 def known_kinds(kinds: Sequence[str]) -> list[str]:
-    """`kinds` as a list; raises ArgumentError for what is none of KINDS."""
+    """`kinds` as a list. Raises ArgumentError for an unknown kind."""
     valid = not isinstance(kinds, str) and isinstance(kinds, Sequence | np.ndarray)
     if not valid or not all(isinstance(k, str) and k in KINDS for k in kinds):
         raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {kinds!r:.80}")
@@ -69,11 +69,23 @@ def random_robot(
     driven: bool = False,
     **options,
 ) -> Robot:
-    """A random physical robot: body i on a joint of `kinds[i]` to body `parents[i]` (-1: the world).
+    """A random physical robot.
 
-    Without `kinds` one to eight joints of any kind; without `parents` a random tree. `aligned`: axes and placements
-    along coordinate axes, as in datasheets. `driven`: about two in three of the joints with one degree of freedom have
-    motors with armature, 0.01 to 10 kg m^2 or kg; all else is as without. Further options as for `Robot.build`.
+    Parameters
+    ----------
+    rng : numpy Generator
+        Source of randomness.
+    kinds : sequence of str, optional
+        Kind of the joint of each body; default one to eight joints of any kind.
+    parents : sequence of int, optional
+        Parent of each body, -1 for the world; default a random tree.
+    aligned : bool
+        Axes and placements along coordinate axes, as in datasheets.
+    driven : bool
+        About two thirds of the joints with one degree of freedom get motors with an armature of 0.01 to 10 kg m^2 or
+        kg; everything else is the same as without.
+    **options
+        As for `Robot.build`.
     """
     generator("rng", rng)
     aligned = flag("aligned", aligned)
@@ -102,7 +114,7 @@ def random_robot(
 
 
 def random_armature(rng: np.random.Generator, robot: Robot) -> np.ndarray:
-    """Armatures (nv,) of random motors: see `random_robot`."""
+    """Random armatures (nv,) as in `random_robot`."""
     generator("rng", rng)
     require_robot("robot", robot)
     single = np.array([joint.dof == 1 for joint in robot.coupling.independent_joints for _ in range(joint.dof)])
@@ -134,13 +146,27 @@ def robots(
     aligned: bool | None = None,
     driven: bool | None = None,
 ) -> SearchStrategy[Robot]:
-    """Random physical robots of one to `max_bodies` bodies on joints of `kinds`, shrinking to few and simple joints.
+    """Strategy for random physical robots, which shrinks to few and simple joints.
 
-    `floating_base` puts the first body on a free joint and all others on it (None: sometimes, among other roots);
-    `chain` gives every body one child;
-    `aligned` axes and placements lie along coordinate axes (None: sometimes);
-    `driven` robots have motors with armature at some joints with one degree of freedom (None: sometimes).
-    Raises ArgumentError for no or unknown `kinds` and for `max_bodies` below one.
+    Parameters
+    ----------
+    max_bodies : int
+        Largest number of bodies.
+    kinds : sequence of str
+        Kinds of joints.
+    floating_base : bool or None
+        Whether the first body is on a free joint and carries all others (None: sometimes, among other roots).
+    chain : bool
+        Whether every body has one child.
+    aligned : bool or None
+        Whether axes and placements are along coordinate axes (None: sometimes).
+    driven : bool or None
+        Whether some joints with one degree of freedom have motors with armature (None: sometimes).
+
+    Raises
+    ------
+    ArgumentError
+        For missing or unknown `kinds` and for `max_bodies` below one.
     """
     st = _strategies()
     kinds, max_bodies, chain = known_kinds(kinds), count("max_bodies", max_bodies, 1), flag("chain", chain)
@@ -154,11 +180,11 @@ def robots(
 
     @st.composite
     def robot(draw):
-        bodies = draw(st.lists(body, min_size=1, max_size=max_bodies))  # a body's choices together: they go together
+        bodies = draw(st.lists(body, min_size=1, max_size=max_bodies))  # one draw per body, removed as a whole
         joints = [kind for kind, _ in bodies]
         if draw(st.booleans()) if floating_base is None else floating_base:
             joints[0] = "free"
-        roots = 0 if floating_base else 1  # further bodies that may hang on the world
+        roots = 0 if floating_base else 1  # whether further bodies may be attached to the world
         back = [min(k, i - 1 + roots) if i else 0 for i, (_, k) in enumerate(bodies)]  # shrinks to a chain
         parents = [i - 1 - k for i, k in enumerate(back)]
         straight = draw(st.booleans()) if aligned is None else aligned
@@ -170,12 +196,12 @@ def robots(
 
 
 def bundled_robots() -> SearchStrategy[Robot]:
-    """The robots of `geomctrl.models`, shrinking to the two-link arm."""
+    """Strategy for the robots of `geomctrl.models`, which shrinks to the two-link arm."""
     return _strategies().sampled_from(models.names()).map(models.load)
 
 
 def velocities(robot: Robot, bound: float = 3.0) -> SearchStrategy[np.ndarray]:
-    """Velocities, accelerations or torques (nv,) within `bound`, in thousandths of it, shrinking to zero."""
+    """Strategy for velocities, accelerations or torques (nv,) up to `bound`, in steps of 1/1000, shrinking to zero."""
     st = _strategies()
     require_robot("robot", robot)
     bound = number("bound", bound, "a number > 0", lambda x: x > 0.0)
@@ -184,7 +210,7 @@ def velocities(robot: Robot, bound: float = 3.0) -> SearchStrategy[np.ndarray]:
     def velocity(draw):
         x = np.zeros(robot.nv)
         for i in range(robot.nv):
-            k = draw(st.integers(0, 2001))  # 0: zeros from here on, so that a robot can lose joints while it shrinks
+            k = draw(st.integers(0, 2001))  # 0: only zeros follow, so that a robot can lose joints while it shrinks
             if k == 0:
                 break
             x[i] = (k // 2 if k % 2 == 0 else -(k // 2)) * bound / 1000
@@ -194,15 +220,15 @@ def velocities(robot: Robot, bound: float = 3.0) -> SearchStrategy[np.ndarray]:
 
 
 def configurations(robot: Robot) -> SearchStrategy[np.ndarray]:
-    """Configurations (nq,): every joint moved by up to 3 [rad, m] along its screws, shrinking to neutral."""
+    """Strategy for configurations (nq,): joints moved by up to 3 [rad, m] along their screws, shrinking to neutral."""
     return velocities(robot).map(lambda x: robot.integrate(robot.neutral(), x))
 
 
 def states(robot: Robot) -> SearchStrategy[tuple[np.ndarray, np.ndarray]]:
-    """(q, v)."""
+    """Strategy for (q, v)."""
     return _strategies().tuples(configurations(robot), velocities(robot))
 
 
 def motions(robot: Robot) -> SearchStrategy[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """(q, v, a, v_ref): what inverse dynamics with a reference velocity takes."""
+    """Strategy for (q, v, a, v_ref), the arguments of inverse dynamics with a reference velocity."""
     return _strategies().tuples(configurations(robot), *(velocities(robot) for _ in range(3)))

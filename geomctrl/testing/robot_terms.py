@@ -1,5 +1,6 @@
-"""Properties of a robot's terms that control proofs rest on: as assertions, which name the state that breaks one, and
-as residuals at random states, which `geomctrl check` prints.
+"""Tests of a robot's terms: skew symmetry, passivity and consistency of M, C, g and the recursions.
+
+They are available as assertions, which report a violating state, and as residuals at random states (`geomctrl check`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .evidence import record
 
 
 def random_states(robot: Robot, states: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(q, v, a) so many times, always the same ones for a seed."""
+    """Yield `states` random (q, v, a), reproducible for a seed."""
     require_robot("robot", robot)
     states, rng = count("states", states, 1), np.random.default_rng(count("seed", seed))
     for _ in range(states):
@@ -33,7 +34,7 @@ def random_states(robot: Robot, states: int, seed: int) -> Iterator[tuple[np.nda
 
 
 def derivative(f: Callable[[float], Any], h: float = 1e-3) -> Any:
-    """df/dt at t = 0 of a smooth f(t), a number or an array: the sixth-order central difference over +-3h."""
+    """df/dt at t = 0 of a smooth f(t), a number or an array: sixth-order central difference over +-3h."""
     return sum(w * (f(k * h) - f(-k * h)) for k, w in ((1, 45.0), (2, -9.0), (3, 1.0))) / (60.0 * h)
 
 
@@ -50,17 +51,34 @@ def assert_skew_symmetric(
     seed: int = 0,
     rtol: float = 1e-11,
 ) -> None:
-    """Assert that N = Mdot - 2C is skew at random states: |N + N^T| <= rtol max(|Mdot|, 2 |C|, |M| |v|), by entries.
+    """Test that N = Mdot - 2C is skew-symmetric at random states: |N + N^T| <= rtol max(|Mdot|, 2 |C|, |M| |v|).
 
-    `coriolis`: the C(q, v) under test, (nv, nv); None tests all of the robot's, its Mdot, and its recursion with a
-    reference velocity. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's
-    derivative. Skewness alone does not make C right (Mdot/2 passes): C v + g is also held against inverse dynamics, by
-    Newton and Euler's recursion.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    coriolis : callable, optional
+        C(q, v) (nv, nv) to test. None tests all forms of the robot, its Mdot, and its recursion with a reference
+        velocity.
+    mass_matrix_rate : callable, optional
+        Mdot(q, v) to test. The default is the rate of M along the motion, computed independently of C and compared with
+        differences of `robot.mass_matrix`.
+    states, seed : int
+        Number of random states, at least one, and their seed.
+    rtol : float
+        Relative tolerance, by entries.
 
-    `mass_matrix_rate`: Mdot(q, v) under test. By default it is the rate of M itself while the joints move, which shares
-    no sum with C, and which is held against differences of `robot.mass_matrix` in turn.
+    Raises
+    ------
+    AssertionError
+        With a state, and a vector s with s . N s != 0: the term that remains in V'.
+    ArgumentError
+        For `states` below one and an `rtol` that is negative, infinite or nan.
 
-    Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
+    Notes
+    -----
+    Skew symmetry does not imply that C is correct (Mdot/2 passes). C v + g is therefore compared with inverse dynamics
+    by the Newton-Euler recursion.
     """
     rtol = tolerance("rtol", rtol)
     require_robot("robot", robot)
@@ -110,7 +128,7 @@ def _assert_skew(
 
 
 def _assert_rate_of_mass_matrix(robot: Robot, q: np.ndarray, v: np.ndarray, M: np.ndarray, Mdot: np.ndarray) -> None:
-    """M and Mdot against `robot.mass_matrix` along the motion, as exactly as differences allow."""
+    """Compare M and Mdot with `robot.mass_matrix` along the motion, as exactly as differences allow."""
     rate = derivative(lambda t: robot.mass_matrix(robot.integrate(q, t * v)))
     size = np.abs(M).max() * max(np.abs(v).max(), 1.0)
     for name, x, y, allowed in (("M", M, robot.mass_matrix(q), 1e-13), ("Mdot", Mdot, rate, 1e-8)):
@@ -123,7 +141,7 @@ def _assert_rate_of_mass_matrix(robot: Robot, q: np.ndarray, v: np.ndarray, M: n
 
 
 def _assert_recursions(robot: Robot, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: Form, rtol: float) -> None:
-    """M, Mdot, C and g against the motion of M and the recursions, with a reference velocity s too."""
+    """Compare M, Mdot, C and g with the motion of M and the recursions, also with a reference velocity s."""
     residual = residual_of_terms(robot, q, v, s, form)
     if not residual <= rtol:
         raise AssertionError(
@@ -136,7 +154,7 @@ def _assert_recursions(robot: Robot, q: np.ndarray, v: np.ndarray, s: np.ndarray
 def _assert_velocity_forces(
     robot: Robot, q: np.ndarray, v: np.ndarray, M: np.ndarray, C: np.ndarray, rtol: float
 ) -> None:
-    """C v + g against inverse dynamics."""
+    """Compare C v + g with inverse dynamics."""
     zero = np.zeros(robot.nv)
     moving, rest = robot.inverse_dynamics(q, v, zero), robot.inverse_dynamics(q, zero, zero)
     error = C @ v + rest - moving
@@ -157,11 +175,25 @@ def assert_passive(
     seed: int = 0,
     rtol: float = 1e-7,
 ) -> None:
-    """Assert the power balance dE/dt = v . tau along short random motions q exp(v t), v + a t.
+    """Test the power balance dE/dt = v . tau along short random motions q exp(v t), v + a t.
 
-    `inverse_dynamics`: the tau(q, v, a) under test, M a + C v + g; None tests the robot's. The energy is the robot's,
-    its derivative a sixth-order difference over 6 ms. Allowed error: rtol sum |v_k tau_k| and the energy's rounding.
-    Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
+    Parameters
+    ----------
+    robot : Robot
+        The robot, whose energy E is used. dE/dt is a sixth-order difference over 6 ms.
+    inverse_dynamics : callable, optional
+        tau(q, v, a) = M a + C v + g to test; default that of the robot.
+    states, seed : int
+        Number of random states, at least one, and their seed.
+    rtol : float
+        Tolerance relative to sum |v_k tau_k|; rounding of the energy is added.
+
+    Raises
+    ------
+    AssertionError
+        With a violating state.
+    ArgumentError
+        For `states` below one and an `rtol` that is negative, infinite or nan.
     """
     rtol = tolerance("rtol", rtol)
     require_robot("robot", robot)
@@ -192,7 +224,7 @@ NONPHYSICAL = "bodies whose inertia no rigid body has"
 
 @dataclass(frozen=True)
 class Check:
-    """One property at all states: the worst value, the number of the state it was seen at, why it failed."""
+    """One property at all states: the worst value, the index of its state, and the reason of a failure."""
 
     name: str
     worst: float
@@ -206,7 +238,7 @@ class Check:
 
 
 def check_robot(robot: Robot, states: int = 20, seed: int = 0) -> list[Check]:
-    """All properties of `robot` at `states` random states, at least one (ArgumentError)."""
+    """Residuals of all properties of `robot` at `states` random states (at least one, else ArgumentError)."""
     states = count("states", states, 1)
     rng = np.random.default_rng(seed)
     worst: dict[str, tuple[float, float, int]] = {}
@@ -259,7 +291,7 @@ def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, 
 
 
 def _relative(x, y, size: float | None = None) -> float:
-    """|x - y|, by the largest entry, over `size`, by default that of the larger one; inf where it is not a number."""
+    """Largest entry of |x - y| relative to `size`, default the larger of both; inf if it is not finite."""
     error = np.abs(x - y).max()
     if error == 0.0:
         return 0.0

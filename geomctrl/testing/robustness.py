@@ -1,4 +1,4 @@
-"""Robustness: the worst that a closed loop does over a box of parameters of plant and controller.
+"""Robustness: the worst behaviour of a closed loop over a box of parameters of plant and controller.
 
     def make(point):
         plant = gc.Plant(robot.with_payload(point["payload"], (0.0, 0.0, point["height"])))
@@ -7,9 +7,9 @@
     found = testing.worst_case(make, over={"payload": (0.0, 2.0), "height": (0.0, 0.2), "K": (10.0, 20.0)}, level=0.01)
     print(found.table)
 
-`make` is what `geomctrl.sweep` takes, over intervals. For each point of the box tried the states are searched; the
-points are the middle, the corners, random ones, and then those that a search along one parameter after the other leads
-to. What is not found is not proved.
+`make` is a function as for `geomctrl.sweep`, evaluated over intervals. At each point of the box the states are
+searched. The points are the middle, the corners, random ones, and those of a search along one parameter at a time. The
+absence of violations is not proved.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from .search import NEGLIGIBLE, Inquiry, worst
 from .settings import Region, region_of
 
 MAX_CORNERS = 64
-ROUNDS = 3  # of the search along the parameters, one after the other
-ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)  # of an interval
+ROUNDS = 3  # rounds of the search along one parameter at a time
+ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)  # fractions of an interval
 
 Measure = Callable[[Rates], float]
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """What was found at one point of the box: the parameters, the worst of the measure, at which state."""
+    """The result at one point of the box: parameters, the worst value of the measure and its state."""
 
     label: str
     parameters: dict[str, float]
@@ -53,9 +53,9 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """The worst found over a box: `rows` by point, `worst` the worst of them; `measured` says what was measured.
+    """The result of `worst_case`: `rows` by point, `worst` the worst of them, `measured` the name of the measure.
 
-    `table`: the middle, each parameter alone at its ends, the worst corner and the worst of all, as text.
+    `table` is a text with the middle, each parameter alone at its ends, the worst corner and the overall worst.
     """
 
     measured: str
@@ -108,16 +108,34 @@ def worst_case(
     search: int = 1500,
     seed: int = 0,
 ) -> Robustness:
-    """The worst that closed loops do over a box of parameters, by search over parameters and states.
+    """Search the worst behaviour of closed loops over a box of parameters and over their states.
 
-    make(point) returns (plant, controller), or more as for `geomctrl.sweep`, of which the rest is left alone; `point`
-    maps the parameters' names to numbers, `point.rng` is a generator. over: (lowest, highest) by name. measure: of the
-    `Rates` of the controller's Lyapunov function at a state, a number that is bad where it is large; by default V' / V
-    [1/s], which is positive where V grows. level: states with V below it do not count, as a loop with a wrong model
-    settles off its equilibrium; V's unit. points: random ones, besides the middle, the ends of each parameter alone, up
-    to 64 corners, and what the search along the parameters tries. search: evaluations of states a point.
+    Parameters
+    ----------
+    make : callable
+        make(point) returns (plant, controller), or more as for `geomctrl.sweep`. `point` maps parameter names to
+        numbers, and `point.rng` is a random generator.
+    over : mapping
+        (lowest, highest) by parameter name.
+    measure : function, optional
+        A number from the `Rates` of the controller's Lyapunov function at a state, large if bad. Default V' / V [1/s],
+        which is positive if V grows.
+    level : float
+        Ignore states with V below it [unit of V], because a loop with a wrong model settles off its equilibrium.
+    points : int
+        Number of random points, in addition to the middle, the ends of each parameter, up to 64 corners and the search.
+    search : int
+        Evaluations of states per point.
 
-    Raises ArgumentError for bad arguments, an interval that is empty or not finite, and a `make` that returns no loop.
+    Returns
+    -------
+    Robustness
+        The worst state of each point.
+
+    Raises
+    ------
+    ArgumentError
+        For invalid arguments, an interval that is empty or not finite, and a `make` that returns no loop.
     """
     function("make", make, "make(point) of a mapping of parameters")
     box, points, seed = _checked(over), count("points", points), count("seed", seed)
@@ -149,12 +167,10 @@ def assert_robust(
     limit: float = 0.0,
     **options: Any,
 ) -> Robustness:
-    """Assert that `worst_case` finds nothing above `limit`; returns what it found.
+    """Assert that `worst_case` finds nothing above `limit`, and return its result.
 
-    By default: V does not grow anywhere in the domain with V >= level, whatever the parameters in the box. Options as
-    for `worst_case`.
-
-    Raises Counterexample with the parameters, the state and the table; ArgumentError for bad arguments.
+    By default: V does not grow at any state of the domain with V >= level, for any parameters in the box. Options are
+    those of `worst_case`. Raises Counterexample with parameters, state and table; ArgumentError for invalid arguments.
     """
     limit = number("limit", limit)
     result = worst_case(make, over, measure, **options)
@@ -175,7 +191,7 @@ def assert_robust(
 
 
 class _Hunt:
-    """Points of the box, the states searched at each; the worst states of some are where others begin."""
+    """Points of the box and the states searched at each; searches start at the worst states of other points."""
 
     def __init__(self, make, box, measure, level, inquiry):
         self.make, self.names, self.measure, self.level, self.inquiry = make, list(box), measure, level, inquiry
@@ -205,7 +221,7 @@ class _Hunt:
         return self.rows[-1]
 
     def climb(self, lower: np.ndarray, upper: np.ndarray) -> None:
-        """From the worst point along one parameter after the other, to where none makes it worse."""
+        """Search from the worst point along one parameter after the other, until no change makes it worse."""
         best = max(self.rows, key=lambda row: _order(row.worst))
         for _ in range(ROUNDS):
             before = best
@@ -229,7 +245,7 @@ class _Hunt:
 
 
 def _order(x: float) -> float:
-    """nan is worst of all."""
+    """Sort key in which nan is the worst."""
     return np.inf if np.isnan(x) else x
 
 

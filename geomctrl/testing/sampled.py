@@ -1,9 +1,9 @@
-"""What a law can promise whose command is held between samples: V falls outside a level, and never leaves it.
+"""Sampled control: with a zero-order hold, V decreases outside a level set and never leaves it.
 
-A held command is off by what the law has changed since it was computed: of first order in control_dt. Where V'
-vanishes, at the equilibrium and, for a semidefinite rate, at turning points, that error wins; hence a level, or a
-horizon of more than one sample. This is practical stability, the most that is true of sampled laws in general (Nesic,
-Teel and Kokotovic 1999; Nesic and Teel 2004). States are searched, not all of them: no proof.
+A held command differs from the continuous law by its change since the sample, to first order in control_dt. Where V'
+vanishes, at the equilibrium and, for a semidefinite rate, at turning points, this error dominates. Hence a level is
+needed, or a horizon of several samples. This is practical stability, the strongest property of sampled control in
+general (Nesic, Teel and Kokotovic 1999; Nesic and Teel 2004). States are searched; nothing is proved.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .search import NEGLIGIBLE, Inquiry, Number, worst
 from .settings import Region
 
 MEASURED = "print(testing.held_for(controller, plant, {period!r}, t, q, v, z{options}))"
-STEPS = 4  # of the integrator in a period
-PROBES = 8  # shorter periods at which the longest is confirmed
-HALVING = 1.02  # periods and levels are found to a factor of this
-AT_REST = 3  # samples after which a loop at rest, V being nothing, stays there
+STEPS = 4  # integrator steps per period
+PROBES = 8  # shorter periods at which the result is confirmed
+HALVING = 1.02  # relative precision of periods and levels
+AT_REST = 3  # samples with negligible V after which a loop counts as at rest
 AHEAD, MAX_STARTS = (
     100,
     4,
@@ -36,7 +36,7 @@ AHEAD, MAX_STARTS = (
 
 
 class Held(NamedTuple):
-    """V at a sample, and after the horizon."""
+    """V at a sample, and V after the horizon."""
 
     before: float
     after: float
@@ -54,18 +54,35 @@ def assert_sampled(
     seed: int = 0,
     rtol: float = 1e-9,
 ) -> None:
-    """Assert V(after) <= max(V(now), level): now is any sample, after a horizon later, commands are held control_dt.
+    """Test V(after) <= max(V(now), level) for any sample `now` and the time `after` one horizon later.
 
-    So V falls, from sample to sample or over the horizon, where it is above `level` [V's unit], and where it is below
-    it stays below. horizon: seconds, rounded up to samples, by default one. With a rate that is only semidefinite, as
-    of a PD law, V grows by a little from a turning point on, however short the period: a horizon of some periods then,
-    or a level. A law that follows a motion needs a level, as the motion goes on while its command is held.
+    Hence V decreases above `level` and remains below it otherwise.
 
-    States are searched over the domain and with the arguments of `assert_lyapunov`; each is one simulation over the
-    horizon, command and the rate of z held, in steps of control_dt / 4. The plant is the true one.
+    Parameters
+    ----------
+    controller, plant, region, search, seed
+        As for `assert_lyapunov`.
+    control_dt : float
+        Hold time of a command [s].
+    level : float
+        Level [unit of V]. A tracking controller needs one, because the reference moves while the command is held.
+    horizon : float, optional
+        Horizon [s], rounded up to samples; default one sample. With a semidefinite rate, as of a PD law, V grows
+        slightly at turning points for any period: use a horizon of some periods, or a level.
+    rtol : float
+        Relative tolerance.
 
-    Raises Counterexample with the simplest state found, and the level that would cover what was found; ArgumentError
-    for bad arguments.
+    Raises
+    ------
+    Counterexample
+        With the simplest violating state that was found, and a level that covers it.
+    ArgumentError
+        If an argument is invalid.
+
+    Notes
+    -----
+    Each evaluation of the search simulates the true plant over the horizon, with constant command and z rate, in steps
+    of control_dt / 4.
     """
     period = _seconds("control_dt", control_dt)
     level, rtol = number("level", level, "a number >= 0", lambda x: x >= 0.0), tolerance("rtol", rtol)
@@ -96,19 +113,18 @@ def sampled_level(
     search: int = 2000,
     seed: int = 0,
 ) -> float:
-    """The least level for `assert_sampled` that no state found contradicts: the largest V that a growth ends at.
+    """The smallest level for `assert_sampled` that the search does not contradict: the largest V after a growth.
 
-    An estimate from below: the search begins where the loop settles from rest, which is much nearer to the equilibrium
-    than random states come, and goes up from level to level by 2 % and more. search: evaluations for each of them.
-    Where the level is about the largest V of the domain, holding for so long keeps no promise there; infinite where
-    the loop falls apart.
+    A lower estimate. The search starts where the loop settles from rest, much closer to the equilibrium than random
+    states, and increases the level by at least 2 % each time, with `search` evaluations per level. If the result is
+    about the largest V in the domain, this hold time guarantees nothing. It is infinite if the loop diverges.
     """
     period = _seconds("control_dt", control_dt)
     inquiry, typical = _asked(controller, plant, region, search, seed)
     held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
 
     level, broken = 0.0, []
-    while True:  # from level to level: each search looks for states that grow beyond the last
+    while True:  # each search looks for states whose V grows beyond the last level
         above = held.excess(HALVING * level, NEGLIGIBLE * typical, 1e-9)
         starts = [*broken[-4:], *held.settling(inquiry, above, NEGLIGIBLE * typical)]
         result = inquiry.largest(above, "level of a held law", starts)
@@ -133,13 +149,13 @@ def largest_control_dt(
     seed: int = 0,
     rtol: float = 1e-9,
 ) -> float:
-    """The longest control_dt [s] up to which `assert_sampled` finds nothing, to 2 %, between `shortest` and `longest`.
+    """The longest control_dt [s] for which `assert_sampled` finds no violation, to 2 %.
 
-    Found by bisection, states that broke the promise at one period being looked at first at the next; then confirmed at
-    eight shorter periods, spread evenly in the logarithm: if one of them fails, the search goes on below it. search:
-    evaluations a period. An estimate from above, as what a search does not find is not proved.
+    It is between `shortest` and `longest`, found by bisection. Violating states at one period are tested first at the
+    next. The result is confirmed at eight shorter periods, evenly spaced in the logarithm; if one fails, the search
+    continues below it. search: evaluations per period. An upper estimate, because nothing is proved.
 
-    Raises ArgumentError for bad arguments, and where the promise does not hold at `shortest` either.
+    Raises ArgumentError for invalid arguments, and if there is a violation at `shortest`.
     """
     low, high = _seconds("shortest", shortest), _seconds("longest", longest)
     if not low < high:
@@ -181,7 +197,7 @@ def held_for(
     *,
     horizon: float | None = None,
 ) -> Held:
-    """What `assert_sampled` looks at, at one state: (V now, V after the horizon), commands held for control_dt."""
+    """The quantities that `assert_sampled` tests, at one state: (V now, V after the horizon), with held commands."""
     period = _seconds("control_dt", control_dt)
     inquiry, _ = _asked(controller, plant, 0.5, 1, 0)
     x = inquiry.state(t, q, v, z)
@@ -189,7 +205,7 @@ def held_for(
 
 
 class HeldLoop:
-    """A closed loop whose command is held, over some samples from any state and time."""
+    """A sampled closed loop that can start at any state and time and runs for some samples."""
 
     def __init__(self, controller: Any, plant: Plant, period: float, samples: int):
         self.controller, self.plant, self.period, self.samples = controller, plant, period, samples
@@ -201,9 +217,9 @@ class HeldLoop:
         return float(self.controller.lyapunov(t, q, v, z, self.plant.at(t))[0])
 
     def settling(self, inquiry: Inquiry, excess: Number, nothing: float) -> list[State]:
-        """States on the way from rest to where the held loop settles, those where `excess` is largest.
+        """States between rest and the steady state of the sampled loop with the largest `excess`.
 
-        It settles so near the equilibrium that random states do not come there.
+        The steady state is so close to the equilibrium that random states do not reach it.
         """
         if self.visited is None:
             self.visited = [y for x in inquiry.at_rest for y in self._way(x, nothing) if inquiry.domain.contains(y[0])]
@@ -212,7 +228,7 @@ class HeldLoop:
         return sorted((x for x, _ in (*grown, *largest)), key=lambda x: -_finite(excess(x)))
 
     def _way(self, x: State, nothing: float) -> Iterator[tuple[State, Held]]:
-        """The samples from x on, until V has not reached another maximum for a while."""
+        """Samples from x on, until V has reached no new maximum for some time."""
         largest, since = 0.0, 0
         while since < (AHEAD if largest > nothing else AT_REST):
             sample = self.at(x)
@@ -225,7 +241,7 @@ class HeldLoop:
             x = untouchable(State(x.t + self.samples * self.period, q, v, z))
 
     def at(self, x: State) -> Held:
-        """V at a state, and after the samples, where `loop` is then; infinite where it falls apart on the way."""
+        """V at a state and after the horizon, infinite if the loop diverges; `loop` is then at the end."""
         loop, h = self.loop, self.period / STEPS
         own = [] if x.z is None else np.ravel(x.z)
         loop.y = np.concatenate((x.q, x.v, own, [0.0]))
@@ -244,7 +260,7 @@ class HeldLoop:
         return Held(before, after)
 
     def excess(self, level: float, nothing: float, rtol: float) -> Number:
-        """state -> by how much V after exceeds the larger of V before and the level, relative to that."""
+        """A function of the state: the relative excess of V after the horizon over max(V before, level)."""
 
         def excess(x: State) -> float:
             before, after = self.at(x)
@@ -255,7 +271,7 @@ class HeldLoop:
 
 
 def _asked(controller, plant, region, search, seed) -> tuple[Inquiry, float]:
-    """(the inquiry, a typical V)."""
+    """(The inquiry, a typical value of V)."""
     inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
     law: Any = inquiry.controller
@@ -267,7 +283,7 @@ def _seconds(name: str, x: Any) -> float:
 
 
 def _finite(x: float) -> float:
-    """x, as something to sort by."""
+    """x with nan replaced, as a sort key."""
     return x if abs(x) < np.inf else np.inf
 
 
@@ -279,7 +295,7 @@ def _samples(horizon: float | None, period: float) -> int:
 
 
 def _bisected(holds, low: float, high: float) -> tuple[float, float]:
-    """(a period that holds, one that does not), next to each other."""
+    """(A period without violation, a longer one with), close to each other."""
     while high > HALVING * low:
         middle = float(np.sqrt(low * high))
         low, high = (middle, high) if holds(middle) else (low, middle)

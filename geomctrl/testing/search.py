@@ -1,8 +1,8 @@
-"""Search for the state at which a promise is worst: many starts, then ascent from the worst of them.
+"""Search for the state with the worst value of an objective: random starts, then ascent from the worst of them.
 
-Repeatable for a generator's seed, on every machine: what limits a search is how often it evaluates. Processor time is a
-last guard against code that does not come to an end, and evidence says where it was needed. What is not found is not
-proved.
+A search is reproducible for a seed of the generator on every machine, because the number of evaluations limits it. A
+limit of processor time is a last guard against code that does not end; the evidence reports where it was needed. A
+search proves nothing.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from .settings import region_of
 from .shrinking import shrunk
 
 Answer = dict[str, np.ndarray]
-# Two ways of computing a robot's terms differ by 1e-13 of a law's largest number; cancellation costs some digits.
+# Two computations of a robot's terms differ by 1e-13 of a law's largest number; cancellation costs some further digits.
 ROUNDING = 1e-10
 
 
 class Repeatable:
-    """Calls of one controller, and of its `lyapunov` if it has one, at the same state: first, at once again, later."""
+    """Repeated calls of a controller and its `lyapunov` at the same state: immediately and again later."""
 
     def __init__(self, controller: Any, plant: Plant):
         self.controller, self.plant = controller, plant
         self.first: tuple[State, Answer] | None = None
 
     def check(self, x: State, other: State) -> None:
-        """Raise Counterexample where the answers at x or at the other state change by asking there, or at the other."""
+        """Raise Counterexample if results at x or at the other state change after calls at these states."""
         attributes, answers = [_attributes(self.controller)], []
         for y in (asked := (other, x, x, other, x)):
             answers.append(self._answer(y))
@@ -51,7 +51,7 @@ class Repeatable:
             self.first = x, answers[1]
 
     def check_first(self) -> None:
-        """Raise Counterexample where the answer at the first state checked has changed since."""
+        """Raise Counterexample if the result at the first tested state has changed since."""
         if self.first is not None:
             x, answer = self.first
             self._compare(x, answer, self._answer(x), [])
@@ -80,20 +80,20 @@ class Repeatable:
                 )
 
     def _compiled_since(self, x: State, name: str, before: np.ndarray) -> bool:
-        """Whether an answer moved by rounding once and stays: a robot's terms are compiled when they are used often."""
+        """Whether a result changed once by rounding and is constant now, because frequently used terms get compiled."""
         now, again = self._answer(x).get(name), self._answer(x).get(name)
         if now is None or again is None or now.shape != before.shape or not _same(now, again):
             return False
         try:
             return bool(np.all(np.abs(now - before) <= ROUNDING * np.max(np.abs(before), initial=0.0)))
-        except TypeError:  # of objects
+        except TypeError:  # object arrays
             return False
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
     try:
         return np.array_equal(a, b, equal_nan=True)
-    except TypeError:  # of objects
+    except TypeError:  # object arrays
         return np.array_equal(a, b)
 
 
@@ -104,16 +104,16 @@ def _attributes(x: Any) -> dict[str, str]:
 Value = Callable[[State], float]
 Slope = Callable[[State], tuple[float, np.ndarray]]
 
-CLIMBS = 8  # from so many starts
-MAX_DIFFERENCES = 12  # coordinates at a time, of a gradient by differences
+CLIMBS = 8  # number of starts for ascents
+MAX_DIFFERENCES = 12  # coordinates per gradient by differences
 STEP = 1e-4  # of differences, in spreads
-STEPS = 60  # of one climb
-LEAST_GAIN = 1e-6  # relative, below which a climb by differences has not moved
-MAX_SECONDS = 600.0  # of processor time: the last guard
+STEPS = 60  # per ascent
+LEAST_GAIN = 1e-6  # smallest relative gain for which an ascent by differences continues
+MAX_SECONDS = 600.0  # processor time after which any search ends
 
 
 class Found(NamedTuple):
-    """The worst state found, the objective there (nan is worst of all), what it took, and whether time cut it short."""
+    """The worst state, the objective there (nan is the worst), evaluations, and whether time cut the search short."""
 
     state: State
     value: float
@@ -134,12 +134,12 @@ def worst(
     enough: float = np.inf,
     seconds: float = MAX_SECONDS,
 ) -> Found:
-    """The state of `domain` at which `objective` is largest, as far as `budget` evaluations find it.
+    """Maximise `objective` over the states of `domain` with `budget` evaluations.
 
-    Half of them look at `starts` and at random states of all kinds (see `Domain.random`); the rest climb from the best
-    of these by L-BFGS within the box. slope: state -> (objective, its gradient with respect to t and the displacement
-    of the state in its algebra, (1 + dim,)); without it differences, of a few random coordinates at a time. The search
-    ends where the objective is above `enough`, or is nan. After so many `seconds` of processor time it is cut short.
+    Half of them test `starts` and random states of all kinds (see `Domain.random`). The rest ascends from the best of
+    these by L-BFGS inside the box. slope: state -> (objective, gradient with respect to t and the displacement of the
+    state in its algebra, (1 + dim,)); default differences of a few random coordinates at a time. The search ends if the
+    objective exceeds `enough` or is nan. It is cut short after `seconds` of processor time.
     """
     search = _Search(objective, domain, budget, slope, enough, time.thread_time() + seconds)
     try:
@@ -157,7 +157,7 @@ def cut_short(happened: bool, seconds: float = MAX_SECONDS) -> dict[str, str]:
 
 
 class _EnoughError(Exception):
-    """There is no need, or no budget, to go on."""
+    """Ends the search: the objective is high enough, or the budget is used up."""
 
 
 class _Search:
@@ -168,10 +168,8 @@ class _Search:
         self.evaluations, self.started, self.cut_short = 0, 0, False
         self.seen: list[tuple[float, Point]] = []
 
-    # --- evaluations ---------------------------------------------------------------------------------------------
-
     def note(self, value: float, point: Point) -> float:
-        """`value` was found at `point`."""
+        """Record `value` at `point`."""
         value = float(value)
         self.evaluations += 1
         if not value <= self.value:
@@ -186,8 +184,6 @@ class _Search:
     def at(self, point: Point) -> float:
         return self.note(self.objective(self.domain.state(point)), point)
 
-    # --- starts --------------------------------------------------------------------------------------------------
-
     def look(self, points: list[Point]) -> None:
         for point in points:
             self.started += 1
@@ -197,10 +193,8 @@ class _Search:
         while self.started < max(count, 1):
             self.look([self.domain.random(rng, None if ways is None else ways[self.started % len(ways)])])
 
-    # --- ascent --------------------------------------------------------------------------------------------------
-
     def climb(self, rng: np.random.Generator) -> None:
-        """From the best starts, the rest of the budget shared among them."""
+        """Ascend from the best starts, which share the rest of the budget."""
         self.seen.sort(key=lambda pair: -pair[0])
         chosen = self.seen[:CLIMBS]
         for k, (value, start) in enumerate(chosen):
@@ -216,8 +210,8 @@ class _Search:
                 stuck = 0 if value > before + LEAST_GAIN * abs(before) else stuck + 1
 
     def _climbed(self, value: float, start: Point, active: np.ndarray, until: int) -> tuple[float, Point]:
-        """L-BFGS over the coordinates `active`; the best (value, point) on the way."""
-        from scipy.optimize import minimize  # here, as importing it takes long
+        """The best (value, point) of L-BFGS over the coordinates `active`."""
+        from scipy.optimize import minimize  # imported here because it takes long
 
         domain, best = self.domain, (value, start)
         scale = domain.scale[active]
@@ -251,7 +245,7 @@ class _Search:
         return best
 
     def _differences(self, point: Point, active: np.ndarray) -> np.ndarray:
-        """The gradient over coordinates in spreads, by central differences that stay within the box."""
+        """The gradient in spreads, by central differences that stay inside the box."""
         out = np.zeros(len(active))
         for j, k in enumerate(active):
             h = STEP * self.domain.scale[k]
@@ -265,12 +259,12 @@ class _Search:
         return out
 
 
-NEGLIGIBLE = 1e-10  # of a typical value: below it a function is zero
+NEGLIGIBLE = 1e-10  # relative to a typical value
 Number = Callable[[State], float]
 
 
 class NoController:
-    """No torque at all: the plant by itself."""
+    """A controller with zero torque: the plant alone."""
 
     def __init__(self, nv: int):
         self.zero = np.zeros(nv)
@@ -283,9 +277,9 @@ class NoController:
 
 
 class Inquiry:
-    """A closed loop and the states at which promises about it are looked at; arguments as for `assert_lyapunov`.
+    """A closed loop and the domain in which it is tested; arguments as for `assert_lyapunov`.
 
-    alone: a controller that is None is none, the plant by itself.
+    alone: whether the controller may be None, for the plant alone.
     """
 
     def __init__(
@@ -317,7 +311,7 @@ class Inquiry:
 
     @property
     def at_rest(self) -> list[State]:
-        """The equilibrium at some times: what is wrong only very near it, random states do not see."""
+        """The equilibrium at some times, because random states miss errors in a small neighbourhood of it."""
         lower, upper = self.domain.lower[0], self.domain.upper[0]
         return [self.domain.rest(float(t)) for t in np.linspace(lower, upper, 5)]
 
@@ -326,12 +320,12 @@ class Inquiry:
         return f"{type(self.controller).__name__} on {self.plant.robot.name}"
 
     def typical(self, value: Number) -> float:
-        """The size of a function at random states, their median."""
+        """The median of a function at random states."""
         rng = self.rng
         return float(np.median([abs(value(self.domain.state(self.domain.random(rng, "about")))) for _ in range(15)]))
 
     def largest(self, value: Number, subject: str, starts: Sequence[State] = ()) -> Found:
-        """Where a function is largest, as far as the search finds it; `starts` are looked at first."""
+        """The maximum of a function according to a search that begins with `starts`."""
         result = worst(value, self.domain, self.rng, self.search, starts=[*starts, *self.at_rest])
         facts = {"evaluations": result.evaluations, "seed": self.seed, **cut_short(result.cut_short)}
         evidence.record("searched", f"{subject} of {self.names}", **facts)
@@ -345,10 +339,10 @@ class Inquiry:
         measured: str,
         starts: Sequence[State] = (),
     ) -> None:
-        """Raise Counterexample at the simplest state found at which `excess` is not <= 0.
+        """Raise Counterexample with the simplest state found at which `excess` is positive or nan.
 
-        promise: a word. message: state -> what is wrong there. measured: code that prints the numbers at t, q, v, z.
-        starts: states that are looked at first.
+        promise: name of the property. message: state -> text. measured: code that prints the numbers at t, q, v, z.
+        starts: states that are tested first.
         """
         result = worst(
             excess, self.domain, self.rng, self.search, enough=0.0,

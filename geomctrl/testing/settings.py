@@ -1,5 +1,7 @@
-"""Arguments that belong together. Wherever one of these groups is expected, its first field alone stands for it:
-`runs=0` for `Runs(0)`, `region=0.2` for `Region(0.2)`, `port="hand"` for `Port("hand")`, `box=(1.0, 2.0)` for a `Box`.
+"""Groups of arguments: `Region`, `Runs`, `Port`, `Box` and `Budget`.
+
+A plain value stands for a group with that first field: `runs=0` for `Runs(0)`, `region=0.2` for `Region(0.2)`,
+`port="hand"` for `Port("hand")`, `box=(1.0, 2.0)` for a `Box`.
 """
 
 from __future__ import annotations
@@ -18,22 +20,22 @@ PARTS = ("q", "v", "z")  # of a state
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The states about the equilibrium at which a property is checked.
+    """The states about the equilibrium at which a property is tested.
 
     Parameters
     ----------
     spread : float, or mapping of "q", "v", "z" to numbers or arrays
-        By how much random states are off the equilibrium (rad, m, rad/s, m/s), three times that at most. z is off by
-        `spread` times each of its entries (times the median one where it is zero, 1 where all are), or in the algebra
-        of the controller's `group`, or as its `sample_state` draws it.
+        Standard deviation of random states from the equilibrium (rad, m, rad/s, m/s), truncated at three times that.
+        For z it is relative to each entry (to the median entry where an entry is zero, absolute if all are), or in the
+        algebra of the controller's `group`; a controller with `sample_state` draws z itself.
     domain : mapping of "t", "q", "v", "z" to pairs (lower, upper), optional
-        Sides of the box of states, relative to the equilibrium, instead of three spreads. "t" [s] is absolute; by
-        default times up to 3 s after the plant's last change. A revolute joint turned by 2 pi is another
-        configuration; the domain reaches there only if it says so.
+        Bounds of the states relative to the equilibrium, instead of three spreads. "t" [s] is absolute, by default up
+        to 3 s after the last change of the plant. A revolute joint turned by 2 pi is a different configuration; the
+        domain contains it only if its bounds do.
     equilibrium : optional
-        q (nq,) at rest, or the pair (q, z), or a function t -> (q, v, z). By default the controller's `reference`, or
-        at rest its `q_d`; z is its `settled(t, plant)`, `true_parameters(plant)`, or what it starts with, and is solved
-        for from there on if V is not zero with that.
+        q (nq,) at rest, or (q, z), or a function t -> (q, v, z). Default: the controller's `reference`, or at rest its
+        `q_d`. z is `settled(t, plant)`, `true_parameters(plant)` or the initial state; if V is not zero there, z is
+        solved for.
     """
 
     spread: float | Mapping[str, Any] = 0.5
@@ -51,7 +53,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Runs:
-    """Simulations along which a property is checked: how many, of `duration` [s] each, in steps `dt` [s]."""
+    """Simulations along which a property is tested: their number, `duration` [s] and step `dt` [s]."""
 
     count: int = 2
     duration: float = 0.3
@@ -64,16 +66,16 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Port:
-    """Inputs u (m,) that act on the robot as joint torques B(q) u, and an output y (m,).
+    """A port: inputs u (m,) that act on the robot as joint torques B(q) u, and an output y (m,).
 
     Parameters
     ----------
     at : str, array (nv, m) or function
-        "joints": u is added to the controller's torques, y = v. The name of a frame: u is a wrench on its body and y
-        the frame's twist, both in the frame, angular part first. B (nv, m), or a function (robot, q) -> B, such as
-        `lambda robot, q: robot.jacobian(q, "hand", "hybrid")[3:].T` for a force alone: y = B^T v.
+        "joints": u is added to the controller's torques, and y = v. Name of a frame: u is a wrench on its body and y
+        the twist of the frame, in frame axes, angular part first. B (nv, m) or a function (robot, q) -> B, for example
+        `lambda robot, q: robot.jacobian(q, "hand", "hybrid")[3:].T` for a force: y = B^T v.
     largest : float
-        The largest |u| that is considered.
+        Largest |u|.
     output : function (t, q, v, z) -> y (m,), optional
         Another output.
     """
@@ -88,17 +90,16 @@ class Port:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """States about an equilibrium at rest, for all of which a certificate holds.
+    """A box of states about an equilibrium at rest, for a certificate.
 
     Parameters
     ----------
     q, v : float or array (nv,)
         Half widths of the box [rad or m, rad/s or m/s].
-    times : pair (first, last) [s], optional
-        In which a law, a V or a wrench that depends on time is certified at its set point; without, such a law is
-        refused.
+    times : pair (first, last), optional
+        Time interval [s] for a law, a V or a wrench that depends on time. Without it such a law is refused.
     equilibrium : array (nq,), optional
-        By default the controller's `reference`, which then holds still, or its `q_d`.
+        Default: the controller's constant `reference`, or its `q_d`.
     """
 
     q: Any
@@ -119,9 +120,9 @@ class Box:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the proof of an inequality may take: `boxes`, which decide alike on every machine.
+    """Limits of the proof of an inequality: `boxes`, which give the same result on every machine.
 
-    seconds: a last guard; a claim that it leaves undecided says so. seed: of the search for a counterexample.
+    seconds: a last guard; a claim undecided for that reason says so. seed: of the search for a counterexample.
     """
 
     boxes: int = 200_000
@@ -166,7 +167,7 @@ def _group(name: str, default: Any, first: Any, expected: str) -> Any:
 
 
 def _store(group: Any, **fields: Any) -> None:
-    """Fields of a frozen group as the checks return them: a float for a 0-d array."""
+    """Store checked fields of a frozen group."""
     for name, x in fields.items():
         object.__setattr__(group, name, x)
 

@@ -1,7 +1,7 @@
-"""Simple counterexamples: the states about a failing one that still fail, with zeros, round numbers, few joints moving.
+"""Simplification of counterexamples: states with zeros, round numbers and few moving joints that still fail.
 
-As hypothesis shrinks what it draws, but of states: deterministic, one change after the other, each kept if the promise
-still breaks there and the state needs fewer digits to write down.
+Deterministic, unlike hypothesis: one change after the other is kept if the property is still violated and the state
+needs fewer digits.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 
 from .domain import PARTS, Domain, State, untouchable
 
-BUDGET = 600  # states looked at
-MAX_ENTRIES = 3  # entries off, which are written one a line
+BUDGET = 600  # evaluations
+MAX_ENTRIES = 3  # nonzero entries up to which each is written on its own line
 DIGITS = (1, 2, 3, 4)
 
 
 class Offset(NamedTuple):
-    """A part of a state: off the equilibrium, or off zero (the neutral configuration, the identity), by x; or drawn."""
+    """A part of a state: displaced by x from the equilibrium or from zero (neutral configuration), or drawn."""
 
     origin: str  # "equilibrium", "zero" or "drawn"
     x: np.ndarray
 
 
 class Simple(NamedTuple):
-    """A state, the code that makes it (t, q, v and z from `robot`, `controller` and `plant`), and the tries it took."""
+    """A state, code that creates it (t, q, v, z from `robot`, `controller`, `plant`), and the number of evaluations."""
 
     state: State
     code: str
@@ -34,7 +34,7 @@ class Simple(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """A state as one writes it down."""
+    """A state as it is written in code."""
 
     t: float
     q: Offset
@@ -50,13 +50,13 @@ class _Form(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Digits it takes; an equilibrium that is referred to counts as one."""
+        """Digits of its code; a reference to the equilibrium counts as one."""
         parts = (sum(map(_digits, part.x)) + (part.origin != "zero") for _, part in self.parts)
         return _digits(self.t) + sum(parts)
 
 
 def shrunk(fails: Callable[[State], bool], state: State, domain: Domain, budget: int = BUDGET) -> Simple:
-    """The simplest state found in `domain` at which `fails` is still true; `state` itself fails."""
+    """The simplest state found in `domain` for which `fails` is true; it is true for `state`."""
     form = _form_of(state, domain)
     tries, improved = 0, True
     while improved:
@@ -74,9 +74,6 @@ def shrunk(fails: Callable[[State], bool], state: State, domain: Domain, budget:
                 form, state, improved = candidate, x, True
                 break
     return Simple(state, _code_of(form, state, domain), tries)
-
-
-# --- forms and states --------------------------------------------------------------------------------------------
 
 
 def _form_of(state: State, domain: Domain) -> _Form:
@@ -110,7 +107,7 @@ def _zero_of_z(z: Any, domain: Domain) -> np.ndarray:
 
 
 def _from_zero(name: str, state: State, domain: Domain) -> np.ndarray:
-    """A part's displacement from zero."""
+    """The displacement of a part from zero."""
     if name == "q":
         return domain.robot.difference(domain.robot.neutral(), state.q)
     if name == "v":
@@ -118,11 +115,8 @@ def _from_zero(name: str, state: State, domain: Domain) -> np.ndarray:
     return domain.displacement_of_z(_zero_of_z(domain.rest(state.t).z, domain), state.z)
 
 
-# --- what is simpler ---------------------------------------------------------------------------------------------
-
-
 def _simpler(form: _Form, domain: Domain) -> Iterator[_Form]:
-    """What to try instead of `form`, the simplest first."""
+    """Candidates to replace `form`, simplest first."""
     for t in sorted({0.0, 1.0, 2.0, 0.5, *(round(form.t, k) for k in range(4))}, key=_digits):
         yield form._replace(t=t)
     if form.z is not None and form.z.origin == "drawn":
@@ -138,7 +132,7 @@ def _simpler(form: _Form, domain: Domain) -> Iterator[_Form]:
                 yield form.with_part(name, "zero", _rounded(away, digits))
         elif part.x.any():
             off = domain.point(_state_of(form, domain)).x[domain.parts[name]]
-            for k in np.flatnonzero(off):  # off the equilibrium in one coordinate only
+            for k in np.flatnonzero(off):  # displaced in one coordinate only
                 yield form.with_part(name, "equilibrium", _rounded(np.where(np.arange(len(off)) == k, off, 0.0), 1))
     for name, part in parts:
         for x in _simpler_entries(part.x):
@@ -146,7 +140,7 @@ def _simpler(form: _Form, domain: Domain) -> Iterator[_Form]:
 
 
 def _simpler_entries(x: np.ndarray) -> Iterator[np.ndarray]:
-    """Entries set to zero, many at once first, then rounded."""
+    """x with entries set to zero (many at once first), then rounded."""
     there = np.flatnonzero(x)
     size = len(there) // 2
     while size >= 1:
@@ -167,22 +161,19 @@ def _simpler_entries(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _digits(x: float) -> int:
-    """What it takes to write x down, its sign aside; nothing for zero."""
+    """Digits of x without sign; none for zero."""
     return 0 if x == 0.0 else 1 + len(f"{abs(float(x))!r}".removesuffix(".0"))
 
 
 def _rounded(x: Any, digits: int) -> Any:
-    """x to so many significant digits."""
+    """x rounded to a number of significant digits."""
     if np.ndim(x) == 0:
         return float(f"{x:.{digits - 1}e}")
     return np.array([float(f"{entry:.{digits - 1}e}") for entry in x])
 
 
-# --- as code -------------------------------------------------------------------------------------------------------
-
-
 def array_code(x: np.ndarray) -> str:
-    """`np.array(...)` that evaluates to x exactly; zeros as such."""
+    """Code `np.array(...)` for exactly x; np.zeros for zeros."""
     if x.ndim == 1 and len(x) > 1 and not x.any():
         return f"np.zeros({len(x)})"
     return f"np.array({x.tolist()!r})"
@@ -219,6 +210,6 @@ def _lines_of(name: str, part: Offset, state: State, domain: Domain) -> list[str
 
 
 def literal(state: State) -> str:
-    """Code that makes a state from its numbers alone."""
+    """Code for a state from its numbers alone."""
     z = "None" if state.z is None else array_code(state.z)
     return f"t = {float(state.t)!r}\nq = {array_code(state.q)}\nv = {array_code(state.v)}\nz = {z}"

@@ -1,9 +1,9 @@
-"""How fast a closed loop forgets: an exponential rate of its Lyapunov function, and what disturbances do to it.
+"""Convergence rate of a Lyapunov function, and its sensitivity to disturbances.
 
-    V' <= -2 lambda V                       then V(t) <= V(0) exp(-2 lambda t)
+    V' <= -2 lambda V                       implies V(t) <= V(0) exp(-2 lambda t)
     V' <= share W + gamma(|d|), W <= 0      input-to-state stability, W the promised rate (Sontag and Wang 1995)
 
-Both are searched for states that break them, and watched along runs; neither is proved.
+Violations are searched for at states and along runs; the inequalities are not proved.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ from .settings import Port, Region, Runs, port_of, runs_of
 from .shrinking import literal
 
 RUN = "print(simulate(plant, controller, q, v, {duration!r}, {dt!r}).signals['lyapunov'])"
-SIZES = np.linspace(0.0, 1.0, 17)  # of disturbances, at which a gain that is a function is compared
-
-
-# --- exponential -------------------------------------------------------------------------------------------------
+SIZES = np.linspace(0.0, 1.0, 17)  # relative sizes of disturbances at which a gain function is evaluated
 
 
 def assert_exponential(
@@ -48,12 +45,28 @@ def assert_exponential(
     seed: int = 0,
     rtol: float = 1e-6,
 ) -> None:
-    """Assert V' <= -2 rate V in closed loop, and V(t) <= V(0) exp(-2 rate t) along runs; rate [1/s] > 0.
+    """Test V' <= -2 rate V in closed loop, and V(t) <= V(0) exp(-2 rate t) along runs.
 
-    The states of `region` are searched, with `search` evaluations. rtol: of |V'| + 2 rate V. Where V lies between
-    squares of the distance from the equilibrium, that distance falls like exp(-rate t) (Khalil 2002, theorem 4.10).
+    Parameters
+    ----------
+    controller, plant, region, search, runs, seed
+        As for `assert_lyapunov`.
+    rate : float
+        Convergence rate [1/s], positive.
+    rtol : float
+        Tolerance relative to |V'| + 2 rate V.
 
-    Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
+    Raises
+    ------
+    Counterexample
+        With the simplest violating state that was found.
+    ArgumentError
+        If an argument is invalid.
+
+    Notes
+    -----
+    If V is bounded from both sides by squares of the distance from the equilibrium, that distance decreases like
+    exp(-rate t) (Khalil 2002, theorem 4.10).
     """
     rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
     runs = runs_of(runs, Runs())
@@ -91,9 +104,9 @@ def exponential_rate(
     search: int = 4000,
     seed: int = 0,
 ) -> float:
-    """The largest rate [1/s] with V' <= -2 rate V that no state found contradicts; arguments as `assert_exponential`.
+    """The largest rate with V' <= -2 rate V that the search does not contradict; arguments as for `assert_exponential`.
 
-    An estimate from above, not positive where V does not fall somewhere.
+    An upper estimate. It is not positive if V does not decrease somewhere.
     """
     inquiry = Inquiry(controller, plant, region, search, seed)
     require_lyapunov(inquiry.controller)
@@ -107,18 +120,16 @@ def exponential_rate(
     return -0.5 * inquiry.largest(slowness, "exponential rate").value
 
 
-# --- disturbances --------------------------------------------------------------------------------------------------
-
-
 class InputToState(NamedTuple):
-    """V' <= share W + gain |d|^2; and V' <= -decay V + gain |d|^2 where W is that definite: then V ends below
-    gain |d|^2 / decay."""
+    """Constants of V' <= share W + gain |d|^2, and of V' <= -decay V + gain |d|^2, which holds if W is definite enough.
+
+    V then decreases below gain |d|^2 / decay."""
 
     gain: float
     decay: float
 
     def bound(self, disturbance: float) -> float:
-        """The level below which V ends under disturbances of at most that size; infinite where none is known."""
+        """The level below which V decreases for disturbances up to this size; infinite if none is known."""
         largest = number("disturbance", disturbance, "a number >= 0", lambda x: x >= 0.0)
         return self.gain * largest**2 / self.decay if self.decay > 0.0 else np.inf
 
@@ -136,18 +147,33 @@ def assert_input_to_state_stable(
     seed: int = 0,
     rtol: float = 1e-6,
 ) -> None:
-    """Assert V' <= share W + gamma(|d|) for disturbances |d| <= `port.largest`, W the promised rate, and along runs.
+    """Test V' <= share W + gamma(|d|) for |d| <= `port.largest` with the promised rate W, also along runs.
 
-    gain: gamma, a function of |d|, or a number for gamma = gain |d|^2. share: of the promised rate that is kept, from
-    0 to 1. port: the `Port` at which the disturbance acts, by default torques up to 1 N m at the joints.
-    V' is affine in d, so the worst d of each size is known in closed form; the states of `region` are searched.
+    Parameters
+    ----------
+    controller, plant, region, search, seed
+        As for `assert_lyapunov`.
+    gain : float or function
+        gamma as a function of |d|; a number means gamma = gain |d|^2.
+    share : float
+        Fraction of the promised rate that must remain, from 0 to 1.
+    port : Port
+        Where the disturbance d acts; default torques up to 1 N m at the joints.
+    runs : Runs or int
+        Runs, default one of 1 s, for each of a constant d, a varying one, and the one that maximises V'.
 
-    Along `runs`, by default one of 1 s, each of a constant d, one that wanders and the worst one, in the direction
-    that makes V grow fastest,
-    V(t) <= V(0) + the integral of share W + gamma, and V(t) <= max(V(0), gamma / decay), the ultimate bound, where W
-    <= -decay V / share at all states found, decay > 0.
+    Raises
+    ------
+    Counterexample
+        With the simplest violating state that was found.
+    ArgumentError
+        If an argument is invalid.
 
-    Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
+    Notes
+    -----
+    V' is affine in d, so that the worst d of each size has a closed form; the search is over states. Along runs the
+    test is V(t) <= V(0) + the integral of share W + gamma, and the ultimate bound V(t) <= max(V(0), gamma / decay) if
+    W <= -decay V / share with decay > 0 at all states found.
     """
     gamma = gain if callable(gain) else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
     inquiry, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
@@ -195,9 +221,9 @@ def input_to_state_gain(
     search: int = 4000,
     seed: int = 0,
 ) -> InputToState:
-    """The least gain with V' <= share W + gain |d|^2 that no state found contradicts, and the decay that goes with it.
+    """The smallest gain with V' <= share W + gain |d|^2 that the search does not contradict, and the decay.
 
-    Arguments as for `assert_input_to_state_stable`. An estimate from below; infinite where V' > share W without d.
+    Arguments are those of `assert_input_to_state_stable`. A lower estimate; infinite if V' > share W without d.
     """
     inquiry, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
     floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).slope)
@@ -209,7 +235,7 @@ def input_to_state_gain(
             return np.inf
         if push == 0.0:
             return 0.0
-        d = min(2.0 * max(margin, 0.0) / push + 1e-9 * largest, largest)  # where (push d - margin) / d^2 is largest
+        d = min(2.0 * max(margin, 0.0) / push + 1e-9 * largest, largest)  # maximises (push d - margin) / d^2
         return (push * d - margin) / d**2 if margin > floor else push**2 / (4.0 * max(margin, floor))
 
     gain = inquiry.largest(needed, "gain from disturbances").value
@@ -217,7 +243,7 @@ def input_to_state_gain(
 
 
 class Disturbed:
-    """A controller whose torques a disturbance d(t, state) of a port adds to; everything else is the controller's."""
+    """A controller with a disturbance d(t, state) of a port added to its torques."""
 
     def __init__(self, controller: Any, flow: Flow, largest: float, kind: Callable[..., np.ndarray]):
         self.controller, self.flow, self.largest, self.kind = controller, flow, largest, kind
@@ -266,7 +292,7 @@ def _disturbed(controller, plant, port, share, region, search, seed):
 
 
 def _decay(inquiry: Inquiry, flow: Flow, share: float) -> float:
-    """The least -share W / V found, zero where that is next to nothing."""
+    """The smallest -share W / V in the search, zero if negligible."""
     floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
 
     def slowness(x: State) -> float:
@@ -291,11 +317,8 @@ def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, runs: 
             raise _along_a_run(inquiry, start, "input-to-state", said, runs)
 
 
-# --- runs --------------------------------------------------------------------------------------------------------
-
-
 def _runs(inquiry: Inquiry, controller: Any, runs: Runs):
-    """(start, run) of so many runs from random states, the controller in the state it starts with."""
+    """(start, run) for runs from random states, with the controller in its initial state."""
     rng = np.random.default_rng([inquiry.seed, 2])
     for _ in range(runs.count):
         start = start_of_run(controller, inquiry.plant, inquiry.domain, rng)

@@ -1,7 +1,7 @@
-"""A library of its own that knows no robot: numpy functions run on symbols, and what becomes of their operations.
+"""Tracing: run numpy functions with symbols and turn the recorded operations into machine code, C or enclosures.
 
-`trace(f, *shapes)` is what users write; README.md in this folder says what traces and what that means. It is loaded
-when it is asked for, as the machine code's library is large.
+This package does not depend on robots. Users call `trace(f, *shapes)`; README.md in this folder says which functions
+can be traced. Names are imported on first use, because the code generator is large.
 """
 
 import importlib

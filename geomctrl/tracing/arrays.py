@@ -1,8 +1,8 @@
-"""Arrays of symbols that numpy computes with, so that a controller's own Python and numpy run on them unchanged.
+"""`SymbolArray`: arrays of symbols on which numpy works, so that a controller's own numpy code runs unchanged.
 
-A `SymbolArray` holds symbols and numbers. Numpy's elementwise functions, products, sums, shapes and joins work on it as
-on any array; what has to know the numbers raises `UntraceableError` with the file and line that asks. `patched_numpy`
-has what takes the place of other functions while a law runs.
+A `SymbolArray` holds symbols and numbers. Numpy's elementwise functions, products, sums, reshaping and stacking work as
+on any array. Operations that need the numbers raise `UntraceableError` with file and line. `patched_numpy` replaces
+other functions while a law is traced.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SymbolArray(np.ndarray):
         return bool(np.any(self == x))
 
     def __pow__(self, exponent):
-        simple = {0.5: np.sqrt, 2: np.square, -1: np.reciprocal, 1: np.positive}  # what numpy does for them
+        simple = {0.5: np.sqrt, 2: np.square, -1: np.reciprocal, 1: np.positive}  # numpy uses these for such powers
         is_simple = isinstance(exponent, (int, float)) and exponent in simple
         return simple[exponent](self) if is_simple else np.power(self, exponent)
 
@@ -142,7 +142,7 @@ def _python_kind(x: Any) -> Any:
 
 
 def _row(func: Any, args: Any, kwargs: Any) -> Any:
-    """numpy's function by its row in the table of `functions`."""
+    """Call the implementation of a numpy function in the table of `functions`."""
     row = ROWS.get(func)
     if row is None:
         raise UntraceableError(f"np.{func.__name__} does not trace{caller()}")
@@ -169,17 +169,17 @@ def _is_mask(key: Any) -> bool:
 
 
 def has_symbols(x: Any) -> bool:
-    """Whether an argument may hold symbols: a symbol, or an array that is none of numbers."""
+    """Whether an argument may hold symbols: a symbol, or an array that is not numeric."""
     return x.dtype.hasobject if isinstance(x, np.ndarray) else isinstance(x, (Symbol, Condition))
 
 
 def holds_symbols(x: Any) -> bool:
-    """Whether there are symbols in x, which takes a look at all of it: an array of objects may hold anything."""
+    """Whether x contains symbols; arrays of objects are searched."""
     return has_symbols(x) and (not isinstance(x, np.ndarray) or type(x) is SymbolArray or any(map(is_symbol, x.flat)))
 
 
 def wrapped(result: Any) -> Any:
-    """What numpy has computed, with numbers of numpy's kinds: an array of symbols has entries of one kind."""
+    """The result of a numpy function with entries of one numpy kind."""
     if isinstance(result, np.ndarray) and result.dtype == object:
         entries = np.ndarray.ravel(result).view(np.ndarray).tolist()
         own = [as_numpy(x) for x in entries]
@@ -196,7 +196,7 @@ def wrapped(result: Any) -> Any:
 
 
 def _stored(value: Any, array: np.ndarray) -> Any:
-    """A value as it becomes when it is written into an array."""
+    """A value converted for storage in an array."""
     symbols = has_symbols(value)
     if not symbols and not (isinstance(value, (list, tuple)) and holds_any(value)) and is_float(array):
         return value
@@ -212,7 +212,7 @@ def holds_any(x: Any) -> bool:
 
 
 def plain(x: Any) -> Any:
-    """x as numpy's own objects: plain arrays; symbols within lists stay what they are, arrays of one become them."""
+    """x as plain numpy arrays; symbols in lists remain, arrays of one symbol become that symbol."""
     if isinstance(x, SymbolArray):
         return x.view(np.ndarray)
     if isinstance(x, dict):
@@ -224,7 +224,7 @@ def plain(x: Any) -> Any:
 
 
 def _operand(x: Any) -> Any:
-    """An operand of an elementwise function: a symbol as an array of one, arrays of numbers with Python's own."""
+    """An operand of an elementwise function: a symbol becomes an array of one, numbers become Python numbers."""
     if isinstance(x, (Symbol, Condition)):
         out = np.empty((), object)
         out[()] = x
@@ -233,10 +233,7 @@ def _operand(x: Any) -> Any:
     return np.asarray(x).astype(object) if isinstance(x, np.ndarray) and x.dtype != object else x
 
 
-# --- elementwise -------------------------------------------------------------------------------------------------
-
-
-NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy's own, of the products and sums of symbols
+NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy's implementations by products and sums of symbols
 KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "accumulate": {"axis"}}
 
 
@@ -252,9 +249,9 @@ def _all_whole(x: Any) -> bool:
 
 
 def _says_nothing(key: str, x: Any) -> bool:
-    """Whether a keyword says what holds without it: that numbers are doubles, that all entries count.
+    """Whether a keyword has no effect, such as a dtype of double or a mask that selects all entries.
 
-    `axis=None` does not: without it, `reduce` goes along the first axis.
+    `axis=None` has one: without it, `reduce` works along the first axis.
     """
     if key == "axis":
         return x is np._NoValue
@@ -309,9 +306,6 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     return target
 
 
-# --- functions ---------------------------------------------------------------------------------------------------
-
-
 def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
     return ufunc_on_symbols(ufunc, method, inputs, kwargs)
 
@@ -320,12 +314,12 @@ Symbol.__array_ufunc__ = Condition.__array_ufunc__ = _beside_an_array
 
 
 def elements(x: Any) -> np.ndarray:
-    """x as a plain array of Python's numbers and symbols."""
+    """x as a plain array of Python numbers and symbols."""
     return _operand(x) if has_symbols(x) else np.asarray(plain(x)).astype(object)
 
 
 def _without_an_array(self, func, types, args, kwargs):
-    """numpy's function of lone symbols and conditions."""
+    """A numpy function applied to single symbols and conditions."""
     if SymbolArray in types:
         return NotImplemented
     return _row(func, args, kwargs)

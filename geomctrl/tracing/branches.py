@@ -1,10 +1,10 @@
-"""Branches on symbols: a function is run once for every way through it, and `where` joins the results.
+"""Branches on symbols: a function runs once for every path through it, and `where` joins the results.
 
-A `Condition` that is asked for its truth answers True at first, and the question is recorded. When the function has
-returned, the last question answered True is answered False and the function runs again, until no question is left: a
-depth-first walk over its ways. All ways share one graph, so what they have in common is computed once.
+A `Condition` whose truth is tested returns True at first, and the test is recorded. When the function has returned, the
+last test answered True is answered False, and the function runs again, until no test is left: a depth-first traversal
+of its paths. All paths share one graph, so that common expressions are computed once.
 
-On a way that raises there is no result: `joined` requires that its conditions do not hold together.
+A path that raises has no result: `joined` requires that its conditions do not hold together.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .requirements import require, requirements
 from .symbols import Condition, Symbol, both, invert, is_symbol, where
 from .untraceable import UntraceableError, asker, caller, calling_frame, heard, tried
 
-MAX_WAYS = 256
+MAX_PATHS = 256
 MAX_TURNS = (
     16,
     4,
     2,
-)  # of a `while` on symbols; fewer where more make too many ways: what goes on longer has no result
-MAX_IMPLIED = 20_000  # questions with known answers on one way: a loop without end
-CHANGING = "the code asks other questions when it is called again with the same numbers"
+)  # iterations of a `while` on symbols, fewer if this makes too many paths; a longer loop has no result
+MAX_IMPLIED = 20_000  # tests with known answers on one path, which indicate an endless loop
+CHANGING = "the code tests other conditions when it is called again with the same numbers"
 
 
-class _Way(NamedTuple):
-    """One run: its answers, the conditions it was asked about with their lines, its result or what it raised."""
+class _Path(NamedTuple):
+    """One run: its answers, the tested conditions with their lines, its result or the exception it raised."""
 
     answers: tuple[bool, ...]
     asked: tuple[tuple[Condition, str], ...]
@@ -45,16 +45,16 @@ class _Way(NamedTuple):
     error: Exception | None
 
 
-class _LeaveWay(BaseException):  # which nobody's `except Exception` hides
-    """A way that does not end; `whole`: there is no use in trying the others."""
+class _LeavePath(BaseException):  # not an Exception, so that user code does not catch it
+    """Abandons a path that does not end; `whole`: abandons all paths."""
 
     def __init__(self, message: str, whole: bool = False):
         super().__init__(message)
         self.whole = whole
 
 
-class _TooManyWays(BaseException):
-    """More than MAX_WAYS; `lines` counts the questions by line."""
+class _TooManyPaths(BaseException):
+    """More than MAX_PATHS paths; `lines` counts the tests by line."""
 
     def __init__(self, lines: Counter[str]):
         super().__init__()
@@ -62,35 +62,35 @@ class _TooManyWays(BaseException):
 
 
 def joined(call: Callable[[], Any], reset: Callable[[], Any] = lambda: None) -> Any:
-    """The result of call() on symbols, for all ways through it. reset: undoes what a call has changed.
+    """The result of call() with symbols, joined over all paths. reset: undoes side effects of a call.
 
-    Results are numbers, arrays, None, and tuples, lists and dicts of such; their structure and shapes agree on all
-    ways. Conditions that a way requires hold under its conditions only. Raises UntraceableError where no way has a
-    result, where results do not agree, and for more than 256 ways.
+    Results are numbers, arrays, None, and tuples, lists and dicts of these, with the same structure and shapes on all
+    paths. Conditions that a path requires apply under its own conditions only. Raises UntraceableError if no path has a
+    result, if results differ in structure, and for more than 256 paths.
     """
     for turns in MAX_TURNS:
         try:
-            ways = _Ways(call, reset, turns).all()
-        except _TooManyWays as error:
+            paths = _Paths(call, reset, turns).all()
+        except _TooManyPaths as error:
             lines = error.lines
             continue
-        good = [way for way in ways if way.error is None]
+        good = [path for path in paths if path.error is None]
         if not good:
-            raise next((x.error for x in ways if isinstance(x.error, UntraceableError)), ways[0].error)  # pyright: ignore[reportGeneralTypeIssues]
-        result, holds = _join(ways, 0)
+            raise next((x.error for x in paths if isinstance(x.error, UntraceableError)), paths[0].error)  # pyright: ignore[reportGeneralTypeIssues]
+        result, holds = _join(paths, 0)
         if holds is False:
-            raise UntraceableError("the code has a result nowhere: it raises on each way, or a number is nan")
+            raise UntraceableError("the code never has a result: it raises on every path, or a number is nan")
         require(holds)
         return result
     busiest = ", ".join(f"{line.removeprefix(', ')} ({n} times)" for line, n in lines.most_common(3))
     raise UntraceableError(
-        f"more than {MAX_WAYS} ways through the code; it branches most {busiest}: choose there with np.where, np.clip,"
-        " min or max"
+        f"more than {MAX_PATHS} paths through the code; it branches most {busiest}: choose there with np.where,"
+        " np.clip, min or max"
     )
 
 
-class _Ways:
-    """The walk over the ways through one call."""
+class _Paths:
+    """The traversal of the paths through one call."""
 
     def __init__(self, call: Callable[[], Any], reset: Callable[[], Any], turns: int):
         self.call, self.reset, self.turns = call, reset, turns
@@ -98,11 +98,11 @@ class _Ways:
         self.before: tuple[tuple[Condition, str], ...] = ()
         self.lines: Counter[str] = Counter()
 
-    def all(self) -> list[_Way]:
-        paths: list[_Way] = []
+    def all(self) -> list[_Path]:
+        paths: list[_Path] = []
         while True:
-            if len(paths) == MAX_WAYS:
-                raise _TooManyWays(self.lines)
+            if len(paths) == MAX_PATHS:
+                raise _TooManyPaths(self.lines)
             paths.append(self._run())
             while self.answers and not self.answers[-1]:
                 self.answers.pop()
@@ -110,11 +110,11 @@ class _Ways:
                 return paths
             self.answers[-1] = False
 
-    def _run(self) -> _Way:
+    def _run(self) -> _Path:
         self.asked: list[tuple[Condition, str]] = []
         self.facts: dict[tuple, bool] = {}
         self.turns_of: Counter[tuple[CodeType, int]] = Counter()
-        self.implied = 0  # questions whose answers are known
+        self.implied = 0  # number of tests with known answers
         result = error = None
         token = asker.set(self._ask)
         required: list = []
@@ -122,9 +122,9 @@ class _Ways:
             try:
                 with heard(), requirements() as required:
                     result = self.call()
-            except Exception as raised:  # the law's own, a safety stop, or what can not be traced on this way
+            except Exception as raised:  # of the law itself (a safety stop), or because this path can not be traced
                 error = raised
-            except _LeaveWay as leave:
+            except _LeavePath as leave:
                 error = UntraceableError(str(leave))
                 if leave.whole:
                     raise error from None
@@ -134,7 +134,7 @@ class _Ways:
         if len(self.asked) < len(self.answers):
             raise UntraceableError(f"{CHANGING}{self.before[len(self.asked)][1]}")
         self.before = tuple(self.asked)
-        return _Way(tuple(self.answers), self.before, result, required, error)
+        return _Path(tuple(self.answers), self.before, result, required, error)
 
     def _ask(self, condition: Condition) -> bool:
         index, positive = condition.index, True
@@ -145,26 +145,26 @@ class _Ways:
         if implied is not None:
             self.implied += 1
             if self.implied > MAX_IMPLIED:
-                raise _LeaveWay(f"a loop has no end{caller()}")
+                raise _LeavePath(f"a loop has no end{caller()}")
             return implied is positive
         k, line = len(self.asked), self._line()
         condition = Condition(condition.graph, index)
         if k < len(self.before) and k < len(self.answers) and self.before[k][0].index != index:
-            raise _LeaveWay(f"{CHANGING}{line}", whole=True)
+            raise _LeavePath(f"{CHANGING}{line}", whole=True)
         self.asked.append((condition, line))
         self.lines[line] += 1
         if k == len(self.answers):
-            if k >= MAX_WAYS:
-                raise _TooManyWays(self.lines)
+            if k >= MAX_PATHS:
+                raise _TooManyPaths(self.lines)
             self.answers.append(True)
         _learn(nodes, index, self.answers[k], self.facts)
         answer = self.answers[k] is positive
-        if not answer and self.place is not None:  # the test of a `while`, which ends
+        if not answer and self.place is not None:  # the test that ends a `while`
             self.turns_of[self.place] = 0
         return answer
 
     def _line(self) -> str:
-        """Where the question is asked. Leaves a way in a `while` that has gone on for long."""
+        """The line of the test. Leaves the path if a `while` has run for too long."""
         frame, self.place = calling_frame(), None
         if frame is None:
             return ""
@@ -175,19 +175,19 @@ class _Ways:
             self.place = place if part == "test" else None
             self.turns_of[place] += 1
             if self.turns_of[place] > self.turns:
-                raise _LeaveWay(f"`while` on the state goes on for more than {self.turns} turns{line}")
+                raise _LeavePath(f"`while` on the state goes on for more than {self.turns} turns{line}")
         return line
 
 
 @functools.lru_cache(maxsize=512)
 def _while_lines(code: CodeType) -> dict[int, str]:
-    """The lines of a function whose innermost loop is a `while`: whether in its "test" or its "body"."""
+    """Lines of a function whose innermost loop is a `while`, mapped to "test" or "body"."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
-    except (OSError, SyntaxError, TypeError):  # no file, or a lambda within an expression
+    except (OSError, SyntaxError, TypeError):  # no source file, or a lambda inside an expression
         return {}
     first, parts = code.co_firstlineno - 1, {}
-    for node in ast.walk(tree):  # outer loops come first
+    for node in ast.walk(tree):  # visits outer loops first
         if isinstance(node, (ast.While, ast.For)):
             lines = range(first + node.lineno, first + (node.end_lineno or node.lineno) + 1)
             parts |= dict.fromkeys(lines, "body" if isinstance(node, ast.While) else "")
@@ -196,11 +196,8 @@ def _while_lines(code: CodeType) -> dict[int, str]:
     return {line: part for line, part in parts.items() if part}
 
 
-# --- what answers imply ------------------------------------------------------------------------------------------
-
-
 def _implied(nodes: list[tuple], index: int, facts: Mapping[tuple, bool]) -> bool | None:
-    """The truth of a node by earlier answers; None where they do not say."""
+    """The truth of a node according to earlier answers; None if they do not determine it."""
     node = nodes[index]
     if node[0] == "const":
         return bool(node[1])
@@ -216,7 +213,7 @@ def _implied(nodes: list[tuple], index: int, facts: Mapping[tuple, bool]) -> boo
 
 
 def _learn(nodes: list[tuple], index: int, answer: bool, facts: dict[tuple, bool]) -> None:
-    """What an answer says of other comparisons of the same numbers; nan compares False with all."""
+    """What an answer implies for other comparisons of the same numbers; comparisons with nan are False."""
     node = nodes[index]
     facts[node] = answer
     op, *ends = node
@@ -236,16 +233,13 @@ def _learn(nodes: list[tuple], index: int, answer: bool, facts: dict[tuple, bool
             facts |= {("lt", a, b): False, ("le", a, b): True, ("le", b, a): True}
 
 
-# --- joining -----------------------------------------------------------------------------------------------------
-
-
-def _join(ways: list[_Way], depth: int) -> tuple[Any, Any]:
-    """(the result, the condition under which there is one) of ways whose first `depth` answers are the same."""
-    first = ways[0]
+def _join(paths: list[_Path], depth: int) -> tuple[Any, Any]:
+    """(The result, the condition under which it exists) for paths that share their first `depth` answers."""
+    first = paths[0]
     if depth == len(first.answers):
         return first.result, first.error is None and functools.reduce(both, first.required, True)
     condition, line = first.asked[depth]
-    (a, good_a), (b, good_b) = (_join([w for w in ways if w.answers[depth] is x], depth + 1) for x in (True, False))
+    (a, good_a), (b, good_b) = (_join([w for w in paths if w.answers[depth] is x], depth + 1) for x in (True, False))
     if good_a is False and good_b is False:
         return b, False
     result = b if good_a is False else a if good_b is False else chosen(condition, a, b, line)
@@ -261,9 +255,9 @@ def _either(a: Any, b: Any) -> Any:
 
 
 def chosen(condition: Condition, a: Any, b: Any, line: str = "", name: str = "the result") -> Any:
-    """a where the condition holds, else b, for numbers, arrays, None, and tuples, lists and dicts of such.
+    """a where the condition holds, else b, for numbers, arrays, None, and tuples, lists and dicts of these.
 
-    Raises UntraceableError, naming the line that asks for the condition, where a and b have different structures.
+    Raises UntraceableError, with the line that tests the condition, if a and b differ in structure.
     """
     if a is b:
         return a
@@ -308,7 +302,7 @@ def _different(a: Any, b: Any, line: str, name: str) -> UntraceableError:
         return "a number" if _is_number(x) else f"{x!r:.40}"
 
     return UntraceableError(
-        f"{name} is {said(a)} where the condition asked for{line}, holds, and {said(b)} where it does not: compiled"
+        f"{name} is {said(a)} where the condition tested{line}, holds, and {said(b)} where it does not: compiled"
         " code needs one shape"
     )
 

@@ -1,4 +1,4 @@
-"""numpy's functions that choose: by conditions, from tables, the largest and the smallest."""
+"""numpy functions that select: by condition, from tables, maximum and minimum."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Elementwise = Callable[..., Any]
 
 
 def entries(x: Any) -> np.ndarray:
-    """x as a plain array of Python's numbers, symbols and conditions."""
+    """x as a plain array of Python numbers, symbols and conditions."""
     if hasattr(x, "graph"):
         out = np.empty((), object)
         out[()] = x
@@ -49,7 +49,7 @@ def each(function: Elementwise, *arrays: Any) -> Any:
 
 
 def symbolic(x: Any) -> Any:
-    """The entries of x as an array that numpy's elementwise functions of symbols are done on."""
+    """The entries of x as an array for numpy's elementwise functions of symbols."""
     return entries(x).view(SymbolArray)
 
 
@@ -59,7 +59,7 @@ def refused(message: str) -> Any:
 
 def where_(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
-        refused("np.where of a condition alone asks where it holds: give both values")
+        refused("np.where with a condition alone needs the positions where it holds: give both values")
     result, whole = each(where, condition, x, y), all(dtype_of(entries(a)).kind == "i" for a in (x, y))
     return each(lambda a: with_kind(a, INT64), result) if whole else result
 
@@ -78,7 +78,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 def first_of(worse: Elementwise) -> Callable[..., Any]:
-    """argmax or argmin: the first of the best, or the first nan."""
+    """argmax or argmin: the first extreme entry, or the first nan."""
 
     def first(a: Any, axis: Any = None) -> Any:
         a = entries(a)
@@ -103,7 +103,7 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
 
 
 def _place(knots: list[float], x: Any, right: bool) -> Any:
-    """How many knots come before x; nan comes last."""
+    """Number of knots before x; nan comes last."""
     before = [relation("le", y, x) if right else relation("lt", y, x) for y in knots]
     count = functools.reduce(add, [where(y, 1.0, 0.0) for y in before], 0.0)
     count = where(relation("eq", x, x), count, float(len(knots)))
@@ -140,7 +140,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
-    """Piecewise linear interpolation, piece by piece."""
+    """Piecewise linear interpolation."""
     x, xp, fp = symbolic(x), entries(xp).ravel().tolist(), entries(fp).ravel().tolist()
     if any(map(is_symbol, xp)) or not all(a < b for a, b in pairwise(xp)):
         refused("np.interp traces where xp is known and increases")

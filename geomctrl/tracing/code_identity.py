@@ -1,7 +1,7 @@
-"""Whose code a module, class or function is, and what its code reaches by names.
+"""Identity of code: who owns a module, class or function, and which other code it uses.
 
 Code belongs to Python, to a numerical library (`LIBRARIES`), to geomctrl, to another installed package, or to the user.
-The code of users and of installed packages is followed, whoever wrote it; a library's is known by its release.
+Code of users and installed packages is followed; libraries are identified by their release.
 """
 
 from __future__ import annotations
@@ -26,27 +26,24 @@ import numpy as np
 
 PLAIN = (bool, int, float, str, bytes, complex, type(None), type(...), np.generic, enum.Enum, range, slice)
 LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "sympy", "casadi", "jax", "torch", "matplotlib", "pandas", "pytest"}
-STATELESS = {"numpy", "scipy", "numba", "llvmlite", "sympy"}  # libraries whose functions leave nothing behind
+STATELESS = {"numpy", "scipy", "numba", "llvmlite", "sympy"}  # libraries whose functions have no side effects
 PURE = {
     *("abc", "bisect", "builtins", "cmath", "collections", "contextlib", "copy", "dataclasses", "decimal", "enum"),
     *("fractions", "functools", "itertools", "math", "numbers", "operator", "random", "re", "statistics", "string"),
     *("types", "typing", "_collections_abc", "_functools", "_operator"),
-}  # modules of the standard library in which a call leaves nothing behind
+}  # modules of the standard library without side effects
 STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 PLACES = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
 PACKAGES = tuple({str(path) for place in PLACES for path in (place, place.resolve())})
 OWN = __name__.partition(".")[0]
-HEAP_TYPE = 1 << 9  # the flag of classes that a class statement has made
+HEAP_TYPE = 1 << 9  # flag of classes created by a class statement
 CACHE = type(functools.lru_cache(len))
 
 
-# --- whose code --------------------------------------------------------------------------------------------------
-
-
 def origin(module: str | None) -> str:
-    """Return whose a module is: "python", "library", "geomctrl", "installed" or "user".
+    """Return the owner of a module: "python", "library", "geomctrl", "installed" or "user".
 
-    What `exec` has made has no module, and is the user's.
+    Code created by `exec` has no module and belongs to the user.
     """
     top = (module or "").partition(".")[0]
     named_origin = _origin_by_name(top)
@@ -74,7 +71,7 @@ def is_followed(module: str | None) -> bool:
 
 
 def is_own_class(kind: type) -> bool:
-    """Return whether a class is the user's, an installed package's or geomctrl's, made by a class statement."""
+    """Return whether a class comes from a class statement of the user, an installed package or geomctrl."""
     by_statement = bool(kind.__flags__ & HEAP_TYPE)
     return kind is types.SimpleNamespace or (
         by_statement and (kind.__module__ == "builtins" or is_own(kind.__module__))
@@ -82,7 +79,7 @@ def is_own_class(kind: type) -> bool:
 
 
 def is_own_function(function: types.FunctionType) -> bool:
-    """As `is_own_class`, for functions."""
+    """Like `is_own_class`, for functions."""
     return function.__module__ == "builtins" or is_own(function.__module__)
 
 
@@ -91,16 +88,16 @@ def is_own(module: str | None) -> bool:
 
 
 def leaves_nothing(module: str | None) -> bool:
-    """Return whether calls of a module's functions leave nothing behind and depend on their arguments alone.
+    """Return whether a module's functions have no side effects and depend on their arguments alone.
 
-    For code that is followed this is decided by what it reaches.
+    For code that is followed, the code itself decides.
     """
     top, whose = (module or "").partition(".")[0], origin(module)
     return {"python": top in PURE, "library": top in STATELESS}.get(whose, True)
 
 
 def raised_in(error: BaseException) -> traceback.FrameSummary | None:
-    """Return the innermost line of a caller's code on the way to where an error was raised."""
+    """Return the innermost line of a caller's code in the traceback of an error."""
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         code = frame.f_code
         if origin(frame.f_globals.get("__name__")) == "user" and not code.co_filename.startswith("<"):
@@ -110,7 +107,7 @@ def raised_in(error: BaseException) -> traceback.FrameSummary | None:
 
 @functools.lru_cache(maxsize=1024)
 def release(module: str) -> str:
-    """Return what identifies an installed module: its distribution's version and a hash of its file."""
+    """Return the identity of an installed module: its distribution's version and a hash of its file."""
     top = module.partition(".")[0]
     try:
         version = importlib.metadata.version(top)
@@ -121,11 +118,8 @@ def release(module: str) -> str:
     return f"{module} {version} {hashlib.sha256(data).hexdigest()}"
 
 
-# --- what code reaches -------------------------------------------------------------------------------------------
-
-
 class Names(NamedTuple):
-    """What a code names: globals, modules that it imports, attributes."""
+    """Names in a code object: globals, imported modules, attributes."""
 
     loaded: tuple[str, ...]
     modules: tuple[str, ...]
@@ -136,7 +130,7 @@ OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "load
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A function's code and that of the functions and comprehensions within it."""
+    """The code of a function and of the functions and comprehensions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -145,7 +139,7 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=4096)
 def names_of(code: types.CodeType) -> Names:
-    """Return the names that a function's code and the code within it look up outside of the function."""
+    """Return the names that a function's code, and the code inside it, looks up outside of the function."""
     names: dict[str, dict[str, None]] = {"loaded": {}, "modules": {}, "attributes": {}}
     for c in codes(code):
         for i in dis.get_instructions(c):
@@ -158,7 +152,7 @@ MISSING = object()
 
 
 def in_cell(cell: types.CellType) -> Any:
-    """Return what a closure cell holds, MISSING where it has not been filled yet."""
+    """Return the contents of a closure cell, MISSING if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -166,7 +160,7 @@ def in_cell(cell: types.CellType) -> Any:
 
 
 def parts_of(x: Any) -> tuple[Any, ...] | None:
-    """Return what a method, a property, a partial function or another wrapper consists of; None for anything else."""
+    """Return the parts of a method, property, partial function or other wrapper; None for anything else."""
     kind = type(x)
     if kind is types.MethodType:
         return x.__func__, x.__self__
@@ -183,12 +177,9 @@ def parts_of(x: Any) -> tuple[Any, ...] | None:
     return None
 
 
-# --- attributes of objects ---------------------------------------------------------------------------------------
-
-
 @functools.lru_cache(maxsize=1024)
 def slots_of(kind: type) -> dict[str, types.MemberDescriptorType]:
-    """Return the slots of a class and its bases by name; one that a subclass hides is named with its class."""
+    """Return the slots of a class and its bases by name; hidden ones are named with their class."""
     slots: dict[str, types.MemberDescriptorType] = {}
     for cls in kind.__mro__:
         for name, x in vars(cls).items() if cls.__flags__ & HEAP_TYPE else ():
@@ -198,7 +189,7 @@ def slots_of(kind: type) -> dict[str, types.MemberDescriptorType]:
 
 
 def attributes_of(x: Any) -> dict[str, Any]:
-    """Return an object's attributes by name, those in slots among them; no code of its class runs."""
+    """Return an object's attributes by name, including slots, without running code of its class."""
     attributes = {}
     for name, slot in slots_of(type(x)).items():
         try:
@@ -216,7 +207,7 @@ def _dict_of(x: Any) -> dict[str, Any] | None:
 
 
 def set_attributes(x: Any, attributes: dict[str, Any]) -> None:
-    """Make an object's attributes exactly these; no code of its class runs."""
+    """Set an object's attributes to exactly these, without running code of its class."""
     for name, slot in slots_of(type(x)).items():
         if name in attributes:
             slot.__set__(x, attributes[name])
@@ -232,7 +223,7 @@ def set_attributes(x: Any, attributes: dict[str, Any]) -> None:
 
 
 def plain_value(x: Any) -> tuple:
-    """Return the type and value of a plain object; equal for objects that no computation tells apart."""
+    """Return the type and value of a plain object, equal for objects that no computation distinguishes."""
     kind = type(x)
     if kind is str or kind is bytes:
         return kind, x
@@ -240,18 +231,15 @@ def plain_value(x: Any) -> tuple:
         return kind, id(x)
     for base in (str, bytes, int, float, complex):
         if kind is not base and issubclass(kind, base) and not issubclass(kind, (bool, np.generic)):
-            return kind, base.__repr__(x)  # a user's subclass may have a repr that hides the value
+            return kind, base.__repr__(x)  # the repr of a user's subclass may hide the value
     return kind, repr(x)
 
 
-# --- what has been replaced --------------------------------------------------------------------------------------
-
-
 class Replacements:
-    """What has been replaced in the modules, classes and functions of packages since they were imported.
+    """Members of modules, classes and functions of packages that have been replaced since import (monkeypatching).
 
-    Members are compared by identity: two states of the packages are the same where `now` returns equal values. A module
-    is first looked at when it has been imported.
+    Members are compared by identity: the packages are in the same state if `now` returns equal values. A module is
+    inspected for the first time after its import.
     """
 
     def __init__(self, *packages: str, without: tuple[str, ...] = ()):
@@ -259,14 +247,14 @@ class Replacements:
         self._imported, self._modules = 0, set[str]()
         self._members: list[tuple[str, Callable[[], Iterable[Any]]]] = []
         self._functions: list[types.FunctionType] = []
-        self._classes: dict[str, tuple[type, tuple[str, ...]]] = {}  # by place, with the names of their members
+        self._classes: dict[str, tuple[type, tuple[str, ...]]] = {}  # by location, with the names of their members
         self._first: list[Any] = []
-        self._flat: list[Any] = []  # the same, one after the other
+        self._flat: list[Any] = []  # the same as one list
         self._result: list[tuple[str, list[Any]]] | None = None
 
     @contextmanager
     def looked_at_once(self) -> Iterator[None]:
-        """Inside, `now` returns what it has returned at the beginning."""
+        """Context in which `now` returns its initial value."""
         self._result = self.now()
         try:
             yield
@@ -274,7 +262,7 @@ class Replacements:
             self._result = None
 
     def now(self) -> list[tuple[str, list[Any]]]:
-        """Return the places that have changed, each with its members; [] where none has."""
+        """Return the changed locations with their members; [] if there are none."""
         if self._result is not None:
             return self._result
         if len(sys.modules) != self._imported:
@@ -293,7 +281,7 @@ class Replacements:
         return changed
 
     def _only_created(self, name: str, first: list[Any]) -> bool:
-        """Whether a class differs only by members that Python makes when it is copied or read."""
+        """Whether a class differs only by members that Python creates when the class is copied or read."""
         kind, names = self._classes[name]
         before, members = dict(zip(names, first)), dict(vars(kind))
         if any(members.get(k) is not before.get(k) for k in {*before, *members} - CREATED):
@@ -332,13 +320,13 @@ class Replacements:
 
 
 CODE, DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
-END = (object(),)  # behind the last member: as many members as before
+END = (object(),)  # sentinel that makes the number of members count
 CREATED = {"__annotations__", "__annotations_cache__", "__slotnames__"}  # members of classes that Python adds itself
 MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 
 
 def is_foreign(x: Any, package: str) -> bool:
-    """Return whether a member of a package's module or class has code that is neither the package's nor a library's."""
+    """Return whether a member of a package's module or class has code from outside the package and the libraries."""
     return any(_is_elsewhere(f, package) for f in functions_in(x))
 
 
@@ -347,14 +335,14 @@ def _is_elsewhere(function: types.FunctionType, package: str) -> bool:
     top = package.partition(".")[0]
     if module.partition(".")[0] != top:
         return is_followed(module) and not module.startswith("namedtuple_")
-    if code.co_filename == "<string>":  # of a dataclass
+    if code.co_filename == "<string>":  # generated by dataclass
         return code.co_name != function.__name__
     files = (getattr(sys.modules.get(name), "__file__", None) or "" for name in (top, module))
     return not code.co_filename.startswith(tuple(str(Path(file).parent) for file in files))
 
 
 def replaced_in(*packages: str) -> dict[str, Any]:
-    """Return the functions that somebody else has put into the modules and classes of packages, by their places."""
+    """Return functions from outside that have been put into modules and classes of packages, by location."""
     replaced = {}
     for name, module in list(sys.modules.items()):
         if f"{name}.".startswith(tuple(f"{x}." for x in packages)) and isinstance(module, types.ModuleType):
@@ -371,7 +359,7 @@ def replaced_in(*packages: str) -> dict[str, Any]:
 
 
 def functions_in(x: Any) -> Iterator[types.FunctionType]:
-    """The functions that a member of a class or module consists of."""
+    """The functions inside a member of a class or module."""
     if isinstance(x, types.FunctionType):
         yield x
     for part in parts_of(x) or ():

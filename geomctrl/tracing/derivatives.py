@@ -1,10 +1,10 @@
-"""Derivatives of what has been traced, as further symbols of the same graph.
+"""Derivatives of traced expressions, as further symbols of the same graph.
 
-Forward, `tangents`: the rates of all outputs along one direction of the inputs. In reverse, `pullback`: the derivatives
-of one sum of outputs with respect to all inputs, at a small multiple of the cost of the sum. Both apply the chain rule
-to the nodes of a graph: they are exact, and can be applied again.
+`tangents` (forward mode) computes the rates of all outputs along one direction of the inputs. `pullback` (reverse mode)
+computes the derivatives of one sum of outputs with respect to all inputs, at a small multiple of the cost of the sum.
+Both apply the chain rule to the nodes of a graph: they are exact and can be repeated.
 
-Where a function has a kink, the derivative is that of the branch which `where`, min, max or abs take there.
+At a kink the derivative is that of the branch which `where`, min, max or abs select.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONDITIONS = {"lt", "le", "eq", "and", "or", "not"}
 
 
 def tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> list[Any]:
-    """The rates of `ends`, symbols or numbers, where the nodes of `seeds` move at the rates given there."""
+    """The rates of `ends` (symbols or numbers) if the nodes of `seeds` move at the given rates."""
     with graph.of_finite_numbers():
         return _tangents(graph, ends, seeds)
 
@@ -49,7 +49,7 @@ def _tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> li
             continue
         op, *rest = graph.nodes[k]
         total: Any = 0.0
-        if op == "where":  # the other branch may have no rate there
+        if op == "where":  # the inactive branch may have no finite rate
             total = where(Condition(graph, rest[0]), *(rate.get(x, 0.0) for x in rest[1:]))
         else:
             for x, slope in _slopes(graph, k, lambda x: x in rate and not _is_zero(rate[x])):
@@ -60,7 +60,7 @@ def _tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> li
 
 
 def pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
-    """d(sum weights[k] outputs[k]) / d(input), for every node of `inputs`; the weights are taken for constants."""
+    """d(sum weights[k] outputs[k]) / d(input) for every node of `inputs`; weights are constants."""
     with graph.of_finite_numbers():
         return _pullback(graph, outputs, weights, inputs)
 
@@ -72,7 +72,7 @@ def _pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inpu
     weight: dict[int, Any] = {}
     for k, w in zip(indices, weights, strict=True):
         weight[k] = add(weight.get(k, 0.0), w)
-    stop, unconditional = set(inputs), set(indices)  # sure: what is needed whatever branches are taken
+    stop, unconditional = set(inputs), set(indices)  # unconditional: needed for any choice of branches
     for k in reversed(order):
         op, ends = graph.nodes[k][0], operands(graph.nodes[k])
         if k in unconditional and op != "where":
@@ -82,9 +82,7 @@ def _pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inpu
         w = weight[k]
         for x, slope in _slopes(graph, k, moving.__contains__):
             share = mul(slope, w)
-            if k not in unconditional and is_symbol(
-                w
-            ):  # where the branch is not taken, w is 0 and the slope may be infinite
+            if k not in unconditional and is_symbol(w):  # on an inactive branch w is 0 and the slope may be infinite
                 share = where(compare("eq", w, 0.0), 0.0, share)
             weight[x] = add(weight.get(x, 0.0), share)
     return [weight.get(k, 0.0) for k in inputs]
@@ -96,7 +94,7 @@ def loads(xs: Iterable[Any]) -> list[int]:
 
 
 def _dependent(graph: Graph, order: Sequence[int], inputs: Iterable[int]) -> set[int]:
-    """The nodes that the inputs are in."""
+    """The nodes that depend on the inputs."""
     moving = set(inputs)
     for k in order:
         if not moving.isdisjoint(operands(graph.nodes[k])):
@@ -109,7 +107,7 @@ def _is_zero(x: Any) -> bool:
 
 
 def _slopes(graph: Graph, index: int, wanted: Any) -> list[tuple[int, Any]]:
-    """(operand, derivative with respect to it) of a node, for the operands that are wanted."""
+    """(Operand, derivative with respect to it) of a node, for the operands in question."""
     node = graph.nodes[index]
     op, ends = node[0], operands(node)
     if op in CONDITIONS or not any(map(wanted, ends)):
@@ -125,7 +123,7 @@ def _slopes(graph: Graph, index: int, wanted: Any) -> list[tuple[int, Any]]:
 
 
 def _value(graph: Graph, index: int) -> Any:
-    """A node as what the operations of `symbols` take: numbers are Python's own, so that they fold."""
+    """A node as an operand for `symbols`: numbers become Python numbers, which fold."""
     node = graph.nodes[index]
     if node[0] != "const" or isinstance(node[1], (bool, str)):
         return Symbol(graph, index)
@@ -162,7 +160,7 @@ RULES: dict[str, tuple[Any, ...]] = {  # the derivatives of y = op(a, b) with re
     "log10": (lambda y, a: div(1.0 / math.log(10.0), a),),
     "cbrt": (lambda y, a: div(1.0 / 3.0, mul(y, y)),),
     "hypot": (lambda y, a, b: div(a, y), lambda y, a, b: div(b, y)),
-    "pow": (  # where the power of 0 is a kink, the derivative is that of the power itself: infinite, or nan
+    "pow": (  # at a kink of the power of 0 the derivative is that of the power: infinite or nan
         lambda y, a, b: mul(b, raised(a, sub(b, 1.0))),
         lambda y, a, b: where(relation("eq", y, 0.0), 0.0, mul(y, unary("log", a))),
     ),
@@ -173,7 +171,7 @@ RULES: dict[str, tuple[Any, ...]] = {  # the derivatives of y = op(a, b) with re
         lambda y, a, b: div(b, add(power(a, 2), power(b, 2))),
         lambda y, a, b: neg(div(a, add(power(a, 2), power(b, 2)))),
     ),
-    "min": (  # the second where it is smaller, else the first
+    "min": (  # the second operand if it is smaller, else the first
         lambda y, a, b: where(compare("lt", b, a), 0.0, 1.0),
         lambda y, a, b: where(compare("lt", b, a), 1.0, 0.0),
     ),

@@ -1,4 +1,4 @@
-"""Types of arrays of symbols: which type Python's array has, and entries as numbers of another type."""
+"""Data types of arrays of symbols: the dtype that the numeric array would have, and conversions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_truth(x: Any) -> bool:
 
 
 def dtype_of(x: np.ndarray) -> np.dtype:
-    """The type that Python's array has in the place of an array of symbols."""
+    """The dtype of the numeric array that an array of symbols represents."""
     entries = np.ndarray.tolist(np.ndarray.ravel(x.view(np.ndarray)))
     kinds = ((bool, is_truth), (np.int64, is_whole))
     return np.dtype(next((kind for kind, test in kinds if entries and all(map(test, entries))), np.float64))

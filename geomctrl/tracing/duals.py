@@ -1,4 +1,4 @@
-"""Numbers with tangents whose parts are symbols, or any others: what `kernels.tangents` calls moving."""
+"""`Dual`: truncated Taylor series whose coefficients may be symbols, for `kernels.tangents`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Dual:
-    """a + b t, up to t^2."""
+    """a + b t, to second order in t."""
 
     __slots__ = ("imag", "real")
 

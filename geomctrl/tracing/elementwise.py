@@ -1,4 +1,4 @@
-"""numpy's elementwise functions of symbols and numbers, by their names: what each computes, also with nan."""
+"""numpy's elementwise functions on symbols and numbers, with numpy's treatment of nan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _sign(x: Any) -> Any:
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """numpy's: nan where one is."""
+    """numpy's maximum: nan if either is nan."""
     if is_symbol(b) and not is_symbol(a):
         a, b = b, a
     return where(_number(b), binary("max", a, b), b)
@@ -48,12 +48,12 @@ def minimum(a: Any, b: Any) -> Any:
 
 
 def _number(x: Any) -> Any:
-    """Whether x is not nan, which whole numbers never are."""
+    """Whether x is not nan; integers never are."""
     return kind_of(x) in WHOLE or relation("eq", x, x)
 
 
 def _but_nan(op: str) -> Callable[[Any, Any], Any]:
-    """fmax and fmin: the other where one is nan."""
+    """fmax and fmin: the other operand if one is nan."""
     return lambda a, b: where(relation("eq", a, a), where(relation("eq", b, b), binary(op, a, b), a), b)
 
 

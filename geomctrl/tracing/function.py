@@ -1,4 +1,4 @@
-"""A function of arrays as a trace, for users: machine code, C, enclosures and derivatives of one numpy function."""
+"""`trace`: a numpy function of arrays as machine code, C, interval enclosures and exact derivatives."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from .symbols import Symbol
 from .tracer import Shape, Traced, traced
 from .untraceable import UntraceableError
 
-POINTS, TRIALS = 8, 64  # at which a trace is compared with its function, and that are tried for these
-WIDTHS = (0.5, 3.0, 0.02, 30.0)  # of the points' distribution about zero
+POINTS, TRIALS = 8, 64  # points of the comparison of a trace with its function, and attempts to find them
+WIDTHS = (0.5, 3.0, 0.02, 30.0)  # standard deviations of these points about zero
 
 
 def trace(f: Callable[..., Any], *shapes: Shape | int) -> TracedFunction:
-    """Trace a function of arrays: run it once on symbols and keep its scalar operations.
+    """Trace a function of arrays: run it once with symbols and record its scalar operations.
 
     Parameters
     ----------
     f : callable
         f(*arrays) in Python, numpy and math. It returns a number, an array, a list of numbers, or a tuple of those, and
-        has no side effects. It is called on symbols, and on numbers for comparison.
+        has no side effects. It is called with symbols, and with numbers for comparison.
     *shapes : tuple of int, or int
         The shape of each argument: () for a float, n for (n,).
 
@@ -48,13 +48,13 @@ def trace(f: Callable[..., Any], *shapes: Shape | int) -> TracedFunction:
     Raises
     ------
     UntraceableError
-        f asks a symbol what only a number knows; the message has file and line. Or the trace and f differ at a point.
+        If f needs the numerical value of a symbol (the message has file and line), or if trace and f differ at a point.
     ArgumentError
-        f is no function, returns something else, or has no value anywhere; a shape is none.
+        If f is no function, returns something else or is defined nowhere, or if a shape is invalid.
 
     Notes
     -----
-    The trace has been compared with f in Python at eight random points where f has a value.
+    The trace is compared with f in Python at eight random points where f is defined.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def _shape(k: int, shape: Any) -> Shape:
 
 
 def _names(f: Callable[..., Any], n: int) -> list[str]:
-    """The names of f's first n parameters, as far as it has some."""
+    """The names of f's first n parameters, as far as they exist."""
     try:
         named = [p.name for p in inspect.signature(f).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
     except (TypeError, ValueError):
@@ -99,8 +99,16 @@ def _names(f: Callable[..., Any], n: int) -> list[str]:
 class TracedFunction:
     """A function of arrays and its trace; see `trace`.
 
-    function: in Python, None for a derivative. trace: the operations. inputs, outputs: shapes of the arguments and of
-    what it returns. several: it returns a tuple of outputs, not one alone.
+    Attributes
+    ----------
+    function : callable or None
+        The function in Python; None for a derivative.
+    trace : Trace
+        The operations.
+    inputs, outputs : tuple of shapes
+        Shapes of the arguments and of the results.
+    several : bool
+        Whether it returns a tuple of outputs.
     """
 
     def __init__(self, traced_f: Traced, inputs: Sequence[Shape], names: Sequence[str], f: Callable[..., Any] | None):
@@ -109,7 +117,7 @@ class TracedFunction:
 
     @property
     def operations(self) -> int:
-        """Scalar operations of one evaluation."""
+        """Number of scalar operations per evaluation."""
         return self.trace.operations
 
     def __repr__(self) -> str:
@@ -117,13 +125,13 @@ class TracedFunction:
         return f"TracedFunction({' -> '.join(shapes)}, {self.operations} operations)"
 
     def compare(self) -> None:
-        """Raise UntraceableError unless the trace computes what the function does, at random points where it does."""
+        """Raise UntraceableError unless trace and function agree at random points where the function is defined."""
         for point, expected in self._points(POINTS):
-            if has_result(self.trace, point):  # elsewhere Python is asked
+            if has_result(self.trace, point):  # elsewhere the compiled function calls Python
                 self._require(expected, [np.array(x) for x in evaluated(self.trace, point)], point, "traced")
 
     def arguments(self, flat: Sequence[np.ndarray]) -> list[Any]:
-        """New arrays and floats for the function, of flat arrays."""
+        """Arrays and floats with the shapes of the arguments, from flat arrays; always new."""
         return [x.reshape(shape).copy() if shape else float(x.item()) for x, shape in zip(flat, self.inputs)]
 
     def to_llvm(self) -> CompiledFunction:
@@ -132,13 +140,13 @@ class TracedFunction:
         Returns
         -------
         CompiledFunction
-            f(*arrays) as the function itself, for one state; and for many, where all arrays have the same leading axes.
-            It has been compared with the function in Python.
+            Called like the function, for one point, or for many if all arrays have the same leading axes. It has been
+            compared with the function in Python.
 
         Raises
         ------
         UntraceableError
-            Too many operations, or compiled code and Python differ at a point.
+            If there are too many operations, or if compiled code and Python differ at a point.
         """
         if self.operations > MAX_OPERATIONS:
             raise UntraceableError(f"f: {self.operations} operations, at most {MAX_OPERATIONS} are compiled")
@@ -156,19 +164,19 @@ class TracedFunction:
         path : str or Path
             The folder.
         name : str
-            Of the files, and the function's prefix.
+            Name of the files and prefix of the function.
         precision : {"double", "float"}
-            Of all numbers.
+            Floating-point type of all numbers.
 
         Returns
         -------
         tuple of Path
-            The three files. NAME_test.c compares with Python on the target.
+            The three files. NAME_test.c compares the function with Python's results on the target.
 
         Raises
         ------
         ArgumentError
-            A name that C or its libraries have taken.
+            If C or its libraries use the name.
         """
         name, real = c_files.prefix("name", name), c_files.checked_precision(precision)
         parameters: list[c.Parameter] = []
@@ -190,25 +198,25 @@ class TracedFunction:
         return c_files.write(path, name, heading, real, [unit])
 
     def enclose(self, *boxes: Any) -> Any:
-        """Bounds that hold for every point of a box, with every rounding accounted for.
+        """Bounds of the outputs that hold at every point of a box, with outward rounding.
 
         Parameters
         ----------
         *boxes : pair of array_like
-            For each argument (lo, hi), two arrays of its shape.
+            (lo, hi) for each argument, two arrays of its shape.
 
         Returns
         -------
         pair of arrays
-            (lo, hi) of the output; a tuple of pairs where the function returns several. -inf and inf where nothing is
-            known, or the function is not defined somewhere in the box.
+            (lo, hi) of the output, or a tuple of pairs. The bounds are -inf and inf if nothing is known, or if the
+            function is not defined somewhere in the box.
 
         Raises
         ------
         ArgumentError
-            A box that is empty, infinite, or of another shape.
+            If a box is empty, infinite, or has another shape.
         UntraceableError
-            Python has a value outside of the bounds at a point of the box.
+            If Python returns a value outside of the bounds at a point of the box.
         """
         if len(boxes) != len(self.inputs):
             raise ArgumentError(f"boxes: expected {len(self.inputs)}, one for each argument, got {len(boxes)}")
@@ -223,17 +231,17 @@ class TracedFunction:
         return tuple(zip(lows, highs, strict=True)) if self.several else (lows, highs)
 
     def derivative(self, argument: int = 0) -> TracedFunction:
-        """The derivative by one argument, exact: each output has the shape of the function's, then the argument's.
+        """The exact derivative with respect to one argument; its shape is that of the output followed by the argument.
 
         Parameters
         ----------
         argument : int
-            Its position.
+            Position of the argument.
 
         Returns
         -------
         TracedFunction
-            Of the same arguments. At a kink it is the derivative of the branch that is taken there.
+            A function of the same arguments. At a kink it is the derivative of the active branch.
         """
         k = count("argument", argument, 0, len(self.inputs) - 1)
         graph, shape = self.trace.graph, self.inputs[k]
@@ -252,7 +260,7 @@ class TracedFunction:
     # --- comparison ----------------------------------------------------------------------------------------------
 
     def _points(self, wanted: int, real: str = "double") -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """Random points where Python has a value, and that: flat arrays. For a derivative the trace's own."""
+        """Random points where Python returns a value, and the values; for a derivative those of the trace."""
         rng, raised, count = np.random.default_rng(0), "", 0
         for k in range(TRIALS):
             point = [rounded(WIDTHS[k % 4] * rng.normal(size=math.prod(shape)), real) for shape in self.inputs]
@@ -271,7 +279,7 @@ class TracedFunction:
             if count == wanted:
                 return
         if not count:
-            raise UntraceableError(f"f: it can not be compared, in Python it raises at {TRIALS} points: {raised}")
+            raise UntraceableError(f"f: no point for a comparison, Python raises at {TRIALS} points: {raised}")
 
     def _in_python(self, point: list[np.ndarray]) -> list[np.ndarray]:
         assert self.function is not None
@@ -283,34 +291,34 @@ class TracedFunction:
         return [y.astype(float) for y in arrays]
 
     def _require(self, expected: list, actual: list, point: list, how: str) -> None:
-        """Raise UntraceableError unless the actual outputs equal the expected ones up to rounding."""
+        """Raise UntraceableError unless actual and expected outputs agree up to rounding."""
         if [x.size for x in expected] != list(self.trace.sizes) or differing(
             self.trace, point, expected, actual
         ) is not None:
             raise UntraceableError(
-                f"f: {how}, it is not what it is in Python at {[x.tolist() for x in point]!s:.200}: it draws random"
-                " numbers, or depends on more than its arguments"
+                f"f: {how}, it differs from Python at {[x.tolist() for x in point]!s:.200}: it draws random numbers,"
+                " or depends on more than its arguments"
             )
 
     def _require_inside(self, lo: np.ndarray, hi: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-        """Raise UntraceableError where the function has a value outside of the bounds, rounding aside."""
+        """Raise UntraceableError if the function has a value outside of the bounds, apart from rounding."""
         rng, cuts = np.random.default_rng(0), np.cumsum(self.trace.inputs)[:-1]
         for part in (0.5, 0.0, 1.0, rng.uniform(size=lo.size), rng.uniform(size=lo.size)):
             point = np.split(np.clip(lo + part * (hi - lo), lo, hi), cuts)
             try:
                 expected = [] if self.function is None else self._in_python(point)
             except Exception:
-                continue  # the function is not defined there, which the bounds say
+                continue  # undefined there; the bounds are infinite
             if expected:
                 x, allowed = np.concatenate(expected), np.concatenate(tolerances(self.trace, point, expected, "double"))
                 if np.any((x < low[0] - allowed) | (x > high[0] + allowed)):
                     raise UntraceableError(
-                        f"f: in Python it has a value outside of its bounds at {[y.tolist() for y in point]!s:.200}: it"
+                        f"f: Python returns a value outside of the bounds at {[y.tolist() for y in point]!s:.200}: it"
                         " draws random numbers, or depends on more than its arguments"
                     )
 
     def _outputs(self, flat: Sequence[np.ndarray]) -> Any:
-        """What the function returns, of flat arrays; leading axes are kept."""
+        """Outputs in the form that the function returns, from flat arrays; leading axes are kept."""
         outputs = [_shaped(y, shape) for y, shape in zip(flat, self.outputs, strict=True)]
         return tuple(outputs) if self.several else outputs[0]
 
@@ -323,14 +331,14 @@ def _shaped(y: np.ndarray, shape: Shape) -> Any:
 class CompiledFunction:
     """f(*arrays) in machine code, see `TracedFunction.to_llvm`.
 
-    Where compiled code has no result, and for arguments that are not finite, the function in Python answers, or raises.
+    If compiled code has no result, or arguments are not finite, the function is called in Python, and may raise.
     """
 
     def __init__(self, traced_function: TracedFunction):
         self.traced, trace = traced_function, traced_function.trace
         self._flat = [shape if len(shape) <= 2 else (math.prod(shape),) for shape in self.traced.inputs]
         self._fast = tuple(self._flat) == self.traced.inputs
-        self._numbers = np.zeros(1)  # a model array that nothing reads
+        self._numbers = np.zeros(1)  # placeholder for the model array
         self._one = entries.entry(address_of_one(trace), self._numbers, self._flat, [(n,) for n in trace.sizes])
         self._many: Batch | None = None
 
@@ -368,7 +376,7 @@ class CompiledFunction:
         out, failed = np.empty((n, len(own.trace.outputs))), 0
         if n and all(np.isfinite(x).all() for x in flat):
             out, failed = self._many(*flat)
-        if failed >= 0:  # one by one: Python answers where compiled code has nothing
+        if failed >= 0:  # Python computes the points without result one by one
             for k in range(n):
                 result = self._of_one([x[k] for x in flat])
                 out[k] = np.concatenate([np.ravel(y) for y in (result if own.several else [result])])

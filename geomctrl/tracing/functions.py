@@ -1,9 +1,9 @@
-"""The table of numpy's and math's functions that trace: which arguments each takes, and what it computes.
+"""Tables of the functions of numpy and math that can be traced, with their arguments and implementations.
 
-An entry of NUMPY is a Python function: its parameters are the arguments and keywords that trace, and any other is
-refused with its name. An entry of NATIVE is a function of numpy that only moves entries, or computes with their
-operators alone, and that runs as it stands on arrays of symbols; its text says which arguments it takes. Elementwise
-functions are in `arrays`, those of math in `patched_numpy`. Whatever is in no table is refused.
+An entry of NUMPY is a Python function whose parameters are the supported arguments; any other is refused by name. An
+entry of NATIVE is a numpy function that only moves entries, or uses only their operators, and therefore works on arrays
+of symbols; its text lists the supported arguments. Elementwise functions are in `arrays`, those of math in
+`patched_numpy`. A function in no table is refused.
 """
 
 from __future__ import annotations
@@ -56,16 +56,13 @@ def _all(conditions: Any) -> Any:
     return functools.reduce(both, entries(conditions).ravel().tolist(), True)
 
 
-# --- sums and extremes -------------------------------------------------------------------------------------------
-
-
 def _sum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     a = entries(a)
     return np.add.reduce(_numbers(a), axis=axis, keepdims=bool(keepdims))
 
 
 def _numbers(a: np.ndarray) -> np.ndarray:
-    """Conditions as 0 and 1."""
+    """Conditions converted to 0 and 1."""
     return np.frompyfunc(lambda x: as_numpy(number_of(x)), 1, 1)(a)
 
 
@@ -107,7 +104,7 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 
 def sort(a: Any) -> Any:
-    """Of one axis, nan last, by exchanges of neighbours."""
+    """Sort along one axis, nan last, by exchanging neighbours."""
     x = entries(a).tolist()
     if np.ndim(a) != 1 or len(x) > MAX_SORTED:
         refused(f"np.sort traces for one axis of at most {MAX_SORTED} numbers")
@@ -163,9 +160,6 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, axi
     return np.stack([symbolic(x) for x in rows], axis)
 
 
-# --- linear algebra ----------------------------------------------------------------------------------------------
-
-
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     x = symbolic(x)
     vector = (axis is not None and np.ndim(axis) == 0) or (axis is None and x.ndim == 1)
@@ -180,7 +174,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numpy that raises, or computes otherwise, where what this one computes is not finite."""
+    """A numpy function that raises, or computes differently, if the result of this one is not finite."""
 
     @functools.wraps(function)
     def result(*args: Any, **kwargs: Any) -> Any:
@@ -270,7 +264,7 @@ result_type(*arrays_and_dtypes) iscomplexobj(x) isrealobj(x)
 
 
 class Row:
-    """A function that traces: the arguments that it takes, and what it computes."""
+    """A traceable function: its arguments and its implementation."""
 
     def __init__(self, function: Any, name: str, signature: inspect.Signature, meaning: Callable[..., Any]):
         self.function, self.name, self.signature, self.meaning = function, name, signature, meaning
@@ -285,7 +279,7 @@ class Row:
 
 
 def _says_nothing(key: str, x: Any) -> bool:
-    """Whether a keyword says what holds without it: `out=None`, say, or that numbers are doubles."""
+    """Whether a keyword has no effect, such as `out=None` or a dtype of double."""
     return x is None or x is np._NoValue or (key == "dtype" and x in (float, np.float64))
 
 
@@ -301,7 +295,7 @@ def _rows() -> dict[Any, Row]:
 
 
 def _code(function: Any) -> Any:
-    """numpy's own code, which does not ask its arguments again what they make of it."""
+    """The inner function of numpy, which does not dispatch on its arguments again."""
     return getattr(function, "_implementation", function)
 
 

@@ -1,9 +1,9 @@
-"""Products and sums in one rounding, chosen here and not by the code generator.
+"""Fused multiply-add operations, chosen here and not by the code generator.
 
-A code generator that may contract does so where a product has no other use: what else is computed beside it then
-changes its last bit. Chosen by the expression alone, a result has the same bits in whatever company, and in any lane.
+A code generator that may contract does so only for products without other use, so that unrelated code changes the last
+bit of a result. A choice by the expression alone gives the same bits in any context and any lane.
 
-A user's own sums and products stay apart, as in Python: x * x - y * y is 0 where x = y, and its root is no nan.
+Sums and products of user code are not fused, as in Python: x * x - y * y is 0 for x = y, and its root is not nan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FUSED = ("product_plus", "product_minus", "minus_product")  # (a, b, c): a b + c
 
 
 def fused(trace: Trace) -> Trace:
-    """The trace with sums of a product, or differences, as one operation."""
+    """The trace with sums and differences of a product and a number as single operations."""
     nodes, exact, graph, new = trace.graph.nodes, trace.graph.exact, Graph(), {}
     for index in trace.graph.needed(trace.ends):
         op, *rest = nodes[index]

@@ -1,6 +1,6 @@
-"""Operations that have been done on symbols, in their order; symbols and conditions, which are places among them.
+"""`Graph`, `Symbol` and `Condition`: the recorded operations in order, and references to them.
 
-What operations mean and fold to is in `symbols`, Python's operators on symbols are in `operators`.
+`symbols` defines the operations and their folding, `operators` Python's operators on symbols.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ BOUNDED = {"load", "const", "add", "sub", "mul", "neg", "abs", "min", "max", "si
 
 
 class Graph:
-    """Operations in the order in which they can be done: node k is (operation, operands), operands being smaller nodes.
+    """Operations in executable order: node k is (operation, operands), and operands are earlier nodes.
 
     Operations are those of `operations.VALUES`, const (a float and its sign) and load (number of an array, index).
-    finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
-    watched: whether what that leaves out is then required to be finite.
-    finite_arrays: numbers of the arrays that whoever runs the code knows to be finite.
-    limit: the number of nodes beyond which a trace is given up with UntraceableError.
+    finite: whether folding assumes finite numbers and unsigned zeros; see the module `symbols`.
+    watched: whether terms omitted by that are then required to be finite.
+    finite_arrays: arrays whose numbers the caller knows to be finite.
+    limit: the number of nodes beyond which tracing raises UntraceableError.
     """
 
     def __init__(
@@ -40,13 +40,13 @@ class Graph:
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
         self.finite, self.watched, self.finite_arrays, self.limit = finite, watched, frozenset(finite_arrays), limit
-        self.relied_upon: set[tuple[int, int]] = set()  # numbers of such arrays that were asked for: (array, index)
+        self.relied_upon: set[tuple[int, int]] = set()  # used numbers of `finite_arrays`: (array, index)
         self._bounded: dict[int, bool] = {}
-        self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
+        self.exact: set[int] = set()  # nodes of strict code: rounded separately, never fused
 
     @contextmanager
     def of_finite_numbers(self) -> Iterator[None]:
-        """Inside, numbers are taken for finite: for kernels, whose inputs are, and for derivatives."""
+        """Context that assumes finite numbers: for kernels with checked inputs, and for derivatives."""
         before, self.finite, self.watched = (self.finite, self.watched), True, False
         try:
             yield
@@ -54,7 +54,7 @@ class Graph:
             self.finite, self.watched = before
 
     def is_bounded(self, index: int) -> bool:
-        """Whether a node is finite on every bounded set of inputs, whatever they are."""
+        """Whether a node is finite on every bounded set of inputs."""
         open_nodes = [index]
         while open_nodes:
             k = open_nodes[-1]
@@ -78,11 +78,11 @@ class Graph:
         return index
 
     def load(self, array: int, index: int) -> Symbol:
-        """Number `index` of input array number `array`, as Python's own float."""
+        """Number `index` of input array `array`, as a Python float."""
         return Symbol(self, self.node("load", array, index), FLOAT)
 
     def is_finite_input(self, x: Symbol) -> bool:
-        """Whether a symbol is a number of `finite_arrays`; it is then relied upon."""
+        """Whether a symbol is a number of `finite_arrays`; it is then recorded as relied upon."""
         op, *place = self.nodes[x.index]
         is_finite = op == "load" and place[0] in self.finite_arrays
         if is_finite:
@@ -97,14 +97,14 @@ class Graph:
         """The node of a symbol or number."""
         if isinstance(x, (Symbol, Condition)):
             if x.graph is not self:
-                raise UntraceableError("symbols of two traces meet in one expression")
+                raise UntraceableError("symbols of two traces occur in one expression")
             return x.index
         if isinstance(x, bool):
             return self.node("const", x, 1.0)
         return self.constant(x)
 
     def needed(self, outputs: Iterable[int]) -> list[int]:
-        """The nodes that the outputs depend on, in order."""
+        """The nodes on which the outputs depend, in order."""
         wanted = set(outputs)
         for index in range(len(self.nodes) - 1, -1, -1):
             if index in wanted:
@@ -116,14 +116,14 @@ def operands(node: tuple) -> tuple[int, ...]:
     return () if node[0] in ("const", "load") else node[1:]
 
 
-NUMPY, FLOAT, INT, INT64 = range(4)  # kinds of numbers: np.float64, float, int, np.int64; of conditions: np.bool_, bool
+NUMPY, FLOAT, INT, INT64 = range(4)  # kinds: np.float64, float, int, np.int64; for conditions np.bool_ and bool
 CLASSES = np.float64, float, int, np.int64
 PYTHON, WHOLE = (FLOAT, INT), (INT, INT64)
-MAX_DEPTH = 4  # of kinds that depend on conditions
+MAX_DEPTH = 4  # of kinds that depend on nested conditions
 
 
 class Either:
-    """The kind of a number that depends on a condition: what a law remembers, or the larger of two."""
+    """A kind that depends on a condition: of stored memory, or of the larger of two numbers."""
 
     __slots__ = ("condition", "no", "yes")
 
@@ -132,12 +132,12 @@ class Either:
 
 
 def kinds_in(kind: Any) -> set[int]:
-    """The kinds that a number may have."""
+    """The possible kinds of a number."""
     return kinds_in(kind.yes) | kinds_in(kind.no) if type(kind) is Either else {kind}
 
 
 def combined(rule: Callable[..., int], *kinds: Any, depth: int = 0) -> Any:
-    """The kind of a result by the rule for kinds that are certain; beyond `MAX_DEPTH` conditions each is a branch."""
+    """The kind of a result, by a rule for certain kinds; beyond `MAX_DEPTH` conditions become branches."""
     for k, kind in enumerate(kinds):
         if type(kind) is Either:
             chosen = (kind.yes, kind.no) if depth < MAX_DEPTH else (kind.yes if kind.condition else kind.no,)
@@ -151,7 +151,7 @@ def combined(rule: Callable[..., int], *kinds: Any, depth: int = 0) -> Any:
 
 
 def _under(kind: Any, condition: Condition, holds: bool) -> Any:
-    """A kind where the condition is known."""
+    """A kind under a known condition."""
     if type(kind) is not Either:
         return kind
     if kind.condition.index == condition.index:
@@ -161,40 +161,40 @@ def _under(kind: Any, condition: Condition, holds: bool) -> Any:
 
 
 def certain(kind: Any) -> int:
-    """The kind on this way through the code: where it depends on a condition, that is a branch."""
+    """The kind on the current path; if it depends on a condition, this branches."""
     while type(kind) is Either:
         kind = kind.yes if kind.condition else kind.no
     return kind
 
 
 def python_type(x: Any) -> type:
-    """The class of the number that Python has in the place of a symbol or condition."""
+    """The Python class of the number that a symbol or condition represents."""
     kind = certain(x.kind)
     return CLASSES[kind] if type(x) is Symbol else bool if kind else np.bool_
 
 
 def asked_by_user(*libraries: str) -> bool:
-    """Whether the code that asks the caller of this function for something is a user's, or one of the libraries'."""
+    """Whether the caller of this function was called by user code or by one of the libraries."""
     module = sys._getframe(2).f_globals.get("__name__", "")
     return is_followed(module) or module.partition(".")[0] in libraries
 
 
 def _class(self: Any) -> type:
     if type(self.kind) is Either and (asker.get() is None or not asked_by_user()):
-        return float if asked_by_user("numpy", "abc") else type(self)  # a float or a np.float64, which is one too
+        return float if asked_by_user("numpy", "abc") else type(self)  # also for np.float64, a subclass of float
     return python_type(self) if asked_by_user("numpy", "abc") else type(self)
 
 
 class Symbol:
-    """A real number that is not known yet.
+    """A real number that is unknown while tracing.
 
-    kind: what Python has in its place, `NUMPY`, `FLOAT`, `INT`, `INT64` or `Either`. Python's own numbers raise where
-    numpy's become nan or infinite: there is no result there (`require`).
+    kind: the type of number it represents, `NUMPY`, `FLOAT`, `INT`, `INT64` or `Either`. Where Python numbers raise and
+    numpy's become nan or infinite, there is no result (`require`).
     """
 
     __slots__ = ("graph", "index", "kind")
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
-    __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
+    __array_ufunc__: Any = None  # numpy's numbers return NotImplemented, so that our operators apply
     __array_function__: Any
 
     def __init__(self, graph: Graph, index: int, kind: Any = NUMPY):
@@ -208,7 +208,7 @@ class Symbol:
 
 
 class Condition:
-    """A comparison of symbols, not known yet. kind: `NUMPY`, `FLOAT` for Python's own bool, or `Either`."""
+    """A comparison of symbols, unknown while tracing. kind: `NUMPY`, `FLOAT` for Python's bool, or `Either`."""
 
     __slots__ = ("graph", "index", "kind")
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]

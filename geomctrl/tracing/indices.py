@@ -1,4 +1,4 @@
-"""Symbols as indices: a whole number of few values is each of them, on ways through the code of their own."""
+"""Symbols as indices: an integer with few possible values is each of them in turn, on separate paths."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from .dtypes import dtype_of
 from .symbols import WHOLE, Condition, Symbol, UntraceableError, caller, certain
 
-MAX_INDICES = 64  # values of a whole number that is used as an index: each is a way through the code
+MAX_INDICES = 64  # possible values of an integer used as an index; each makes a path
 
 
 def _index(self: Symbol) -> int:
-    """A whole number of few values as each of them, on ways of their own."""
+    """An integer with few possible values as each of them, on separate paths."""
     kind = certain(self.kind)
     if kind not in WHOLE:
         raise UntraceableError(f"a symbol is used as a whole number{caller()}, and it is a float: write int(x)")
     low, high = bounds(self.graph, self.index)
     if not high - max(low, 0.0) < MAX_INDICES:
         raise UntraceableError(
-            f"a symbol is used as a whole number{caller()}, of which it is not known how large it is: limit it, as by"
+            f"a symbol is used as a whole number{caller()}, whose range is unknown: limit it, for example by"
             " min(max(i, 0), n - 1), or choose with np.where, np.select or np.interp"
         )
     lowest = int(low) if high - low < MAX_INDICES else 0
@@ -31,12 +31,12 @@ def _index(self: Symbol) -> int:
         if self == k:
             return k
     if low < lowest and self != int(high):
-        raise UntraceableError(f"a negative index{caller()}")  # on a way that Python computes
+        raise UntraceableError(f"a negative index{caller()}")  # Python computes this path
     return int(high)
 
 
 def bounds(graph: Any, index: int) -> tuple[float, float]:
-    """Numbers between which a node's value is unless it is nan; infinite where they are not known."""
+    """Bounds of a node's value (unless it is nan); infinite if unknown."""
     intervals: dict[int, tuple[float, float]] = {}
     for k in graph.needed([index]):
         op, *ends = graph.nodes[k]
@@ -44,7 +44,7 @@ def bounds(graph: Any, index: int) -> tuple[float, float]:
             intervals[k] = (ends[0], ends[0]) if ends[0] != "nan" else UNBOUNDED
             continue
         rule = BOUNDS.get(op)
-        if op == "where" and graph.nodes[ends[0]] == ("eq", ends[2], ends[2]):  # else nan
+        if op == "where" and graph.nodes[ends[0]] == ("eq", ends[2], ends[2]):  # otherwise nan
             own = intervals[ends[1]]
         else:
             own = rule(*(intervals[x] for x in ends)) if rule and op != "load" else UNBOUNDED
@@ -98,7 +98,7 @@ Symbol.__index__ = _index  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def known_index(key: Any) -> Any:
-    """An index as numbers; a symbol that is a whole number of few values is each of them on a way of its own."""
+    """An index with numbers instead of symbols; an integer symbol with few possible values makes a path for each."""
     if isinstance(key, tuple):
         return tuple(map(known_index, key))
     if isinstance(key, slice):
@@ -108,7 +108,7 @@ def known_index(key: Any) -> Any:
     if isinstance(key, Condition) or (
         isinstance(key, np.ndarray) and dtype_of(key).kind == "b" and key.dtype.hasobject
     ):
-        raise UntraceableError(f"a condition is a part of an index{caller()}: write np.where")
+        raise UntraceableError(f"a condition is part of an index{caller()}: write np.where")
     if isinstance(key, np.ndarray) and key.dtype.hasobject:
         return np.array([operator.index(x) for x in key.view(np.ndarray).ravel().tolist()], int).reshape(key.shape)
     return key

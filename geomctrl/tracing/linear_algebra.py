@@ -1,4 +1,4 @@
-"""Linear algebra of small matrices of symbols, without a branch: pivots are chosen by selection."""
+"""Linear algebra of small symbolic matrices without branches: pivots are selected by `where`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _larger(a: Any, b: Any) -> Any:
 
 
 def _eliminated(A: np.ndarray, B: np.ndarray, determinant: bool = False) -> Any:
-    """Both after elimination with row pivoting, in place, and the sign of the rows' order."""
+    """Eliminate in A and B with row pivoting, in place; returns both and the sign of the row permutation."""
     n, sign = len(A), 1.0
     for k in range(n):
-        for i in range(k + 1, n):  # the larger of both pivots moves up
+        for i in range(k + 1, n):  # moves the larger pivot up
             swap = _larger(A[i, k], A[k, k])
             if swap is not False:
                 for X in (A, B):
@@ -73,7 +73,7 @@ def determinant(a: Any) -> Any:
 
 
 def cholesky(a: Any) -> np.ndarray:
-    """L with L L^T = a; nan where a is not positive definite."""
+    """L with L L^T = a; nan unless a is positive definite."""
     A = _square(a, "cholesky")
     L = np.zeros(A.shape).astype(object)
     for j in range(len(A)):
@@ -86,7 +86,7 @@ def cholesky(a: Any) -> np.ndarray:
 
 
 def pseudo_inverse(a: Any) -> np.ndarray:
-    """The pseudo-inverse of a matrix of full rank, by Householder's reflections; required: far from losing rank."""
+    """The pseudo-inverse of a matrix of full rank by Householder reflections; requires that it is far from singular."""
     A = np.array(a, dtype=object)
     if A.ndim != 2:
         raise TypeError(f"pinv: one matrix traces, got shape {A.shape}")
@@ -114,12 +114,12 @@ def pseudo_inverse(a: Any) -> np.ndarray:
     return X
 
 
-FULL_RANK = 1e-7  # of the largest pivot: numpy's own cut-off is 1e-15 of the largest singular value
-SWEEPS = 7  # of Jacobi's rotations: they converge quadratically, for up to MAX_EIGEN rows
+FULL_RANK = 1e-7  # relative to the largest pivot (numpy: 1e-15 of the largest singular value)
+SWEEPS = 7  # of Jacobi rotations, which converge quadratically for up to MAX_EIGEN rows
 
 
 def symmetric_eigenvalues(a: Any) -> np.ndarray:
-    """The eigenvalues of a small symmetric matrix, of which the lower triangle is read, in increasing order."""
+    """Eigenvalues of a small symmetric matrix in increasing order; only the lower triangle is used."""
     A = _square(a, "eigvalsh")
     n = len(A)
     if n > MAX_EIGEN:
@@ -143,7 +143,7 @@ MAX_EIGEN = 4
 
 
 def _rotate(A: np.ndarray, p: int, q: int) -> None:
-    """Jacobi's rotation that makes A[p, q] zero."""
+    """Apply the Jacobi rotation that makes A[p, q] zero."""
     small = relation("eq", A[p, q], 0.0)
     theta = div(A[q, q] - A[p, p], 2.0 * A[p, q])
     sign = where(relation("lt", theta, 0.0), -1.0, 1.0)

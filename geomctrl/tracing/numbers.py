@@ -1,7 +1,8 @@
-"""Numbers that may be symbols: the one module of tracing for code that runs on both.
+"""Numbers that may be symbols: the only module of tracing that code for both numbers and symbols imports.
 
 Controllers, monitors, groups and terms compute with floats in Python and with symbols while they are traced. Most of
-that code makes no difference. The rest asks here and knows neither symbols nor graphs; an import contract keeps it so.
+their code is the same for both. The rest uses this module and does not depend on symbols or graphs, which an import
+contract enforces.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from .symbols import Condition, Symbol, where
 
 __all__ = ["ARRAYS", "has_symbols", "holds", "holds_symbols", "on_symbols", "possible", "scalar", "where"]
 
-ARRAYS = (np.ndarray, SymbolArray)  # types of arrays that kernels take; they would read what lies under a mask
+ARRAYS = (np.ndarray, SymbolArray)  # exact types of arrays that kernels accept; a masked array would lose its mask
 
 
 def scalar(x: Any) -> Any:
-    """A number as Python's own float; a symbol, or an array of one, as the symbol."""
+    """A number as a Python float; a symbol, or an array of one symbol, as the symbol."""
     if type(x) is SymbolArray:
         x = x.item()
     return x if type(x) is Symbol else float(x)
 
 
 def possible(condition: Any) -> bool:
-    """Whether a condition may hold: it does, or it is not known yet. What is done then must change nothing where it
-    does not hold."""
+    """Whether a condition may hold: it does, or it is symbolic. The code it guards must then have no effect where the
+    condition is false."""
     return isinstance(condition, Condition) or bool(condition)
 
 
 def holds(condition: Any) -> bool:
-    """Whether a condition holds everywhere; what is not known yet is required, and taken to hold."""
+    """Whether a condition holds everywhere; a symbolic one is required, and assumed to hold."""
     if not has_symbols(condition):
         return bool(np.all(condition))
     for x in elements(condition).ravel().tolist():

@@ -1,6 +1,6 @@
-"""The operations of a graph on numbers: what each computes, as numpy does, with nan and infinities and no exception.
+"""The numeric meaning of the graph's operations, as in numpy: nan and infinities instead of exceptions.
 
-Constants are folded with these functions, and large expressions are evaluated with them without being compiled.
+Constants are folded with these functions, and large expressions are evaluated with them without compilation.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-LIBRARY = {  # functions of the C library, by their names there: number of arguments
+LIBRARY = {  # functions of the C library by name, with their numbers of arguments
     **dict.fromkeys(("tan", "asin", "acos", "exp", "log", "tanh", "sinh", "cosh", "asinh", "acosh", "atanh"), 1),
     **dict.fromkeys(("expm1", "log1p", "exp2", "log2", "log10", "cbrt"), 1),
     **dict.fromkeys(("atan2", "hypot", "pow", "fmod", "remainder"), 2),
 }
-ODD = {"sin", "tan", "asin", "tanh", "sinh", "asinh", "atanh", "cbrt", "rint"}  # f(-x) = -f(x), also as computed
+ODD = {"sin", "tan", "asin", "tanh", "sinh", "asinh", "atanh", "cbrt", "rint"}  # f(-x) = -f(x) exactly
 EVEN = {"cos", "cosh", "abs"}
 
 
 def python_min(a: Any, b: Any) -> Any:
-    """Python's min(a, b): the second where it is smaller, else the first, also beside nan."""
+    """Python's min(a, b): b if it is smaller, else a, also with nan."""
     return np.where(np.less(b, a), b, a)
 
 
@@ -31,7 +31,7 @@ def python_max(a: Any, b: Any) -> Any:
 
 @np.vectorize
 def ieee_remainder(a: float, b: float) -> float:
-    """a - b n, n the whole number nearest to a / b, the even one of two: C's remainder, which numpy does not have."""
+    """a - b n with the integer n closest to a / b (even for ties): C's remainder, which numpy lacks."""
     return math.remainder(a, b) if math.isfinite(a) and b != 0.0 else math.nan
 
 
@@ -70,11 +70,11 @@ VALUES: dict[str, Callable[..., Any]] = {
 }
 
 
-PYTHON: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max}  # whole numbers stay what they are
+PYTHON: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max}  # preserve integers
 
 
 def value(op: str, *args: float) -> float:
-    """The operation on Python's numbers, as one of them."""
+    """The operation on Python numbers, with a Python number as result."""
     if op in PYTHON:
         return PYTHON[op](*args)
     with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
-"""Python's operators on symbols, and what a symbol never becomes: text, a key, a whole number, bytes.
+"""Python's operators on symbols, and refusals of conversions to text, keys, integers and bytes.
 
-What the rest of the package computes with symbols goes through the functions of `symbols`; the operators here are for a
-user's code. Where Python's own floats raise, a division by zero say, they require that this does not happen.
+The package itself computes with the functions of `symbols`; the operators serve user code. Where Python floats raise,
+as for a division by zero, they require that this does not happen.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from .symbols import (
 )
 from .untraceable import UntraceableError, asker, caller
 
-POWERS = 4  # powers up to this are products: as near to the exact power as the C library's
+POWERS = 4  # powers up to this are products, which are as accurate as the C library's
 
 
 def power(a: Any, n: int) -> Any:
-    """a^n for a whole number n."""
+    """a^n for an integer n."""
     if is_symbol(a) and not a.graph.finite and n not in (-1, *range(POWERS + 1)):
         return binary("pow", a, n)
     if n < 0:
@@ -75,25 +75,25 @@ def raised(a: Any, b: Any) -> Any:
     if abs(b) <= 64 and b == int(b):
         return power(a, int(b))
     if b == 0.5:
-        root = unary("sqrt", add(a, 0.0))  # the power of -0.0 is 0.0
+        root = unary("sqrt", add(a, 0.0))  # because the power of -0.0 is 0.0
         return root if a.graph.finite else where(compare("eq", a, -math.inf), math.inf, root)
     return binary("pow", a, b)
 
 
 def truncated(x: Any) -> Any:
-    """x without its digits after the point."""
+    """x without its fractional part."""
     return binary("copysign", unary("floor", unary("abs", x)), x)
 
 
 def modulo(a: Any, b: Any) -> Any:
-    """a % b as Python and numpy compute it, with the sign of b: exact, where a - b floor(a / b) is not."""
+    """a % b as in Python and numpy, with the sign of b; exact, unlike a - b floor(a / b)."""
     r = binary("fmod", a, b)
     turned = where(differ(relation("lt", b, 0.0), relation("lt", r, 0.0)), add(r, b), r)
     return where(relation("eq", r, 0.0), binary("copysign", 0.0, b), turned)
 
 
 def floor_divided(a: Any, b: Any) -> Any:
-    """a // b as Python and numpy compute it, from the exact remainder."""
+    """a // b as in Python and numpy, from the exact remainder."""
     r = binary("fmod", a, b)
     quotient = div(sub(a, r), b)
     turned = both(differ(relation("lt", b, 0.0), relation("lt", r, 0.0)), invert(relation("eq", r, 0.0)))
@@ -105,7 +105,7 @@ def floor_divided(a: Any, b: Any) -> Any:
 
 
 def rounded(x: Any, digits: int = 0) -> Any:
-    """x to so many digits after the point, as numpy rounds."""
+    """x rounded to a number of decimals as in numpy."""
     if not digits:
         return unary("rint", x)
     scale = 10.0 ** abs(digits)
@@ -117,17 +117,17 @@ def _nonzero(a: Any, b: Any) -> None:
 
 
 def _real_and_finite(a: Any, b: Any) -> None:
-    """Python's own power raises where it overflows, and is complex below zero."""
+    """Python's own power raises on overflow and is complex for a negative base."""
     if is_symbol(b) or b not in (0, 1):
         require(is_finite(raised(a, b)))
 
 
 NARROW = np.dtype("float16"), np.dtype("float32"), np.dtype("longdouble")
-LARGEST_INT = 2.0**53  # beyond, doubles are no longer every whole number
+LARGEST_INT = 2.0**53  # floating-point numbers represent all integers up to this
 
 
 def refuse_narrow(x: Symbol, other: Any) -> None:
-    """Raise UntraceableError where numpy computes with Python's float x in numbers that are no doubles."""
+    """Raise UntraceableError if numpy would convert the Python float x to another type than double."""
     if type(other) is not Symbol and getattr(other, "dtype", None) in NARROW and not kinds_in(x.kind) <= {NUMPY, INT64}:
         raise UntraceableError(
             f"a float meets numbers of {other.dtype}{caller()}, and numpy computes in {other.dtype}: make these float64"
@@ -135,7 +135,7 @@ def refuse_narrow(x: Symbol, other: Any) -> None:
 
 
 def _of_both(a: int, b: int) -> int:
-    """The kind of a sum, difference, product, remainder or whole quotient."""
+    """The kind of a sum, difference, product, remainder or integer quotient."""
     if a in PYTHON and b in PYTHON:
         return INT if a is b is INT else FLOAT
     return INT64 if a in WHOLE and b in WHOLE else NUMPY
@@ -157,12 +157,12 @@ def _power_rule(exponent: Any) -> Callable[[int, int], int]:
 
 
 def _is_whole(kind: Any) -> Any:
-    """Whether a number of that kind is whole, a condition where it depends on one."""
+    """Whether a number of that kind is an integer; a condition if it depends on one."""
     return where(kind.condition, _is_whole(kind.yes), _is_whole(kind.no)) if type(kind) is Either else kind in WHOLE
 
 
 def exact(x: Any, kind: Any) -> Any:
-    """A result with its kind; whole numbers are required to be exact as doubles."""
+    """A result with its kind; integers are required to be exact as floating-point numbers."""
     x = with_kind(x, kind)
     if is_symbol(x) and not x.graph.finite and not kinds_in(kind).isdisjoint(WHOLE):
         small = relation("le", unary("abs", x), LARGEST_INT)
@@ -171,7 +171,7 @@ def exact(x: Any, kind: Any) -> Any:
 
 
 def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = False) -> Any:
-    """A method of Symbol. partial: requires what Python's own floats need for not to raise."""
+    """A method of Symbol. partial: the condition under which Python floats do not raise."""
 
     def method(self: Symbol, other: Any) -> Any:
         if not is_number(other):
@@ -180,7 +180,7 @@ def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = Fa
         a, b = (other, self) if swapped else (self, other)
         kind = combined(rule if partial is not _real_and_finite else _power_rule(b), kind_of(a), kind_of(b))
         a, b = (float(x) if type(x) is bool else x for x in (a, b))
-        if partial is not None and not self.graph.finite and not kinds_in(kind) <= {NUMPY}:  # kernels look first
+        if partial is not None and not self.graph.finite and not kinds_in(kind) <= {NUMPY}:  # kernels check first
             partial(a, b)
         if INT64 in kinds_in(kind):  # numpy raises where a Python int has no room in 64 bits
             for x in (a, b):
@@ -207,13 +207,13 @@ def _kind_of_relation(a: Any, b: Any) -> Any:
 
 
 def _whole(op: str, x: Symbol) -> Any:
-    """A whole number of Python: there is none for nan and infinity."""
+    """A Python integer, which nan and infinity can not be converted to."""
     if not x.graph.finite:
         require(is_finite(x))
     return as_whole(unary(op, x))
 
 
-OPERATIONS = {  # operation, the kind of its result, what it requires of Python's own numbers
+OPERATIONS = {  # operation, the kind of its result, the condition for Python numbers
     "add": (add, _of_both, None),
     "sub": (sub, _of_both, None),
     "mul": (mul, _of_both, None),
@@ -250,7 +250,7 @@ def _round(self: Symbol, digits: Any = None) -> Any:
 
 
 def whole_number(x: Any, kind: int = INT) -> Any:
-    """int(x) of a symbol or condition: there is none of nan and infinity."""
+    """int(x) of a symbol or condition; nan and infinity have none."""
     x = number_of(x)
     if _is_whole(x.kind) is True:
         return with_kind(x, kind)
@@ -263,12 +263,12 @@ def _divmod(self: Any, other: Any) -> Any:
 
 
 def number_of(x: Any) -> Any:
-    """A condition as the number that it counts as."""
+    """A condition as the number 0 or 1."""
     return with_kind(where(x, 1.0, 0.0), kind_of(x)) if type(x) is Condition else x
 
 
 def _of_truths(name: str, logical: Any) -> Any:
-    """An operator of a condition and a number; numpy's truths do not count one another: + is or, * is and."""
+    """An operator of a condition and a number; for two numpy bools + is or, and * is and."""
 
     def method(self: Condition, other: Any) -> Any:
         if isinstance(other, (Condition, bool, np.bool_)):
@@ -299,11 +299,8 @@ for _name, _method in _METHODS.items():
     setattr(Symbol, _name, _method)
 
 
-# --- conditions ---------------------------------------------------------------------------------------------------
-
-
 def _of_two(operation: Any) -> Any:
-    """An operator of two conditions; an array beside one knows what to do."""
+    """An operator of two conditions; with an array numpy's broadcasting applies."""
 
     def method(self: Condition, other: Any) -> Any:
         if isinstance(other, np.ndarray) and other.dtype.hasobject:
@@ -346,8 +343,6 @@ for _name, _method in {"__bool__": lambda self: bool(invert(compare("eq", self, 
 setattr(Condition, "item", as_python)  # noqa: B010 (declared nowhere)
 
 
-# --- leaks -------------------------------------------------------------------------------------------------------
-
 LEAKS = {
     "__hash__": "is a key of a dict or set",
     "__str__": "is written as text",
@@ -367,7 +362,7 @@ LEAKS = {
 
 
 def leak(owner: str, how: str) -> Any:
-    """A method that refuses: its answer would be a number's, which is not known while a law is traced."""
+    """A method that raises UntraceableError, because the value is unknown while tracing."""
 
     def refused(self: Any, *_: Any, **__: Any) -> Any:
         raise UntraceableError(f"{owner} {how}{caller()}: it is not known while a kernel or law is traced")

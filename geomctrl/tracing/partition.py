@@ -1,4 +1,4 @@
-"""How a trace is cut into stretches that a code generator can digest."""
+"""Partition of a trace into parts that a code generator can handle."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from itertools import accumulate, pairwise
 from .symbols import operands
 from .traces import Trace
 
-STRETCH = 600  # operations: from 400 to 1000 it makes no difference
-STORE = 2  # operations that a stored output counts for: the code generator compares each store with those near it
+STRETCH = 600  # operations per part; any number from 400 to 1000 works equally well
+STORE = 2  # cost of a stored output in operations, because the code generator compares neighbouring stores
 
 
 class Plan:
-    """In which stretch each node of a trace is computed, and where in memory what others need of it lies.
+    """The part in which each node of a trace is computed, and the memory of values that other parts need.
 
-    The code generator's time grows faster than the length of what it is given, and it is lost among thousands of values
-    at once: a long line is cut into stretches, functions that hand each other numbers in memory. Sines and cosines of
-    inputs come first; `slots` numbers hold their arguments, them, and what crosses a cut. together: how many of those
-    lie side by side. apart: each output is an array of its own. stretch: operations of one, about.
+    The time of a code generator grows faster than the length of its input, and it handles thousands of live values
+    badly. Long code is therefore split into functions that exchange numbers through memory. Sines and cosines of inputs
+    come first. `slots` numbers hold their arguments, their values and everything that crosses a boundary. together:
+    number of sines computed together. apart: each output is a separate array. stretch: approximate operations per part.
     """
 
     def __init__(self, trace: Trace, together: int = 1, *, apart: bool = False, stretch: int = STRETCH):
@@ -39,7 +39,7 @@ class Plan:
         self.slots = 3 * self.rows + self._crossing()
 
     def _cut(self, work: list[int], stretch: int) -> list[list[int]]:
-        """The nodes in parts of equal cost: one for an operation, `STORE` for each output that takes its value."""
+        """The nodes in parts of equal cost: one per operation, `STORE` for each output."""
         costs = [0, *accumulate(1 + STORE * len(self.outputs.get(index, ())) for index in work)]
         count = max(1, round(costs[-1] / stretch))
         ends = [bisect_left(costs, costs[-1] * k / count) for k in range(count + 1)]
@@ -57,7 +57,7 @@ class Plan:
         return ((index, *self.nodes[index][:2]) for index in needed if self.is_wave(index))
 
     def _crossing(self) -> int:
-        """Slots for what a later stretch needs; a slot is free again after the last that does. Returns how many."""
+        """Assign slots to values for later parts; a slot is reused after its last use. Returns the number of slots."""
         last: dict[int, int] = {}
         for k, stretch in enumerate(self.stretches):
             last.update((x, k) for index in stretch for x in operands(self.nodes[index]))

@@ -1,7 +1,7 @@
-"""What stands in the place of numpy, math, max, min and print while a law runs on symbols.
+"""Replacements of numpy, math, max, min and print while a law runs with symbols.
 
-`arrays` is what numpy's own functions do on arrays of symbols; here is what has to be another function: new arrays of
-numbers, which can hold symbols too, and functions of single numbers.
+`arrays` defines numpy's own functions on arrays of symbols. This module contains functions that must be replaced: those
+that create arrays, which may later hold symbols, and those of single numbers.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _lock = threading.RLock()
 
 @contextmanager
 def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
-    """While this lasts, in this thread, new arrays of numbers that a user's code and the rooms above make with numpy
-    can hold symbols, math's functions, max and min take symbols, and print is refused.
+    """Context in which numpy, math, max and min accept symbols in this thread, and print is refused.
 
-    In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
-    what they are: compiled libraries call numpy's functions too and take what comes for numbers.
+    New arrays of numbers created by user code and by the packages above can hold symbols. The names are replaced in the
+    globals of these modules and in `spaces`. numpy and math themselves remain unchanged, because compiled libraries
+    call them with numbers.
     """
-    with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
+    with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
         twins, builtin = _twins(threading.get_ident())
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
         places = [
@@ -93,7 +93,7 @@ REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.full))
 
 
 def _names_for(space: dict[str, Any], builtin: dict[str, Any]) -> list[str]:
-    """Python's own names that are replaced in a module."""
+    """The builtins that are replaced in a module."""
     left = OF_TYPES if _is_room(space) else {"float", "int"} if asks_which_type(space) else set()
     return [name for name in builtin if name not in left]
 
@@ -103,12 +103,12 @@ def _is_room(space: dict[str, Any]) -> bool:
 
 
 def twin_of(x: Any) -> Any:
-    """What stands in the place of a function or module that an object or a closure holds, in this thread's trace."""
+    """The replacement, in this thread's trace, of a function or module that an object or a closure contains."""
     return _twins(threading.get_ident())[0].get(x, x) if isinstance(x, REPLACED) else x
 
 
 def _cached(function: Any) -> Callable[..., Any]:
-    """A function under functools.cache: of symbols it is computed, of numbers it is what Python remembers."""
+    """A function under functools.cache: computed for symbols, cached for numbers."""
     owner = threading.get_ident()
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -116,8 +116,8 @@ def _cached(function: Any) -> Callable[..., Any]:
         result = (function.__wrapped__ if symbols else function)(*args, **kwargs)
         if threading.get_ident() == owner and not _never_changes(result):
             raise UntraceableError(
-                f"{function.__name__} is cached and returns a {type(result).__name__}{caller()}, on which its callers"
-                " may write: let it return numbers or tuples"
+                f"{function.__name__} is cached and returns a {type(result).__name__}{caller()}, which its callers may"
+                " modify: let it return numbers or tuples"
             )
         return result
 
@@ -129,7 +129,7 @@ def _never_changes(x: Any) -> bool:
 
 
 def _spaces() -> Iterator[dict[str, Any]]:
-    """The globals of a user's modules and of the rooms whose functions a law may call."""
+    """The globals of user modules and of the packages whose functions a law may call."""
     installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
     for name, module in list(sys.modules.items()):
         if isinstance(module, ModuleType):
@@ -145,7 +145,7 @@ ROOMS = tuple(
 
 
 def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """What stands in the place of numpy, math and their functions, and of Python's own by name, for that thread."""
+    """The replacements of numpy, math, their functions and builtins by name, for that thread."""
 
     def own(original: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **kwargs: (twin if threading.get_ident() == owner else original)(*args, **kwargs)
@@ -163,7 +163,7 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
 
 
 class _Module(ModuleType):
-    """A module with others in the place of some of its functions."""
+    """A module with some functions replaced."""
 
     def __init__(self, module: ModuleType, functions: dict[str, Any]):
         super().__init__(module.__name__)
@@ -174,7 +174,7 @@ class _Module(ModuleType):
 
 
 def _array_maker(name: str) -> Callable[..., Any]:
-    """numpy's function of that name, whose arrays of numbers can hold symbols."""
+    """The numpy function of that name, whose arrays can hold symbols."""
     original = ORIGINAL[name]
 
     def filled(*args, **kwargs):
@@ -191,16 +191,16 @@ def _array_maker(name: str) -> Callable[..., Any]:
         try:
             with tried():
                 array = original(x, *args, **kwargs)
-        except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
+        except (UntraceableError, TypeError):  # the argument holds symbols in spite of dtype=float
             return original(x, dtype=object).view(SymbolArray)
-        copied = name == "array" and array.dtype == np.float64  # to be written on
+        copied = name == "array" and array.dtype == np.float64  # a copy that may be modified
         return wrapped(array.astype(object) if copied else array)
 
     return filled if name in FILLED else converted
 
 
 def _of_math(name: str) -> Callable[..., Any]:
-    """math's function of that name, on numbers and symbols."""
+    """The math function of that name, for numbers and symbols."""
     original, row = getattr(math, name), MATH.get(name)
 
     def function(*args, **kwargs):
@@ -214,10 +214,10 @@ def _of_math(name: str) -> Callable[..., Any]:
             result = row(*(args if name in OF_SEQUENCES else map(scalar, args)))
         except TypeError as error:
             raise UntraceableError(f"math.{name} of symbols does not trace{caller()}: {error}") from None
-        own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # where nothing is chosen from
+        own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # the package handles nan
         if own and name in WHOLE:
             require(is_finite(scalar(args[0])))
-        elif own and name not in TOTAL and name != "prod":  # Python raises where numpy has nan or inf
+        elif own and name not in TOTAL and name != "prod":  # Python raises where numpy returns nan or inf
             require(is_finite(result))
         return result if name == "prod" else with_kind(result, INT if name in WHOLE else FLOAT)
 
@@ -243,7 +243,7 @@ def _whole(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _exact_sum(xs: Any) -> Any:
-    """The sum with three times the precision, as math.fsum, which raises where the sum overflows."""
+    """The sum in triple precision like math.fsum, which raises if the sum overflows."""
     xs = [scalar(x) for x in xs]
     total = functools.reduce(add, xs, 0.0)
     for _ in range(2):
@@ -256,7 +256,7 @@ def _exact_sum(xs: Any) -> Any:
 
 
 def _mean_of(name: str) -> Callable[..., Any]:
-    """statistics.mean or fmean, of numbers and symbols."""
+    """statistics.mean or fmean, for numbers and symbols."""
 
     def mean(data: Any, *args: Any, **kwargs: Any) -> Any:
         xs = list(data)
@@ -298,7 +298,7 @@ OF_SEQUENCES = {"dist", "fsum", "prod"}
 
 
 def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
-    """max or min, on numbers and symbols."""
+    """max or min, for numbers and symbols."""
 
     def chosen(*args, **kwargs):
         values = args if len(args) > 1 else list(*args)
@@ -310,7 +310,7 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one(x: Any) -> Any:
-    """A number or symbol, also where it comes as an array of one."""
+    """A number or symbol, also from an array of one."""
     x = x.item() if type(x) is SymbolArray else x
     if type(x) is Condition:
         raise UntraceableError(f"the larger or smaller of conditions does not trace{caller()}: write int(condition)")
@@ -318,7 +318,7 @@ def _one(x: Any) -> Any:
 
 
 def _more_extreme(name: str, a: Any, b: Any) -> Any:
-    """The larger or smaller of two, of its own kind: the first where they are equal."""
+    """The larger or smaller of two with its own kind; the first if they are equal."""
     extreme, kinds = binary(name, scalar(a), scalar(b)), (kind_of(a), kind_of(b))
     if not is_symbol(extreme):
         return (max if name == "max" else min)(a, b)

@@ -1,4 +1,4 @@
-"""Which numbers of a straight line stay in registers, where more are alive than there are registers."""
+"""Register allocation for straight-line code with more live numbers than registers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def steps(
 ) -> list[Step]:
     """("make", x), ("keep", x) and ("fetch", x): how to compute the nodes `order` with room for `size` numbers.
 
-    Where there is no room, the number whose next use is furthest goes to memory ("keep", once for each number) and
-    comes back when it is used ("fetch"): alive are at most `size` numbers and the operands of one operation. Operands
-    that are not in `order` are there when first used. A node that does not count, a constant say, takes no room.
+    Without room, the number whose next use is furthest goes to memory ("keep", once per number) and returns when it is
+    used ("fetch"). At most `size` numbers and the operands of one operation are live. Operands that are not in `order`
+    are available. A node that does not count, such as a constant, takes no room.
     """
     uses: dict[int, list[int]] = {}
     for k, index in enumerate(order):

@@ -1,4 +1,4 @@
-"""What must hold for there to be a result: where it does not, compiled code answers none, and Python is asked."""
+"""Conditions for a result: where they do not hold, compiled code has no result and Python computes instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Requirements(list):
-    """Conditions, each of them once."""
+    """A list of conditions without duplicates."""
 
     def __init__(self):
         super().__init__()
@@ -26,19 +26,19 @@ _required: ContextVar[Requirements | None] = ContextVar("required", default=None
 
 
 def on_symbols() -> bool:
-    """Whether a law runs on symbols now, with what numpy makes for it."""
+    """Whether code currently runs with symbols."""
     return _required.get() is not None
 
 
 def require(condition: Any) -> None:
-    """There is a result only where this holds; known to the innermost `requirements`."""
+    """Add a condition for a result to the innermost `requirements`."""
     if condition is not True and (collected := _required.get()) is not None:
         collected.append(condition)
 
 
 @contextmanager
 def requirements() -> Iterator[Requirements]:
-    """The conditions that what is computed inside has asked for."""
+    """Context that collects the conditions of the code inside."""
     collected = Requirements()
     token = _required.set(collected)
     try:

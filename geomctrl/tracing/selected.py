@@ -1,4 +1,4 @@
-"""The entries of an array where a condition holds: `x[mask]`, of which there are not known how many."""
+"""`Selected`: the entries `x[mask]` of an array for a symbolic mask, whose number is unknown."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .symbols import UntraceableError, caller
 
 
 class Selected(np.lib.mixins.NDArrayOperatorsMixin):
-    """The entries of an array where a condition holds, a number of them that is not known.
+    """The entries of an array where a condition holds, in unknown number.
 
-    Elementwise functions trace, and writing the result where the same condition holds.
+    Elementwise functions can be traced, and storing the result where the same condition holds.
     """
 
     def __init__(self, array: np.ndarray, mask: np.ndarray):
@@ -36,7 +36,7 @@ class Selected(np.lib.mixins.NDArrayOperatorsMixin):
         return x if np.ndim(x) == 0 else _refuse_selected(self)
 
     def of(self, array: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """All entries, for an array at which the same condition selects."""
+        """All entries, for an array indexed by the same condition."""
         same = np.shape(array) == np.shape(mask) == np.shape(self._mask)
         pairs = zip(_entries(mask), _entries(self._mask))
         if not same or not all(x is y or getattr(x, "index", x) == getattr(y, "index", y) for x, y in pairs):

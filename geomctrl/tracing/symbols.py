@@ -1,16 +1,16 @@
-"""Symbols: numbers that remember how they came about, in a graph of scalar operations.
+"""Symbols: numbers that record their operations in a graph, and the functions that compute with them.
 
-Arithmetic on a `Symbol` adds a node to its `Graph`. Constants are folded, neutral elements vanish, signs move outward
-and equal expressions are one node. Python's own numbers stay Python's: an operation on two floats is done at once.
+Arithmetic on a `Symbol` adds a node to its `Graph`. Constants are folded, neutral elements are removed, signs move
+outwards, and equal expressions share one node. An operation on two Python floats is executed at once.
 
-Two modes of folding (`Graph.finite`). A user's code is traced in the strict one: only what IEEE arithmetic gives for
-every operand is folded, so that nan, infinities and the sign of zero come out as in Python, and its sums and products
-are rounded one by one. Kernels of robots are traced for finite numbers: 0 x = 0 and x - x = 0 there, which removes the
-structural zeros of a robot and makes its code several times shorter. That is no difference to Python, where terms
-refuse states that are not finite; on symbols the caller of a kernel requires its inputs to be finite. Proofs trace
-users' code so too, as what cancels is to vanish; what is left out is then required to be finite (`watched`).
+There are two modes of folding (`Graph.finite`). User code is traced in the strict mode: only identities of IEEE
+arithmetic are used, so that nan, infinities and signed zeros agree with Python, and sums and products are rounded
+separately. Kernels of robots are traced for finite numbers: 0 x = 0 and x - x = 0, which removes the structural zeros
+of a robot and makes its code several times shorter. The results agree with Python, whose terms refuse states that are
+not finite; with symbols the caller of a kernel requires finite inputs. Proofs trace user code in this mode too, so that
+cancelling terms vanish; omitted terms are then required to be finite (`watched`).
 
-A comparison of symbols is a symbol too, a `Condition`: `if` on it asks `asker`, which `branches` sets, or raises.
+A comparison of symbols is a `Condition`. `if` on a condition calls `asker`, which `branches` sets, or raises.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LARGEST = float(np.finfo(float).max)
 
 
 def leave_out(graph: Graph, index: int) -> None:
-    """Folding makes a result without that node, which holds where the node is finite."""
+    """Record that folding omitted this node, which is valid if the node is finite."""
     if graph.watched and not graph.is_bounded(index):
         require(is_finite(Symbol(graph, index)))
 
@@ -80,12 +80,12 @@ def kind_of(x: Any) -> Any:
 
 
 def may_raise(*xs: Any) -> bool:
-    """Whether all may be Python's own numbers: beside one of numpy's, numpy computes, and nothing is raised."""
+    """Whether all may be Python numbers; with a numpy number numpy computes, and nothing is raised."""
     return all(not kinds_in(kind_of(x)).isdisjoint(PYTHON) for x in xs)
 
 
 def with_kind(x: Any, kind: Any) -> Any:
-    """A symbol as a number of that kind; among whole numbers there is no -0, and they are exact to 2^53."""
+    """x as a number of the given kind; integers have no -0 and are exact up to 2^53."""
     if type(x) is not Symbol or (x.kind is kind and kind not in WHOLE):
         return x
     if type(kind) is Either:
@@ -97,19 +97,19 @@ def with_kind(x: Any, kind: Any) -> Any:
 
 
 def as_python(x: Any) -> Any:
-    """The same number or truth as Python's own, which functions of math and `item` answer."""
+    """The same number or truth value as a Python object, the result of functions of math and of `item`."""
     return type(x)(x.graph, x.index, combined(lambda k: INT if k in WHOLE else FLOAT, x.kind)) if _is_traced(x) else x
 
 
 def as_numpy(x: Any) -> Any:
-    """The same number or truth as numpy's own, as arrays hold it."""
+    """The same number or truth value as a numpy object, as in arrays."""
     if not _is_traced(x) or x.kind in (NUMPY, INT64):
         return x
     return type(x)(x.graph, x.index, combined(lambda k: INT64 if k in WHOLE else NUMPY, x.kind))
 
 
 def as_whole(x: Any, kind: Any = INT) -> Any:
-    """A symbol without digits after the point as Python's own int, among which there is no -0."""
+    """A symbol without fractional part as a Python int, which has no -0."""
     return with_kind(x, kind)
 
 
@@ -127,9 +127,9 @@ def _made(op: str, *args: Any) -> Symbol:
 
 
 def _as_numbers(op: str, args: tuple) -> Iterator[Any]:
-    """Operands of which some are conditions, beside numbers: 0 and 1 there, as in numpy."""
+    """Operands with conditions converted to 0 and 1 next to numbers, as in numpy."""
     numbers = [x for x in args if not isinstance(x, (Condition, bool, np.bool_))]
-    whole = not any(is_symbol(x) or isinstance(x, float) for x in numbers)  # numpy computes with whole numbers then
+    whole = not any(is_symbol(x) or isinstance(x, float) for x in numbers)  # numpy then computes with integers
     if not numbers or (whole and op not in ("add", "sub", "mul")):
         raise UntraceableError(f"a condition is used as a number{caller()}: write np.where(condition, 1.0, 0.0)")
     for x in args:
@@ -137,12 +137,12 @@ def _as_numbers(op: str, args: tuple) -> Iterator[Any]:
 
 
 def _is_zero(x: Any) -> bool:
-    """Whether x is 0.0, of which a sum takes nothing but the sign of its zero."""
+    """Whether x is 0.0, which changes a sum only by the sign of zero."""
     return x == 0.0 and math.copysign(1.0, x) > 0.0
 
 
 def _negated(x: Any) -> Symbol | None:
-    """y where x is -y."""
+    """y if x is -y."""
     op, *ends = x.graph.nodes[x.index] if is_symbol(x) else ("",)
     return Symbol(x.graph, ends[0]) if op == "neg" else None
 
@@ -186,13 +186,13 @@ def _plus_constant(a: Symbol, b: Any) -> Any:
 
 
 def _has_been_added(a: Symbol) -> bool:
-    """Whether a is a sum with 0.0, which is no -0.0."""
+    """Whether a is a sum with 0.0, which is never -0.0."""
     op, *ends = a.graph.nodes[a.index]
     return op == "add" and ("const", 0.0, 1.0) in (a.graph.nodes[k] for k in ends)
 
 
 def _vanishes(a: Symbol) -> bool:
-    """Whether a is a product with 0, as of diagonal gains: a sum leaves it out and requires its factor to be finite."""
+    """Whether a is a product with 0, as from diagonal gains; sums omit it and require its factor to be finite."""
     op, *ends = a.graph.nodes[a.index]
     if op == "neg":
         op, *ends = a.graph.nodes[ends[0]]
@@ -247,13 +247,13 @@ def mul(a: Any, b: Any) -> Any:
 def div(a: Any, b: Any) -> Any:
     if not is_symbol(b):
         if not is_symbol(a):
-            return a / b if b else value("div", a, b)  # as machine code has it, not an error
+            return a / b if b else value("div", a, b)  # infinity or nan as in machine code, not ZeroDivisionError
         return a if b == 1.0 else neg(a) if b == -1.0 else _made("div", a, b)
     minus_b = _negated(b)
     if minus_b is not None:
         return neg(div(a, minus_b))
     if not is_symbol(a):
-        quotient = _made("div", a, b)  # kept of 0 / b, so that a proof sees where b is zero
+        quotient = _made("div", a, b)  # 0 / b is kept, so that proofs see where b is zero
         if a == 0.0 and b.graph.finite:
             leave_out(b.graph, quotient.index)
             return 0.0
@@ -280,7 +280,7 @@ def binary(op: str, a: Any, b: Any) -> Any:
 
 
 def relation(op: str, a: Any, b: Any) -> Any:
-    """lt, le or eq of two numbers: a condition, or True or False where it is known; a finite number equals itself."""
+    """lt, le or eq of two numbers: a condition, or True or False if known; a finite number equals itself."""
     if is_symbol(a) and is_symbol(b) and a.index == b.index and a.graph.finite:
         leave_out(a.graph, a.index)
         return op != "lt"
@@ -304,7 +304,7 @@ def both(a: Any, b: Any) -> Any:
 
 
 def truth(x: Any) -> Any:
-    """Whether x counts as true: numbers other than zero do, nan too."""
+    """Whether x is true: numbers except zero are, nan included."""
     return x if isinstance(x, Condition) else invert(compare("eq", x, 0.0)) if is_symbol(x) else bool(x)
 
 
@@ -316,14 +316,14 @@ def invert(a: Any) -> Any:
 
 
 def differ(a: Any, b: Any) -> Any:
-    """Whether one condition holds and the other does not."""
+    """Whether exactly one of two conditions holds."""
     if any(not isinstance(x, (Condition, bool, np.bool_)) for x in (a, b)):
         raise UntraceableError(f"a condition is compared with what is none{caller()}: choose with where()")
     return invert(both(invert(both(a, invert(b))), invert(both(invert(a), b))))
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b, for numbers and, entry by entry, tuples of numbers."""
+    """a where the condition holds, else b, for numbers and entry by entry for tuples of numbers."""
     if not isinstance(condition, Condition):
         return a if condition else b
     if isinstance(a, tuple):

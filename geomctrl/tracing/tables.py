@@ -1,7 +1,7 @@
-"""scipy's piecewise polynomials and tables with known knots, on symbols.
+"""Interpolation objects of scipy with known knots, evaluated on symbols.
 
-`PPoly` (with `CubicSpline`, `PchipInterpolator`, `Akima1DInterpolator`) and a linear `interp1d` call compiled code of
-scipy that takes numbers only. While a law is traced they choose the piece by comparison and evaluate its polynomial.
+`PPoly` (with `CubicSpline`, `PchipInterpolator`, `Akima1DInterpolator`) and linear `interp1d` call compiled code of
+scipy for numbers only. While a law is traced, the piece is selected by comparisons and its polynomial evaluated.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .operators import modulo
 from .requirements import require
 from .symbols import UntraceableError, both, caller, invert, is_symbol, relation, where
 
-MAX_CHOICES = 4096  # of a coefficient among the pieces
+MAX_CHOICES = 4096  # coefficients times pieces that may be selected
 
 
 @contextmanager
 def scipy_on_symbols() -> Iterator[None]:
-    """Inside, tables of scipy take symbols; numbers they take as ever, in this and in other threads."""
+    """Context in which interpolation objects of scipy accept symbols; numbers are handled as usual in all threads."""
     module = sys.modules.get("scipy.interpolate")
     replaced: list[tuple[type, Any]] = []
     try:
@@ -88,14 +88,14 @@ def _knots(x: Any) -> list[float]:
 
 
 def _over(x: Any, value: Callable[[Any], list[Any]], shape: tuple[int, ...]) -> Any:
-    """The values at each entry of x, whose axes come first."""
+    """Values at each entry of x, whose axes come first."""
     x = entries(x)
     values = [y for one in x.ravel().tolist() for y in value(one)]
     return symbol_array(values, (*x.shape, *shape)).view(SymbolArray)
 
 
 def _piece(x: Any, knots: list[float], c: np.ndarray, nu: int, extrapolate: Any) -> list[Any]:
-    """The polynomials of the piece that x lies in, or their derivatives of order nu: scipy's sum of powers."""
+    """The polynomials of the piece that contains x, or their derivatives of order nu: sums of powers as in scipy."""
     order, pieces = c.shape[:2]
     c = c.reshape(order, pieces, -1)
     if c.size > MAX_CHOICES:

@@ -1,4 +1,4 @@
-"""A function of arrays in plain Python and numpy, run once on symbols."""
+"""`traced`: runs a function of arrays with symbols and returns its trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 class Traced(NamedTuple):
-    """A trace, and the shapes of the function's outputs; several: it returns a tuple of them, not one alone."""
+    """A trace, and the shapes of the outputs; several: whether the function returns a tuple of outputs."""
 
     trace: Trace
     shapes: tuple[Shape, ...]
@@ -33,11 +33,12 @@ class Traced(NamedTuple):
 
 
 def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
-    """Run f on symbols: arrays of these shapes, numbers for `()`.
+    """Run f with symbols: arrays of these shapes, numbers for `()`.
 
-    Inputs of the trace: arrays 1, 2, ... Outputs: what f returns, a number, an array or list of numbers, or a tuple of
-    those. The flag: what f relies on, such as that np.linalg.solve has a solution. Raises UntraceableError with the
-    file and line that asks what a symbol can not know, and ArgumentError, naming f `name`, for other outputs.
+    Inputs of the trace are arrays 1, 2, ... Its outputs are those of f: a number, an array or list of numbers, or a
+    tuple of these. Its flag contains the conditions that f needs, such as a solution of np.linalg.solve. Raises
+    UntraceableError with the file and line that need the value of a symbol, and ArgumentError, naming f `name`, for
+    other outputs.
     """
     graph, arguments = Graph(finite=False), []
     for k, shape in enumerate(shapes, start=1):
@@ -53,12 +54,12 @@ def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
     with requirements() as required, numpy_on_symbols(_globals_of(f)):
         several, outputs = joined(answered)
     if isinstance(several, Condition):
-        raise UntraceableError(f"{name} does not trace: it returns a tuple on some ways through it, no tuple on others")
+        raise UntraceableError(f"{name} does not trace: it returns a tuple on some paths and no tuple on others")
     if not any(y.size for y in outputs):
-        raise ArgumentError(f"{name}: expected a function that answers numbers, got none")
+        raise ArgumentError(f"{name}: expected a function that returns numbers, got none")
     trace = finished(graph, shapes, outputs, required)
     if trace is None:
-        raise ArgumentError(f"{name}: expected a function that has a value, got one that has none anywhere")
+        raise ArgumentError(f"{name}: expected a function that is defined somewhere, got one that always raises")
     return Traced(trace, tuple(y.shape for y in outputs), several)
 
 
@@ -75,7 +76,7 @@ def finished(
 
 
 def _globals_of(f: Any) -> dict[str, Any]:
-    """The globals that a function's own code, or that of a callable object, looks into."""
+    """The globals that a function's own code, or that of a callable object, uses."""
     while isinstance(f, functools.partial):
         f = f.func
     f = getattr(f, "__func__", f)
@@ -83,7 +84,7 @@ def _globals_of(f: Any) -> dict[str, Any]:
 
 
 def _called(f: Callable[..., Any], arguments: list[Any], name: str) -> Any:
-    """f of symbols; what it raises on them names the line."""
+    """f applied to symbols; exceptions are reported with their line."""
     try:
         with heard():
             return f(*arguments)
@@ -97,7 +98,7 @@ def _called(f: Callable[..., Any], arguments: list[Any], name: str) -> Any:
 
 def _numbers(y: Any, name: str) -> np.ndarray:
     """One output of f as an array of symbols and floats."""
-    expected = f"{name}: expected a function that answers numbers"
+    expected = f"{name}: expected a function that returns numbers"
     if isinstance(y, list):
         y = np.array([x.item() if isinstance(x, np.ndarray) and x.size == 1 else x for x in y], object)
     if not has_symbols(y) and not isinstance(y, (int, float, np.ndarray, np.number)):

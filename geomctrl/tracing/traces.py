@@ -1,4 +1,4 @@
-"""A trace: what a function computes, as nodes of a graph for each of its output numbers."""
+"""`Trace`: the operations of a function as nodes of a graph, with inputs and outputs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .symbols import Graph
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What an algorithm computes: nodes of `graph` for every number of its outputs, one below the other.
+    """The operations of an algorithm: nodes of `graph` for every number of its outputs, concatenated.
 
-    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `sizes`: those of
-    the output arrays. `flag`: the node that says whether there is a result, or None.
+    `inputs`: sizes of the input arrays after the model array, which is array 0. `sizes`: sizes of the output arrays.
+    `flag`: the node that says whether there is a result, or None.
     """
 
     graph: Graph
@@ -23,7 +23,7 @@ class Trace:
 
     @property
     def operations(self) -> int:
-        """How many scalar operations one evaluation takes."""
+        """Number of scalar operations per evaluation."""
         nodes = self.graph.nodes
         return sum(nodes[index][0] not in ("const", "load") for index in self.graph.needed(self.ends))
 

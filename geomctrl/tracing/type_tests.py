@@ -1,8 +1,8 @@
-"""Tests of types in a user's code: a symbol says that it is the number which Python has in its place.
+"""Type tests in user code: a symbol reports the type of the number that it represents.
 
-To a user's code `isinstance(x, float)`, `type(x)`, `x.__class__`, `x.dtype` and `x.shape` are those of the float, the
-int, the bool or the number of numpy that a symbol stands for. Libraries see arrays of objects: compiled code of theirs
-would read the memory of an array that calls itself one of floats.
+For user code `isinstance(x, float)`, `type(x)`, `x.__class__`, `x.dtype` and `x.shape` are those of the float, int,
+bool or numpy number. Libraries see arrays of objects, because compiled code would read the memory of an array that
+claims to contain floats.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ COMPUTED = {"COMPARE_OP", "CONTAINS_OP", "LOAD_FAST", "LOAD_FAST_BORROW", "CALL"
 
 
 def _of_numpy(name: str, value: Any) -> property:
-    """An attribute of numpy's numbers that Python's do not have."""
+    """An attribute of numpy numbers that Python numbers lack."""
 
     def attribute(self: Any) -> Any:
-        if not asked_by_user() and type(self.kind) is Either:  # np.shape(x) is the same for either
+        if not asked_by_user() and type(self.kind) is Either:  # np.shape(x) is the same for both kinds
             return value(self)
         if not issubclass(python_type(self), np.generic):
             raise AttributeError(f"{python_type(self).__name__!r} object has no attribute {name!r}")
@@ -58,9 +58,9 @@ SymbolArray.dtype = property(_dtype)  # pyright: ignore[reportAttributeAccessIss
 
 
 class _Twin(type):
-    """A class that stands in the place of `type`, `float` or `int` in a user's modules; each is equal to its original.
+    """A class that replaces `type`, `float` or `int` in user modules and compares equal to the original.
 
-    Called by the thread that traces it takes symbols; for others, and for numbers, it is the original.
+    In the tracing thread it accepts symbols; for other threads and for numbers it behaves like the original.
     """
 
     owner: int
@@ -96,7 +96,7 @@ CONVERTED = {
 
 
 def twins_of_types(owner: int) -> dict[str, Any]:
-    """What stands in the place of `type`, `float` and `int`, by name, for calls from the thread `owner`."""
+    """Replacements of `type`, `float` and `int` by name, for calls from the thread `owner`."""
     twins: dict[str, Any] = {"type": _Twin("type", (), {"owner": owner, "original": type})}
     for kind in (float, int):
         space = {"owner": owner, "original": kind, "dtype": np.dtype(kind)}
@@ -105,7 +105,7 @@ def twins_of_types(owner: int) -> dict[str, Any]:
 
 
 def asks_which_type(space: dict[str, Any]) -> bool:
-    """Whether code of a module asks `is float` or `is int`: these names are then what they are, in every thread."""
+    """Whether code of a module tests `is float` or `is int`; these names are then not replaced."""
     members = [y for x in list(space.values()) for y in (vars(x).values() if isinstance(x, type) else (x,))]
     own = (f for x in members for f in functions_in(x) if f.__globals__ is space)
     return any(_identity_of_type(f.__code__) for f in own)
@@ -124,16 +124,16 @@ def _identity_of_type(code: types.CodeType) -> bool:
 
 
 def _of_two_types(before: list[dis.Instruction]) -> bool:
-    """Whether both sides of `is` are type(NAME), which is the original class for symbols too."""
+    """Whether both sides of `is` are type(NAME), which returns the original class for symbols too."""
     calls = [(x.opname == "CALL", x.opname.startswith("LOAD"), x.argval == "type") for x in before]
     return calls == 2 * [(False, True, True), (False, True, False), (True, False, False)]
 
 
 @functools.lru_cache(maxsize=10_000)
 def identity_with_truth(code: types.CodeType) -> str:
-    """Where code asks whether something computed `is True` or `is False`; "" where it does not.
+    """Location of a test whether a computed value `is True` or `is False`; "" if there is none.
 
-    A comparison of symbols is neither, and Python does not ask an object what it is identical to.
+    A comparison of symbols is neither, and Python does not let an object define `is`.
     """
     before: list[dis.Instruction] = []
     for instruction in dis.get_instructions(code):
@@ -149,9 +149,9 @@ def identity_with_truth(code: types.CodeType) -> str:
 
 
 def refuse_identity_with_truth(code: types.CodeType) -> None:
-    """Raise UntraceableError where code asks whether something computed is identical to True or False."""
+    """Raise UntraceableError if code tests whether a computed value is identical to True or False."""
     place = identity_with_truth(code)
     if place:
         raise UntraceableError(
-            f"{place}: a comparison of symbols is neither True nor False; ask `if x:` or `if not x:`"
+            f"{place}: a comparison of symbols is neither True nor False; write `if x:` or `if not x:`"
         )

@@ -1,4 +1,4 @@
-"""The error for what does not trace, which nobody's `except` hides."""
+"""`UntraceableError`: raised for code that can not be traced, and raised again if user code catches it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from geomctrl.errors import GeomctrlError
 
-asker: ContextVar[Callable[[Any], bool] | None] = ContextVar("asker", default=None)  # of what a condition's truth is
+asker: ContextVar[Callable[[Any], bool] | None] = ContextVar("asker", default=None)  # decides the truth of conditions
 _raised: ContextVar[list[UntraceableError] | None] = ContextVar("raised", default=None)
 
 
 class UntraceableError(GeomctrlError):
-    """A kernel or a controller asks a symbol what only a number knows; the message names file and line."""
+    """Code needs the numerical value of a symbol, which is unknown while tracing; the message has file and line."""
 
     def __init__(self, *args: object):
         super().__init__(*args)
@@ -27,7 +27,7 @@ class UntraceableError(GeomctrlError):
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """A user's code runs on symbols in here: what it has caught itself is raised at the end."""
+    """Context for user code that runs with symbols: an error that the code has caught is raised at the end."""
     errors: list[UntraceableError] = []
     token = _raised.set(errors)
     try:
@@ -40,7 +40,7 @@ def heard() -> Iterator[None]:
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """What fails in here is tried in another way."""
+    """Context for attempts: errors inside are not recorded, because the caller tries something else."""
     token = _raised.set(None)
     try:
         yield
@@ -52,18 +52,18 @@ _libraries = ["geomctrl.tracing", "geomctrl.arguments", "numpy", "scipy", "numba
 
 
 def skip_frames_of(*packages: str) -> None:
-    """Let `caller` skip the frames of these packages, which stand between a user's function and a symbol."""
+    """Let `caller` skip the frames of these packages, which lie between user code and a symbol."""
     _libraries.extend(packages)
 
 
 def caller() -> str:
-    """, in FILE, line N: where a kernel or a law is."""
+    """Text ", in FILE, line N" for the current line of a kernel or law."""
     frame = calling_frame()
     return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""
 
 
 def calling_frame() -> FrameType | None:
-    """The innermost frame that is a kernel's or a law's."""
+    """The innermost frame of a kernel or law."""
     frame = sys._getframe(1)
     packages = tuple(f"{name}." for name in _libraries)
     while frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(packages):

@@ -1,4 +1,4 @@
-"""What stands in a twin in the place of something that can not be copied: an open file, an iterator, a lock."""
+"""`UntraceableAttribute`: replaces attributes that can not be copied, such as open files, iterators and locks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _at_work: ContextVar[bool] = ContextVar("at_work", default=False)
 
 
 class UntraceableAttribute:
-    """Something in a twin that may be a memory: whoever uses it hears that."""
+    """Placeholder for an attribute that may be memory; any use raises UntraceableError."""
 
     __slots__ = ("_what",)
 
@@ -31,7 +31,7 @@ class UntraceableAttribute:
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Twins are called in here: also what something is may not be asked, as `isinstance` does."""
+    """Context for calls of symbolic copies, in which even type tests of placeholders raise."""
     token = _at_work.set(True)
     try:
         yield
@@ -43,7 +43,7 @@ def _refuse(self: Any, *args: Any, **_: Any) -> Any:
     if args == ("__class__",) and not _at_work.get():
         return UntraceableAttribute
     name = object.__getattribute__(self, "_what")
-    raise UntraceableError(f"{name} may be a memory: keep what lasts in the state z{caller()}")
+    raise UntraceableError(f"{name} may be memory: keep what must last in the state z{caller()}")
 
 
 for _name in ASKED.split():

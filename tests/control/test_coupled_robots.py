@@ -187,7 +187,7 @@ def test_an_encoder_counts_the_coordinates_that_there_are():
 
 
 def test_a_follower_can_not_be_driven():
-    with pytest.raises(ArgumentError, match="'follower' follows other joints"):
+    with pytest.raises(ArgumentError, match="'follower' is coupled to other joints"):
         actuators.Selection.joints(ROBOT, ["q1", "follower"])
 
 

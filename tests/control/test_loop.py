@@ -603,7 +603,7 @@ def test_a_loaded_run_on_a_group_needs_its_robot(tmp_path):
     law = law_of(FLOATING)
     run = gc.simulate(FLOATING, law, *start_of(law), 0.01, 1e-3)
     path = run.save(tmp_path / "run.npz")
-    with pytest.raises(ArgumentError, match="was loaded from a file, which has no robot"):
+    with pytest.raises(ArgumentError, match="was loaded without a plant"):
         gc.Run.load(path).tracking_error()
     np.testing.assert_array_equal(gc.Run.load(path, FLOATING).tracking_error(), run.tracking_error())
 

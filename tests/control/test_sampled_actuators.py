@@ -165,7 +165,7 @@ def test_a_sampled_actuator_of_ones_own():
         (lambda: gc.Plant(SLIDER, actuators=[RateLimit([1.0, 2.0])]), "rate: expected a number or"),
         (
             lambda: gc.Plant(SLIDER, actuators=[Lag(0.1), TransportDelay(0.1)]),
-            r"actuators\[1\]: TransportDelay: expected before all that do not act at samples",
+            r"actuators\[1\]: TransportDelay: expected sampled actuators first",
         ),
         (
             lambda: run_of([TransportDelay(0.1)], control_dt=None),

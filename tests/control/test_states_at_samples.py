@@ -188,7 +188,7 @@ def test_the_lyapunov_monitor_counts_what_a_sample_does_to_v():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_without_samples_there_is_no_next_state(compiled):
-    with pytest.raises(SimulationError, match=r"renewed at samples \(z_next\): expected control_dt, got None"):
+    with pytest.raises(SimulationError, match=r"updated at samples \(z_next\): expected control_dt, got None"):
         gc.simulate(SLIDER, Digital(SLIDER), [0.3], [0.0], 0.1, 0.01, options=gc.SimulationOptions(compiled=compiled))
 
 
@@ -229,7 +229,7 @@ def test_proofs_of_continuous_laws_refuse_states_at_samples():
         def lyapunov(self, t, q, v, z, plant):
             return gc.Lyapunov(q @ q + v @ v + z @ z, 0.0)
 
-    with pytest.raises(ArgumentError, match=r"renewed at samples \(z_next\)"):
+    with pytest.raises(ArgumentError, match=r"updated at samples \(z_next\)"):
         testing.assert_lyapunov(Law(SLIDER), gc.Plant(SLIDER), search=20)
 
 

@@ -366,7 +366,7 @@ def test_processes_of_this_machine_that_are_killed_are_told(tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return make({"payload": 0.0, "kp": 50.0} | point)
 
-    with pytest.raises(SweepError, match=r"executor: its workers are gone \(killed, out of memory, or shut down\)"):
+    with pytest.raises(SweepError, match=r"executor: its workers have stopped \(killed, out of memory, or shut down\)"):
         gc.sweep(kill, {"n": range(16)}, WANTED, **grouped_sweep(**SHORT))
 
 
@@ -393,7 +393,7 @@ def test_a_dask_worker_killed_in_the_middle(table, tmp_path):
         found = swept(store=tmp_path / "s.zarr", executor=client, progress=kill)
         xarray.testing.assert_identical(found, table)
         assert killed
-        with pytest.raises(SweepError, match="executor: its workers are gone"):
+        with pytest.raises(SweepError, match="executor: its workers have stopped"):
             swept(store=tmp_path / "t.zarr", executor=client, progress=lambda fraction: client.close())
     xarray.testing.assert_identical(swept(store=tmp_path / "t.zarr", **THREAD), table)
     shutil.rmtree(folder, ignore_errors=True)

@@ -59,13 +59,13 @@ def test_a_dataset_says_the_same_as_a_dict():
         ({"a": [[1.0, 2.0]]}, r"'a': expected values along \('a',\), got an array of shape \(1, 2\)"),
         ({"a": []}, "'a': expected at least one value"),
         ({"a": [1, "x"]}, "'a': expected values of one kind"),
-        ({"a": [None, 1]}, "'a': expected numbers, texts or truth values"),
+        ({"a": [None, 1]}, "'a': expected numbers, strings or booleans"),
         ({"a": ("s", [1, 2], {}, 3)}, r"'a': expected \(dimensions, values\)"),
         ({1: [1, 2]}, "expected names that are text, without '/', got 1"),
-        ({"a": ("b", [1, 2]), "b": ("s", [1, 2])}, r"'b' is there twice: a dimension, and a parameter along \('s',\)"),
-        ({"settling": [1, 2]}, "'settling' is there twice: in the space, and in the answer"),
-        ({"reason": [1, 2]}, "'reason' is there twice"),
-        ({"a": ("run", [1, 2])}, "'run' is there twice"),
+        ({"a": ("b", [1, 2]), "b": ("s", [1, 2])}, r"'b' is both a dimension and a parameter along \('s',\)"),
+        ({"settling": [1, 2]}, "'settling' occurs twice: in the space and in the results"),
+        ({"reason": [1, 2]}, "'reason' occurs twice"),
+        ({"a": ("run", [1, 2])}, "'run' occurs twice"),
         ({}, "expected at least one parameter"),
         ([1, 2], r"space: expected a dict or an xarray.Dataset, got \[1, 2\]"),
     ],
@@ -237,7 +237,7 @@ def test_a_block_that_raises_is_tried_again_once(table):
 def test_an_executor_that_is_shut_down_is_told():
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with pytest.raises(SweepError, match=r"executor: its workers are gone .*after shutdown"):
+    with pytest.raises(SweepError, match=r"executor: its workers have stopped .*after shutdown"):
         swept(executor=executor)
 
 
@@ -292,12 +292,12 @@ def scalar(run):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"measures": [peak, peak]}, "measures: 'peak' is there twice"),
+        ({"measures": [peak, peak]}, "measures: 'peak' occurs twice"),
         ({"measures": [lambda run: 1.0]}, "measures: expected a name for <function"),
         ({"measures": []}, "measures: expected at least one"),
         ({"measures": peak}, "measures: expected functions of a Run, got <function"),
         ({"measures": [measures.PeakTorque]}, "measures: .*expected a function of a Run, got <class"),
-        ({"measures": {"reason": peak}}, "measures: 'reason' is there twice"),
+        ({"measures": {"reason": peak}}, "measures: 'reason' is a reserved name"),
         ({"measures": [wordy]}, "measures: 'wordy': expected numbers, got 'good' in run"),
         ({"measures": [scalar]}, "measures: 'scalar': expected numbers"),
         ({"make": 3}, "make: expected a function of a point, got 3"),
@@ -348,5 +348,5 @@ def test_what_can_not_be_sent_is_named():
         def submit(self, *arguments):
             return Future()
 
-    with pytest.raises(ArgumentError, match="make, measures, monitors: expected what can be sent to other processes"):
+    with pytest.raises(ArgumentError, match="make, measures, monitors: expected objects that can be pickled"):
         gc.sweep(lambda point: lock, SPACE, WANTED, **grouped_sweep(**ONE, executor=Elsewhere()))

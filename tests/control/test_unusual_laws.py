@@ -114,11 +114,11 @@ def of_a_generator(self, t, q, v):
         (unending, r"more than 40 ways .* in .*test_unusual_laws.py, line \d+"),
         (recursive, r"more than 40 ways .* in .*test_unusual_laws.py, line \d+"),
         (of_a_thread, "thread"),
-        (of_a_generator, r"gains .*may be a memory"),
+        (of_a_generator, r"gains .*may be memory"),
     ],
 )
 def test_what_does_not_end_or_hides_is_refused(tau, words, monkeypatch):
-    monkeypatch.setattr(branches, "MAX_WAYS", 40)  # not 256: `recursive` calls itself once more on each of them
+    monkeypatch.setattr(branches, "MAX_PATHS", 40)  # not 256: `recursive` calls itself once more on each of them
     law = Law(tau, gains=iter(np.ones(5)))
     if tau is unending:
         with pytest.raises(UntraceableError, match=words):

@@ -147,7 +147,7 @@ def test_two(rng, k):
 
     first, result = drawn()
     assert len(set(first)) == 3
-    assert words(result).count("random numbers: --geomctrl-seed=0 and the test's name repeat them") == 1
+    assert words(result).count("random numbers: reproduce with --geomctrl-seed=0 and this test") == 1
     assert drawn("--geomctrl-seed=0", "-n", "2")[0] == first
     other, result = drawn("--geomctrl-seed=7")
     assert not set(other) & set(first)
@@ -430,7 +430,7 @@ def test_of_another():
     assert len(kept) == 5  # a state and a script each, and .gitignore
     assert (folder / ".gitignore").read_text() == "*\n"
     result.stdout.fnmatch_lines(
-        ["counterexample kept, and looked at first next time: .geomctrl/test_it.py-test_small-one-*.npz"]
+        ["counterexample stored, and tested first next time: .geomctrl/test_it.py-test_small-one-*.npz"]
     )
     for path in folder.glob("*.npz"):
         with np.load(path, allow_pickle=False) as found:
@@ -499,7 +499,7 @@ def test_a_folder_that_can_not_be_made_costs_a_line(run, pytester):
     (pytester.path / ".geomctrl").write_text("a file")
     result = run(SMALL + "def test_small(): assert_small(1.0, [2.0])\ndef test_pass(): pass\n")
     result.assert_outcomes(failed=1, passed=1)
-    result.stdout.fnmatch_lines(["counterexample not kept: *.geomctrl*"])
+    result.stdout.fnmatch_lines(["counterexample not stored: *.geomctrl*"])
 
 
 # --- what it costs those who do not use it -----------------------------------------------------------------------

@@ -49,8 +49,8 @@ def boundaries(x):
     return [1.0 if x[0] > 0.5 else 2.0 if x[0] >= 0.5 else 3.0, x[1] if x[0] != x[1] else 9.0]
 
 
-def conditions_by_ways(x):
-    """Conditions that are another one on each way, and comparisons that follow from an equality."""
+def conditions_by_paths(x):
+    """Conditions that are different on each path, and comparisons that follow from an equality."""
     near = x[0] > 0.1 if x[1] > 0.0 else x[0] < -0.1
     either = np.bool_(True) if x[0] == x[1] else x[0] < x[1]
     same = 1.0 if x[0] == x[1] and x[1] <= x[0] and x[0] >= x[1] else 2.0
@@ -80,7 +80,7 @@ POINTS = [
 
 
 @pytest.mark.parametrize(
-    "f", [law, nested, boundaries, conditions_by_ways, undefined_elsewhere, raising, raising_otherwise]
+    "f", [law, nested, boundaries, conditions_by_paths, undefined_elsewhere, raising, raising_otherwise]
 )
 def test_every_way_is_what_python_does(f):
     trace = traced(f, 2)
@@ -140,17 +140,17 @@ def test_a_requirement_on_one_way_holds_there_only():
         assert bool(evaluate(graph, [good.index], [[a, b]])[0]) is expected
 
 
-def test_too_many_ways_name_the_lines():
+def test_too_many_paths_name_the_lines():
     def f(x):
         return [1.0 if y > 0.0 else 0.0 for y in x]
 
     line = f.__code__.co_firstlineno + 1
-    with pytest.raises(UntraceableError, match=rf"more than 256 ways .*test_branches.py, line {line} \(\d+ times\)"):
+    with pytest.raises(UntraceableError, match=rf"more than 256 paths .*test_branches.py, line {line} \(\d+ times\)"):
         traced(f, 9)
     assert traced(f, 8).sizes == (8,)
 
 
-def test_fewer_turns_of_a_loop_where_there_would_be_too_many_ways():
+def test_fewer_turns_of_a_loop_where_there_would_be_too_many_paths():
     def wrapped(x):
         out = []
         for y in x:
@@ -184,7 +184,7 @@ def endless(x):
 @pytest.mark.parametrize(
     ("f", "words"),
     [
-        (recursive, r"more than 40 ways through the code; it branches most in .*test_branches.py, line \d+"),
+        (recursive, r"more than 40 paths through the code; it branches most in .*test_branches.py, line \d+"),
         (endless, r"test_branches.py, line \d+"),
         (lambda x: np.zeros(2) if x[0] > 0.0 else np.zeros(3), r"\(2,\)|of 2 where .* holds, and .* where it does not"),
         (
@@ -194,7 +194,7 @@ def endless(x):
     ],
 )
 def test_what_is_refused_names_the_line(f, words, monkeypatch):
-    monkeypatch.setattr(branches, "MAX_WAYS", 40)  # not 256: `recursive` calls itself once more on each of them
+    monkeypatch.setattr(branches, "MAX_PATHS", 40)  # not 256: `recursive` calls itself once more on each of them
     with pytest.raises(UntraceableError, match=words):
         traced(f, 2)
 
@@ -205,7 +205,7 @@ def test_code_that_asks_something_else_when_called_again():
     def f(x):
         return x[0] if x[next(calls) % 2] > 0.0 else x[1]
 
-    with pytest.raises(UntraceableError, match="asks other questions"):
+    with pytest.raises(UntraceableError, match="tests other conditions"):
         traced(lambda x: f(x) if x[1] < 3.0 else x[0], 2)
 
 
@@ -215,7 +215,7 @@ def test_code_that_asks_fewer_questions_when_called_again():
     def f(x):
         return x[0] if next(calls) or x[0] > 0.0 or x[1] > 0.0 else x[1]
 
-    with pytest.raises(UntraceableError, match="asks other questions"):
+    with pytest.raises(UntraceableError, match="tests other conditions"):
         traced(f, 2)
 
 

@@ -1,4 +1,4 @@
-"""What is between a controller's command and the joints' torques: `Plant(robot, actuators=[...])`."""
+"""Actuators between a controller's command and the joint torques, for `Plant(robot, actuators=[...])`."""
 
 from .actuator import Actuator
 from .elasticity import SeriesElasticity

@@ -1,4 +1,4 @@
-"""What an actuator is."""
+"""`Actuator`: the base class of everything between command and joint torque."""
 
 from __future__ import annotations
 
@@ -22,68 +22,69 @@ SIGNATURES = {
 
 
 class Actuator(Described):
-    """One link of the chain from command to joint torque: inputs u in, outputs tau out. The implementer's contract:
+    """Base class of actuators: one link of the chain from command to joint torque, with inputs u and outputs tau.
 
-    A `Plant` has a list of them, in order from the command on: the outputs of one are the inputs of the next, those of
-    the last the torques (nv,) of the joints. Power goes through a link as u . (speed at its input) = tau . w: w
-    (outputs,) is the speed conjugate to its outputs, the joints' v at the last link [rad/s and N m, m/s and N].
+    A `Plant` takes a list of actuators, ordered from the command to the joints. The outputs of one are the inputs of
+    the next, and the outputs of the last are the joint torques (nv,). Power is conserved through the speeds: a
+    lossless link has u . (speed at its input) = tau . w, where w (outputs,) is the speed conjugate to its outputs. At
+    the last link w is the joint velocity v [rad/s for N m, m/s for N]. A subclass follows these rules:
 
-    1. `torque(t, u, w, x)` returns tau (outputs,), from u (inputs,), w (outputs,) and x, the link's own state, None
-       without one. It has no side effects, and writes on none of its arguments: an integrator calls it at its stages.
-    2. `inputs(outputs)` says how many inputs a link of so many outputs has, and raises ArgumentError if it can not
-       have so many; default as many as outputs.
-    3. A link with a continuous state on R^n overrides two: `start(w)`, the state (n,) it begins with, moving at w; and
-       `state_rate(t, u, w, x)`, its rate.
-    4. `speed(w, x)` is the speed conjugate to the inputs (inputs,), which links before it see; default w. A link that
-       multiplies torque by B multiplies speed by B^T; one with a rotor of its own gives the rotor's.
-    5. A link that stores energy overrides two: `stored_energy(x)` [J], and `storage_power(t, u, w, x)` [W], what flows
-       into the store: in at the input, less what goes out to the joints and what is lost. The energy balance of a run
-       then checks the one against the other.
-    6. Memories that are updated at samples and not all the time (a delay, backlash, a rate limit in steps) are no
-       states x: they belong to what a loop does at its samples.
+    1. `torque(t, u, w, x)` returns tau (outputs,) for inputs u (inputs,), speeds w (outputs,) and the actuator's state
+       x (None without state). It has no side effects and modifies no argument, as integrators call it at their stages.
+    2. `inputs(outputs)` returns the number of inputs for a number of outputs, by default the same number. It raises
+       ArgumentError if the actuator can not have that many outputs.
+    3. For a continuous state on R^n override both `start(w)`, the initial state (n,) at speed w, and
+       `state_rate(t, u, w, x)`, its time derivative.
+    4. `speed(w, x)` returns the speed conjugate to the inputs (inputs,), which earlier links see; default w. A link
+       that multiplies torque by B multiplies speed by B^T. A link with its own rotor returns the rotor's speed.
+    5. To store energy override both `stored_energy(x)` [J] and `storage_power(t, u, w, x)` [W], the power into the
+       store: input power minus the power delivered to the joints and the losses. The energy balance of a run checks
+       one against the other.
+    6. Memory that changes at samples only (a delay, backlash, a discrete rate limit) is not a state x. Use a
+       subclass of `Sampled` for it.
 
-    What belongs together is looked at when a subclass is made. To be compiled, methods use Python, numpy and math on
-    numbers and arrays, as a controller's law does.
+    Creating a subclass that overrides only one method of a pair raises ArgumentError. To be compiled, methods use
+    Python, numpy and math on numbers and arrays, as a control law does.
     """
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
-        require_together(cls, "start", "state_rate", why="a state's beginning and its rate")
-        require_together(cls, "stored_energy", "storage_power", why="an energy and what flows into it")
+        require_together(cls, "start", "state_rate", why="the initial value of a state and its time derivative")
+        require_together(cls, "stored_energy", "storage_power", why="an energy and the power that flows into it")
         for name, arguments in SIGNATURES.items():
             require_arguments(cls, name, arguments)
 
     def inputs(self, outputs: int) -> int:
-        """How many inputs a link with so many outputs has; rule 2."""
+        """Number of inputs for a number of outputs (rule 2)."""
         return outputs
 
     def start(self, w: np.ndarray) -> np.ndarray | None:
-        """The link's own state (n,) where it moves at w, None without one; rule 3."""
+        """Initial state (n,) at speed w; None without state (rule 3)."""
         return None
 
     def torque(self, t: float, u: np.ndarray, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
-        """The outputs tau (outputs,) of inputs u (inputs,); rule 1."""
+        """Outputs tau (outputs,) for inputs u (inputs,) (rule 1)."""
         raise NotImplementedError(f"{type(self).__name__}.torque")
 
     def state_rate(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> np.ndarray:
-        """The rate (n,) of the link's own state; rule 3."""
+        """Time derivative (n,) of the actuator's state (rule 3)."""
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 
     def speed(self, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
-        """The speed (inputs,) that links before this one see; rule 4."""
+        """Speed (inputs,) conjugate to the inputs (rule 4)."""
         return w
 
     def stored_energy(self, x: Any) -> float:
-        """What the link stores [J]; rule 5."""
+        """Energy stored in the actuator [J] (rule 5)."""
         return 0.0
 
     def storage_power(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> float:
-        """What flows into that store [W]; rule 5."""
+        """Power into that store [W] (rule 5)."""
         return 0.0
 
 
 def require_sizes(outputs: int, **numbers: np.ndarray) -> int:
-    """`outputs`, unless one of the numbers, each () or (n,), is not of so many; then raises ArgumentError."""
+    """Return `outputs` if every number has shape () or (outputs,); raise ArgumentError otherwise."""
     for name, x in numbers.items():
         if x.shape not in ((), (outputs,)):
             raise ArgumentError(f"{name}: expected a number or ({outputs},) numbers, got shape {x.shape}")

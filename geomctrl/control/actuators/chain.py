@@ -1,4 +1,4 @@
-"""Actuators one after the other, from command to joint torque."""
+"""`Chain`: a series of actuators from command to joint torque."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sampled import Sampled
 
 
 class Driven(NamedTuple):
-    """What a chain does at one time: joint torques (nv,), the rate of its state (states,) or None, power stored [W]."""
+    """Output of a chain: joint torques (nv,), rates of its state (states,) or None, power into its energy store [W]."""
 
     tau: np.ndarray
     rate: np.ndarray | None
@@ -25,10 +25,10 @@ class Driven(NamedTuple):
 
 
 class Chain:
-    """The actuators of a plant with nv velocity coordinates. inputs: of the first; states: of all of them, x (states,)
-    being theirs one after the other.
+    """The actuators of a plant with nv velocity coordinates, in order from the command.
 
-    Raises ArgumentError, naming the argument `actuators`, where they do not fit one another.
+    `inputs` is the number of inputs of the first actuator; the state x (states,) concatenates their states. Raises
+    ArgumentError for the argument `actuators` if consecutive actuators do not fit.
     """
 
     def __init__(self, actuators: Sequence[Actuator], nv: int):
@@ -43,20 +43,18 @@ class Chain:
                 raise ArgumentError(f"actuators[{k}]: {type(link).__name__}: {error}") from None
             self.inputs = n
         kinds = [isinstance(link, Sampled) for link in self.links]
-        self.sampled = sum(kinds)  # the first of them
+        self.sampled = sum(kinds)  # number of sampled actuators, which come first
         if any(kinds[self.sampled :]):
             k = self.sampled + kinds[self.sampled :].index(True)
             name = type(self.links[k]).__name__
-            raise ArgumentError(
-                f"actuators[{k}]: {name}: expected before all that do not act at samples, got after one"
-            )
+            raise ArgumentError(f"actuators[{k}]: {name}: expected sampled actuators first, got one after another kind")
         ends = np.cumsum([0, *reversed(sizes)]).tolist()
         self.parts = tuple((a, b) if b > a else None for a, b in pairwise(ends))
         self.states = ends[-1]
         self.storing = tuple(overrides(type(link), Actuator, "stored_energy") for link in self.links)
 
     def start(self, v: np.ndarray) -> np.ndarray:
-        """The states (states,) they begin with, the joints moving at v."""
+        """Initial states (states,) for joints that move at v."""
         states, w = [], v
         for link in reversed(self.links):
             x = link.start(w)
@@ -65,7 +63,7 @@ class Chain:
         return np.concatenate(states[::-1])
 
     def driven(self, t: float, u: np.ndarray, v: np.ndarray, x: Any) -> Driven:
-        """Under the command u (inputs,), the joints moving at v."""
+        """Response to the command u (inputs,) with joints moving at v."""
         states = self._states(x)
         speeds = self._speeds(v, states)
         rates, stored = [], 0.0
@@ -78,25 +76,25 @@ class Chain:
         return Driven(u, np.concatenate(rates) if rates else None, stored)
 
     def torque(self, t: float, u: np.ndarray, v: np.ndarray, x: Any) -> np.ndarray:
-        """What the joints feel, `driven`'s first alone."""
+        """The joint torques (nv,) only."""
         states = self._states(x)
         for link, w, own in zip(self.links, self._speeds(v, states), states):
             u = link.torque(t, u, w, own)
         return u
 
     def _states(self, x: Any) -> list[Any]:
-        """Of each, None of those without."""
+        """The state of each actuator, None for those without."""
         return [None if part is None else x[slice(*part)] for part in self.parts]
 
     def _speeds(self, v: np.ndarray, states: list[Any]) -> list[np.ndarray]:
-        """Conjugate to the outputs of each."""
+        """The speed conjugate to the outputs of each actuator."""
         speeds = [v]
         for link, own in zip(self.links[:0:-1], states[:0:-1]):
             speeds.append(link.speed(speeds[-1], own))
         return speeds[::-1]
 
     def stored_energy(self, x: Any) -> Any:
-        """In all of them [J]."""
+        """Energy stored in all actuators [J]."""
         energy = 0.0
         for link, own, stores in zip(self.links, self._states(x), self.storing):
             if stores:
@@ -105,7 +103,7 @@ class Chain:
 
 
 def chain_of(actuators: Any, nv: int) -> Chain | None:
-    """The chain of what a `Plant` is given, one actuator or several; None of none. Raises ArgumentError."""
+    """The chain for `Plant(actuators=...)`, one actuator or several; None for none. Raises ArgumentError."""
     links = [actuators] if isinstance(actuators, Actuator) else listed("actuators", actuators)
     for k, link in enumerate(links):
         if not isinstance(link, Actuator):

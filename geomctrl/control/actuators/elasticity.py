@@ -1,4 +1,4 @@
-"""A spring between motor and joint, with or without play."""
+"""`SeriesElasticity`: a spring between motor and joint, with optional backlash."""
 
 from __future__ import annotations
 
@@ -15,18 +15,32 @@ from .actuator import Actuator, require_sizes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesElasticity(Actuator):
-    """tau = K s(d) + D d',  d' = w_m - w,  B w_m' = u - tau - b w_m: Spong's elastic joints, commanded u at the motor.
+    """Elastic joint: tau = K s(d) + D d',  d' = w_m - w,  B w_m' = u - tau - b w_m, with the motor torque u as command.
 
-    d is the spring's deflection, the motor's coordinate (after the gears) less the joint's [rad, m], w_m the motor's
-    speed. The state x is (d, w_m); at first the spring is at rest and the motor moves with the joint. stiffness K
-    [N m/rad, N/m] and rotor B [kg m^2, kg]: positive numbers, or one each; damping D of the spring and friction b of
-    the motor [N m s/rad, N s/m]: not negative. The rotor is none of the robot's: where its armature stands for rotors,
-    the plant's robot is to be `robot.with_armature(0.0)`. Motors turn about axes fixed in the world (Spong 1987).
-    Stored are s K s / 2 and w_m B w_m / 2. For a law that measures the motors there is `control.ElasticPlant`.
+    Parameters
+    ----------
+    stiffness : float or (nv,)
+        K > 0 [N m/rad, N/m].
+    rotor : float or (nv,)
+        Rotor inertia B > 0 after the gears [kg m^2, kg].
+    damping : float or (nv,)
+        Damping D >= 0 of the spring [N m s/rad, N s/m].
+    friction : float or (nv,)
+        Viscous friction b >= 0 of the motor [N m s/rad, N s/m].
+    backlash : float or (nv,)
+        Total play of the gears >= 0 [rad, m].
 
-    backlash: the play of the gears [rad, m], all of it, not negative: s(d) = d - clip(d, -backlash / 2, backlash / 2),
-    within the play tau is zero, and where the teeth touch they push and never pull (Nordin and Gutman 2002). The play
-    begins in its middle; without one s(d) = d.
+    Notes
+    -----
+    The state is (d, w_m): the deflection d, motor coordinate after the gears minus joint coordinate, and the motor
+    speed w_m. Initially the spring is relaxed and the motor moves with the joint. The stored energy is
+    s K s / 2 + w_m B w_m / 2. As in Spong 1987, rotors spin about axes fixed in the world.
+
+    The rotor is not part of the robot. If the robot's armature already represents it, use `robot.with_armature(0.0)`.
+    For a controller that measures the motor coordinates use `control.ElasticPlant`.
+
+    With backlash s(d) = d - clip(d, -backlash / 2, backlash / 2), otherwise s(d) = d. Inside the play tau is zero;
+    teeth in contact push and never pull (Nordin and Gutman 2002). Initially the gear is in the middle of its play.
     """
 
     stiffness: ArrayLike
@@ -61,7 +75,7 @@ class SeriesElasticity(Actuator):
         return np.where(s > 0.0, np.maximum(tau, 0.0), np.where(s < 0.0, np.minimum(tau, 0.0), 0.0))
 
     def _stretch(self, d):
-        """s(d), the spring's own deflection."""
+        """s(d), the deflection of the spring itself."""
         half = 0.5 * np.asarray(self.backlash)
         return d - np.clip(d, -half, half) if self._plays else d
 

@@ -1,4 +1,4 @@
-"""A drive that follows its command with a lag, and not faster than it can."""
+"""`Lag`: a drive with first-order lag and limited slew rate."""
 
 from __future__ import annotations
 
@@ -14,11 +14,20 @@ from .actuator import Actuator, require_sizes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lag(Actuator):
-    """tau = x,  T x' = u - x,  |x'| <= rate: a torque loop of bandwidth 1 / T, limited in slope; x begins at `initial`.
+    """First-order lag with limited slew rate: tau = x,  T x' = u - x,  |x'| <= rate.
 
-    time_constant T [s] and rate [N m/s, N/s]: positive numbers, or one each; rate None is none. A limit of the slope
-    alone, x' = rate sign(u - x), is no ordinary differential equation; with the lag it is one, and the same but for T.
-    initial [N m, N]: a number, or one each.
+    Parameters
+    ----------
+    time_constant : float or (nv,)
+        T > 0 [s]; the bandwidth is 1 / T.
+    rate : float, (nv,) or None
+        Largest slope > 0 [N m/s, N/s]; None for no limit.
+    initial : float or (nv,)
+        Initial torque [N m, N].
+
+    Notes
+    -----
+    A slope limit without lag, x' = rate sign(u - x), has a discontinuous right-hand side; the lag removes it.
     """
 
     time_constant: ArrayLike

@@ -1,4 +1,4 @@
-"""What a drive can give at most: torque limits, fixed, or of its speed."""
+"""`Saturation` and `TorqueSpeedLimits`: torque limits of a drive, constant or dependent on speed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,19 @@ from .actuator import Actuator, require_sizes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Saturation(Actuator):
-    """tau = u, between `lower` and `upper` [N m, N]: numbers, or one each; lower default -upper.
+    """Torque limits: tau = u, clipped to the range from `lower` to `upper`.
 
-    Infinite ones are none. Raises ArgumentError where limits are reversed.
+    Parameters
+    ----------
+    upper : float or (nv,)
+        Upper limit [N m, N]; infinity for none.
+    lower : float or (nv,), optional
+        Lower limit; default -upper.
+
+    Raises
+    ------
+    ArgumentError
+        If a lower limit exceeds its upper limit.
     """
 
     upper: ArrayLike
@@ -37,7 +47,7 @@ class Saturation(Actuator):
 
     @classmethod
     def of(cls, robot: Robot) -> Saturation:
-        """The efforts of the robot's joints, as its model file says."""
+        """The limits of the robot's model file, `effort` of its joints."""
         require_robot("robot", robot)
         return cls(robot.limits.effort)
 
@@ -50,13 +60,18 @@ class Saturation(Actuator):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TorqueSpeedLimits(Actuator):
-    """tau = u, within what a motor at a limited voltage and current can give at its speed w:
+    """Torque limits of a DC motor or servo drive with limited voltage and current at speed w: tau = u within
 
         |tau| <= peak,    -stall (1 + w / no_load) <= tau <= stall (1 - w / no_load).
 
-    The torque-speed line of a DC motor or a servo drive: `stall` is the torque at rest that the voltage would give
-    [N m, N], `no_load` the speed at which none is left [rad/s, m/s], faster than which the motor can only brake; `peak`
-    [N m, N] what the current allows, default `stall`. Numbers, or one each, positive.
+    Parameters
+    ----------
+    stall : float or (nv,)
+        Torque at rest that the voltage allows > 0 [N m, N].
+    no_load : float or (nv,)
+        Speed > 0 at which no driving torque is left [rad/s, m/s]. At higher speeds the motor can only brake.
+    peak : float or (nv,), optional
+        Torque that the current allows > 0 [N m, N]; default `stall`.
     """
 
     stall: ArrayLike

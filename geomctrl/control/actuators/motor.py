@@ -1,4 +1,4 @@
-"""Electric motors: command a current, or a voltage."""
+"""`CurrentDrive` and `DCMotor`: electric motors with a current or a voltage as input."""
 
 from __future__ import annotations
 
@@ -21,10 +21,18 @@ def _is_not_zero(x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CurrentDrive(Actuator):
-    """tau = n k i, the command being the motor's current i [A].
+    """A current-controlled motor: tau = n k i, with the motor current i [A] as command.
 
-    torque_constant k [N m/A]; gear_ratio n, the motor's speed over the joint's [rad/rad, rad/m], negative where they
-    turn against each other. Numbers, or one each, not zero. The rotor's inertia is the joint's armature.
+    Parameters
+    ----------
+    torque_constant : float or (nv,)
+        k [N m/A], not zero.
+    gear_ratio : float or (nv,)
+        n, motor speed over joint speed [rad/rad, rad/m]; negative if they turn in opposite directions, not zero.
+
+    Notes
+    -----
+    The rotor inertia is the armature of the robot's joint.
     """
 
     torque_constant: ArrayLike
@@ -42,17 +50,27 @@ class CurrentDrive(Actuator):
         return np.asarray(self.torque_constant) * self.gear_ratio * u
 
     def speed(self, w, x):
-        return np.asarray(self.torque_constant) * self.gear_ratio * w  # back-EMF: what multiplies a current to power
+        return np.asarray(self.torque_constant) * self.gear_ratio * w  # back-EMF, conjugate to the current
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DCMotor(Actuator):
-    """tau = n k i,  L i' = U - R i - n k w, the command being the voltage U [V], the state the current i [A].
+    """A voltage-controlled DC motor: tau = n k i,  L i' = U - R i - n k w, with command U [V] and state i [A].
 
-    torque_constant k [N m/A], equal to the back-EMF constant [V s/rad]; resistance R [Ohm], inductance L [H];
-    gear_ratio n, the motor's speed over the joint's [rad/rad, rad/m]. Numbers, or one each. Without inductance, the
-    default, the current follows at once, i = (U - n k w) / R, and there is no state: right where L / R is much shorter
-    than a step. Stored is L i^2 / 2. The rotor's inertia is the joint's armature.
+    Parameters
+    ----------
+    torque_constant : float or (nv,)
+        k [N m/A], equal to the back-EMF constant [V s/rad].
+    resistance : float or (nv,)
+        R > 0 [Ohm].
+    inductance : float or (nv,)
+        L [H]; 0 for no state, i = (U - n k w) / R, which is accurate if L / R is much shorter than a step.
+    gear_ratio : float or (nv,)
+        n, motor speed over joint speed [rad/rad, rad/m].
+
+    Notes
+    -----
+    The stored energy is L i^2 / 2. The rotor inertia is the armature of the robot's joint.
     """
 
     torque_constant: ArrayLike
@@ -84,7 +102,7 @@ class DCMotor(Actuator):
         return (u - np.asarray(self.resistance) * x - self._constant * w) / self.inductance
 
     def speed(self, w, x):
-        """The current, which a voltage is multiplied with to power; zeros where it is no state."""
+        """The current, which is conjugate to the voltage; zeros if it is not a state."""
         return np.zeros(np.shape(w)) if x is None else x
 
     def stored_energy(self, x):

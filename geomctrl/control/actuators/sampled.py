@@ -1,4 +1,4 @@
-"""Actuators with memories that are renewed at the steps of a run: transport delay, rate limits in steps."""
+"""`Sampled`, `TransportDelay` and `RateLimit`: actuators that are updated at the steps of a run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from .actuator import Actuator, require_sizes
 
 
 class Sampled(Actuator):
-    """A link whose output is made at each step of a run, and held to the next; the first links of a chain only.
+    """Base class of actuators whose output is computed at each step of a run and constant until the next.
 
-    `delay` [s] is how much later it acts; its output before the run is zero. Beyond the contract of `Actuator`, whose
-    `torque` passes on what it is given: `memory(inputs)` is what it remembers at first, (m,) numbers, and
-    `made(u, memory, period)` returns (output (inputs,), the memory until the next step), traced as sensors are.
-    A run with one needs `control_dt`.
+    They come first in the list of actuators, and a run with one needs `control_dt`. `delay` [s] postpones the output,
+    which is zero before the run. A subclass follows the rules of `Actuator`, where `torque` returns its input, and
+    overrides:
+
+    1. `memory(inputs)`, the initial memory (m,).
+    2. `made(u, memory, period)`, which returns the output (inputs,) and the next memory. It is compiled like a sensor.
     """
 
     delay = 0.0
@@ -27,19 +29,19 @@ class Sampled(Actuator):
         return u
 
     def memory(self, inputs: int) -> np.ndarray:
-        """What the link remembers before the run (m,)."""
+        """Initial memory (m,)."""
         return np.zeros(0)
 
     def made(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
-        """(the output (inputs,) of a step, the memory (m,) until the next)."""
+        """Output (inputs,) of a step, and the memory (m,) for the next step."""
         return u, memory
 
 
 class TransportDelay(Sampled):
-    """What it is commanded, `delay` [s] later; zero before the first command has arrived.
+    """The command delayed by `delay` [s]; zero until the first command arrives.
 
-    A delay that is no multiple of the run's dt is interpolated between two steps, which is said once. Raises
-    ArgumentError for a negative one.
+    A delay that is no multiple of the run's dt is interpolated between two steps, which is reported once. Raises
+    ArgumentError for a negative delay.
     """
 
     def __init__(self, delay: float):
@@ -47,9 +49,9 @@ class TransportDelay(Sampled):
 
 
 class RateLimit(Sampled):
-    """A command that changes by no more than rate dt in a step, from zero on; rate [N m/s, N/s] a number or one each.
+    """Limit the change of the command to rate dt per step, starting from zero. rate: [N m/s, N/s], number or (nv,).
 
-    As a digital drive does it. `Lag(time_constant, rate)` is that of a drive that acts all the time.
+    This models a digital drive. `Lag(time_constant, rate)` is its counterpart in continuous time.
     """
 
     def __init__(self, rate: ArrayLike):

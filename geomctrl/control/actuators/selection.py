@@ -1,4 +1,4 @@
-"""Fewer, more or other inputs than joints: tau = B u."""
+"""`Selection`: a constant matrix from inputs to joint torques, for underactuated robots and coupled drives."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .actuator import Actuator
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Actuator):
-    """tau = B u, with a constant B (outputs, inputs): which joints are driven, and by what.
+    """tau = B u with a constant matrix B (outputs, inputs).
 
-    An underactuated arm has a B with less columns than rows, a quadrotor the wrench of its four thrusts on the body, a
-    walking robot the identity below six rows of zeros: `Selection.joints`. Gears and coupled drives are a B, too.
-    Speeds go the other way, B^T w, so that power is the same on both sides.
+    Examples are an underactuated arm (fewer columns than rows), a quadrotor (the wrench of four thrusts on its body), a
+    legged robot (`Selection.joints`: the identity below six rows of zeros), and coupled drives. Speeds transform by
+    B^T, so that power is the same on both sides.
     """
 
     B: ArrayLike
@@ -35,9 +35,9 @@ class Selection(Actuator):
 
     @classmethod
     def joints(cls, robot: Robot, names: Iterable[str] | None = None) -> Selection:
-        """Drives the joints of those names, in that order, each velocity coordinate of theirs by an input.
+        """One input for each velocity coordinate of the named joints, in that order.
 
-        names: default all joints but free ones: legs and arms, not the base. Raises NameNotFoundError.
+        names: default all joints except free ones, that is legs and arms without the base. Raises NameNotFoundError.
         """
         require_robot("robot", robot)
         if names is None:
@@ -50,9 +50,9 @@ class Selection(Actuator):
                     f"names: expected joints of {robot.name!r}, {', '.join(robot.joint_names)}, got {name!r:.60}"
                 )
             if name in {c.joint for c in robot.couplings}:
-                raise ArgumentError(f"names: {name!r} follows other joints: nothing drives it by itself")
+                raise ArgumentError(f"names: {name!r} is coupled to other joints and has no drive of its own")
             if chosen.count(name) > 1:
-                raise ArgumentError(f"names: {name!r} is there {chosen.count(name)} times")
+                raise ArgumentError(f"names: {name!r} occurs {chosen.count(name)} times")
         identity = np.eye(robot.nv)
         if not chosen:
             raise ArgumentError("names: expected joints, got none")

@@ -173,7 +173,7 @@ class TraceOfMonitors:
         return of_rows, Rows(trace, [place for _, place in of_rows])
 
     def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
-        """What user's code returns, for all ways through it."""
+        """What user's code returns, on all paths through it."""
         return joined(lambda: (self.copies.choose(self.law), call())[1], reset or self.copies.reset)
 
     def _loaded(self, array: int, column: Column) -> SymbolArray:

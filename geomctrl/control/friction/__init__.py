@@ -1,4 +1,4 @@
-"""Friction of joints: the contract `FrictionModel` and its models, one a file."""
+"""Joint friction: the base class `FrictionModel` and its models, one per file."""
 
 from .bristles import Dahl, LuGre
 from .combined import CombinedFriction

@@ -1,4 +1,4 @@
-"""The models of LuGre and Dahl: friction as the force of bristles that bend and slip."""
+"""`LuGre` and `Dahl`: dynamic friction models with the deflection of bristles as state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several friction models that act together, and what `Plant(friction=...)` accepts."""
+"""`CombinedFriction`: the sum of friction models, and the interpretation of `Plant(friction=...)`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .model import FrictionModel
 
 
 class CombinedFriction(FrictionModel):
-    """The sum of friction models; its state is theirs, one after the other. `Plant` makes it of a list.
+    """The sum of friction models, whose state concatenates theirs. `Plant(friction=[...])` creates it.
 
-    models: the FrictionModels; nv: the number of velocity coordinates.
+    models: FrictionModels, at least one; nv: number of velocity coordinates.
     """
 
     def __init__(self, models: Sequence[FrictionModel], nv: int):
@@ -70,7 +70,7 @@ class CombinedFriction(FrictionModel):
 
 
 def state_size(friction: FrictionModel | None, nv: int) -> int:
-    """The size of the state of a model. Raises ArgumentError where a method breaks the contract on shapes."""
+    """The number of states of a model. Raises ArgumentError if a method returns an array of the wrong shape."""
     if friction is None:
         return 0
     name, zero = f"friction: {type(friction).__name__}", np.zeros(nv)
@@ -78,7 +78,7 @@ def state_size(friction: FrictionModel | None, nv: int) -> int:
     x = None if start is None else checked(f"{name}.start(v)", start, ())
     if x is not None and (x.ndim != 1 or not x.size):
         raise ArgumentError(f"{name}.start(v): expected a vector, got shape {x.shape}")
-    with np.errstate(all="ignore"):  # a formula may divide by a velocity; its value here is not used
+    with np.errstate(all="ignore"):  # only the shapes matter; a formula may divide by the zero velocity
         results = {"torque": (friction.torque(zero, zero, x), (nv,))}
         if x is not None:
             results["state_rate"] = friction.state_rate(zero, zero, x), x.shape
@@ -89,7 +89,7 @@ def state_size(friction: FrictionModel | None, nv: int) -> int:
 
 
 def friction_of(friction: Any, robot: Robot) -> FrictionModel | None:
-    """The friction that `Plant(friction=...)` means for this robot. Raises ArgumentError."""
+    """The friction model of `Plant(friction=...)` for this robot. Raises ArgumentError."""
     if friction is None:
         return None
     if isinstance(friction, str) and friction == "model":

@@ -1,4 +1,4 @@
-"""Viscous and Coulomb friction, the same in both directions or not."""
+"""`Friction` and `AsymmetricCoulomb`: viscous and Coulomb friction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a friction model is."""
+"""`FrictionModel`: the base class of joint friction models."""
 
 from __future__ import annotations
 
@@ -25,74 +25,71 @@ SIGNATURES = {
 
 
 class FrictionModel(Described):
-    """The friction of a plant's joints. The implementer's contract:
+    """Base class of joint friction models. `Plant(friction=...)` subtracts `torque` from the torques at the joints.
 
-    `Plant(friction=...)` subtracts `torque` from the torques at the joints. v (nv,) are the joint velocities [rad/s,
-    m/s], load (nv,) the torques that the actuators transmit to the joints [N m, N], and x (n,) is the model's own
-    state, None without one.
+    v (nv,) are the joint velocities [rad/s, m/s], load (nv,) the torques that the actuators transmit to the joints
+    [N m, N], and x (n,) is the state of the model, None without one. A subclass follows these rules:
 
-    1. `torque(v, load, x)` returns the friction torques (nv,), positive where they oppose a positive velocity. It has
-       no side effects and writes on none of its arguments: an integrator calls it at its stages.
-    2. A model with a continuous state on R^n overrides two: `start(v)`, the state (n,) with which it begins at
-       velocities v, and `state_rate(v, load, x)`, its rate. The state is a part of the plant's: see `Plant`.
-    3. A model that stores energy overrides two: `stored_energy(x)` [J] and `dissipation(v, load, x)` [W], the power
-       that becomes heat: v . torque = rate of stored energy + dissipation. The energy monitor of a run checks the one
-       against the other. Without a store, the dissipation is v . torque.
-    4. A model that is linear in its parameters overrides two: `columns(v, load)` (..., nv, p) and `parameters(nv)`
-       (p,) with torque = columns @ parameters. Both velocities and loads may have leading batch axes. Adaptive
-       controllers and `identification.friction_columns` use them.
+    1. `torque(v, load, x)` returns the friction torques (nv,), positive if they oppose a positive velocity. It has no
+       side effects and modifies no argument, because an integrator calls it at its stages.
+    2. For a continuous state on R^n override both `start(v)`, the initial state (n,) at velocities v, and
+       `state_rate(v, load, x)`, its time derivative. The state is part of the plant's: see `Plant`.
+    3. To store energy override both `stored_energy(x)` [J] and `dissipation(v, load, x)` [W], the power that becomes
+       heat: v . torque = rate of stored energy + dissipation. The energy monitor of a run checks one against the other.
+       Without stored energy the dissipation is v . torque.
+    4. If the model is linear in its parameters override both `columns(v, load)` (..., nv, p) and `parameters(nv)` (p,)
+       with torque = columns @ parameters. Velocities and loads may have leading batch axes. Adaptive controllers and
+       `identification.friction_columns` use them.
     5. `check(nv)` raises ArgumentError unless the model fits nv velocity coordinates. The default accepts a model whose
-       public attributes are numbers, or arrays (nv,).
-    6. To be compiled, methods use Python, numpy and math on numbers and arrays, as a controller's law does.
-       Attributes are set by `__init__` and never change.
+       public attributes are numbers or arrays (nv,).
+    6. To be compiled, methods use Python, numpy and math on numbers and arrays, as a control law does. Attributes are
+       set in `__init__` and never change.
 
-    The class of a model is checked when it is created: methods that belong together, and their arguments.
+    Creating a subclass that overrides only one method of a pair, or changes arguments, raises ArgumentError.
     """
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
-        require_together(cls, "start", "state_rate", why="a state's beginning and its rate")
-        require_together(cls, "stored_energy", "dissipation", why="an energy and what is lost of it")
+        require_together(cls, "start", "state_rate", why="the initial value of a state and its time derivative")
+        require_together(cls, "stored_energy", "dissipation", why="an energy and its loss")
         require_together(cls, "columns", "parameters", why="torque = columns @ parameters")
         for name, arguments in SIGNATURES.items():
             require_arguments(cls, name, arguments)
 
     def torque(self, v: np.ndarray, load: Any = None, x: Any = None) -> np.ndarray:
-        """The friction torques (nv,), positive where they oppose a positive velocity; rule 1."""
+        """Friction torques (nv,), positive if they oppose a positive velocity (rule 1)."""
         raise NotImplementedError(f"{type(self).__name__}.torque")
 
     def start(self, v: np.ndarray) -> np.ndarray | None:
-        """The model's own state (n,) where the joints move at v, None without one; rule 2."""
+        """Initial state (n,) at joint velocities v, None without state (rule 2)."""
         return None
 
     def state_rate(self, v: np.ndarray, load: Any, x: Any) -> np.ndarray:
-        """The rate (n,) of the model's own state; rule 2."""
+        """Time derivative (n,) of the state (rule 2)."""
         raise NotImplementedError(f"{type(self).__name__}.state_rate")
 
     def stored_energy(self, x: Any) -> float:
-        """What the model stores [J]; rule 3."""
+        """Stored energy [J] (rule 3)."""
         return 0.0
 
     def dissipation(self, v: np.ndarray, load: Any = None, x: Any = None) -> float:
-        """The power that becomes heat [W]; rule 3."""
+        """Power that becomes heat [W] (rule 3)."""
         return self.power(v, load, x)
 
     def columns(self, v: np.ndarray, load: Any = None) -> np.ndarray:
-        """The matrix (..., nv, p) that gives the torque of parameters (p,); rule 4."""
+        """Matrix (..., nv, p) with torque = columns @ parameters (rule 4)."""
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 
     def parameters(self, nv: int) -> np.ndarray:
-        """The parameters (p,) of a model that is linear in them; rule 4."""
+        """Parameters (p,) of a model that is linear in them (rule 4)."""
         raise ArgumentError(f"friction: {type(self).__name__} is not linear in its parameters")
 
     def check(self, nv: int) -> None:
-        """Raise ArgumentError unless the model fits nv velocity coordinates; rule 5."""
+        """Raise ArgumentError unless the model fits nv velocity coordinates (rule 5)."""
         count("nv", nv)
         for name, x in vars(self).items():
             if not name.startswith("_") and isinstance(x, np.ndarray) and x.shape not in ((), (nv,)):
                 raise ArgumentError(f"friction: {name}: expected a number or ({nv},) numbers, got shape {x.shape}")
-
-    # --- what follows from the methods above -----------------------------------------------------------------------
 
     def power(self, v: np.ndarray, load: Any = None, x: Any = None) -> float:
         """The power that friction takes from the joints, v . torque [W]."""
@@ -110,8 +107,9 @@ class FrictionModel(Described):
 
 
 def check_coefficients(model: Any, *names: str) -> None:
-    """Raise ArgumentError unless these attributes of a frozen model are >= 0, a number or (nv,), and its `smoothing`
-    is positive; set them as floats."""
+    """Validate attributes of a frozen model and store them as floats: >= 0, a number or (nv,); `smoothing` positive.
+
+    Raises ArgumentError."""
     for name in names:
         x = per_coordinate(name, getattr(model, name), "a friction coefficient >= 0", lambda x: x >= 0.0)
         object.__setattr__(model, name, x)
@@ -120,7 +118,7 @@ def check_coefficients(model: Any, *names: str) -> None:
 
 
 def stacked(model: FrictionModel, nv: int, *names: str) -> np.ndarray:
-    """These attributes of a model, (nv,) each, one behind the other."""
+    """These attributes of a model as (nv,) each, concatenated."""
     model.check(nv)
     return np.concatenate([np.broadcast_to(getattr(model, name), nv) for name in names])
 
@@ -139,7 +137,7 @@ def friction_of_law(friction: Any, nv: int, *, linear: bool = False) -> Friction
     friction.check(nv)
     if friction.start(np.zeros(nv)) is not None:
         raise ArgumentError(
-            f"friction: expected a model without a state, as a controller has none for it, got {friction!r:.60}"
+            f"friction: expected a model without a state, which a controller can not provide, got {friction!r:.60}"
         )
     if linear and not friction.is_linear:
         raise ArgumentError(f"friction: expected a model that is linear in its parameters, got {friction!r:.60}")

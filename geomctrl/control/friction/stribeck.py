@@ -1,4 +1,4 @@
-"""Stribeck's curve: friction that falls from its static to its Coulomb value as the speed grows."""
+"""`Stribeck` and `LoadDependent`: friction that decreases with speed, and friction proportional to the load."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Stribeck(FrictionModel):
 
 
 def stribeck_curve(model: Any, v: Any) -> Any:
-    """g(v) of a model with `coulomb`, `static` and `speed`."""
+    """g(v) of a model with attributes `coulomb`, `static` and `speed`."""
     coulomb, static = np.asarray(model.coulomb), np.asarray(model.static)
     return coulomb + (static - coulomb) * np.exp(-((v / np.asarray(model.speed)) ** 2))
 

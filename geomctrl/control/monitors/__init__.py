@@ -1,7 +1,8 @@
-"""What is checked while a loop runs: the properties the stability proofs rely on.
+"""Monitors: checks, at every sample of a run, of the properties that stability proofs rely on.
 
-A monitor measures one number a step, which should not exceed its limit. What is beyond is an accusation; it is
-confirmed from the stored samples before a `Run` says VIOLATED. What can be neither confirmed nor cleared is UNRESOLVED.
+A monitor measures one value per sample, which should not exceed its limit. A value beyond the limit is a suspected
+violation. Before a `Run` reports VIOLATED, it is confirmed with the stored samples; if it can be neither confirmed nor
+refuted, the verdict is UNRESOLVED.
 """
 
 from geomctrl.control.sample import Sample

@@ -1,4 +1,4 @@
-"""Which monitors watch a run."""
+"""The default monitors of a run, and the interpretation of `simulate(monitors=...)`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from .skew import Skew
 
 
 def default_monitors() -> list[Monitor]:
-    """Skew symmetry, energy balance, Lyapunov decrease, what holding commands does to it, group membership, and the
-    limits of joints' positions, velocities and efforts. A non-finite state always ends a run."""
+    """The default monitors: skew symmetry, energy, Lyapunov decrease, sampling, group membership and joint limits.
+
+    Joint limits are those of position, velocity and effort. A state that is not finite always ends a run.
+    """
     return [
         *(Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()),
         *(JointLimits(of=x) for x in LIMITED),
@@ -28,7 +30,7 @@ def default_monitors() -> list[Monitor]:
 
 
 def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
-    """The monitors meant by "default", None or an iterable of them."""
+    """The list of monitors for "default", None or an iterable of monitors."""
     if monitors is None:
         return []
     if isinstance(monitors, str):
@@ -47,5 +49,5 @@ def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
     names = [m.name for m in chosen]
     for name in names:
         if names.count(name) > 1:
-            raise ArgumentError(f"monitors: {names.count(name)} are named {name!r}; give each a name of its own")
+            raise ArgumentError(f"monitors: {names.count(name)} are named {name!r}; use distinct names")
     return chosen

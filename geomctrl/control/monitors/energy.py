@@ -1,4 +1,4 @@
-"""The energy balance of a run."""
+"""`EnergyBalance`: the energy balance of a run, which measures the error of the integrator."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from geomctrl.tracing.numbers import scalar
 from .monitor import UNRESOLVED, VIOLATED, Finding, Monitor
 from .replay import Replay
 
-MAX_SAMPLES = 192  # at which the balance of rates is judged
+MAX_SAMPLES = 192  # samples at which a suspected violation is confirmed
 
 
 class EnergyBalance(Monitor):
-    """|H(t) - H(0) - work fed in| relative to the largest energy or work so far: what the integrator loses.
+    """|H(t) - H(0) - supplied work| relative to the largest energy or work so far: the error of the integrator.
 
-    H is the robot's energy and what the plant stores beside it: in its actuators' springs, rotors and coils.
-    Lifting the robot by a centimetre is the least energy it is compared with.
+    H is the energy of the robot plus the energy stored in the plant: springs, rotors and coils of actuators, friction.
+    The smallest reference is the energy that lifts the robot by one centimetre.
     """
 
     name = "energy"
@@ -36,7 +36,7 @@ class EnergyBalance(Monitor):
         H = self._energy(sample.plant, sample.q, sample.v, sample.x)
         if self.baseline is None:
             self.baseline = H
-        elif sample.changed:  # the load brings its own energy: count afresh, but keep what was lost before
+        elif sample.changed:  # the load brings its own energy: restart the balance, but keep the error so far
             self.baseline, self.work0 = H - self.drift, sample.work
         self.drift = H - self.baseline - (sample.work - self.work0)
         self.scale = max(self.scale, abs(H - self.baseline), abs(sample.work - self.work0))
@@ -47,10 +47,10 @@ class EnergyBalance(Monitor):
         return H + plant._energy_beside(q, x) if self.stores_energy else H
 
     def confirm(self, replay):
-        """Violated where dH/dt is not the power at the samples themselves, which has no integrator in it.
+        """Report a violation if dH/dt differs from the power at the samples, where no integrator is involved.
 
-        H' - power, integrated over the samples, is the part of the drift that no step removes; what is left is the
-        integrator's and falls with the step by its order.
+        H' - power, integrated over the samples, is the part of the drift that smaller steps do not reduce. The rest is
+        truncation, which decreases with the step.
         """
         run, result = replay.run, replay.result(self)
         if not np.isfinite(result.worst):
@@ -71,13 +71,13 @@ class EnergyBalance(Monitor):
                 return Finding(VIOLATED, said, "the plant's energy, power or rate disagree")
         if replay.adaptive:
             return Finding(UNRESOLVED, "dH/dt is the power at the samples: truncation", "lower rtol and atol")
-        order = max(replay.order - 1, 1)  # the least that is seen, where the loss is in few steps
+        order = max(replay.order - 1, 1)  # the lowest observed order, if few steps cause most of the error
         dt = 0.9 * replay.dt * (self.limit / result.worst) ** (1.0 / order) if self.limit > 0.0 else np.nan
         advice = f"dt = {dt:.1g} s, if the plant is smooth" if np.isfinite(dt) else ""
         return Finding(UNRESOLVED, "dH/dt is the power at the samples: truncation", advice, dt)
 
     def _samples(self, values: np.ndarray) -> np.ndarray:
-        """Those evenly apart, and those before and after which most was lost."""
+        """Evenly spaced samples, and those before and after the largest losses."""
         n = len(values)
         if n <= MAX_SAMPLES:
             return np.arange(n)
@@ -86,8 +86,10 @@ class EnergyBalance(Monitor):
         return np.unique(np.concatenate((even, steepest, steepest + 1)))
 
     def _residual(self, replay: Replay, k: int) -> tuple[float, float, float]:
-        """(H, dH/dt - power, its error) of a stored sample: differences of fourth order along the field, held there,
-        with two spans; they differ by what the longer one truncates, or by rounding."""
+        """(H, dH/dt - power, error estimate) at a stored sample, by fourth-order differences along the vector field.
+
+        Two spans are used; their difference measures truncation and rounding.
+        """
         t, y = replay.state(k)
         _, q, v, _, plant = replay.split(t, y)
         x, n, robot = replay.loop.plant_state(y), plant.robot.nv, plant.robot

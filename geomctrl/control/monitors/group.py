@@ -1,4 +1,4 @@
-"""Membership of the group that the state lives on."""
+"""`GroupResidual`: whether rotations in the state remain orthogonal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .monitor import Monitor
 
 
 class GroupResidual(Monitor):
-    """|R^T R - 1| of the poses in q and of a controller state that lives on a group."""
+    """|R^T R - 1| of the poses in q, and of a controller state that lives on a group."""
 
     name = "group"
     description = "|R^T R - 1|"

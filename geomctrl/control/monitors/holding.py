@@ -1,4 +1,4 @@
-"""What holding a command between samples does to the Lyapunov function."""
+"""`Holding`: whether sampling the controller (zero-order hold) destabilises the loop."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from .lyapunov import HELD_STEP_FRACTION, MIN_VALUE, ROUNDING, uncompiled
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 from .replay import Replay
 
-MAX_PAIRS = 32  # of samples, between which a jump of the command is sought
+MAX_PAIRS = 32  # pairs of samples between which a jump of the command is sought
 
 
 class Holding(Monitor):
-    """What holding the feedback feeds: how far V rose above its lowest so far, less what holding the command that
-    keeps the desired motion has fed since, relative to the largest V so far.
+    """Rise of the Lyapunov function V above its minimum so far that sampled feedback causes, relative to the largest V.
 
-    A held command is off by what the law's changed since: by what it would have changed on the desired motion too, a
-    disturbance that keeps V from vanishing, and by the feedback's part, which must not outweigh what the law takes.
-    For a law that is right and sampled fast this is about (rate of the loop times control_dt) or less; where V grows
-    by itself, as the law is held too long, it goes to one. V less what a disturbance feeds is the usual bound of
-    systems that are input-to-state stable (Sontag 1989; Nesic and Teel 2004 for laws that are held).
+    A held command differs from the continuous law by the change of the law since the sample. One part of this change
+    occurs on the desired motion too; it acts as a disturbance that keeps V from vanishing, and the work it feeds into V
+    is subtracted. The rest is feedback, which must not feed more than the law dissipates.
 
-    Not measured where the plant has sensors, whose errors feed V too.
+    For a correct law that is sampled fast enough the value is at most about (rate of the loop times control_dt). If the
+    sampling is too slow, V grows without bound and the value tends to one. Subtracting what a disturbance feeds is the
+    usual bound of input-to-state stability (Sontag 1989; Nesic and Teel 2004 for sampled control).
+
+    Not measured if the plant has sensors, whose errors feed V too.
     """
 
     name = "holding"
@@ -45,7 +46,7 @@ class Holding(Monitor):
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
         value, desired = self.function(t, q, v, z, plant)[0], sample.desired
         if desired is not None:
-            one = where(value == value, 1.0, np.nan)  # a trace takes what is of time alone for the law's own arithmetic
+            one = where(value == value, 1.0, np.nan)  # keeps the law's arithmetic in a trace even if only time enters
             tau = self.law(t, one * desired[0], one * desired[1], z)[0]
             power, renewed = self._power(sample, self.kept - tau), t - self.since > (1.0 - 1e-6) * self.held
             self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) * (self.power + power), 0.0)
@@ -57,7 +58,7 @@ class Holding(Monitor):
         return where(value == value, (rest - self.lowest) / max(self.largest, MIN_VALUE), np.nan)
 
     def _power(self, sample, tau):
-        """dV/dt through torques tau added to the command."""
+        """Rate of V due to torques tau that are added to the command."""
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
         x, held = sample.x, sample.tau
         more = plant.acceleration(t, q, v, held + tau, x) - plant.acceleration(t, q, v, held, x)
@@ -65,7 +66,7 @@ class Holding(Monitor):
         return (high - low) / self.held
 
     def confirm(self, replay):
-        """The rise against what truncation may have added to V, and against rounding of its terms."""
+        """Compare the rise with what truncation and rounding can add to V."""
         run, result = replay.run, replay.result(self)
         if not np.isfinite(result.worst):
             return Finding(VIOLATED, "V is not finite at a finite state")
@@ -91,7 +92,7 @@ class Holding(Monitor):
         return Finding(VIOLATED, f"holding commands for {self.held:g} s raises V", advice)
 
     def _growth_unheld(self, replay: Replay, last: int) -> float:
-        """What V would have grown by, up to stored sample `last`, where the law acts all the time: of 32 samples."""
+        """Growth of V up to stored sample `last` if the law acted in continuous time, estimated from 32 samples."""
         ks, h, total = np.unique(np.linspace(0, last, 32).astype(int)), HELD_STEP_FRACTION * self.held, 0.0
         for k in ks.tolist():
             t, y = replay.state(k)
@@ -103,7 +104,7 @@ class Holding(Monitor):
         return total / len(ks) * float(replay.run.t[last] - replay.run.t[0])
 
     def _jumps(self, replay: Replay, last: int) -> bool:
-        """Whether the command, between two of the samples up to `last`, changes mostly at one place."""
+        """Whether the command jumps between two samples up to `last`, that is changes mostly at one point."""
         run = replay.run
         for k in range(max(last - MAX_PAIRS, 0), last):
             t, q, v, z, plant = replay.split(*replay.state(k))

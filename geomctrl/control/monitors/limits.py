@@ -1,4 +1,4 @@
-"""The limits of joints."""
+"""`JointLimits`: position, velocity and effort limits of the joints."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ROUNDING = 64.0 * np.finfo(float).eps
 
 
 class JointLimits(Monitor):
-    """By how much a joint is beyond a limit of its model, at most, in the limit's unit; negative where all are within.
+    """Largest excess over a joint limit of the robot model, in the unit of the limit; negative if all are within.
 
-    of: "position", "velocity" or "effort", the torque that is applied to the joint. Reported, not enforced: that is
-    what `JointStops` do, at which the position's does not apply, and `actuators.Saturation`.
+    of: "position", "velocity" or "effort" (the applied torque). Limits are reported and not enforced: `JointStops`
+    enforce positions (this monitor then skips them), `actuators.Saturation` enforces torques.
     """
 
     def __init__(self, limit: float = 0.0, of: str = "position"):
@@ -40,7 +40,7 @@ class JointLimits(Monitor):
         return scalar(np.maximum(self.lower - x, x - self.upper).max())
 
     def confirm(self, replay):
-        """Beyond by more than rounding of the bound and what truncation can have added since the start."""
+        """Report a violation if the excess is larger than rounding of the limit and possible truncation."""
         result = replay.result(self)
         excess, bound = result.worst - self.limit, np.abs([*self.lower, *self.upper])
         if excess <= ROUNDING * bound[np.isfinite(bound)].max(initial=0.0):

@@ -1,4 +1,4 @@
-"""Decrease of the controller's Lyapunov function."""
+"""`LyapunovDecrease`: whether the controller's Lyapunov function decreases."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 from .refinement import STAYS, UNDECIDED, VANISHES, extrapolated, refined
 from .replay import Replay
 
-MIN_VALUE = 1e-12  # the least V that growth is compared with, in its SI unit
-MAX_STEPS = 64  # that are repeated, from the worst on
-MAX_PARTS_OF_ALL = 1500  # of these steps together
-ROUNDING = 16.0 * np.finfo(float).eps  # of the largest terms of V, in one step
+MIN_VALUE = 1e-12  # smallest reference value of V for relative growth, in its SI unit
+MAX_STEPS = 64  # steps that are repeated for confirmation, worst first
+MAX_PARTS_OF_ALL = 1500  # total parts of these steps
+ROUNDING = 16.0 * np.finfo(float).eps  # relative to the largest terms of V, per step
 NOISE_SIGMAS = 16.0
-HELD_STEP_FRACTION = 0.125  # of a period, the step in which a held law's V is judged, and the scale of growth in it
+HELD_STEP_FRACTION = 0.125  # of control_dt: the step for confirming dV/dt of a sampled law, and its scale
 
 
 class LyapunovDecrease(Monitor):
-    """How much the controller's Lyapunov function grew since the last step, relative to its largest value so far.
+    """Growth of the Lyapunov function V over one step, relative to the largest V so far.
 
-    It is evaluated with the true robot. A change of the true robot changes the function, and is not counted as growth;
-    nor is round-off about a V that is zero: the least value compared with is 1e-12 in the function's SI unit. Of a law
-    with an `allowance`, growth counts beyond that times the time only.
+    V is evaluated with the true robot. A change of the true robot changes V itself and does not count as growth.
+    Neither does rounding near V = 0: the smallest reference is 1e-12 in the SI unit of V. If the law has an `allowance`
+    c, only growth beyond c times the time counts.
 
-    Where commands are held (`control_dt`), V of a law that is right grows now and then: along the loop V' is the law's
-    plus dV/dy . (f(held command) - f(the law's command now)), and no proof of a continuous law speaks of the second
-    part. So the first is judged by itself: dV/dt at each sample along the field of the plant under the law's command
-    of that moment, times control_dt, where it is positive; what `z_next` does to V is part of it. `Holding` judges the
-    second.
+    With `control_dt`, V of a correct law may grow: along the loop V' is the law's rate plus
+    dV/dy . (f(held command) - f(current command)), and a proof in continuous time does not cover the second term. The
+    monitor therefore tests the first term alone: dV/dt at each sample along the vector field with the law's current
+    command, times control_dt, if positive. The change of V through `z_next` is included. `Holding` tests the second.
 
-    What is beyond the limit is confirmed by the order test: the step that begins at the state before it is repeated in
-    1, 2, 4, ... 64 parts. That V falls is a property of each state, whatever truncation led there; so growth that stays
-    is the law's, and growth that vanishes with the method's order is the integrator's.
+    A value beyond the limit is confirmed by the order test: the step is repeated from the same state in 1, 2, 4, ... 64
+    parts. Decrease of V is a property of each state, independent of earlier truncation. Growth that remains under
+    refinement belongs to the law; growth that vanishes with the order of the method belongs to the integrator.
     """
 
     name = "lyapunov"
@@ -54,7 +53,7 @@ class LyapunovDecrease(Monitor):
         self.last, self.largest, self.since = np.inf, 0.0, 0.0
         self.worst, self.t_suspect, self.largest_suspect = 0.0, np.nan, np.nan
         self.y_last: Any = None
-        self.y_suspect: Any = None  # where the worst step began
+        self.y_suspect: Any = None  # state at the beginning of the worst step
         self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
         self.law: Any = uncompiled(controller) if self.held > 0.0 and not wants_measurements(controller) else None
         self.description = self.grown if self.law is None else self.grown_unheld
@@ -75,7 +74,7 @@ class LyapunovDecrease(Monitor):
         return share
 
     def _remember(self, sample, share):
-        """Keep where the step with the largest share of growth begins."""
+        """Store the state at the beginning of the step with the largest relative growth."""
         y = sample.state.y + 0.0
         if self.y_last is None:  # the first sample
             self.y_last = self.y_suspect = y
@@ -86,9 +85,10 @@ class LyapunovDecrease(Monitor):
         self.y_suspect, self.y_last = np.where(worse, start, self.y_suspect), y
 
     def _growth_unheld(self, sample, value):
-        """control_dt dV/dt along the law: a difference of fourth order over half a period, along a curve through the
-        state with the loop's velocity. It looks back, as a reference may not be known after the run's end, or before
-        its beginning: there nothing is measured."""
+        """control_dt dV/dt along the law, by a fourth-order difference along a curve with the loop's velocity.
+
+        The difference uses past times, as a reference may not exist after the end of the run. Nothing is measured in
+        the first half period, because the reference may not exist before the start either."""
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
         late = t > 0.49 * self.held
         if not possible(late):
@@ -101,8 +101,6 @@ class LyapunovDecrease(Monitor):
             change += weight * self.function(*before, plant)[0]
         jump = 0.0 if z_next is None else self.function(t, q, v, z_next, plant)[0] - value
         return where(late, max(change * (8.0 / 12.0) + jump, 0.0), 0.0)
-
-    # --- confirmation ------------------------------------------------------------------------------------------------
 
     def confirm(self, replay):
         values = replay.result(self).values
@@ -122,7 +120,7 @@ class LyapunovDecrease(Monitor):
         return max(findings, key=lambda f: (severity[f.verdict], -np.nan_to_num(f.dt, nan=np.inf)))
 
     def _accused(self, replay: Replay, values: np.ndarray) -> list[Step]:
-        """The steps to be repeated: the worst of all, and those of stored samples beyond the limit."""
+        """The steps to repeat: the worst of all, and those of stored samples beyond the limit."""
         run, held, steps = replay.run, self.law is not None, []
         largest = np.fmax.accumulate(run.signals["lyapunov"])
         if np.isfinite(self.t_suspect):
@@ -135,12 +133,12 @@ class LyapunovDecrease(Monitor):
 
 
 def uncompiled(controller: Any) -> Any:
-    """The controller as it was written: one that is compiled by itself is no part of a loop that is compiled whole."""
+    """The controller without its own compilation, because the whole loop is compiled."""
     return getattr(controller, "uncompiled", controller)
 
 
 class Step(NamedTuple):
-    """A step in which V may grow: the time and the state at its beginning, and the largest V of the run so far."""
+    """A step in which V may grow: its time and initial state, and the largest V of the run so far."""
 
     t: float
     y: np.ndarray
@@ -148,7 +146,7 @@ class Step(NamedTuple):
 
 
 class _Repeated:
-    """The order test of one step."""
+    """Order test of one step."""
 
     def __init__(self, monitor: LyapunovDecrease, replay: Replay, step: Step):
         self.monitor, self.replay, self.step, self.parts = monitor, replay, step, 0
@@ -166,7 +164,7 @@ class _Repeated:
         return float(self.monitor.function(*state[:-1], self.plant)[0])
 
     def _jump(self) -> float:
-        """What the renewal of a held law's state adds to V."""
+        """Change of V through the update z_next of a sampled law."""
         if not self.held:
             return 0.0
         t, q, v, z, _ = self.state
@@ -174,7 +172,7 @@ class _Repeated:
         return 0.0 if z_next is None else self.value((t, q, v, z_next, self.plant)) - self.first
 
     def growth(self, parts: int, stretch: float = 1.0) -> float:
-        """Of V beyond the allowance, the step being made in so many parts."""
+        """Growth of V beyond the allowance if the step is divided into the given number of parts."""
         self.parts += parts
         t, h = self.step.t, stretch * self.h
         y = self.replay.after(t, self.step.y, h, parts)
@@ -184,8 +182,9 @@ class _Repeated:
         return self.scale * grown + self.jump
 
     def noise(self, parts: int) -> float:
-        """Rounding in the growth, measured by sixth differences (More and Wild 2011) over steps 1e-7 apart, and by
-        those of V along a line, as a state that hardly moves shows none."""
+        """Rounding error of the growth, from sixth differences (More and Wild 2011) over steps 1e-7 apart.
+
+        Differences of V along a line are added, because a state that hardly moves shows no rounding."""
         t, q, v, z, plant = self.state
         u = 1e-7 * np.random.default_rng(0).normal(size=v.shape)
         line = [
@@ -217,14 +216,14 @@ class _Repeated:
         return self._truncation(growths, allowed, terms, since)
 
     def _truncation(self, growths: list[float], allowed: float, terms: float, since: str) -> Finding:
-        """With the step that resolves it, and why it has to be that short."""
+        """Finding for truncation: the step that resolves it, and why it has to be that short."""
         order, dt = self.replay.order, self.replay.dt
         if self.replay.adaptive:
             return Finding(UNRESOLVED, f"V grows {since} by truncation", "lower rtol and atol")
         enough = tested = next(dt / 2**j for j, x in enumerate(growths) if x <= allowed)
         if np.isfinite(growths[:2]).all():
             rate = np.log2(max(abs(growths[0] / growths[1]), 2.0)) + 1.0 if growths[1] else order + 1.0
-            if self.step.largest < 1e-6 * terms:  # V is no more than the truncation, squared
+            if self.step.largest < 1e-6 * terms:  # V is of the order of the squared truncation error
                 rate, allowed = 2.0 * order + 1.0, self.monitor.limit * MIN_VALUE
             enough = min(enough, 0.9 * dt * (allowed / growths[0]) ** (1.0 / rate))
         fastest, stable = self.replay._fastest_rate(self.step.t, self.step.y)

@@ -1,4 +1,4 @@
-"""What a monitor is, what it finds, and what a run keeps of it."""
+"""`Monitor`, the base class of all monitors, with their results: `MonitorResult` and `Finding`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,18 @@ HELD, VIOLATED, UNRESOLVED, NOT_MEASURED = "held", "VIOLATED", "UNRESOLVED", "no
 
 
 class Finding(NamedTuple):
-    """What confirmation of a monitor's accusation found.
+    """The outcome of confirming a monitor's value beyond its limit.
 
-    verdict: `HELD`, `VIOLATED` or `UNRESOLVED`; reason: why, in a clause; advice: what resolves or removes it, a clause
-    or empty; dt: the step of the integrator that should resolve it [s], nan where no step would.
+    Attributes
+    ----------
+    verdict : str
+        `HELD`, `VIOLATED` or `UNRESOLVED`.
+    reason : str
+        Why, as a clause.
+    advice : str
+        What resolves the question or removes the violation, as a clause; may be empty.
+    dt : float
+        Integrator step that should resolve the question [s]; nan if no step would.
     """
 
     verdict: str
@@ -30,17 +38,17 @@ class Finding(NamedTuple):
 
 
 class Monitor(Described):
-    """One property. The implementer's contract:
+    """Base class for a property that is checked at every sample. A subclass follows these rules:
 
-    1. `name` and `description` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as
-       exceeding. A limit is a number; infinity is one for what is only recorded, which those below refuse.
-    2. `start(plant, controller)` is called once before a run and returns whether the property applies to it.
-    3. `measure(sample)` returns the number at this step; it must not change the sample.
-    4. Optionally `signals` are further numbers by name, for the run to keep: `start` names them, `measure` renews them.
-    5. A run sets `held` before `start`: for how long the loop holds a command [s], 0 where the law acts all the time.
-    6. Optionally `confirm(replay)` judges again what `measure` found beyond the limit, from the stored samples of a
-       `Replay`, and returns a `Finding`. It is called after the run, and changes nothing. Without it, a number beyond
-       the limit is a violation: right where the number is an observation that neither truncation nor rounding explains.
+    1. `name` and `description` (a sentence) say what is measured. `limit` is the largest allowed value; nan counts as
+       exceeding it. Use infinity to record a value without a limit.
+    2. `start(plant, controller)` is called once before a run. It returns whether the property applies to this loop.
+    3. `measure(sample)` returns the value at this sample. It must not modify the sample.
+    4. Optional: `signals`, further values by name that the run records. `start` sets the names, `measure` the values.
+    5. The run sets `held` before it calls `start`: the hold time of a sampled command [s], 0 in continuous time.
+    6. Optional: `confirm(replay)` re-examines values beyond the limit after the run, using the stored samples of a
+       `Replay`, and returns a `Finding`. It changes nothing. The default reports a violation, which suits direct
+       observations that neither truncation nor rounding errors can explain.
     """
 
     name = "monitor"
@@ -50,25 +58,25 @@ class Monitor(Described):
     signals: Mapping[str, float] = MappingProxyType({})
 
     def start(self, plant: Plant, controller: Any) -> bool:
-        """Prepare for a run; whether the property applies to it; rule 2."""
+        """Prepare for a run and return whether the property applies (rule 2)."""
         return True
 
     def measure(self, sample: Sample) -> float:
-        """The number at this step; rule 3."""
+        """Return the value at this sample (rule 3)."""
         raise NotImplementedError
 
     def confirm(self, replay: Any) -> Finding:
-        """Judge again, from the stored samples, what is beyond the limit; rule 6."""
+        """Re-examine values beyond the limit, using the stored samples (rule 6)."""
         return Finding(VIOLATED, "observed directly")
 
 
 @dataclass(frozen=True)
 class MonitorResult:
-    """One monitor's verdict over a run: its values at the stored samples, the worst of all steps and when.
+    """The result of one monitor: values at stored samples, the worst of all samples and its time.
 
-    A run that ended before its first sample has measured nothing: then `worst` is nan, and nothing is said to hold.
-    A worst value beyond the limit is an accusation; `finding` is what its confirmation found, None where nothing was
-    beyond the limit, or where nothing was confirmed, as in an interrupted run.
+    A value beyond the limit is confirmed after the run, and `finding` is the outcome. `finding` is None if no value
+    exceeds the limit or if nothing was confirmed, as in an interrupted run. If a run ends before its first sample,
+    `worst` is nan and the verdict is "not measured".
     """
 
     name: str
@@ -81,10 +89,7 @@ class MonitorResult:
 
     @property
     def ok(self) -> bool | None:
-        """True where the property held, False where it is confirmed that it did not, None where that is unresolved.
-
-        What was not measured is False: nothing is said to hold.
-        """
+        """True if the property held, False if a violation is confirmed or nothing was measured, None if unresolved."""
         return {HELD: True, UNRESOLVED: None}.get(self.verdict, False)
 
     @property
@@ -98,7 +103,7 @@ class MonitorResult:
 
     @property
     def explanation(self) -> str:
-        """Reason and advice of a verdict that took confirmation, else empty."""
+        """Reason and advice of the confirmation; empty if no value exceeds the limit."""
         if not len(self.values) or self.worst <= self.limit:
             return ""
         reason, advice = ("not confirmed", "") if self.finding is None else self.finding[1:3]

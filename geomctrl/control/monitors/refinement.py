@@ -1,4 +1,4 @@
-"""The order test: whether a growth seen in one step stays or vanishes when the step is repeated in finer parts."""
+"""Order test: whether growth observed in one step remains or vanishes when the step is refined."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 MAX_PARTS = 64  # of a step
-AGREEMENT = 0.05, 0.25  # of growths with other numbers of parts: what is always granted, and never exceeded
+AGREEMENT = 0.05, 0.25  # tolerance between growths with other numbers of parts: always allowed, and the maximum
 STAYS, VANISHES, UNDECIDED = "stays", "vanishes", "undecided"
 
 
 class Refinement(NamedTuple):
-    """STAYS, VANISHES or UNDECIDED; the growths with 1, 2, 4, ... parts; the observed order."""
+    """STAYS, VANISHES or UNDECIDED; growths with 1, 2, 4, ... parts; observed order."""
 
     outcome: str
     growths: list[float]
@@ -21,7 +21,7 @@ class Refinement(NamedTuple):
 
 
 class Extrapolated(NamedTuple):
-    """STAYS, VANISHES or UNDECIDED; the observed order; the error of the last growth."""
+    """STAYS, VANISHES or UNDECIDED; observed order; error of the last growth."""
 
     outcome: str
     order: float = np.nan
@@ -29,10 +29,10 @@ class Extrapolated(NamedTuple):
 
 
 def extrapolated(growths: list[float], allowed: float, order: int) -> Extrapolated:
-    """What growths with 1, 2, 4, ... parts by a method of this order say.
+    """Classify growths with 1, 2, 4, ... parts of a method of the given order.
 
-    Twice the remainder that the last two differences d1, d2 estimate is the error of the last growth: with r = d1 / d2
-    it is d2 / (min(r, 2^order) - 1), and three times the larger difference where they do not converge (r <= 2).
+    The error of the last growth is twice the remainder estimated from the last two differences d1, d2: with r = d1 / d2
+    the remainder is d2 / (min(r, 2^order) - 1). Without convergence (r <= 2) it is three times the larger difference.
     """
     if len(growths) < 3 or not np.isfinite(growths[-3:]).all():
         return Extrapolated(UNDECIDED)
@@ -44,10 +44,10 @@ def extrapolated(growths: list[float], allowed: float, order: int) -> Extrapolat
 
 
 def refined(growth: Callable[[int], float], allowed: float, order: int) -> Refinement:
-    """The order test of growth(parts), as fine as it takes.
+    """Order test of growth(parts), refined as far as necessary.
 
-    STAYS is said by two successive refinements, and by other numbers of parts than powers of two, which must agree:
-    growth that wanders, as of a loop that chatters, looks settled now and then.
+    STAYS requires two successive refinements and agreement with numbers of parts other than powers of two, because
+    irregular growth, as of a chattering loop, sometimes looks converged by chance.
     """
     growths, parts, extrapolation, previous = [growth(1)], 1, Extrapolated(UNDECIDED), UNDECIDED
     while parts < MAX_PARTS:
@@ -63,7 +63,7 @@ def refined(growth: Callable[[int], float], allowed: float, order: int) -> Refin
 
 
 def _agree(growth: Callable[[int], float], last: float, parts: int, error: float, order: int) -> bool:
-    """Whether growths with slightly fewer parts are the last one, but for their larger errors."""
+    """Whether growths with slightly fewer parts agree with the last one within their larger errors."""
     for n in range(parts - 1, parts - 6, -1):
         low, high = AGREEMENT
         if not abs(growth(n) - last) <= min(max(error * (parts / n) ** order, low * abs(last)), high * abs(last)):

@@ -1,4 +1,4 @@
-"""Repeat single steps of a run from its stored samples, so that monitors confirm what they have measured."""
+"""`Replay`: repeats single steps of a run from its stored samples, so that monitors can confirm violations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from geomctrl.integrators.step_control import Adaptive
 
 from .monitor import UNRESOLVED, Finding, Monitor, MonitorResult
 
-MAX_COORDINATES = 150  # of a state whose fastest rate is computed
-MIN_RTOL = 1e-13  # of the steps of an adaptive method: with less, rounding is taken for truncation
-GROWING = 1.0 + 1e-6  # amplification from which a step is unstable
+MAX_COORDINATES = 150  # largest state for which the fastest rate is computed
+MIN_RTOL = 1e-13  # of an adaptive method; with a smaller one rounding looks like truncation
+GROWING = 1.0 + 1e-6  # amplification factor above which a step is unstable
 
 
 class Continuous:
-    """The continuous law that a held one samples: its command and rate now, without what it renews at samples."""
+    """The continuous law behind a sampled one: its current command and rate, without z_next."""
 
     def __init__(self, law: Any, dim: int):
         self.law, self.dim = law, dim
@@ -33,10 +33,10 @@ class Continuous:
 
 
 class Replay:
-    """The samples of a run, and its loop, which repeats steps from any state.
+    """The stored samples of a run, and its loop, which can repeat steps from any state.
 
-    The law is evaluated at every stage, with the true q and v, also where the run held its command or had sensors.
-    run: everything up to now; dt: the run's step [s]; order: the method's.
+    The law is evaluated at every stage with the true q and v, even if the run held its command or used sensors. run:
+    the run so far; dt: its step [s]; order: that of the integration method.
     """
 
     def __init__(self, run: Any, loop: Loop, dt: float):
@@ -49,11 +49,11 @@ class Replay:
         self._tolerances = loop.tolerances
 
     def result(self, monitor: Monitor) -> MonitorResult:
-        """What the run has of a monitor."""
+        """The result of a monitor in this run."""
         return self.run.monitors[monitor.name]
 
     def beyond(self, monitor: Monitor) -> list[int]:
-        """Numbers of the stored samples at which a monitor is beyond its limit, the worst first."""
+        """Indices of the stored samples beyond a monitor's limit, worst first."""
         values = self.result(monitor).values
         ks = np.flatnonzero(~(values <= monitor.limit))
         return ks[np.argsort(-np.nan_to_num(values[ks], nan=np.inf), kind="stable")].tolist()
@@ -65,14 +65,14 @@ class Replay:
         return float(run.t[k]), np.concatenate((run.q[k], run.v[k], z, x, [0.0]))
 
     def split(self, t: float, y: np.ndarray) -> tuple:
-        """(t, q, v, z, plant) of a state: what a Lyapunov function takes."""
+        """(t, q, v, z, plant) of a state, the arguments of a Lyapunov function."""
         self.loop.change(t)
         return t, *self.loop.split(y), self.loop.now
 
     def after(self, t: float, y: np.ndarray, h: float, parts: int = 1, tau: np.ndarray | None = None) -> Any:
-        """The state a time h later, by so many steps, tau being held or the law acting; None where a step fails.
+        """The state after time h in the given number of steps, with tau held or the law acting; None if a step fails.
 
-        A method that chooses its steps gets tolerances that follow the number of parts.
+        An adaptive method uses tolerances that decrease with the number of parts.
         """
         loop = self.loop
         loop.change(t)
@@ -93,8 +93,9 @@ class Replay:
         return loop.y
 
     def _step_error(self, number: Callable[[float, np.ndarray], Any], last: int) -> Any:
-        """What truncation may add to numbers of the state up to stored sample `last`: the mean difference that halving
-        the step makes, of 32 steps, times the number of steps."""
+        """Bound on the error that truncation adds to a function of the state up to stored sample `last`.
+
+        It is the mean change from halving the step, over 32 steps, times the number of steps."""
         ks, total = np.unique(np.linspace(0, max(last - 1, 0), 32).astype(int)), 0.0
         for k in ks.tolist():
             t, y = self.state(k)
@@ -105,8 +106,9 @@ class Replay:
         return total / len(ks) * (float(self.run.t[last]) - float(self.run.t[0])) / self.dt
 
     def _fastest_rate(self, t: float, y: np.ndarray) -> tuple[float, float]:
-        """(the largest eigenvalue of the loop at a state, its size [1/s]; the longest step at which none of the
-        decaying ones grows [s]): nan where that is not computed."""
+        """The largest eigenvalue of the loop at a state [1/s], and the longest stable step [s]; nan if not computed.
+
+        A step is stable if it amplifies no decaying eigenvector."""
         loop = self.loop
         dim = loop.group.dim - 1
         if loop.adaptive or dim > MAX_COORDINATES:
@@ -144,7 +146,7 @@ class Replay:
 
 
 def confirm(run: Any, monitors: Iterable[Monitor], loop: Loop, dt: float) -> None:
-    """Put the findings of monitors that are beyond their limits into the results of a run."""
+    """Store the findings of monitors that are beyond their limits in the results of a run."""
     for m in monitors:
         result = run.monitors[m.name]
         if len(result.values) and not result.worst <= result.limit:
@@ -152,7 +154,7 @@ def confirm(run: Any, monitors: Iterable[Monitor], loop: Loop, dt: float) -> Non
 
 
 def finding(monitor: Monitor, replay: Replay) -> Finding:
-    """What a monitor's confirmation finds; UNRESOLVED where it raises, as the code it repeats is the user's."""
+    """The finding of a monitor; UNRESOLVED if confirmation raises an exception, because it repeats user code."""
     try:
         return monitor.confirm(replay)
     except Exception as error:

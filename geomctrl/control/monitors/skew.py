@@ -1,4 +1,4 @@
-"""Skew symmetry of Mdot - 2C, which proofs on mechanical energy rely on."""
+"""`Skew`: skew symmetry of Mdot - 2C, which proofs based on mechanical energy use."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from geomctrl.tracing.numbers import has_symbols
 
 from .monitor import UNRESOLVED, VIOLATED, Finding, Monitor
 
-MAX_SAMPLES = 16  # that are judged again
+MAX_SAMPLES = 16  # samples used for confirmation
 
 
 class Skew(Monitor):
-    """|N + N^T|, N = Mdot - 2C, at the states visited, relative to max(|Mdot|, 2 |C|, |M| |v|), by entries.
+    """|N + N^T| with N = Mdot - 2C at the visited states, relative to max(|Mdot|, 2 |C|, |M| |v|), entrywise norms.
 
-    C is the controller's own where it has a `coriolis_matrix`; else that of its model, or of the plant, in the
-    controller's `form`. Mdot is the rate of the model's mass matrix along the motion, which shares no sum with C. Also
-    measured is whether C is a Coriolis matrix: C v + g against the recursion of Newton and Euler, and, unless it is
-    the controller's own, M s + C s + g against that with a reference velocity, s being the command's signal "s", or v.
+    C is the controller's `coriolis_matrix` if it has one, otherwise that of its model or of the plant in the
+    controller's `form`. Mdot is the rate of the model's mass matrix along the motion, computed independently of C. The
+    monitor also tests that C is a Coriolis matrix: C v + g against the recursive Newton-Euler algorithm and, unless C
+    is the controller's own, M s + C s + g against the recursion with a reference velocity. There s is the command's
+    signal "s", or v.
     """
 
     name = "skew"
@@ -52,7 +53,7 @@ class Skew(Monitor):
         return residual_of_terms(self.model, q, v, s, self.form)
 
     def confirm(self, replay):
-        """An identity holds at neighbouring states as well: rounding that amplifies at one state does not."""
+        """Repeat the test at neighbouring states: an identity fails there too, rounding near a singularity does not."""
         run, rng = replay.run, np.random.default_rng(0)
         for k in replay.beyond(self)[:MAX_SAMPLES]:
             s, residuals = run.signals.get("s"), []
@@ -68,9 +69,9 @@ class Skew(Monitor):
 
 
 def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray) -> float:
-    """How far N = Mdot - 2C is from skew: |N + N^T| over max(|Mdot|, 2 |C|, |M| |v|), by entries, C being zero at some.
+    """Asymmetry of N = Mdot - 2C: |N + N^T| / max(|Mdot|, 2 |C|, |M| |v|), entrywise, for one state.
 
-    Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
+    Matrices are (nv, nv), v is (nv,). The result is infinite if an argument is not finite.
     """
     M, arrays = checked("M", M, (), finite=False), []
     n = M.shape[-1] if M.ndim else 0

@@ -1,4 +1,4 @@
-"""Sensors of a plant: what a controller measures, at samples (`Plant(sensors=...)`; docs/how-to/sensors.md)."""
+"""Sensors, for `Plant(sensors=...)`: encoders, inertial units, joint torques. See docs/how-to/sensors.md."""
 
 from .encoder import Encoder
 from .imu import IMU

@@ -1,4 +1,4 @@
-"""Encoders at the joints: position in counts, velocity from its differences."""
+"""`Encoder`: joint position in counts, and velocity from differences or a tachometer."""
 
 from __future__ import annotations
 
@@ -17,18 +17,31 @@ from .sensor import Sensor, Truth, numbers_of, some_numbers
 
 
 class Encoder(Sensor):
-    """Measures q and v: q in steps of a resolution, with offset and noise; v from differences of that, filtered.
+    """Measure q with quantisation, offset and noise, and v from filtered differences of q or with a tachometer.
 
-    bits: 2^bits counts a turn; or resolution, that of each coordinate [rad, m], a number or (nv,), zero for none.
-    Joints with several degrees of freedom have no counts: theirs must be zero where given one by one, and a number is
-    for the others alone. offset [rad, m] and noise, the standard deviation of a sample, are numbers or (nv,); on joints
-    with several degrees of freedom they are in the algebra: q exp(offset + noise). Noise comes before counting.
+    Parameters
+    ----------
+    bits : int, optional
+        Resolution of 2^bits counts per turn. Give either `bits` or `resolution`.
+    resolution : float or (nv,), optional
+        Size of one count [rad, m]; zero for no quantisation. Joints with several degrees of freedom have no counts:
+        their entries must be zero, and a single number does not apply to them.
+    offset : float or (nv,)
+        Constant error of q [rad, m].
+    noise : float or (nv,)
+        Standard deviation of q per sample, added before quantisation [rad, m].
+    tachometer : float, (nv,) or None
+        Standard deviation of a velocity measurement; None computes v from differences of q.
+    cutoff : float or None
+        Cut-off frequency of the first-order low-pass filter of differences [Hz]; None for no filter.
+    dt, delay, seed, name
+        As for `Sensor`.
 
-    tachometer: None, and v comes from differences; else a tachometer measures v, and this is the standard deviation of
-    its noise, zero for none. cutoff: of the first-order low-pass filter of differences [Hz],
-    v+ = v + (1 - exp(-2 pi cutoff period)) (dq/period - v), which answers a step as the analog one does, at the
-    samples; None for no filter. At the start the filter has settled on the true velocity. dt, delay, seed, name: as for
-    `Sensor`.
+    Notes
+    -----
+    On joints with several degrees of freedom, offset and noise are in the algebra: q exp(offset + noise). The filter
+    v+ = v + (1 - exp(-2 pi cutoff period)) (dq/period - v) has the step response of its analog counterpart at the
+    samples. It starts in steady state at the true velocity.
     """
 
     def __init__(
@@ -56,7 +69,7 @@ class Encoder(Sensor):
         self.cutoff = None if cutoff is None else number("cutoff", cutoff, "None or Hz > 0", lambda x: x > 0.0)
         if tachometer is not None and cutoff is not None:
             raise ArgumentError(f"cutoff: expected None, as a tachometer measures the velocity, got {cutoff!r}")
-        self.counted = tuple((self.resolution > 0.0).ravel().tolist())  # one, or (nv,): words in a trace, as these are
+        self.counted = tuple((self.resolution > 0.0).ravel().tolist())  # a tuple of bool, because it selects a trace
         self.noisy = bool(self.noise.any())
         self.noisy_velocity = self.tachometer is not None and bool(self.tachometer.any())
 
@@ -96,7 +109,7 @@ class Encoder(Sensor):
         return np.concatenate((q, v)), np.concatenate((q, v))
 
     def _position(self, robot: Robot, q: Any, draws: Any) -> Any:
-        """q with offset and noise, in counts."""
+        """q with offset, noise and quantisation."""
         away = self.offset + self.noise * draws if self.noisy else self.offset + np.zeros(robot.nv)
         q, steps, parts = robot.integrate(q, away), self.resolution + np.zeros(robot.nv), []
         counted = self.counted * robot.nv if len(self.counted) == 1 else self.counted

@@ -1,4 +1,4 @@
-"""An inertial measurement unit on a body."""
+"""`IMU`: an inertial measurement unit at a frame of the robot."""
 
 from __future__ import annotations
 
@@ -14,11 +14,25 @@ from .sensor import Sensor, Truth, numbers_of
 
 
 class IMU(Sensor):
-    """Measures (angular rate, specific force) (6,) [rad/s, m/s^2] of a named frame, in its axes, at its origin.
+    """Measure angular velocity and specific force (6,) [rad/s, m/s^2] at the origin of a frame, in its axes.
 
-    The specific force is what an accelerometer feels, acceleration less gravity: at rest it points up. The acceleration
-    is that at the sample under the torques up to then. bias and noise, the standard deviation of a sample, are numbers
-    or (6,), in that order. A law takes it as y["imu"], or what `name` is. dt, delay, seed: as for `Sensor`.
+    Parameters
+    ----------
+    frame : str
+        Name of the frame.
+    bias : float or (6,)
+        Constant error.
+    noise : float or (6,)
+        Standard deviation per sample.
+    name : str
+        The controller receives y[name], by default y["imu"].
+    dt, delay, seed
+        As for `Sensor`.
+
+    Notes
+    -----
+    The specific force is acceleration minus gravity; at rest it points up. The acceleration is that at the sample,
+    under the torques applied before it.
     """
 
     def __init__(

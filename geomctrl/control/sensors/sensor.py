@@ -1,4 +1,4 @@
-"""The contract of a sensor."""
+"""`Sensor`: the base class of sensors, with `Truth`, what they measure, and their reproducible noise."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from geomctrl.robot import Robot
 
 
 class Truth(NamedTuple):
-    """What is true at a sample: the state, the command that was at work up to then, the plant's own state x (None
-    without), and the plant as it is now."""
+    """True quantities at a sample: state, command applied so far, the plant's state x (None without) and the plant."""
 
     t: float
     q: np.ndarray
@@ -27,36 +26,37 @@ class Truth(NamedTuple):
 
     @property
     def tau(self) -> np.ndarray:
-        """The torques (nv,) at the joints."""
+        """The actuator torques (nv,) at the joints."""
         return self.plant._applied(*self[:5])
 
     @property
     def net_torque(self) -> np.ndarray:
-        """The torques (nv,) that move the robot: those less what friction, springs and stops take."""
+        """The torques (nv,) that move the robot, after friction, springs and stops."""
         return self.plant._net(*self[:5])
 
     @property
     def acceleration(self) -> np.ndarray:
-        """vdot (nv,) under them."""
+        """vdot (nv,) under the net torque."""
         return self.plant.acceleration(*self[:5])
 
 
 class Sensor(Described):
-    """Something that measures at samples. The implementer's contract:
+    """Base class of sensors, which measure at samples. A subclass follows these rules:
 
-    1. `name` says whose noise it is: two sensors of a plant have two names. `dt` is its period [s], None that of the
-       controller; `delay` [s] how much later the controller knows; `seed` that of the noise. `__init__` takes them.
-    2. `check(plant)` raises ArgumentError where the sensor does not fit the plant; called when the plant is made.
-    3. `outputs(robot)` names what is measured, {name: shape}. "q" (nq,) and "v" (nv,) are what a law is called with in
-       the place of the truth; a law whose attribute `measurements` is True is called as law(t, q, v, z, y) with all of
-       them, y[name]. A run keeps them as `run.measured`.
-    4. `draws(robot)` is how many standard normal numbers it wants a sample.
-    5. `start(truth, period)` is its memory before the first sample, (m,) numbers, which has settled.
-    6. `measure(truth, memory, draws, period)` returns (measurements in one array, as `outputs` lists them; the memory
-       until the next sample), by Python, numpy and math on numbers and arrays: compiled loops trace it. It may
-       depend on nothing else, and write on nothing.
-    7. `between(robot, y0, y1, s)` is what was measured at the fraction s from y0 to y1, for delays that are no multiple
-       of the period; a straight line unless overridden.
+    1. `__init__` takes `name`, which also selects the noise (the sensors of a plant have distinct names), the period
+       `dt` [s] (None for that of the controller), the `delay` [s] until the controller receives a measurement, and the
+       `seed` of the noise.
+    2. `check(plant)` raises ArgumentError if the sensor does not fit the plant. Creating the plant calls it.
+    3. `outputs(robot)` returns {name: shape}. Outputs "q" (nq,) and "v" (nv,) replace the true values in the calls of
+       the controller. A controller with `measurements = True` is called as law(t, q, v, z, y), where y[name] is the
+       output `name`. A run stores all outputs as `run.measured`.
+    4. `draws(robot)` returns the number of standard normal random numbers per sample.
+    5. `start(truth, period)` returns the initial memory (m,), in steady state.
+    6. `measure(truth, memory, draws, period)` returns all outputs in one array, in the order of `outputs`, and the
+       memory for the next sample. It uses Python, numpy and math on numbers and arrays, because compiled loops trace
+       it. It depends on nothing but its arguments and modifies nothing.
+    7. `between(robot, y0, y1, s)` interpolates at the fraction s from y0 to y1, for delays that are no multiple of the
+       period; linearly unless overridden.
     """
 
     def __init__(self, name: str, dt: float | None = None, delay: float = 0.0, seed: int = 0):
@@ -69,33 +69,33 @@ class Sensor(Described):
         self.keys = round_keys(self.seed, name)
 
     def check(self, plant: Any) -> None:
-        """Raise ArgumentError where the sensor does not fit the plant; rule 2."""
+        """Raise ArgumentError if the sensor does not fit the plant (rule 2)."""
 
     def outputs(self, robot: Robot) -> dict[str, tuple[int, ...]]:
-        """What is measured, {name: shape}; rule 3."""
+        """Return the outputs as {name: shape} (rule 3)."""
         raise NotImplementedError
 
     def draws(self, robot: Robot) -> int:
-        """How many standard normal numbers a sample takes; rule 4."""
+        """Return the number of standard normal random numbers per sample (rule 4)."""
         return 0
 
     def start(self, truth: Truth, period: float) -> np.ndarray:
-        """The memory (m,) before the first sample; rule 5."""
+        """Return the initial memory (m,) (rule 5)."""
         return np.zeros(0)
 
     def measure(
         self, truth: Truth, memory: np.ndarray, draws: np.ndarray, period: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(the measurements in one array, the memory until the next sample); rule 6."""
+        """Return all outputs in one array, and the memory for the next sample (rule 6)."""
         raise NotImplementedError
 
     def between(self, robot: Robot, y0: np.ndarray, y1: np.ndarray, s: float) -> np.ndarray:
-        """What was measured at the fraction s of the time from y0 to y1; rule 7."""
+        """Interpolate at the fraction s from y0 to y1 (rule 7)."""
         return (1.0 - s) * y0 + s * y1
 
 
 def some_numbers(name: str, x: ArrayLike, least: float = -np.inf) -> np.ndarray:
-    """A number or one a coordinate, () or (n,), none below `least`, as a new array; errors name the argument `name`."""
+    """x () or (n,) as a new array with no entry below `least`; errors name the argument `name`."""
     a = checked(name, x, ())
     if a.ndim > 1 or not a.size or (a < least).any():
         expected = "a number" if least == -np.inf else f"a number >= {least:g}"
@@ -104,7 +104,7 @@ def some_numbers(name: str, x: ArrayLike, least: float = -np.inf) -> np.ndarray:
 
 
 def numbers_of(name: str, x: ArrayLike, n: int, least: float = -np.inf) -> np.ndarray:
-    """(n,) numbers from one or n, none below `least`; errors name the argument `name`."""
+    """x, a number or (n,), as (n,) with no entry below `least`; errors name the argument `name`."""
     a = some_numbers(name, x, least)
     if a.shape not in ((), (n,)):
         raise ArgumentError(f"{name}: expected a number or {n} of them, got shape {a.shape}")
@@ -118,7 +118,7 @@ WEYL = 0x9E3779, 0xBB67AE  # the golden ratio, the square root of three less one
 
 
 def round_keys(seed: int, stream: str) -> np.ndarray:
-    """(ROUNDS, 2) whole numbers: the keys of a stream of noise. seed: a whole number from 0 on."""
+    """Keys (ROUNDS, 2) of a noise stream, integers. seed: a nonnegative integer."""
     x = count("seed", seed) * GOLDEN + zlib.crc32(stream.encode()) * 0xD1B54A32D192ED03
     for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # the end of splitmix64
         x %= 2**64
@@ -128,7 +128,7 @@ def round_keys(seed: int, stream: str) -> np.ndarray:
 
 
 def normals(keys: np.ndarray, sample: Any, n: int) -> np.ndarray:
-    """(..., n) independent standard normal numbers of samples (...,), whole numbers from 0 on, or symbols."""
+    """(..., n) independent standard normal numbers for samples (...,), which are nonnegative integers or symbols."""
     pairs = np.arange((n + 1) // 2, dtype=float)
     c0 = np.asarray(sample)[..., None] + 0.0 * pairs
     high = np.floor(c0 / WORD)
@@ -142,7 +142,7 @@ def normals(keys: np.ndarray, sample: Any, n: int) -> np.ndarray:
 
 
 def _middle(x: Any) -> Any:
-    """The middle word of the square of a word."""
+    """The middle 32 bits of the square of a 32-bit word."""
     x = _wrapped(x)
     square = x * x
     return np.floor(square / HALF) - WORD * np.floor(square / (HALF * WORD))

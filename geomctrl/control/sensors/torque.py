@@ -1,4 +1,4 @@
-"""Torque sensors in the joints."""
+"""`JointTorque`: torque sensors in the joints."""
 
 from __future__ import annotations
 
@@ -13,12 +13,22 @@ from .sensor import Sensor, Truth, numbers_of, some_numbers
 
 
 class JointTorque(Sensor):
-    """Measures the joints' torques (nv,) [N m, N], as y["torque"] or what `name` is.
+    """Measure the joint torques (nv,) [N m, N].
 
-    side: "link", behind the gears, all that the joint does to its link: the motor's torque, what springs and stops of
-    the joint add, less the plant's friction and what its armature takes; or "motor", the torque at work, as motor
-    currents tell. bias and noise, the standard deviation of a sample, are numbers or (nv,). dt, delay, seed: as for
-    `Sensor`.
+    Parameters
+    ----------
+    side : {"link", "motor"}
+        "link" is behind the gears: the total torque of the joint on its link, from motor, springs and stops, minus
+        friction and the inertia torque of the armature. "motor" is the actuator torque, as estimated from motor
+        currents.
+    bias : float or (nv,)
+        Constant error [N m, N].
+    noise : float or (nv,)
+        Standard deviation per sample [N m, N].
+    name : str
+        The controller receives y[name], by default y["torque"].
+    dt, delay, seed
+        As for `Sensor`.
     """
 
     def __init__(

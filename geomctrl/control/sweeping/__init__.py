@@ -1,1 +1,1 @@
-"""Sweeps: runs over a space of parameters, block by block, on this machine or a cluster, kept in a store."""
+"""Parameter sweeps: closed loops at all points of a parameter space, on one machine or a cluster, kept in a store."""

@@ -1,4 +1,4 @@
-"""Where blocks are computed: processes of this machine, or anything with `submit`, a bounded number at a time."""
+"""Execution of sweeps: blocks of runs in processes of this machine or in any executor with `submit`."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 
 from .job import Columns, Job, pickled, run_block
 
-ATTEMPTS = 2  # at a block that raises: the second may come to another worker
+ATTEMPTS = 2  # attempts per block that raises; the second may use another worker
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # the processes share the cores already
 
-Block = tuple[int, Mapping[str, np.ndarray]]  # the first run's number, and the parameters' values
+Block = tuple[int, Mapping[str, np.ndarray]]  # number of the first run, and the values of the parameters
 
 
 @dataclass(frozen=True, eq=False)
 class SweepExecution:
-    """How `sweep` carries out its runs: where, in which portions, with which random numbers.
+    """Options of `sweep`: where runs are computed, in which blocks and with which random numbers.
 
     Parameters
     ----------
     executor : object with `submit(function, *args)`, or None
-        Any concurrent.futures executor, or a dask.distributed.Client. None computes in new processes of this machine,
-        so that no script need guard itself, and one block alone in this process. A task is a block of runs; at most two
-        a worker are under way.
+        Any concurrent.futures executor, or a dask.distributed.Client. None starts new processes on this machine (a
+        script needs no `if __name__ == "__main__"`); a single block runs in the calling process. Each task is one block
+        of runs, and at most two tasks per worker are pending.
     block : int or None
-        Runs in a block, the same whatever the executor. By default a 64th of all, rounded up to a multiple of 8, from
-        8 to 256.
+        Number of runs in a block, independent of the executor. Default: the number of runs / 64, rounded up to a
+        multiple of 8, between 8 and 256.
     seed : int
-        Of `point.rng`: the random numbers of a point depend on seed and number of the run alone.
+        Seed of `point.rng`. The random numbers of a point depend only on the seed and the number of its run.
     progress : bool or callable
-        True draws a bar; a function is called with the fraction done.
+        True draws a bar. A function is called with the fraction done.
 
     Examples
     --------
@@ -76,10 +76,10 @@ def check_executor(executor: Any) -> None:
 
 
 def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Generator[tuple[int, Columns], None, None]:
-    """(first number, columns) of each of the n blocks, in the order in which they are done.
+    """Yield (number of the first run, columns) for each of the n blocks, in order of completion.
 
-    At most two blocks a worker are under way: memory stays bounded. What is under way when this is left is cancelled.
-    Raises SweepError when a block fails twice or the workers are gone; GeomctrlErrors of a block at once.
+    At most two blocks per worker are pending, which bounds memory. Leaving the generator cancels pending blocks. Raises
+    SweepError if a block fails twice or the workers are lost; a GeomctrlError of a block is raised at once.
     """
     with ExitStack() as stack:
         if executor is None:
@@ -95,7 +95,7 @@ def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: i
     def start(block: Block, attempt: int) -> None:
         try:
             future = submit(*block)
-        except Exception as error:  # broken, shut down, closed
+        except Exception as error:  # executor broken, shut down or closed
             raise _gone(error) from error
         running[block[0]] = future, block, attempt
         future.add_done_callback(lambda _: done.put(block[0]))
@@ -111,7 +111,7 @@ def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: i
                 raise
             except BrokenExecutor as error:
                 raise _gone(error) from error
-            except (Exception, CancelledError) as error:  # of a worker, of memory, of the way there
+            except (Exception, CancelledError) as error:  # of a worker, out of memory, or from the transport
                 if attempt == ATTEMPTS:
                     raise SweepError(
                         f"the block from run {block[0]} on failed {ATTEMPTS} times: {type(error).__name__}: {error}"
@@ -123,12 +123,12 @@ def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: i
                 start(following, 1)
     finally:
         for future, _, _ in running.values():
-            with suppress(Exception):  # of a client that is closed
+            with suppress(Exception):  # the client may be closed
                 future.cancel()
 
 
 def _gone(error: BaseException) -> SweepError:
-    return SweepError(f"executor: its workers are gone (killed, out of memory, or shut down): {error}")
+    return SweepError(f"executor: its workers have stopped (killed, out of memory, or shut down): {error}")
 
 
 def cores() -> int:
@@ -136,7 +136,7 @@ def cores() -> int:
 
 
 def _options(executor: Any) -> dict[str, Any]:
-    """Of `submit`: a dask.distributed.Client need not look for a result that it has already."""
+    """Options of `submit`: a dask.distributed.Client need not look for existing results."""
     return {"pure": False} if hasattr(executor, "get_executor") else {}
 
 
@@ -147,7 +147,7 @@ def _workers(executor: Any) -> int:
 
 
 class _Here:
-    """Computes at once, in this thread."""
+    """An executor that computes immediately in the calling thread."""
 
     _max_workers = 1
 
@@ -155,33 +155,30 @@ class _Here:
         future = Future()
         try:
             future.set_result(function(*arguments))
-        except Exception as error:  # `computed` asks for it
+        except Exception as error:  # `computed` raises it
             future.set_exception(error)
         return future
 
 
-# --- processes of this machine -----------------------------------------------------------------------------------
-
-
 @contextmanager
 def processes(n: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of new processes: forking one that has threads (numba's, zarr's) may hang."""
+    """A pool of new processes, because forking a process with threads (numba's, zarr's) may deadlock."""
     pool = ProcessPoolExecutor(n, mp_context=_Context(), initializer=_start_worker)
     try:
         yield pool
     except BaseException:
         workers = list((pool._processes or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:  # else Ctrl-C would wait for their blocks
+        for worker in workers:  # otherwise Ctrl-C waits for their blocks
             worker.kill()
         raise
     pool.shutdown()
 
 
 class _Worker(SpawnProcess):
-    """A new process without the `__main__` of this one, and with one thread for linear algebra.
+    """A new process that does not import the calling script and uses one thread for linear algebra.
 
-    It would run the script that starts the sweep once more, which then had to guard itself; `make` comes by value.
+    Importing the script would start the sweep again. `make` is therefore sent by value.
     """
 
     def start(self):
@@ -201,7 +198,7 @@ class _Context(SpawnContext):
 
 
 def _start_worker() -> None:
-    """In a worker: Ctrl-C ends it without a word, and it does not outlive a sweep that is killed."""
+    """Initialise a worker: Ctrl-C ends it silently, and it ends if the sweep is killed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

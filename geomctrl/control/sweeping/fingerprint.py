@@ -1,9 +1,9 @@
-"""What a sweep is computed from, as digests: two sweeps are one if these agree.
+"""Digests of everything that determines the results of a sweep: two sweeps are the same if their digests agree.
 
-A function is its code, defaults, what it closes over, and the globals that it names, followed through the functions,
-classes and modules of users and of installed packages. Compiled code of installed packages, and numerical libraries,
-are known by version and file; geomctrl by its version and by what has been replaced in it. Comments and formatting do
-not count.
+A function is identified by its code, defaults, closure, and the globals that it uses, followed recursively through
+functions, classes and modules of users and installed packages. Compiled code of installed packages and numerical
+libraries are identified by version and file, geomctrl by its version and by replaced (monkeypatched) attributes.
+Comments and formatting do not matter.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from geomctrl.tracing.code_identity import (
 )
 
 SKIPPED = {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__"}
-CREATED = {"__annotations__", "__annotations_cache__"}  # by reading them
+CREATED = {"__annotations__", "__annotations_cache__"}  # attributes that appear when they are first read
 
 
 def versions() -> dict[str, str]:
-    """Of what computes."""
+    """Versions of Python, geomctrl and numerical libraries."""
     return {
         "geomctrl": importlib.metadata.version("geomctrl"),
         "numpy": np.__version__,
@@ -50,7 +50,7 @@ def versions() -> dict[str, str]:
 
 
 def fingerprint(x: Any) -> dict[str, str]:
-    """Digests of x, under "", and of the user's functions and classes that it uses, by their names."""
+    """Digest of x under the key "", and digests by name of the user's functions and classes that it uses."""
     digests = _Digests()
     whole = digests.of(x)
     for name, value in replaced_in(*CALLED).items():
@@ -62,7 +62,7 @@ class _Digests:
     def __init__(self):
         self.named: dict[str, str] = {}
         self.seen: dict[int, str] = {}
-        self.kept: list[Any] = []  # nothing visited may go, or another object would get its id
+        self.kept: list[Any] = []  # keeps visited objects alive, so that their id() is not reused
 
     def of(self, x: Any) -> str:
         kind = type(x)
@@ -98,12 +98,12 @@ class _Digests:
             return self._named(x, x.__globals__.get("__name__"), self._function)
         if isinstance(x, type):
             return self._named(x, x.__module__, self._class)
-        if origin(type(x).__module__) == "library" and hasattr(x, "__wrapped__"):  # a compiler's dispatcher
+        if origin(type(x).__module__) == "library" and hasattr(x, "__wrapped__"):  # for example a numba dispatcher
             return self.all("wrapped", x.__wrapped__)
         return self._object(x)
 
     def _named(self, x: Any, module: Any, describe: Any) -> str:
-        """A reference to what is listed by its name; what is not followed needs no list."""
+        """A reference to an entry listed by name; objects that are not followed need no entry."""
         if not is_followed(module):
             place = release(module) if origin(module) == "library" else module
             replaced = self._replaced(x) if origin(module) == "geomctrl" else []
@@ -111,7 +111,7 @@ class _Digests:
         name = x.__qualname__.replace("<locals>.", "")
         count = sum(other.partition("#")[0] == name for other in self.named)
         name = f"{name}#{count + 1}" if count else name
-        self.named[name] = ""  # its place, before those it uses
+        self.named[name] = ""  # reserves the position before those of the objects it uses
         self.named[name] = describe(x)
         return self.of(name)
 
@@ -120,7 +120,7 @@ class _Digests:
         return self.all(x.__code__, x.__defaults__, x.__kwdefaults__, x.__dict__, cells, self._globals(x))
 
     def _compiled(self, x: Any) -> str:
-        """A compiled function: its name, and what identifies its package where that is installed."""
+        """A compiled function: its name, and the identity of its package if that is installed."""
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         whose = getattr(x, "__self__", None)
         place = module if origin(module) == "python" else release(module)
@@ -128,7 +128,7 @@ class _Digests:
         return self.all(f"{place}.{x.__qualname__}", *bound)
 
     def _replaced(self, x: Any) -> list[Any]:
-        """What is not geomctrl's own in a class or function of geomctrl, and the plain attributes of the class."""
+        """Attributes of a class or function of geomctrl that users have replaced, and plain class attributes."""
         if isinstance(x, types.FunctionType):
             return [x.__code__, x.__defaults__] if is_foreign(x, "geomctrl") else []
         return [
@@ -141,9 +141,9 @@ class _Digests:
         ]
 
     def _globals(self, x: types.FunctionType) -> list[Any]:
-        """What the function and those inside it name: globals, and attributes of the user's own modules."""
+        """Objects that the function and its inner functions refer to: globals, and attributes of user modules."""
         names = [*names_of(x.__code__).loaded, *sorted(names_of(x.__code__).attributes), *names_of(x.__code__).modules]
-        names = [name for name in names if not name.startswith("__")]  # nor what a script is called
+        names = [name for name in names if not name.startswith("__")]  # ignores __name__ and __file__ of a script
         values = [x.__globals__[name] for name in names if name in x.__globals__]
         imported = [sys.modules[name] for name in names_of(x.__code__).modules if name in sys.modules]
         modules = [m for m in (*values, *imported) if isinstance(m, types.ModuleType)]
@@ -156,14 +156,14 @@ class _Digests:
 
     def _object(self, x: Any) -> str:
         if isinstance(x, Mechanism) and x.origin.visual is not None:
-            x = replace(x, origin=replace(x.origin, visual=None))  # a sweep is the same one, wherever the meshes are
+            x = replace(x, origin=replace(x.origin, visual=None))  # the location of meshes does not affect results
         if isinstance(x, enum.Enum):
             return self.all(type(x), vars(x))
         if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
             return self.all(type(x), np.array(x), attributes_of(x))
         try:
-            reduced = x.__reduce_ex__(4)  # whatever can be pickled says what it is made of
-        except Exception:  # other libraries' objects raise what they like
+            reduced = x.__reduce_ex__(4)  # any object that can be pickled reports its parts
+        except Exception:  # user classes may raise anything
             return self.all(type(x), getattr(x, "__dict__", {}))
         if isinstance(reduced, str):
             return self.of(f"{type(x).__qualname__} {reduced}")

@@ -1,4 +1,4 @@
-"""What a sweep computes, a block of runs at a time, wherever that is."""
+"""`Job`: what a worker needs to compute a block of runs of a sweep."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from geomctrl.errors import ArgumentError, GeomctrlError
 from .fingerprint import versions
 from .space import Point, points
 
-Columns = dict[str, np.ndarray]  # one row a run
+Columns = dict[str, np.ndarray]  # one row per run
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """How a point becomes numbers: `make`, measures by name, arguments of `outcomes`, the seed, the versions."""
+    """The computation of a sweep: `make`, measures by name, arguments of `outcomes`, seed and versions."""
 
     make: Callable[[Point], Any]
     measures: dict[str, Callable[[Run], Any]]
@@ -32,10 +32,10 @@ class Job:
     versions: dict[str, str]
 
     def block(self, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
-        """The runs from number `first` on; rows: the parameters' values (n,) each.
+        """Compute the runs from number `first` on; rows: values (n,) of each parameter.
 
-        success (n,), t_reached (n,) [s], reason (n,), and the measures (n, ...), nan where a run has none; a measure
-        that no run has is left out. Raises ArgumentError for measures that are no numbers or change their shape.
+        Returns success (n,), t_reached (n,) [s], reason (n,) and the measures (n, ...), nan for a run without result. A
+        measure without any result is omitted. Raises ArgumentError for measures that are no numbers or change shape.
         """
         results: list[Outcome | None] = []
         cases: list[Case] = []
@@ -45,14 +45,14 @@ class Job:
                 results.append(None)
             except MemoryError:
                 raise
-            except Exception as error:  # of the caller's make: this run has no case, the others go on
+            except Exception as error:  # raised by the user's `make`: this run fails, the others continue
                 results.append(Outcome({}, f"make: {said(error)}", False, np.nan, 0))
         computed = iter(outcomes(cases, self.measures, **self.arguments))
         return _columns(first, [next(computed) if x is None else x for x in results], self.measures)
 
 
 def case_of(make: Callable[[Point], Any], point: Point) -> Case:
-    """What `make` returns, as a Case. Raises ArgumentError for anything but its four parts."""
+    """The result of `make` as a Case. Raises ArgumentError unless it has the four parts."""
     case = make(point)
     if isinstance(case, Case):
         return case
@@ -63,7 +63,7 @@ def case_of(make: Callable[[Point], Any], point: Point) -> Case:
 
 
 def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
-    """`Job.block` of a job as it is or pickled: what an executor is given."""
+    """`Job.block` of a job, pickled or not; the function that executors receive."""
     job = job if isinstance(job, Job) else _unpickled(job)
     if job.versions != versions():
         raise GeomctrlError(f"executor: its workers have {_words(versions())}; this process has {_words(job.versions)}")
@@ -71,19 +71,19 @@ def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> C
 
 
 def pickled(job: Job) -> bytes:
-    """For other processes, with a script's functions by value. Raises ArgumentError for what can not be sent."""
+    """The job as bytes, with functions of a script by value. Raises ArgumentError if that is not possible."""
     with needed_for("sweep"):
         import cloudpickle
     try:
         return cloudpickle.dumps(job)
-    except Exception as error:  # whatever objects of the caller's raise
+    except Exception as error:  # user objects may raise anything
         raise ArgumentError(
-            f"make, measures, monitors: expected what can be sent to other processes, got {said(error)};"
-            " executor=concurrent.futures.ThreadPoolExecutor() sends nothing"
+            f"make, measures, monitors: expected objects that can be pickled for other processes, got {said(error)};"
+            " executor=concurrent.futures.ThreadPoolExecutor() needs no pickling"
         ) from error
 
 
-@functools.lru_cache(maxsize=1)  # blocks of one sweep share it, and with it compiled code
+@functools.lru_cache(maxsize=1)  # all blocks of a sweep share the job and its compiled code
 def _unpickled(job: bytes) -> Job:
     import cloudpickle
 
@@ -126,7 +126,7 @@ def _words(named: Mapping[str, str]) -> str:
 
 @contextmanager
 def needed_for(feature: str) -> Iterator[None]:
-    """An import in this context that fails says which extra to install."""
+    """Context in which a failing import raises ArgumentError with the name of the optional package."""
     try:
         yield
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The space of a sweep: named parameters over named dimensions, and its points, numbered."""
+"""The parameter space of a sweep: named parameters over named dimensions, with numbered points."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 
-KINDS = "fiubU"  # of numpy's types: numbers, truth values, text
+KINDS = "fiubU"  # numpy kinds: numbers, booleans, text
 
 
 class Point(Mapping[str, Any]):
-    """One point of a space, as `make` gets it: parameters by name, as Python's own numbers and texts.
+    """One point of a space, the argument of `make`: parameters by name, as Python numbers and strings.
 
-    number: of the run, which `replay` takes. rng: random numbers of its own, a numpy Generator on the counter-based
-    Philox with (seed, number) as its key: the same whatever ran before and wherever.
+    number: the number of the run, for `replay`. rng: a numpy Generator for this point, based on Philox with the key
+    (seed, number), so that its numbers do not depend on other runs or on where it runs.
     """
 
     def __init__(self, number: int, values: Mapping[str, Any], seed: int):
@@ -43,14 +43,14 @@ class Point(Mapping[str, Any]):
 
 
 def points(first: int, rows: Mapping[str, np.ndarray], seed: int) -> Iterator[Point]:
-    """The points of consecutive runs, from number `first` on; rows: each parameter's values, a run each."""
+    """The points of consecutive runs, starting at number `first`; rows: values of each parameter, one per run."""
     columns = [column.tolist() for column in rows.values()]
     for k, values in enumerate(zip(*columns)):
         yield Point(first + k, dict(zip(rows, values)), seed)
 
 
 class Parameter(NamedTuple):
-    """Values of one parameter over some of the space's dimensions; attrs as xarray has them ("units")."""
+    """Values of one parameter over some of the dimensions; attrs are those of xarray ("units")."""
 
     dims: tuple[str, ...]
     values: np.ndarray
@@ -59,7 +59,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Parameters by name over dimensions by size. Its points are numbered with the last dimension fastest."""
+    """Parameters by name, and dimensions by size. Points are numbered with the last dimension fastest."""
 
     sizes: dict[str, int]
     parameters: dict[str, Parameter]
@@ -72,7 +72,7 @@ class Space:
         return tuple(self.sizes.values())
 
     def rows(self, first: int, stop: int) -> dict[str, np.ndarray]:
-        """Each parameter's value at the points from number `first` to before `stop`."""
+        """Values of each parameter at the points from `first` to before `stop`."""
         numbers = np.arange(first, stop)
         indices = dict(zip(self.sizes, np.unravel_index(numbers, self.shape))) if self.sizes else {}
         out = {}
@@ -83,13 +83,13 @@ class Space:
 
 
 def checked_space(space: Any) -> Space:
-    """The Space that a dict or an xarray.Dataset describes.
+    """The Space for a dict or an xarray.Dataset.
 
-    In a dict an entry is a list of values, which is a dimension of its own name, one value, or as in xarray
-    (dimensions, values) or (dimensions, values, attrs). Raises ArgumentError, naming the parameter, for anything else,
-    for nan and infinity, and for dimensions that have two lengths.
+    An entry of a dict is a list of values (a dimension with the name of the parameter), a single value, or, as in
+    xarray, (dimensions, values) or (dimensions, values, attrs). Raises ArgumentError, naming the parameter, for
+    anything else, for nan and infinity, and for a dimension with two lengths.
     """
-    if hasattr(space, "data_vars") and hasattr(space, "variables"):  # an xarray.Dataset, not imported for this
+    if hasattr(space, "data_vars") and hasattr(space, "variables"):  # an xarray.Dataset, without importing xarray
         entries = {name: (x.dims, x.values, x.attrs) for name, x in space.variables.items()}
         sizes = {_name(dim): int(n) for dim, n in space.sizes.items()}
     elif isinstance(space, Mapping):
@@ -107,7 +107,7 @@ def checked_space(space: Any) -> Space:
                 )
     for name, parameter in parameters.items():
         if name in sizes and parameter.dims != (name,):
-            raise ArgumentError(f"space: {name!r} is there twice: a dimension, and a parameter along {parameter.dims}")
+            raise ArgumentError(f"space: {name!r} is both a dimension and a parameter along {parameter.dims}")
     return Space(sizes, parameters)
 
 
@@ -127,7 +127,7 @@ def _spread(name: Hashable, entry: Any) -> tuple[Any, ...]:
 
 
 def _are_dims(x: Any) -> bool:
-    """Whether the first of a tuple names dimensions, the second being values: ("a", [..]), not ("a", "b")."""
+    """Whether the first item of a tuple names dimensions and the second is values: ("a", [..]), not ("a", "b")."""
     return isinstance(x, str) or (isinstance(x, tuple) and all(isinstance(dim, str) for dim in x))
 
 
@@ -147,17 +147,17 @@ def _parameter(name: Hashable, dims: Any, values: Any, attrs: Any) -> Parameter:
 def _array(name: Hashable, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
-    except ValueError:  # rows of several lengths
+    except ValueError:  # rows of different lengths
         raise ArgumentError(f"space: {name!r}: expected values of one length, got {values!r:.80}") from None
     if array.dtype.kind in "OT" and all(isinstance(x, str) for x in array.flat):
         array = array.astype(str)
     if array.dtype.kind not in KINDS:
-        raise ArgumentError(f"space: {name!r}: expected numbers, texts or truth values, got {values!r:.80}")
+        raise ArgumentError(f"space: {name!r}: expected numbers, strings or booleans, got {values!r:.80}")
     if array.dtype.kind == "U" and not isinstance(values, (str, np.ndarray)) and _mixed(values):
         raise ArgumentError(f"space: {name!r}: expected values of one kind, got {values!r:.80}")
     return array
 
 
 def _mixed(values: Any) -> bool:
-    """Numbers among texts, which numpy would make into texts."""
+    """Whether a list mixes numbers and strings, which numpy would convert to strings."""
     return not all(isinstance(x, str) for x in np.asarray(values, dtype=object).flat)

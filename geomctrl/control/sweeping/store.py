@@ -1,9 +1,9 @@
-"""Where a sweep keeps its runs: flat columns, a row a run, in memory or in a Zarr store on disk.
+"""Storage of a sweep: one row per run, in memory or in a Zarr store on disk.
 
-A store is a Zarr group that xarray opens: the parameters, the measures and how each run ended along the dimension
-"run", in chunks of one block. `done`, written last of a block, says which rows count: a block is there whole or not at
-all, whenever the process is killed. `checksum` has a digest of each block of each column: a block that is not what was
-written is named in a warning, and counts as missing. Its attribute "sweep" says which sweep it is.
+A store is a Zarr group that xarray can open. Parameters, measures and the ends of runs are arrays along the dimension
+"run", with one block per chunk. `done` is written last and says which rows are valid, so that a killed process leaves
+complete blocks only. `checksum` contains a digest of each block of each column; a warning lists blocks that have
+changed on disk, and they count as missing. The attribute "sweep" identifies the sweep.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ from .space import Parameter, Space
 
 try:
     import fcntl
-except ImportError:  # Windows: two sweeps on one store are not noticed
+except ImportError:  # Windows: two sweeps on one store are not detected
     fcntl = None
 
-FIXED_COLUMNS = "success", "t_reached", "reason"  # columns that every block has
-RUN = "run"  # the dimension along which the columns go
+FIXED_COLUMNS = "success", "t_reached", "reason"  # columns of every block
+RUN = "run"  # dimension of the columns
 FORMAT = 2
-CHECKSUMS = "checksum"  # the array of digests (blocks, columns)
-MAX_NAMED = 5  # damaged blocks in a warning
-DIGEST = "#"  # with which digests begin in a record's identity, all else being words
-Record = dict[str, Any]  # which sweep it is: see `sweep.record_of`; can be written as JSON
+CHECKSUMS = "checksum"  # array of digests (blocks, columns)
+MAX_NAMED = 5  # damaged blocks listed in a warning
+DIGEST = "#"  # prefix of digests in the identity of a record; all other entries are text
+Record = dict[str, Any]  # JSON description of a sweep: see `sweep.record_of`
 
-_held: set[int] = set()  # descriptors that lock stores
-if hasattr(os, "register_at_fork"):  # a forked worker that outlives a killed sweep must not hold its store
+_held: set[int] = set()  # file descriptors that lock stores
+if hasattr(os, "register_at_fork"):  # a forked worker that outlives a killed sweep must not keep the lock
     os.register_at_fork(after_in_child=lambda: [os.close(descriptor) for descriptor in _held])
 
 
 class Memory:
-    """Columns in memory, a row each of n runs."""
+    """Columns in memory with n rows."""
 
     def __init__(self, n: int):
         self.n, self.arrays = n, {}
 
     def create(self, name: str, like: np.ndarray) -> Any:
-        """The array for a column of which `like` is a piece."""
+        """Create the array of a column; `like` is a part of it."""
         return np.full((self.n, *like.shape[1:]), _blank(like), like.dtype)
 
     def write(self, first: int, columns: Columns) -> None:
-        """The rows from `first` on. Raises ArgumentError for a measure that changes its shape."""
+        """Write the rows from `first` on. Raises ArgumentError if a measure changes its shape."""
         rows = len(columns["success"])
         for name, column in (columns | {"done": np.ones(rows, bool)}).items():
             if name not in self.arrays:
@@ -69,15 +69,15 @@ class Memory:
             self.arrays[name][first : first + rows] = column
 
     def missing(self, block: int) -> list[int]:
-        """The first runs of the blocks that are not there."""
+        """The first runs of missing blocks."""
         return (np.flatnonzero(~self.done()[::block]) * block).tolist()
 
     def done(self) -> np.ndarray:
-        """Which rows count (n,)."""
+        """Which rows are valid (n,)."""
         return self.arrays["done"][:] if "done" in self.arrays else np.zeros(self.n, bool)
 
     def columns(self) -> Columns:
-        """All of them; rows that are not done, of a block that was cut short too, are blank."""
+        """All columns; rows that are not valid are blank."""
         columns = {name: array[:] for name, array in self.arrays.items()}
         columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in columns.items()}
         missing = ~self.done()
@@ -92,7 +92,7 @@ class Disk(Memory):
     def __init__(self, group: Any, record: Record):
         super().__init__(record["runs"])
         self.group, self.record, self.block = group, record, record["block"]
-        self.names = [*FIXED_COLUMNS, *record["measures"]]  # along the second axis of checksums
+        self.names = [*FIXED_COLUMNS, *record["measures"]]  # second axis of the checksums
         arrays = {name: _array_of(group, name) for name in (*self.names, "done")}
         self.arrays = {name: x for name, x in arrays.items() if x is not None and x.shape[:1] == (self.n,)}
         self.checksums = _array_of(group, CHECKSUMS)
@@ -104,7 +104,7 @@ class Disk(Memory):
         return _array(self.group, name, shape, like, self.record["block"], dims, measure["attrs"])
 
     def write(self, first: int, columns: Columns) -> None:
-        """As `Memory.write`. Raises SweepError when it can not be written; what was written before stays."""
+        """Like `Memory.write`. Raises SweepError if writing fails; earlier blocks remain."""
         try:
             if self.checksums is None:
                 shape, dims = (-(-self.n // self.block), len(self.names)), (f"{CHECKSUMS}_block", f"{CHECKSUMS}_array")
@@ -136,11 +136,11 @@ class Disk(Memory):
         return columns
 
     def missing(self, block: int) -> list[int]:
-        self.columns()  # warns
+        self.columns()  # warns of damaged blocks
         return super().missing(block)
 
     def _whole(self) -> tuple[np.ndarray, Columns, list[str]]:
-        """Which rows count, all columns, and what is damaged: of blocks that were done, arrays whose digest differs."""
+        """Valid rows, all columns, and damage: arrays of finished blocks whose digest differs."""
         read = {name: self._read(name, array) for name, array in self.arrays.items()}
         done, unreadable = read.pop("done", (np.zeros(self.n, bool), set()))
         columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, (x, _) in read.items()}
@@ -152,7 +152,7 @@ class Disk(Memory):
             bad = [
                 name
                 for j, name in enumerate(self.names)
-                if (expected[j] or name in FIXED_COLUMNS)  # a measure that no run of the block has is not written
+                if (expected[j] or name in FIXED_COLUMNS)  # a measure without any result in the block is not written
                 and (name not in columns or digest(name, first, columns[name][rows]) != expected[j])
             ]
             if bad:
@@ -161,10 +161,10 @@ class Disk(Memory):
         return done, columns, damaged
 
     def _read(self, name: str, array: Any, block: int = 0) -> tuple[np.ndarray, set[int]]:
-        """The rows of an array, and the first rows of the blocks that can not be read, which are blank."""
+        """The rows of an array, and the first rows of unreadable blocks, which are blank."""
         try:
             return array[:], set()
-        except Exception:  # whatever the decoders of chunks raise
+        except Exception:  # decoders of chunks may raise anything
             rows, unreadable = np.full(array.shape, _blank(np.zeros(0, array.dtype)), array.dtype), set()
         for first in range(0, len(rows), block := block or self.block):
             try:
@@ -175,13 +175,13 @@ class Disk(Memory):
 
 
 def digest(name: str, first: int, column: np.ndarray) -> int:
-    """A number that tells a block of a column from any other: of its name, place, shape and content."""
+    """A digest of a block of a column: of its name, position, shape and content."""
     if column.dtype.kind in "OUT":
         content = repr([str(x) for x in column]).encode()
-    else:  # Zarr does not keep the sign of a nan
+    else:  # Zarr does not preserve the sign of nan
         content = np.where(np.isnan(column), np.nan, column).tobytes() if column.dtype.kind == "f" else column.tobytes()
     head = repr((name, first, column.shape, column.dtype.kind in "OUT" or column.dtype.str)).encode()
-    return int.from_bytes(hashlib.blake2b(head + content, digest_size=8).digest(), "little") | 1  # 0: none was written
+    return int.from_bytes(hashlib.blake2b(head + content, digest_size=8).digest(), "little") | 1  # 0 means not written
 
 
 def _shown_block(first: int, n: int, block: int, names: list[str]) -> str:
@@ -189,16 +189,16 @@ def _shown_block(first: int, n: int, block: int, names: list[str]) -> str:
 
 
 def _array_of(group: Any, name: str) -> Any:
-    """An array of a group, or None where it is not there or its description can not be read."""
+    """An array of a group, or None if it is missing or its description can not be read."""
     try:
         member = group[name]
-    except Exception:  # whatever a JSON file that is cut short makes of it
+    except Exception:  # a truncated JSON file may raise anything
         return None
     return member if hasattr(member, "dtype") else None
 
 
 def axes(name: str, count: int, names: list[str]) -> list[str]:
-    """Names of the axes of a measure that is an array."""
+    """Names of the axes of an array-valued measure."""
     return names if len(names) == count else [f"{name}_{k}" for k in range(count)]
 
 
@@ -207,9 +207,10 @@ def axes(name: str, count: int, names: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Disk]:
-    """The store of the sweep that `record` describes, new or gone on with, for this sweep alone.
+    """Open or create the store of the sweep that `record` describes, and lock it.
 
-    Raises ArgumentError where there is something else, another sweep (it says what differs), or one at work.
+    Raises ArgumentError if the folder contains something else or another sweep (the message says what differs), or if
+    another process uses it.
     """
     path = Path(path)
     if not path.exists():
@@ -227,7 +228,7 @@ def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Di
 
 
 def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
-    """What a store has, complete or not. Raises ArgumentError where there is no store."""
+    """The contents of a store, complete or not. Raises ArgumentError if there is no store."""
     group, record = _read(Path(path), "r")
     shape, parameters = tuple(record["sizes"].values()), {}
     for name, dims in record["parameters"].items():
@@ -246,15 +247,15 @@ def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
 
 
 def _parameter(group: Any, name: str) -> np.ndarray | None:
-    """The values of a parameter, or None where they are not those that were written."""
-    with contextlib.suppress(Exception):  # whatever the decoders of chunks raise
+    """The values of a parameter, or None if they have changed on disk."""
+    with contextlib.suppress(Exception):  # decoders of chunks may raise anything
         values = group[name][:]
         return values if group.attrs[CHECKSUMS][name] == digest(name, 0, values) else None
     return None
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """What differs between a store's sweep and this one, in words."""
+    """Messages about differences between a stored sweep and this one."""
     messages = []
     for name in {**there, **here}:
         old, new = there.get(name, "nothing"), here.get(name, "nothing")
@@ -270,7 +271,7 @@ def _shown(value: str) -> str:
 
 
 def _create(path: Path, record: Record, space: Space) -> None:
-    """A store without runs, whole or not at all."""
+    """Create a store without runs; a failure leaves nothing."""
     with needed_for("store"):
         import zarr
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
@@ -281,7 +282,7 @@ def _create(path: Path, record: Record, space: Space) -> None:
         group = zarr.create_group(temporary, attributes={"sweep": record, CHECKSUMS: checksums})
         for name, column in columns.items():
             _write_parameter(group, space, name, column)
-        with contextlib.suppress(FileExistsError, NotADirectoryError):  # another was quicker: it is opened
+        with contextlib.suppress(FileExistsError, NotADirectoryError):  # another process was faster: open its store
             if not path.exists():
                 os.rename(temporary, path)
     except OSError as error:
@@ -309,7 +310,7 @@ def _array(group: Any, name: str, shape: tuple, like: np.ndarray, chunk: int, di
 
 
 def _blank(like: np.ndarray) -> Any:
-    """What stands for a value that is not there."""
+    """Placeholder for a missing value."""
     return "" if like.dtype.kind in "OUT" else like.dtype.type(np.nan if like.dtype.kind == "f" else 0)
 
 
@@ -333,7 +334,7 @@ def _read(path: Path, mode: Any) -> tuple[Any, Record]:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the folder against other sweeps; the lock goes with the process, however that ends."""
+    """Lock the folder against other sweeps; the lock ends with the process in any case."""
     if fcntl is None:
         yield
         return
@@ -351,17 +352,17 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 ENDS = {
-    "success": "reached its end, and all was measured",
-    "t_reached": "the last time reached",
+    "success": "reached the end, and all measures were computed",
+    "t_reached": "last time reached",
     "reason": "why it ended",
     "run": "number of the run, for replay",
 }
 
 
 def table(record: Record, space: Space, columns: Columns) -> Any:
-    """The xarray.Dataset over the space's dimensions: parameters as coordinates, measures, how each run ended.
+    """The xarray.Dataset over the dimensions: parameters as coordinates, measures, and the end of each run.
 
-    Runs that are not there are nan, with "" as their reason; attrs["sweep"] is the record as JSON.
+    Missing runs are nan, with an empty reason; attrs["sweep"] is the record as JSON.
     """
     with needed_for("sweep"):
         import xarray

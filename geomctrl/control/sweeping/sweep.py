@@ -1,4 +1,4 @@
-"""`sweep` runs a closed loop at every point of a space and measures it; `replay` gives one of the runs whole."""
+"""`sweep` simulates a closed loop at every point of a parameter space; `replay` repeats one of its runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .space import Point, Space, checked_space
 from .store import DIGEST, ENDS, FORMAT, Memory, Record, differences, opened, read, table
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
-MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs in a block; blocks in a sweep that is neither small nor large
+MIN_BLOCK, MAX_BLOCK, TARGET_BLOCKS = 8, 256, 64  # runs per block; blocks of a sweep of medium size
 
 
 def sweep(
@@ -45,48 +45,49 @@ def sweep(
     store: str | os.PathLike | None = None,
     execution: SweepExecution = SweepExecution(),
 ) -> Any:
-    """Run a closed loop at every point of a space, and measure each run.
+    """Simulate a closed loop at every point of a parameter space and compute measures of each run.
 
     Parameters
     ----------
     make : callable
-        make(point) returns (plant, controller, q0, v0). `point` is a mapping of the parameters by name, `point.number`
-        the run's number, `point.rng` its random numbers. A run for which it raises, which `simulate` refuses or which
-        fails on the way is marked, and the others go on.
+        make(point) returns (plant, controller, q0, v0). `point` is a mapping of parameters by name; `point.number` is
+        the number of the run and `point.rng` its random generator. If `make` raises, if `simulate` refuses the case, or
+        if the run fails, that run is marked as failed and the others continue.
     space : dict or xarray.Dataset
-        A list of values is a dimension of its own. Parameters that share a dimension, as xarray writes it, are listed
-        samples: {"kp": ("sample", values, {"units": "N m / rad"})}. All combinations of the dimensions are run.
+        Values by parameter name. A list of values is a dimension of its own. Parameters that share a dimension use the
+        notation of xarray: {"kp": ("sample", values, {"units": "N m / rad"})}. All combinations of the dimensions are
+        simulated.
     measures : dict or iterable of callables
-        Functions of a `Run` by name, or with a `name`: those of `gc.measures`, or your own, which give a number or an
-        array of one shape. Those of `gc.measures` look at every sample while the loop runs, other functions at what
-        `options.every` stores.
+        Functions of a `Run`, by name or with an attribute `name`: those of `gc.measures`, or your own, which return a
+        number or an array of constant shape. Measures of `gc.measures` see every sample while the loop runs; other
+        functions see the samples stored according to `options.every`.
     t_end, dt, control_dt, monitors, options
-        As for `simulate`; the method by its name.
+        As for `simulate`; the method is given by name.
     store : path or None
-        A folder in which the blocks of runs are kept as Zarr, each whole or not at all. The same sweep started again
-        does the missing ones, says how many were there, and does those again that were damaged meanwhile, which a
-        warning names; another sweep is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
+        Folder of a Zarr store for the results. A sweep started again with the same arguments computes missing and
+        damaged blocks only and reports how many runs exist; another sweep is refused. Read it with
+        xarray.open_zarr(store, consolidated=False).
     execution : SweepExecution
-        The executor, the size of a block, the seed, and a bar.
+        Executor, block size, seed and progress bar.
 
     Returns
     -------
     xarray.Dataset
-        Over the space's dimensions: the measures with their units, `success`, `t_reached` [s], `reason`, and `run`, the
-        number that `replay` takes.
+        Over the dimensions of the space: the measures with their units, `success`, `t_reached` [s], `reason`, and
+        `run`, the number that `replay` takes.
 
     Raises
     ------
     ArgumentError
-        For bad arguments, and for a store that has another sweep, naming what differs.
+        If an argument is invalid, or if the store contains another sweep; the message says what differs.
     SweepError
-        When a block fails twice, workers are gone or the disk is full. What is done stays, on Ctrl-C too.
+        If a block fails twice, workers stop or the disk is full. Finished blocks remain, also after Ctrl-C.
 
     Notes
     -----
-    Results are equal to the bit whatever the executor, on machines with the same processor and versions. Runs whose
-    objects differ in numbers only share one compilation and run side by side; what does not trace runs one by one in
-    Python, and a RuntimeWarning says why.
+    Results do not depend on the executor, to the last bit, on machines with the same processor and versions. Runs whose
+    objects differ only in numbers share one compilation and run side by side. Loops that can not be traced run one by
+    one in Python, and a RuntimeWarning gives the reason.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def sweep(
     function("make", make, "of a point")
     for name in (*space.sizes, *space.parameters):
         if name in measures or name in (*ENDS, "done"):
-            raise ArgumentError(f"space: {name!r} is there twice: in the space, and in the answer")
+            raise ArgumentError(f"space: {name!r} occurs twice: in the space and in the results")
     instance("execution", execution, SweepExecution, "gc.SweepExecution")
     store = None if store is None else path_of("store", store)
     arguments = checked_arguments(t_end, dt, control_dt, monitors, options)
@@ -128,7 +129,7 @@ def sweep(
 
 
 def load(store: str | os.PathLike) -> Any:
-    """What `sweep` returns, from a store, complete or not: runs that are not there yet are nan."""
+    """Load the result of a `sweep` from its store; runs that are still missing are nan."""
     return table(*read(store))
 
 
@@ -139,29 +140,30 @@ def replay(
     *,
     monitors: str | Iterable[Monitor] | None = "default",
 ) -> Run:
-    """Run one point of a sweep again, equal to the bit, and return the whole Run.
+    """Repeat one run of a sweep, identical to the last bit, and return the complete Run.
 
     Parameters
     ----------
     store : path or xarray.Dataset
-        The sweep's store, or the Dataset that it returned.
+        The store of the sweep, or the Dataset that it returned.
     index : int or dict
-        The run's number, the Dataset's `run`, or positions by dimension, as `table.peak_torque.argmax(...)` gives them.
+        The number of the run, `run` in the Dataset, or indices by dimension, as `table.peak_torque.argmax(...)`
+        returns.
     make : callable
-        The sweep's; a store has no code.
+        The function of the sweep; a store contains no code.
     monitors : iterable of Monitor
-        The sweep's, where they were objects.
+        The monitors of the sweep, if they were objects.
 
     Returns
     -------
     Run
-        Everything that the sweep has measured, and what `every` stores.
+        The run with all quantities that the sweep measured, and the samples that `every` selects.
 
     Raises
     ------
     ArgumentError
-        For an index outside, and for another `make` or other versions than the sweep's, naming what differs. What
-        `make` or `simulate` raises at that point is raised too.
+        If the index is out of range, or if `make` or versions differ from those of the sweep; the message says what
+        differs. Exceptions of `make` and `simulate` at that point propagate.
 
     Examples
     --------
@@ -196,7 +198,7 @@ def replay(
 
 
 def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
-    """Functions of a run by name. Raises ArgumentError for anything else and for a name that is there twice."""
+    """Functions of a run by name. Raises ArgumentError for anything else and for duplicate names."""
     if isinstance(measures, Mapping):
         pairs = list[tuple[Any, Any]](measures.items())
     else:
@@ -211,16 +213,16 @@ def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentError(f"measures: expected a name for {measure!r:.60}, got {name!r}: give a dict")
         if sum(name == other for other, _ in pairs) > 1:
-            raise ArgumentError(f"measures: {name!r} is there twice: give a dict with a name for each")
+            raise ArgumentError(f"measures: {name!r} occurs twice: give a dict with distinct names")
         if name in (*ENDS, "done"):
-            raise ArgumentError(f"measures: {name!r} is there twice: every answer has it")
+            raise ArgumentError(f"measures: {name!r} is a reserved name of the results")
     if not pairs:
         raise ArgumentError("measures: expected at least one function of a Run, got none")
     return dict(pairs)
 
 
 def checked_arguments(t_end: float, dt: float, control_dt: Any, monitors: Any, options: Any) -> dict[str, Any]:
-    """Arguments of `outcomes`, the same for all runs."""
+    """Arguments of `outcomes` that are the same for all runs."""
     method = instance("options", options, SimulationOptions, "gc.SimulationOptions").method
     if not isinstance(getattr(method, "method", method), str):
         raise ArgumentError(f"method: expected the name of a method, got {method!r:.60}")
@@ -237,7 +239,7 @@ def checked_arguments(t_end: float, dt: float, control_dt: Any, monitors: Any, o
 
 
 def _recorded(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `outcomes` as a store keeps them: without monitors where they are objects."""
+    """Arguments of `outcomes` in the form that a store keeps; monitors given as objects are omitted."""
     options = arguments["options"]
     flat = {name: x for name, x in arguments.items() if name != "options" and not isinstance(x, list)}
     flat |= {"every": options.every, "strict": options.strict, "compiled": options.compiled}
@@ -247,7 +249,7 @@ def _recorded(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(recorded: Mapping[str, Any], monitors: Any) -> dict[str, Any]:
-    """Arguments of `outcomes`, of what a store keeps of them."""
+    """Arguments of `outcomes`, restored from a store."""
     rest = dict(recorded)
     method = rest.pop("method")
     if "rtol" in rest:
@@ -257,14 +259,14 @@ def _arguments(recorded: Mapping[str, Any], monitors: Any) -> dict[str, Any]:
 
 
 def _block_size(block: int | None, runs: int) -> int:
-    """Runs in a block: what the caller says, or the default."""
+    """Runs per block: the user's value, or the default."""
     if block is not None:
         return block
     return min(max(MIN_BLOCK, MIN_BLOCK * -(-runs // (MIN_BLOCK * TARGET_BLOCKS))), MAX_BLOCK)
 
 
 def _at(dataset: Any, index: Any) -> Any:
-    """The Dataset at one run."""
+    """The Dataset of one run."""
     if not isinstance(index, Mapping):
         is_number = isinstance(index, (int, np.integer)) or getattr(index, "shape", None) == ()
         where = np.argwhere(dataset["run"].values == np.asarray(index)) if is_number else np.zeros((0, 0), int)
@@ -287,10 +289,10 @@ def _at(dataset: Any, index: Any) -> Any:
 
 
 def record_of(job: Job, space: Space, block: int) -> Record:
-    """What a store says about its sweep.
+    """The description of a sweep in its store.
 
-    identity: what must agree to go on with it, as text and digests. options: `_recorded`. sizes of the dimensions,
-    dimensions of the parameters, names of axes and attributes of the measures.
+    identity: entries that must agree to continue it, as text and digests. options: from `_recorded`. Also the sizes of
+    the dimensions, dimensions of the parameters, axis names and attributes of the measures.
     """
     options, named = _recorded(job.arguments), {"make": job.make}
     if "monitors" not in options:
@@ -314,7 +316,7 @@ def record_of(job: Job, space: Space, block: int) -> Record:
 
 
 def _identity_of(**named: Any) -> dict[str, str]:
-    """Digests of functions and objects: of "make" itself, and "make: f" of the functions it uses."""
+    """Digests of functions and objects: "make" is the function itself, "make: f" a function that it uses."""
     digests = {name: fingerprint(x) for name, x in named.items()}
     return {
         f"{name}: {part}" if part else name: DIGEST + x for name, parts in digests.items() for part, x in parts.items()
@@ -328,7 +330,7 @@ def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
 
 
 def _description(measure: Any, space: Space) -> dict[str, Any]:
-    """Names of its axes, unless the space has one of them, and what xarray shows of it."""
+    """Axis names of a measure, unless they are dimensions of the space, and the attributes that xarray shows."""
     attrs = {"long_name": getattr(measure, "description", None), "units": getattr(measure, "units", None)}
     attrs = {name: x for name, x in attrs.items() if isinstance(x, str)}
     dims = list(getattr(measure, "dims", ()))

@@ -1,1 +1,1 @@
-"""Certificates of Lyapunov functions: a closed loop's equations in forms that can be enclosed, proofs, level sets."""
+"""Certificates of Lyapunov functions: equations of a closed loop, their enclosures, proofs and level sets."""

@@ -1,4 +1,4 @@
-"""The arguments of `certify_lyapunov` and `region_of_attraction`, checked, and the claim's domain in words."""
+"""Checks of the arguments of `certify_lyapunov` and `region_of_attraction`, and the domain of a claim as text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def equilibrium_of(controller: Any, robot: Robot, equilibrium: Any) -> np.ndarra
 
 
 def half_widths(name: str, pair: Any, robot: Robot) -> np.ndarray:
-    """(2 nv,): positive lengths of q and of v."""
+    """Positive lengths of q and of v, as one array (2 nv,)."""
     expected = f"{name}: expected a pair (q, v) of half widths, numbers or ({robot.nv},) each, positive and finite"
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ArgumentError(f"{expected}; got {pair!r:.80}")
@@ -92,7 +92,7 @@ ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # of Ixx Ixy Iyy Ixz
 
 
 def spatial(p: np.ndarray) -> np.ndarray:
-    """The 6 x 6 inertia [[I, [h]], [-[h], m 1]] of the parameters (m, h, I) (10,)."""
+    """The 6 x 6 inertia [[I, [h]], [-[h], m 1]] of parameters (m, h, I) (10,)."""
     m, (x, y, z) = p[0], p[1:4]
     G = np.zeros((6, 6))
     for value, (i, j) in zip(p[4:], ENTRIES):
@@ -103,10 +103,10 @@ def spatial(p: np.ndarray) -> np.ndarray:
 
 
 def share(lo: np.ndarray, hi: np.ndarray) -> float:
-    """The largest e known with G_i(p) >= e G_i(centre) for all bodies i and all p between lo and hi (nbodies, 10).
+    """The largest known e with G_i(p) >= e G_i(centre) for all bodies i and all p between lo and hi (nbodies, 10).
 
-    Where it is positive, so that 2 T = sum_i V_i . G_i V_i is at least e times that of the centre, so is M(q, p), at
-    every q. 2 |x_i x_j| <= x_i^2 + x_j^2 in coordinates in which G(centre) is the unit matrix, parameter by parameter.
+    If e is positive, 2 T = sum_i V_i . G_i V_i is at least e times that of the centre, and so is M(q, p) for every q.
+    The bound uses 2 |x_i x_j| <= x_i^2 + x_j^2 in coordinates with G(centre) = 1, for each parameter.
     """
     least = np.inf
     for a, b in zip(lo, hi):

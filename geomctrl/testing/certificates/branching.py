@@ -1,4 +1,4 @@
-"""Branch and bound with quadratic forms: F < allowed on a box, cut where the forms do not decide."""
+"""Branch and bound with quadratic forms: proves F < allowed on a box and divides boxes that are not decided."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from geomctrl.tracing.proofs.identities import degree_in
 from .deciding import about_zero, largest
 from .quadratic import Bounds, Boxes, joined
 
-CHUNK = 512  # boxes that are looked at together
-THINNEST = 1e-4  # of the widest side's share: a thinner one, as at a branch, is not cut before the others
-SAMPLE = 3  # of those that are left: where cutting each side is tried
+CHUNK = 512  # boxes per evaluation
+THINNEST = 1e-4  # relative to the widest side: thinner sides (as at a branch) are divided last
+SAMPLE = 3  # undecided boxes with which the effect of dividing each side is estimated
 
-Progress = Callable[[float], Any]  # of the share of the box that is decided
+Progress = Callable[[float], Any]  # receives the decided fraction of the box
 
 
 def silent(share: float) -> None:
-    """No progress shown."""
+    """Show no progress."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """F < allowed on the box outside the ball sum (x / ball)^2 < 1 (None: but at x = 0), and where V <= level."""
+    """The claim F < allowed on the box, outside the ball sum (x / ball)^2 < 1 (None: for x != 0), where V <= level."""
 
     bounds: Bounds
     box: Boxes
     ball: np.ndarray | None
     allowed: float = 0.0
-    above: Bounds | None = None  # of -V
+    above: Bounds | None = None  # bounds of -V
     level: float = np.inf
 
 
 @dataclass
 class Outcome:
-    """leaves: boxes that are decided, and cover the box. left: those that are not, and their share of the volume.
+    """leaves: decided boxes that cover the domain. left: undecided ones, and their fraction of the volume.
 
-    out_of_time: whether the seconds ended it while boxes of the budget were left.
+    out_of_time: whether the time limit ended the search before the budget of boxes was used.
     """
 
     leaves: list[Boxes] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = silent) -> Outcome:
-    """Until all is decided, or `max_boxes` were looked at; the time is a last guard."""
+    """Divide boxes until all are decided or `max_boxes` were evaluated; the time limit is a last guard."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
     work = at_ends(task)
@@ -80,7 +80,7 @@ def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = silen
         if done.all():
             continue
         rest = boxes[~done]
-        if out.count >= tried:  # ever more seldom
+        if out.count >= tried:  # at increasing intervals
             sample = rest[np.argsort(merit[~done])[:: -max(1, len(rest) // SAMPLE)][:SAMPLE]]
             gains, tried = _gains(task, sample, sides, width), int(1.5 * out.count)
         work = joined(work, _halved(rest, sides, gains, width))
@@ -90,11 +90,11 @@ def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = silen
     return out
 
 
-MAX_ENDS = 8  # parameters of which the ends are looked at, 2^8 boxes
+MAX_ENDS = 8  # largest number of parameters replaced by their ends: 2^8 boxes
 
 
 def at_ends(task: Task) -> Boxes:
-    """The box, or where F is monotone in parameters one for every choice of their ends."""
+    """The box; if F is monotone in parameters, one box for every choice of their ends."""
     e, box = task.bounds.equations, task.box
     p, errors = e.parameters, e.errors
     felt = [
@@ -114,7 +114,7 @@ def at_ends(task: Task) -> Boxes:
 
 
 def merits(task: Task, boxes: Boxes) -> np.ndarray:
-    """(boxes,): positive where a box is decided."""
+    """(boxes,): positive for decided boxes."""
     form = task.bounds.form(boxes)
     above = largest(form, boxes, task.ball, task.allowed)
     margin = np.maximum(about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - above)
@@ -126,7 +126,7 @@ def merits(task: Task, boxes: Boxes) -> np.ndarray:
 
 
 def _felt(task: Task) -> np.ndarray:
-    """Which sides may matter: of parameters those in which F is not affine, errors of theirs being bounded exactly."""
+    """The sides whose division may help: not those of parameters in which F is affine and bounded exactly."""
     e, F = task.bounds.equations, task.bounds.F
     mass = e.mass if degree_in(e.graph, F, set(e.inverse)) > 0 else []
     felt = [
@@ -137,7 +137,7 @@ def _felt(task: Task) -> np.ndarray:
 
 
 def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """What halving each side does for a box, per share of the side that it still has."""
+    """Benefit for a box of halving each side, per fraction of the side that remains."""
     n, (lo, hi) = sample.lo.shape[1], sample.ends
     lows, highs = [], []
     for i in sides:
@@ -153,16 +153,16 @@ def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> n
     gain = (_lack(merits(task, sample)) - 0.75 * lacks.max(1) - 0.25 * lacks.min(1)).mean(1)
     share = ((hi - lo) / np.where(width > 0.0, width, 1.0)).mean(0)[sides]
     gain = np.maximum(gain, 0.0) / np.maximum(share, 1e-12)
-    return gain + (1e-3 * gain.max() or 1.0)  # none better than others: the widest side
+    return gain + (1e-3 * gain.max() or 1.0)  # without any benefit the widest side is divided
 
 
 def _lack(merit: np.ndarray) -> np.ndarray:
-    """How far from decided a box is, in powers: bounds that are not finite yet are not worth all others."""
+    """Distance of a box from being decided, as an exponent; bounds that are still infinite count little."""
     return np.log(np.clip(-merit, 1e-9, 1e9))
 
 
 def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarray) -> Boxes:
-    """Both halves of every box, cut where it promises most."""
+    """Both halves of every box, divided where the benefit is largest."""
     lo, hi = boxes.ends
     shares = (hi - lo)[:, sides] / width[sides]
     thin = shares < THINNEST * shares.max(1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What `certify_lyapunov` answers, in words and for programs."""
+"""`LyapunovCertificate`: the result of `certify_lyapunov`, as text and for programs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ HINT = (
 
 
 class Violation(NamedTuple):
-    """A state, a robot and, where it matters, a time that break the claim: q (nq,), v (nv,), parameters (nbodies, 10),
-    t [s], and by how much."""
+    """A state and a robot (and a time) that violate a claim.
+
+    q (nq,), v (nv,), parameters (nbodies, 10), t [s], and the amount of the violation."""
 
     q: np.ndarray
     v: np.ndarray
@@ -40,7 +41,7 @@ class Violation(NamedTuple):
 
 @dataclass
 class Claim:
-    """One inequality and what became of it."""
+    """One inequality and the result of its proof."""
 
     statement: str
     status: str
@@ -48,8 +49,8 @@ class Claim:
     task: Task | None = None
     counterexample: Violation | None = None
     assumes: str = ""
-    nearly: str = ""  # where the search came so near to a counterexample that rounding hides whether it is one
-    needs: str = ""  # for more than stability, where V' is semidefinite
+    nearly: str = ""  # a state where F is so close to a violation that rounding hides it
+    needs: str = ""  # what is required in addition to stability, if V' is semidefinite
 
     def __str__(self) -> str:
         out = [f"{self.status:9}  {self.statement}"]
@@ -71,13 +72,22 @@ class Claim:
 
 @dataclass
 class LyapunovCertificate:
-    """What was proved of a controller's Lyapunov function; true if all was. `print` says it in words.
+    """The result of proving a controller's Lyapunov function; true if everything is proved. `print` shows it as text.
 
-    status: "proved", "refuted" or "undecided", of V > 0 and of V' together; "semidefinite": V' <= 0 is proved only.
-    level: V <= level is the largest set known to lie in the box, None where no such number is known; `ends_in`: the
-    level that all solutions from there come to, and stay below; None where that is not below `level`. sampled: of
-    `region_of_attraction`, the lowest V of a sampled state at which V' is not as claimed. counterexample: of what is
-    refuted. boxes, seconds: what it took.
+    Attributes
+    ----------
+    status : str
+        "proved", "refuted" or "undecided" for V > 0 and V' together; "semidefinite" if only V' <= 0 is proved.
+    level : float or None
+        V <= level is the largest sublevel set known to lie in the box.
+    ends_in : float or None
+        Level below which all solutions from there end and remain; None if not below `level`.
+    sampled : float
+        For `region_of_attraction`, the lowest V of a sampled state that violates the claim.
+    counterexample : Violation or None
+        The violation, if refuted.
+    boxes, seconds : int, float
+        Cost of the proof.
     """
 
     name: str
@@ -118,12 +128,13 @@ class LyapunovCertificate:
 
     @property
     def region(self) -> float | None:
-        """The level of the certified region of attraction, None where there is none."""
+        """The level of the certified region of attraction; None if there is none."""
         return self.level if self.proved and self.ends_in is not None else None
 
     def recheck(self, *, processes: int = 1) -> str:
-        """Check every proved inequality again with python-flint, in that many processes, and every lemma at other
-        random points; in words what was checked. Raises CheckError where something is not shown, ImportError without
+        """Check every proved inequality with python-flint, and every lemma at new random points; returns a text.
+
+        processes: number of processes. Raises CheckError if something can not be confirmed, ImportError without
         python-flint.
         """
         from .recheck import leaves_of, recheck

@@ -1,4 +1,4 @@
-"""A traced loop without the branches that are decided all over a box."""
+"""Removal of branches of a traced loop that are decided on a whole box."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from geomctrl.tracing.symbols import Condition, Symbol, is_symbol
 
 
 def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLoop:
-    """The loop with the side in the place of every branch whose condition is decided all over a box."""
+    """The loop in which every branch whose condition is decided on the box is replaced by its side."""
     graph, (q, v, _) = loop.graph, loop.split(loop.y)
     intervals: dict[int, Any] = {graph.load(NUMBERS, k).index: (x, x) for k, x in enumerate(loop.numbers.tolist())}
     places = {"q": q.tolist(), "v": v.tolist(), "p": loop.extra["parameters"], "t": [loop.t]}
@@ -39,7 +39,7 @@ def decided(loop: TracedClosedLoop, within: Mapping[str, Any]) -> TracedClosedLo
 
 
 def _resolved(graph: Any, ends: list[Any], sides: dict[int, Any]) -> list[Any]:
-    """`ends` with those branches taken, also where one is the side of another."""
+    """`ends` with those branches replaced, also if one is the side of another."""
     values: dict[int, Any] = {}
     for k in graph.needed(loads(ends)):
         op, *rest = graph.nodes[k]
@@ -52,7 +52,7 @@ def _resolved(graph: Any, ends: list[Any], sides: dict[int, Any]) -> list[Any]:
 
 
 def _with_symbols(x: Any, new: Callable[[Any], Any]) -> Any:
-    """Nested dicts, lists and tuples with new(symbol) in the place of each symbol."""
+    """Nested dicts, lists and tuples in which each symbol is replaced by new(symbol)."""
     if isinstance(x, dict):
         return {k: _with_symbols(y, new) for k, y in x.items()}
     if isinstance(x, (list, tuple)):

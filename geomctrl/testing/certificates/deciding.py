@@ -1,4 +1,4 @@
-"""What a quadratic form says of a box: how large F can be there, and whether it is below what is allowed."""
+"""Decisions from quadratic forms: an upper bound of F on a box, and whether it is below the allowed value."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from geomctrl.tracing.proofs.intervals import EPS
 
 from .quadratic import SAFE, Boxes, Form, scaled_eigenvalues
 
-SHARES = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)  # of N that pays for the linear term
+SHARES = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)  # fractions of N that compensate the linear term
 
 
 def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: float) -> np.ndarray:
-    """(boxes,): at least the margin by which F < allowed on all of x outside the ball sum (x / ball)^2 < 1.
+    """(boxes,): lower bound of the margin by which F < allowed for all x outside the ball sum (x / ball)^2 < 1.
 
-    ball None: F <= allowed for all x, and where no linear term is, F < allowed for x != 0. Negative: not so, as far as
-    this bound goes. slope |x| <= slope (x^2 / (2 h) + h / 2) for any h > 0.
+    ball None: F <= allowed for all x, and F < allowed for x != 0 if there is no linear term. A negative result decides
+    nothing. Uses slope |x| <= slope (x^2 / (2 h) + h / 2) for any h > 0.
     """
     d = scale
     N = form.N * d[:, None] * d
@@ -32,23 +32,23 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
         rest = N - share * np.eye(len(d)) * weights[:, None, :]
         least = np.linalg.eigvalsh(rest / B[:, None] / B)[:, 0]
         least = least - SAFE * len(d) * np.abs(rest / B[:, None] / B).max((1, 2))
-        with np.errstate(over="ignore"):  # infinite where nothing holds a slope
+        with np.errstate(over="ignore"):  # infinite if nothing compensates a slope
             cost = (slope**2 / (4.0 * share * weights)).sum(1) if share else 0.0
         cost = cost * (1.0 + 1e-12) + np.maximum(form.top, 0.0) + np.minimum(form.top, 0.0) - allowed
         if ball is None:
             margin = np.where(cost <= 0.0, -cost if share else least, -cost)
             margin = np.where(least > 0.0, margin, np.minimum(least, -1e-300))
-        else:  # with N >= least / ball^2 outside the ball, where that is not negative
+        else:  # uses N >= least / ball^2 outside the ball, if that is not negative
             margin = np.where(least >= 0.0, least - cost, -np.inf)
         best = np.maximum(best, margin)
     return np.where(good, best, -np.inf)
 
 
-PAYMENTS = tuple(itertools.product((0.0, 0.5, 0.9), (0.0, 0.5, 0.95)))  # of N: for the slack, for being outside
+PAYMENTS = tuple(itertools.product((0.0, 0.5, 0.9), (0.0, 0.5, 0.95)))  # fractions of N: for slack, for the ball
 
 
 def payments(form: Form, ball: np.ndarray | None) -> list[tuple[float, float]]:
-    """The shares of `paid` that are worth trying."""
+    """The fractions for `paid` that are worth trying."""
     slack = bool(form.slack.any())
     return [(a, b) for a, b in PAYMENTS if (slack or a == 0.0) and (ball is not None or b == 0.0)]
 
@@ -56,9 +56,9 @@ def payments(form: Form, ball: np.ndarray | None) -> list[tuple[float, float]]:
 def payment(
     form: Form, boxes: Boxes, share: float, ball: np.ndarray | None, hold: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What `paid` is given: h (boxes, 2n), which takes that share of N's diagonal, and t (boxes,), of what is left.
+    """Arguments of `paid`: h (boxes, 2n), which uses a fraction of N's diagonal, and t (boxes,), from the rest.
 
-    No h where paying with the farthest |x| is cheaper.
+    h is zero where the bound by the largest |x| is better.
     """
     weights = 2.0 * share * np.maximum(np.einsum("bii->bi", form.N), 0.0)
     h = np.where(weights > 0.0, form.slack / np.maximum(weights, 1e-300), 0.0)
@@ -72,15 +72,15 @@ def payment(
 
 
 def signs(boxes: Boxes) -> np.ndarray:
-    """(boxes, 2n): 1 or -1 where |x| is x or -x all over a box, else 0."""
+    """(boxes, 2n): the sign of x if it is constant on a box, else 0."""
     return np.where(boxes.lo >= 0.0, 1.0, np.where(boxes.hi <= 0.0, -1.0, 0.0))
 
 
 def paid(form: Form, boxes: Boxes, h: np.ndarray, t: np.ndarray, ball: np.ndarray | None) -> Form:
-    """A form above it on the boxes outside the ball, with less slack.
+    """An upper bound of the form on the boxes outside the ball, with less slack.
 
-    slack |x| = +-slack x where x has a sign, and slack |x| <= slack (x^2 / (2 h) + h / 2) where h > 0. What is added,
-    t (sum (x / ball)^2 - 1), is not negative outside the ball.
+    slack |x| = +-slack x if x has a constant sign, and slack |x| <= slack (x^2 / (2 h) + h / 2) for h > 0. The added
+    t (sum (x / ball)^2 - 1) is not negative outside the ball.
     """
     sign, pays = signs(boxes), h > 0.0
     less = np.where(pays, form.slack / np.where(pays, 2.0 * h, 1.0), 0.0)
@@ -94,8 +94,9 @@ def paid(form: Form, boxes: Boxes, h: np.ndarray, t: np.ndarray, ball: np.ndarra
 
 
 def largest(form: Form, boxes: Boxes, ball: np.ndarray | None = None, enough: float = -np.inf) -> np.ndarray:
-    """(boxes,): an upper bound of F on each box outside the ball, from the form and from intervals; sharp only above
-    `enough`."""
+    """(boxes,): upper bound of F on each box outside the ball, from the form and from intervals.
+
+    Only bounds above `enough` are sharp."""
     best = form.value.copy()
     finite = np.isfinite(form.top) & np.isfinite(form.slack).all(1)
     for share, hold in payments(form, ball):
@@ -108,14 +109,14 @@ def largest(form: Form, boxes: Boxes, ball: np.ndarray | None = None, enough: fl
     return best
 
 
-@np.errstate(invalid="ignore", over="ignore")  # nan decides nothing
+@np.errstate(invalid="ignore", over="ignore")  # comparisons with nan are false
 def _largest(form: Form, boxes: Boxes) -> np.ndarray:
-    """From the form alone."""
+    """Upper bound from the form alone."""
     form, lift = form.lifted()
     convex = scaled_eigenvalues(form.N, form.scale) > 0.0
     c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
-    slope = form.g - 2.0 * Nc  # of g . x less the tangent plane of x . N x at c, which lies below it
+    slope = form.g - 2.0 * Nc  # g . x minus the tangent plane of x . N x at c, which is below it
     reach = boxes.far
     linear = np.maximum(slope * boxes.lo, slope * boxes.hi).sum(1) + np.einsum("bi,bi->b", c, Nc)
     lost = np.where(lift > 0.0, lift * ((reach / form.scale) ** 2).sum(1), 0.0) + (form.slack * reach).sum(1)

@@ -1,15 +1,15 @@
-"""What is to be proved of a closed loop, in a form that intervals bound tightly.
+"""Equations of a closed loop for proofs, rewritten so that intervals bound them tightly.
 
-V' as it comes, along the field, has M^-1 in it, the true parameters p in many places, and terms that cancel only
-because a law knows the robot. Four rewritings, each proved for the loop at hand by `tracing.proofs.identities`:
+Along the vector field V' contains M^-1, the true parameters p in many places, and terms that cancel only because the
+law contains the model. Four rewritings are tried, each proved for the given loop by `tracing.proofs.identities`:
 
-power         V' = w . (tau - M a_ref - C v_ref - g) + U',  v_ref = v - w,  where V = 1/2 w . M w + U(q): no inversion,
-              affine in p. It rests on Mdot - 2C being skew for the true robot.
-promise       with the model's parameters V' is what the controller promises; the error p - p_model enters linearly.
-acceleration  V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g), a being what the law wants vdot to be.
-rate          V' is what the controller promises, where the claim is of the model's parameters alone.
+power         V' = w . (tau - M a_ref - C v_ref - g) + U',  v_ref = v - w,  if V = 1/2 w . M w + U(q): no inversion,
+              affine in p. It uses that Mdot - 2C is skew-symmetric for the true robot.
+promise       with the model's parameters V' is the promised rate; the error p - p_model enters linearly.
+acceleration  V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g), with the desired acceleration a of the law.
+rate          V' is the promised rate, if the claim is about the model's parameters only.
 
-What is not found is not assumed: then V' is taken as it comes.
+If no rewriting is proved, V' is used as it is.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .decided import decided
 
-# further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
+# further arrays of the graph: q inside sines and cosines, parameter errors, an acceleration, rows of M^-1
 ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
-TIME = 1.0  # s: a time; lemmas hold for all of them, and what is proved does not depend on it
-LARGEST_SOLVED = 6  # joints: of M x = b written out
+TIME = 1.0  # s: an arbitrary time; lemmas hold for all times
+LARGEST_SOLVED = 6  # joints up to which M x = b is solved symbolically
 
 
 @dataclass(frozen=True)
 class Lemma:
-    """Something used in a proof that was proved on its own: in words, how, log10 of the chance to be mistaken."""
+    """A statement used in a proof and proved separately: text, method, log10 of the probability of a mistake."""
 
     claim: str
     chance: float
-    holds: Callable[[int], bool]  # tested again, with another seed
+    holds: Callable[[int], bool]  # tests it again with another seed
 
     def __str__(self) -> str:
         return (
@@ -61,13 +61,13 @@ class Lemma:
 class Equations:
     """V and V' of an autonomous loop as expressions of `graph`.
 
-    x: the nodes of (q, v). angles: nodes that stand for q within sines and cosines, None where q_i is in none.
-    parameters, errors: nodes of the true parameters, and of their deviations from `model`. numbers: values of all
-    other inputs. `decrease`: V'. `potential`: U(q) where V = 1/2 w . M w + U with a w that is zero at rest at q_d and
-    has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
-    nodes that stand for those of its inverse; `monotone`: the parameters in each of which V' is then monotone, as long
-    as M is positive definite, so that it is largest at the ends of their intervals. What all that rests on: `lemmas`,
-    `form`. timed: whether the last of the parameters is time, of boxes that have times; the others are the robot's.
+    x: nodes of (q, v). angles: nodes for q inside sines and cosines, None for q_i in none. parameters, errors: nodes of
+    the true parameters and of their deviations from `model`. numbers: values of all other inputs. `decrease`: V'.
+    `potential`: U(q) if V = 1/2 w . M w + U with dw/dv = 1 and w = 0 at rest at q_d, else None. `mass`, `inverse`: if
+    V' contains M^-1, the entries of M by rows and the nodes for the entries of its inverse. `monotone`: parameters in
+    which V' is then monotone if M is positive definite, so that it is largest at the ends of their intervals. `lemmas`,
+    `form`: what this relies on. timed: whether the last parameter is time (boxes with times); the others are the
+    robot's.
     """
 
     graph: Any
@@ -91,7 +91,7 @@ class Equations:
 
     @property
     def robots(self) -> slice:
-        """The parameters that are the robot's."""
+        """Indices of the robot's parameters."""
         return slice(0, len(self.parameters) - self.timed)
 
     @property
@@ -106,7 +106,7 @@ class Equations:
         return Symbol(self.graph, node)
 
     def at(self, x: np.ndarray, p: np.ndarray) -> dict[int, Any]:
-        """The inputs of the loop as it comes at states x (m, 2n), parameters (m, k)."""
+        """Inputs of the original loop at states x (m, 2n), parameters (m, k)."""
         values: dict[int, Any] = {**self.numbers, self.loop.t.index: TIME}
         values |= {node: x[:, i] + (self.q_d[i] if i < self.n else 0.0) for i, node in enumerate(self.x)}
         return values | {node: p[:, k] for k, node in enumerate(self.parameters)}
@@ -116,16 +116,17 @@ class Equations:
         return add(self.decrease, mul(self.value, rate)) if rate else self.decrease
 
     def as_it_comes(self, rate: float) -> Any:
-        """V' + rate V along the field, of no lemma, angles or deviations."""
+        """V' + rate V along the vector field, without lemmas, angles or deviations."""
         return add(self.loop.slope, mul(self.loop.value, rate)) if rate else self.loop.slope
 
 
 def equations(
     controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = False, within: Mapping[str, Any] | None = None
 ) -> Equations:
-    """Raises UntraceableError where the loop does not trace, its V is missing, or V or V' depend on time untimed.
+    """Derive the equations.
 
-    within: intervals of "q", "v", "p" and "t" that all claims are about: branches that are decided there are taken.
+    within: intervals of "q", "v", "p" and "t" of all claims; branches decided there are removed. Raises
+    UntraceableError if the loop can not be traced, has no V, or if V or V' depend on time and the box has no times.
     """
     plant = apart(plant)
     as_traced = trace_closed_loop(plant, controller, _further)
@@ -140,7 +141,7 @@ def equations(
     angles: list[int | None] = []
     for i, index in enumerate(x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
-        for op in ("sin", "cos") if forms.separable else ():  # else what cancels must stay together
+        for op in ("sin", "cos") if forms.separable else ():  # otherwise cancelling terms must stay together
             node = graph.node(op, index)
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.index if used else None)
@@ -165,14 +166,14 @@ def equations(
 
 
 def apart(plant: Plant) -> Plant:
-    """The plant with a robot of its own, whose parameters are not the controller's by name."""
+    """The plant with a copy of its robot, so that its parameters differ symbolically from the controller's."""
     robot, moved = plant.robot, copy.copy(plant)
     object.__setattr__(moved, "robot", robot.with_parameters(robot.parameters))
     return moved
 
 
 def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
-    """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
+    """True parameters and components of the forms as symbols, while the loop is traced."""
     robot, graph, n = parts.plant.robot, t.graph, len(v)
     extra: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
     extra["armatures"] = [x for x in armatures(robot) if is_symbol(x)]
@@ -185,7 +186,7 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
         v_ref = [sub(a, b) for a, b in zip(v.tolist(), w)]
         a_ref = tangents(graph, v_ref, dict(zip([t.index, *loads(q.tolist())], [1.0, *v.tolist()])))
         force = _numbers(robot.inverse_dynamics(q, v, _array(a_ref), _array(v_ref), f_ext=wrenches))
-        momentum = tangents(graph, pushed, dict(zip(loads(motion), w)))  # M w, by the recursion: bound more tightly
+        momentum = tangents(graph, pushed, dict(zip(loads(motion), w)))  # M w by the recursion has tighter bounds
         power = dot(w, [sub(a, b) for a, b in zip(net, force)])
         extra["power"].append((v_ref, power, mul(dot(w, momentum), 0.5)))
     if hasattr(parts.controller, "acceleration") and n <= LARGEST_SOLVED:
@@ -198,7 +199,7 @@ def _further(parts: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[s
 
 
 class _Forms:
-    """The search for the form of V' that is easiest to bound, among those that are proved to be V'."""
+    """The search for the form of V' that is easiest to bound, among proved equivalents."""
 
     def __init__(self, loop: TracedClosedLoop, controller: Any, plant: Plant, p: list[int]):
         if loop.value is None:
@@ -209,7 +210,7 @@ class _Forms:
         fixed = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
         self.free = {
             key: x for key, x in fixed.items() if self.graph.load(*key).index not in set(p)
-        }  # t is free as well
+        }  # t is a free input too
         deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
         self.errors, self.deviations = loads(deviations), deviations
         robot = getattr(controller, "robot", None)
@@ -220,7 +221,7 @@ class _Forms:
         self.slope = loop.slope
         self.mass: list[Any] = []
         self.monotone: list[int] = []
-        self.separable = False  # whether angles may be taken for inputs of their own: no potential of gravity is in V
+        self.separable = False  # whether angles may become separate inputs: V contains no gravity potential
 
     def best(self, exact: bool) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         """exact: whether the claim is of the plant's own parameters alone."""
@@ -237,15 +238,15 @@ class _Forms:
         return Lemma(claim, chance(self.graph, pairs), lambda seed: identical(self.graph, pairs, self.free, seed))
 
     def at_model(self, x: Any, model: np.ndarray) -> Any:
-        """x with the true parameters those of the model: numbers of inputs that are theirs."""
+        """x with the true parameters replaced by those of the model."""
         return substituted(self.graph, [x], dict(zip(self.p, model.tolist())))[0]
 
     def deviation(self, x: Any) -> Any:
-        """What x, affine in the parameters, gains by their deviations."""
+        """The change of x, affine in the parameters, due to their deviations."""
         return tangents(self.graph, [x], dict(zip(self.p, self.deviations)))[0]
 
     def along_model(self, x: Any, model: np.ndarray) -> Any:
-        """The same with p - model in the place of the deviations."""
+        """The same with p - model instead of the deviations."""
         errors = [sub(Symbol(self.graph, k), m) for k, m in zip(self.p, model.tolist())]
         return tangents(self.graph, [x], dict(zip(self.p, errors)))[0]
 
@@ -253,7 +254,7 @@ class _Forms:
         return degree_in(self.graph, x, set(self.p)) <= 1
 
     def about(self, x: Any, model: np.ndarray) -> Any:
-        """x, affine in the parameters, as what it is for the model and the deviation from that."""
+        """x, affine in the parameters, as its value for the model plus the deviation."""
         return add(self.at_model(x, model), self.deviation(x)) if self.affine(x) else x
 
     def power(self) -> Any:
@@ -261,7 +262,7 @@ class _Forms:
         massless = dict.fromkeys([*self.p, *loads(self.loop.extra["armatures"])], 0.0)
         for parts in self.loop.extra["power"]:
             at_rest = dict(zip(v, substituted(self.graph, parts[0], dict.fromkeys(v, 0.0))))
-            for new in (massless, at_rest):  # both leave U of V; the first more simply, where no gravity is in it
+            for new in (massless, at_rest):  # both leave U in V; the first is simpler if V contains no gravity
                 form = self.energy_and_power(*substituted(self.graph, [self.loop.value], new), *parts)
                 if form is not None:
                     self.separable = new is massless
@@ -269,7 +270,7 @@ class _Forms:
         return None
 
     def energy_and_power(self, U: Any, v_ref: list[Any], power: Any, kinetic: Any) -> Any:
-        """The power form with this U(q); None where V is not 1/2 w . M w + U, or its rate not the power."""
+        """The power form for this U(q); None if V is not 1/2 w . M w + U, or if its rate is not the power."""
         V, v = self.loop.value, loads(self.v.tolist())
         seeds = dict(zip([self.loop.t.index, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
         E = add(power, tangents(self.graph, [U], seeds)[0])
@@ -277,7 +278,7 @@ class _Forms:
         if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
             return None
         at_rest = [(slope, 0.0) for x in (U, *v_ref) for slope in pullback(self.graph, [x], [1.0], v)]
-        if not self.same(at_rest):  # U and v_ref of q alone
+        if not self.same(at_rest):  # U and v_ref depend on q alone
             return None
         lemmas = [
             self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
@@ -287,7 +288,7 @@ class _Forms:
         return form, lemmas, model, decrease, self.about(energy[0][1], model), U
 
     def promised(self, E: Any, lemmas: list[Lemma], form: str) -> Any:
-        """With the promised rate in the place of what a right model makes of V'."""
+        """The form with the promised rate instead of V' for the exact model."""
         rate = self.loop.rate
         for model in self.models:
             pairs = [(self.slope, add(rate, self.along_model(E, model)))]
@@ -336,7 +337,7 @@ class _Forms:
     def ends_suffice(self, M: Any, rest: Sequence[Any]) -> list[Lemma]:
         """Find the parameters p_k along which M and M a + C v + g change in one direction u of the joints only.
 
-        With M + p_k m u u^T the rate g . M^-1 r is then a quotient of functions affine in p_k, so that it is monotone.
+        With M + p_k m u u^T the rate g . M^-1 r is a quotient of functions affine in p_k and therefore monotone.
         """
         n, claims = len(rest), []
         if degree_in(self.graph, self.loop.value, set(self.p)):
@@ -352,7 +353,7 @@ class _Forms:
 
 
 def minors(rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """All of two rows and two columns."""
+    """All minors of two rows and two columns."""
     n, m = len(rows), len(rows[0])
     return [
         sub(mul(rows[i][a], rows[j][b]), mul(rows[i][b], rows[j][a]))
@@ -361,7 +362,7 @@ def minors(rows: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def solved(M: Sequence[Sequence[Any]], b: Sequence[Any]) -> list[Any]:
-    """x of M x = b, M symmetric: L D L^T, written out."""
+    """x of M x = b for symmetric M by a symbolic L D L^T factorisation."""
     n = len(b)
     L, D = [[0.0] * n for _ in range(n)], []
     for j in range(n):

@@ -1,5 +1,5 @@
-"""Level sets of V: the largest one inside a box, the one that everything ends in, and the largest one below which V' is
-as claimed.
+"""Level sets of V: the largest one inside a box, the one in which all solutions end, and the largest one on which the
+claim about V' holds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHUNK = 512
 def least_on_boundary(below: Bounds, box: Boxes, tolerance: float = 0.02, max_boxes: int = 20_000) -> float:
     """A lower bound of V on the boundary of the box, for all parameters; `below` bounds -V.
 
-    Within `tolerance` of the least value seen there, if `most` boxes suffice for that.
+    Within `tolerance` of the smallest value seen there, if `max_boxes` boxes suffice.
     """
     work, count, lowest = _faces(box), 0, np.inf
     low, seen = -largest(below.form(work), work), _seen(below, work)
@@ -51,7 +51,7 @@ def _faces(box: Boxes) -> Boxes:
 
 
 def _seen(below: Bounds, boxes: Boxes) -> float:
-    """The least V, over all parameters, in the middle of the boxes."""
+    """The smallest V over all parameters at the centres of the boxes."""
     e = below.equations
     x = 0.5 * (boxes.lo + boxes.hi)
     high = below.values(Boxes(x, x, boxes.p_lo, boxes.p_hi))[1]
@@ -72,11 +72,11 @@ SHARES = (0.99, 0.97, 0.95, 0.92, 0.88, 0.8, 0.65, 0.5, 0.3, 0.1)
 
 
 def lowest_bad(e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, offset: float, seed: int = 0) -> float:
-    """The least V among random states of the box, outside the ball, where V' is not below - rate V + offset."""
+    """The smallest V among random states of the box, outside the ball, that violate V' < - rate V + offset."""
     rng = np.random.default_rng(seed)
     lo, hi, p_lo, p_hi = box.lo[0], box.hi[0], box.p_lo[0], box.p_hi[0]
     least = np.inf
-    for k in range(4):  # ever nearer to where V is low
+    for k in range(4):  # concentrates on states with low V
         x = rng.uniform(lo, hi, (SAMPLES // 4, len(lo))) * (0.7**k)
         p = at_random(e, p_lo, p_hi, len(x), rng)
         V, F = valued(e.graph, [e.loop.value, e.as_it_comes(rate)], e.at(x, p), len(x)).T
@@ -90,7 +90,7 @@ def lowest_bad(e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, o
 def largest_level(
     e: Equations, task: Task, scale: np.ndarray, bound: float, budget: Budget
 ) -> tuple[float, Task, Outcome] | None:
-    """(level, what was proved of V <= level, how) for the first share of `bound` for which a proof is found."""
+    """(level, proof of the claim on V <= level, method) for the first fraction of `bound` that can be proved."""
     above = Bounds(e, neg(e.value), scale)
     for share in SHARES:
         level = share * bound

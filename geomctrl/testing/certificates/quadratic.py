@@ -1,14 +1,13 @@
-"""Bounds by quadratic forms: what decides whole boxes about an equilibrium, where intervals alone would have to be cut
-2^14 times.
+"""Bounds by quadratic forms, which decide whole boxes about an equilibrium; intervals alone would need 2^14 divisions.
 
-With x = (q - q_d, v) and the angles a = q inside sines and cosines taken for inputs of their own, V and V' are
-polynomials in x of a low degree whose coefficients depend on a. For every a then, exactly,
+With x = (q - q_d, v), and the angles a = q inside sines and cosines as separate inputs, V and V' are polynomials in x
+of low degree with coefficients that depend on a. For every a, exactly,
 
     F(x, a) = F(0, a) + g(a) . x + x . A(x, a) x,      A = H(0, a) / 3 + H(x, a) / 6
 
-where the degree is at most three, H being the second derivatives; A = H(0, a) / 2 for degree two, and H somewhere
-between 0 and x, over two, for any other function that neither jumps nor has a kink in between. Nothing is expanded in
-a: it only lies in its interval, and that a and q are one number is not used.
+for degree three or less, with the second derivatives H. A = H(0, a) / 2 for degree two. For any other function that is
+smooth in between, A is H / 2 at some point between 0 and x. Nothing is expanded in a, which is only known to lie in its
+interval; that a and q are the same number is not used.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from geomctrl.tracing.symbols import Symbol, sub
 
 from .equations import TIME, Equations
 
-SAFE = 1e-13  # of the largest entry: more than what a computed eigenvalue of a symmetric matrix is off
+SAFE = 1e-13  # relative to the largest entry: bounds the error of a computed eigenvalue of a symmetric matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Boxes of x = (q - q_d, v) and of the true parameters: (boxes, 2n) twice, (boxes, 10 nbodies) twice."""
+    """Boxes of x = (q - q_d, v), (boxes, 2n) twice, and of the true parameters, (boxes, 10 nbodies) twice."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -49,7 +48,7 @@ class Boxes:
 
     @classmethod
     def of(cls, lo: np.ndarray, hi: np.ndarray, n: int) -> Boxes:
-        """Of all sides, those of the parameters from the n-th on."""
+        """Boxes from bounds of all sides, of which those from the n-th on are parameters."""
         return cls(lo[:, :n], hi[:, :n], lo[:, n:], hi[:, n:])
 
     @property
@@ -59,11 +58,11 @@ class Boxes:
 
     @property
     def far(self) -> np.ndarray:
-        """(boxes, 2n): the largest |x|."""
+        """The largest |x| of each box (boxes, 2n)."""
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
     def halved(self, sides: np.ndarray) -> Boxes:
-        """Both halves of every box, each cut across its one of `sides` (boxes,)."""
+        """Both halves of every box, divided across the given side (boxes,)."""
         (lo, hi), rows = self.ends, np.arange(len(self))
         upper, lower = hi.copy(), lo.copy()
         upper[rows, sides] = lower[rows, sides] = 0.5 * (lo[rows, sides] + hi[rows, sides])
@@ -75,9 +74,9 @@ def joined(a: Boxes, b: Boxes) -> Boxes:
 
 
 class Form(NamedTuple):
-    """F <= top + g . x + slack . |x| - x . N x on a box, for all in it: (boxes,), (boxes, 2n) twice, (boxes, 2n, 2n).
+    """F <= top + g . x + slack . |x| - x . N x on a box: (boxes,), (boxes, 2n) twice, (boxes, 2n, 2n).
 
-    value: the largest that F is on the box by intervals alone. scale: see `Bounds`.
+    value: upper bound of F on the box by intervals alone. scale: see `Bounds`.
     """
 
     top: np.ndarray
@@ -89,15 +88,15 @@ class Form(NamedTuple):
 
     @property
     def slope(self) -> np.ndarray:
-        """Of a bound in |x| alone."""
+        """Coefficients of a bound in |x| alone."""
         return np.abs(self.g) + self.slack
 
     def rows(self, k: Any) -> Form:
-        """Of some boxes."""
+        """The form for some boxes."""
         return Form(self.top[k], self.g[k], self.slack[k], self.N[k], self.value[k], self.scale)
 
     def lifted(self) -> tuple[Form, np.ndarray]:
-        """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
+        """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 if N is."""
         finite = np.abs(self.N).max((1, 2)) < 1e200
         N = np.where(finite[:, None, None], self.N, np.eye(len(self.scale)))
         lift = np.maximum(-1.01 * scaled_eigenvalues(N, self.scale), 0.0)
@@ -105,7 +104,7 @@ class Form(NamedTuple):
         return self._replace(N=lifted), np.where(finite, lift, np.inf)
 
     def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
-        """About where x . N x - g . x is least on each box, (boxes, 2n), where that is a point."""
+        """Approximate minimum of x . N x - g . x on each box (boxes, 2n)."""
         c = np.clip(0.0, boxes.lo, boxes.hi)
         diagonal = np.maximum(np.einsum("bii->bi", self.N), 1e-300)
         for _ in range(sweeps):
@@ -118,7 +117,7 @@ class Form(NamedTuple):
 class Bounds:
     """Upper bounds of an expression F of the equations on boxes.
 
-    scale (2n,): the lengths in which x is measured when the terms of a form are traded against each other.
+    scale (2n,): lengths of x used for trade-offs between the terms of a form.
     """
 
     def __init__(self, equations: Equations, F: Any, scale: np.ndarray):
@@ -127,10 +126,10 @@ class Bounds:
 
     @cached_property
     def expressions(self) -> list[Any]:
-        """F, its gradient, the upper triangle of its second derivatives."""
+        """F, its gradient, and the upper triangle of its second derivatives."""
         graph, x = self.equations.graph, self.equations.x
         branches = any(graph.nodes[k][0] == "where" for k in graph.needed([graph.operand(self.F)]))
-        if branches:  # forwards, without the guards of sides that are not taken, which intervals can not decide
+        if branches:  # forward mode, without the guards of unused sides, which intervals can not decide
             gradient = [tangents(graph, [self.F], {k: 1.0})[0] for k in x]
         else:
             gradient = pullback(graph, [self.F], [1.0], x)
@@ -140,12 +139,12 @@ class Bounds:
 
     @cached_property
     def flat(self) -> bool:
-        """Whether F and its gradient are zero at x = 0 for all angles and parameters: an identity."""
+        """Whether F and its gradient are identically zero at x = 0, for all angles and parameters."""
         return self._is_flat({})
 
     @cached_property
     def flat_at_model(self) -> bool:
-        """The same where the true parameters are those of the model."""
+        """The same for the parameters of the model."""
         e = self.equations
         values = {key_of(e.graph, k): x for k, x in zip(e.parameters[e.robots], e.model.tolist())}
         return self.flat or self._is_flat(values | {key_of(e.graph, k): 0.0 for k in e.errors[e.robots]})
@@ -180,7 +179,7 @@ class Bounds:
         else:
             A, R = A1 / 2.0, R1 / 2.0
         R = R + 4.0 * EPS * (np.abs(A) + R)
-        if not polynomial:  # F is known where it is continuous only
+        if not polynomial:  # the expansion needs a continuous F
             smooth = np.isfinite(low[m:, 0]) & np.isfinite(high[m:, 0])
             smooth &= self.kinks.absent(inputs(self.equations, boxes, lo[m:], hi[m:]), m)
             R = np.where(smooth[:, None, None], R, 1e300)
@@ -199,9 +198,9 @@ class Bounds:
         return low[:, 0], high[:, 0]
 
     def _definite(self, N: np.ndarray, R: np.ndarray) -> np.ndarray:
-        """N less a diagonal that covers every symmetric matrix of entries within R.
+        """N minus a diagonal that bounds every symmetric matrix with entries within R.
 
-        2 |x_i x_j| <= x_i^2 u_j / u_i + x_j^2 u_i / u_j for all u > 0: Perron's vector of the scaled R.
+        2 |x_i x_j| <= x_i^2 u_j / u_i + x_j^2 u_i / u_j for all u > 0; u is the Perron vector of the scaled R.
         """
         u = perron(R, self.scale) * self.scale
         cover = np.einsum("bij,bj->bi", np.minimum(R, 1e300), u) / u * (1.0 + 1e-12)
@@ -220,12 +219,12 @@ class Bounds:
         return Program(self.equations.graph, [self.F], branches=True)
 
     def enclosed(self, program: Program, boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Some expressions where x lies in [lo, hi], angles and parameters in the boxes."""
+        """Enclosures of expressions for x in [lo, hi] and angles and parameters in the boxes."""
         return program.enclosed(inputs(self.equations, boxes, lo, hi), len(boxes))
 
 
 class Kinks:
-    """Expressions of constant sign where no absolute value, smaller or larger of two in F has a kink."""
+    """Expressions whose constant sign excludes kinks of absolute values, minima and maxima in F."""
 
     def __init__(self, graph: Any, F: Any, x: set[int]):
         self.expressions = []
@@ -237,7 +236,7 @@ class Kinks:
         self.program = Program(graph, self.expressions)
 
     def absent(self, intervals: Mapping[int, Any], boxes: int) -> np.ndarray:
-        """(boxes,): whether none is on a box."""
+        """(boxes,): whether F has no kink on a box."""
         low, high = self.program.enclosed(intervals, boxes)
         return np.asarray(((low >= 0.0) | (high <= 0.0)).all(1))
 
@@ -248,7 +247,7 @@ def key_of(graph: Any, node: int) -> tuple[int, int]:
 
 
 def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """About the first eigenvectors (boxes, n), positive ones, of symmetric matrices in coordinates x / scale."""
+    """Approximate first eigenvectors (boxes, n), positive, of symmetric matrices in coordinates x / scale."""
     S = np.minimum(R, 1e200) * scale[:, None] * scale
     u = np.ones(S.shape[:2])
     for _ in range(8):
@@ -258,13 +257,13 @@ def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The smallest eigenvalue (boxes,) in coordinates x / scale, less what it may be off."""
+    """Lower bound of the smallest eigenvalue (boxes,) in coordinates x / scale."""
     y = N * scale[:, None] * scale
     return np.linalg.eigvalsh(y)[:, 0] - SAFE * len(scale) * np.abs(y).max((1, 2))
 
 
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
-    """Every input's interval: x in [lo, hi], the angles and the parameters in the boxes."""
+    """The interval of every input: x in [lo, hi], angles and parameters in the boxes."""
     intervals: dict[int, tuple[Any, Any]] = {k: (x, x) for k, x in e.numbers.items()}
     intervals[e.loop.t.index] = TIME, TIME
     for i, node in enumerate(e.x):
@@ -285,11 +284,10 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
 
 
 def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (boxes, n, n) of the entries of M^-1 for all M with lo <= M <= hi; infinite where one may be singular, or
-    is not positive definite.
+    """Bounds (boxes, n, n) of the entries of M^-1 for all lo <= M <= hi; infinite unless all M are positive definite.
 
-    With C about the middle's inverse and |1 - C M| <= D: |M^-1 - C| <= (D + D^2 + ...) |C|, summed up in the norm
-    max |x_i| / u_i, u Perron's vector of D.
+    With C approximately the inverse of the centre and |1 - C M| <= D: |M^-1 - C| <= (D + D^2 + ...) |C|, summed in the
+    norm max |x_i| / u_i with the Perron vector u of D.
     """
     n = lo.shape[1]
     middle, radius = 0.5 * (lo + hi), 0.5 * (hi - lo) * (1.0 + 4.0 * EPS) + 4.0 * EPS * np.abs(lo + hi)
@@ -315,14 +313,14 @@ def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def moved(by: Any, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The interval lo to hi, moved, outward rounded; exact where it is a point of no rounding."""
+    """The interval lo to hi, shifted, with outward rounding; exact for points without rounding."""
     a, b = lo + by, hi + by
     exact_a, exact_b = (a - by == lo) & (a - lo == by), (b - by == hi) & (b - hi == by)
     return np.where(exact_a, a, a - np.abs(a) * EPS), np.where(exact_b, b, b + np.abs(b) * EPS)
 
 
 def settled(graph: Any, ends: list[Any]) -> list[Any]:
-    """`ends` without the choices of derivatives that only keep 0 times infinity away: intervals know it."""
+    """`ends` without the guards of derivatives against 0 times infinity, which intervals handle."""
     new: dict[int, Any] = {}
     for k in graph.needed([graph.operand(x) for x in ends]):
         node = graph.nodes[k]
@@ -332,7 +330,7 @@ def settled(graph: Any, ends: list[Any]) -> list[Any]:
             zero = any(graph.nodes[x][:2] == ("const", 0.0) for x in w)
             if zero and other[0] in ("mul", "neg") and _has_factor(graph, node[3], set(w)):
                 new[k] = node[3]
-    for k in new:  # chains
+    for k in new:  # replacements may be replaced themselves
         while new[k] in new:
             new[k] = new[new[k]]
     return ends if not new else substituted_chain(graph, ends, new)
@@ -346,7 +344,7 @@ def _has_factor(graph: Any, node: int, factors: set[int]) -> bool:
 
 
 def substituted_chain(graph: Any, ends: list[Any], new: Mapping[int, int]) -> list[Any]:
-    """As `substituted`, where what replaces a node holds nodes that are replaced themselves."""
+    """Like `substituted`, if replacements contain nodes that are replaced themselves."""
     values: dict[int, Any] = {}
     nodes = [graph.operand(x) for x in ends]
     for k in graph.needed(nodes):
@@ -357,7 +355,7 @@ def substituted_chain(graph: Any, ends: list[Any], new: Mapping[int, int]) -> li
 
 
 def symmetric(lo: np.ndarray, hi: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(middle, radius), (boxes, n, n), of the symmetric matrices whose upper triangles are given."""
+    """(centre, radius), (boxes, n, n), of the symmetric matrices with these upper triangles."""
     rows, columns = np.triu_indices(n)
     middle, radius = np.empty((len(lo), n, n)), np.empty((len(lo), n, n))
     finite = np.isfinite(lo) & np.isfinite(hi)

@@ -1,9 +1,8 @@
-"""Proofs of Lyapunov certificates checked again: enclosures by python-flint, forms in rational arithmetic.
+"""Independent check of Lyapunov certificates: enclosures by python-flint, quadratic forms in rational arithmetic.
 
-Checked is that the boxes cover the domain, and of every box that it is decided, by enclosures of the code in another
-library's arithmetic and a factorisation L D L^T in fractions. Which form,
-share and point decide a box is found in doubles: any choice that is verified will do. The lemmas are tested at other
-random points.
+It checks that the boxes cover the domain, and that each box is decided, by enclosures of the code in another library's
+arithmetic and a factorisation L D L^T in fractions. The form, the fraction and the point that decide a box are chosen
+in floating point, because any verified choice suffices. The lemmas are tested at other random points.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from .deciding import SHARES, paid, payment, payments, signs
 from .equations import TIME
 from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues, settled
 
-CUTS = 60  # of one box
+CUTS = 60  # largest number of parts of one box
 
 
 class CheckError(GeomctrlError):
-    """A proof that does not stand."""
+    """A proof that can not be confirmed."""
 
 
 def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
-    """A proved inequality as arrays, without any object of the library."""
+    """A proved inequality as arrays, independent of classes of the library."""
     above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above, task.box).items()}
     box, starts = task.box, at_ends(task)
     return {
@@ -51,7 +50,7 @@ def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
 
 
 def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
-    """F with its derivatives, and the entries of M, as saved code."""
+    """F with its derivatives and the entries of M as saved code."""
     e = bounds.equations
     kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.kinks.expressions)
     outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass)]
@@ -70,9 +69,9 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
 
 
 def leaves_of(certificate: Any) -> dict[str, Any]:
-    """What a file of a certificate that is proved holds: the words of its inequalities, and the boxes that decide them.
+    """The contents of a certificate's file: statements of its inequalities, and the boxes that decide them.
 
-    All else is derived from the law, the robot and the claim by whoever checks the file.
+    The check derives everything else from the law, the robot and the claim.
     """
     claims = [c for c in certificate.claims if c.outcome is not None]
     out: dict[str, Any] = {"words": np.array([c.statement for c in claims])}
@@ -82,9 +81,9 @@ def leaves_of(certificate: Any) -> dict[str, Any]:
 
 
 def recheck(tasks: Mapping[str, Task], lemmas: Sequence[Any], leaves: Mapping[str, Any], processes: int = 1) -> str:
-    """Check the boxes of each inequality, tasks by their words, and the lemmas at other points; in words what was.
+    """Check the boxes of each inequality (tasks by statement) and the lemmas at other points; returns a summary.
 
-    Raises CheckError where something is not shown.
+    Raises CheckError if something can not be confirmed.
     """
     boxes = cuts = 0
     for k, (statement, task) in enumerate(tasks.items()):
@@ -125,7 +124,7 @@ class Inequality:
         outer = there if self.degree <= 3 else self._values(lo, hi, np.minimum(x_lo, 0.0), np.maximum(x_hi, 0.0))
         count = n * (n + 1) // 2
         H0, H1, gradient = zero[1 + n : 1 + n + count], outer[1 + n : 1 + n + count], zero[1 : 1 + n]
-        kinks = outer[1 + n + count :][: self.kinks]  # and F, known where no branch is open, no angle at its cut
+        kinks = outer[1 + n + count :][: self.kinks]  # F too must be free of undecided branches and cuts of angles
         jumps = self.degree > 3 and (outer[0] is None or not all(k and (k[0] >= 0 or k[1] <= 0) for k in kinks))
         if jumps or zero[0] is None or None in H0 or None in H1 or None in gradient:
             return value, None, None, None, None
@@ -137,12 +136,12 @@ class Inequality:
             N[i][j] = N[j][i] = -parts[0][0] - parts[1][0]
             R[i][j] = R[j][i] = parts[0][1] + parts[1][1]
         slope = [((a + b) / 2, (b - a) / 2) for a, b in gradient]
-        if self.flat:  # an identity, tested on its own
+        if self.flat:  # proved separately as an identity
             return value, Fraction(0), [(Fraction(0), Fraction(0))] * n, N, R
         return value, zero[0][1], slope, N, R
 
     def _values(self, lo: np.ndarray, hi: np.ndarray, x_lo: np.ndarray, x_hi: np.ndarray) -> list[Any]:
-        """Enclosures of the outputs, pairs of fractions or None, where x lies in [x_lo, x_hi]."""
+        """Enclosures of the outputs, pairs of fractions or None, for x in [x_lo, x_hi]."""
         n, arb, saved = self.n, self.arb, self.saved
         half = n // 2
         q_d, model = [arb(float(x)) for x in saved["q_d"]], [arb(float(x)) for x in saved["model"]]
@@ -163,7 +162,7 @@ class Inequality:
 
     def _enclosures(self, box: list[Any]) -> list[Any]:
         values, smooth = self.code.forward(box)
-        first, out = values[self.code.outputs[0]], []  # F itself may have open branches
+        first, out = values[self.code.outputs[0]], []  # F itself may contain undecided branches
         self.first = None if first is None else (_fraction(first[0], -1), _fraction(first[1], 1))
         for k in self.code.outputs:
             is_known = values[k] is not None and smooth[k]
@@ -171,7 +170,7 @@ class Inequality:
         return out
 
     def _inverse(self, entries: list[Any], n: int) -> list[Any]:
-        """Bounds of M^-1: those found in doubles, verified: |1 - C M| u < u and |M^-1 - C| <= off in fractions."""
+        """Bounds of M^-1 from floating point, verified in fractions: |1 - C M| u < u and |M^-1 - C| <= off."""
         arb = self.arb
         if None in entries:
             return [None] * len(entries)
@@ -185,7 +184,7 @@ class Inequality:
         M = [[entries[n * i + j] for j in range(n)] for i in range(n)]
         D = [[_largest_entry(C, M, i, j) for j in range(n)] for i in range(n)]
         size = [[sum(D[i][k] * abs(C[k][j]) for k in range(n)) for j in range(n)] for i in range(n)]
-        # off >= D |C| + D off: then off >= (D + D^2 + ...) |C|, as D off <= off and D has no fixed point
+        # off >= D |C| + D off implies off >= (D + D^2 + ...) |C|, because D off <= off and D has no fixed point
         good = all(
             size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n)
         )
@@ -205,16 +204,13 @@ def _largest_entry(C: Any, M: Any, i: int, j: int) -> Fraction:
 
 
 def _fraction(x: Any, side: int) -> Fraction:
-    """A double beyond an arb or a fraction, as a fraction."""
+    """A floating-point number outside an arb or a fraction, as a fraction."""
     near = float(x)
     return Fraction(near if x == near else float(np.nextafter(near, side * np.inf)))
 
 
-# --- a box is decided --------------------------------------------------------------------------------------------
-
-
 def decided(f: tuple[Any, ...], lo: Any, hi: Any, ball: np.ndarray, allowed: float, scale: np.ndarray) -> bool:
-    """Whether F < allowed on the box, outside the ball, or for x != 0 where there is none and allowed is zero."""
+    """Whether F < allowed on the box, outside the ball (without ball and with allowed zero: for x != 0)."""
     value, top, slope, N, R = f
     limit = Fraction(float(allowed))
     if value is not None and value < limit:
@@ -270,7 +266,7 @@ def _far(
 
 
 def _below(form: Form, boxes: Boxes, P: Any, top: Fraction, g: Any, slack: Any, limit: Fraction) -> bool:
-    """Whether top + g . x + slack . |x| - x . P x < limit on the box, about as `form` says in doubles."""
+    """Whether top + g . x + slack . |x| - x . P x < limit on the box, using the choice of `form` in floating point."""
     form, lift = form.lifted()
     if not np.isfinite(lift[0]):
         return False
@@ -287,7 +283,7 @@ def _below(form: Form, boxes: Boxes, P: Any, top: Fraction, g: Any, slack: Any, 
 
 
 def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
-    """By L D L^T, exactly."""
+    """Whether A is positive definite, by an exact L D L^T factorisation."""
     A, n = [list(row) for row in A], len(A)
     for j in range(n):
         if A[j][j] <= 0:
@@ -301,7 +297,7 @@ def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
 
 
 def starts_at_all_ends(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray, monotone: np.ndarray) -> bool:
-    """Whether the boxes are the domain, or one each for all choices of ends of some monotone parameters."""
+    """Whether the boxes are the domain, or one for each choice of ends of some monotone parameters."""
     fixed = (lo == hi).all(0) & (domain[0] < domain[1])
     whole = (lo[:, ~fixed] == domain[0, ~fixed]).all() and (hi[:, ~fixed] == domain[1, ~fixed]).all()
     ends = {tuple(row) for row in lo[:, fixed].tolist()}
@@ -310,7 +306,7 @@ def starts_at_all_ends(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray, monot
 
 
 class Checker:
-    """A saved inequality, whose boxes are checked one by one."""
+    """A saved inequality, whose boxes are checked one at a time."""
 
     def __init__(self, saved: Any):
         self.domain, self.lo, self.hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
@@ -320,10 +316,10 @@ class Checker:
         self.allowed, self.level = float(saved["allowed"]), float(saved["level"])
 
     def cuts(self, leaf: int) -> int | None:
-        """Into how many boxes one has to be cut until all of them are decided; None beyond `CUTS`."""
+        """The number of parts of a box that are needed to decide all of them; None beyond `CUTS`."""
         waiting, taken = [(self.lo[leaf], self.hi[leaf])], 0
         with self.F.code.arithmetic.precision():
-            while waiting:  # a box at the edge of what doubles decide is cut
+            while waiting:  # a box that floating point barely decides is divided
                 a, b = waiting.pop()
                 taken += 1
                 if self._holds(a, b):
@@ -349,9 +345,9 @@ class Checker:
 
 
 def check(saved: Any, statement: str, processes: int = 1) -> tuple[int, int]:
-    """(boxes, boxes after cuts) of an inequality that holds; raises CheckError where it is not shown."""
+    """(boxes, boxes after division) of a confirmed inequality; raises CheckError otherwise."""
     domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
-    for a, b in zip(saved["starts_lo"], saved["starts_hi"]):  # the domain, or for all ends of monotone parameters
+    for a, b in zip(saved["starts_lo"], saved["starts_hi"]):  # the domain, or all ends of monotone parameters
         fixed = (a == b) & (domain[0] < domain[1])
         mine = ((lo == a) & (hi == a))[:, fixed].all(1)
         reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])

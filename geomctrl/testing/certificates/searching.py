@@ -1,5 +1,6 @@
-"""The search for a state that refutes a claim: ascent from many starts, before and beside any proof; and surfaces on
-which a function of the state is identically zero, so that it is not definite.
+"""Search for states that refute a claim, by ascent from many starts, and for surfaces on which a function is zero.
+
+A function that is identically zero on a surface through the box is not definite.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NEAR = 1e-4
 
 
 class Found(NamedTuple):
-    """The largest F that was found less what was allowed, and where: x (2n,), parameters."""
+    """The largest F minus its allowed value, and where: x (2n,), parameters."""
 
     excess: float
     x: np.ndarray
@@ -30,7 +31,7 @@ class Found(NamedTuple):
 
 
 class Search:
-    """F of the loop as it comes, and its slopes in the state and in the parameters, by numbers."""
+    """F of the original loop, with its derivatives in state and parameters, numerically."""
 
     def __init__(self, e: Equations, F: Any):
         self.e = e
@@ -47,9 +48,9 @@ class Search:
 def search(
     e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0, size: float = 0.0
 ) -> Found:
-    """The largest F, an expression in x and the parameters, on the box outside the ball, that ascent finds.
+    """Maximise F, an expression in x and the parameters, on the box outside the ball, by ascent.
 
-    size: of F as a quadratic form; what comes near zero beside it is looked at again.
+    size: of F as a quadratic form; values near zero relative to it are refined.
     """
     find, rng = Search(e, F), np.random.default_rng(seed)
     lo, hi, p_lo, p_hi = box.lo[0], box.hi[0], box.p_lo[0], box.p_hi[0]
@@ -66,14 +67,14 @@ def search(
         best_x, best_p = np.where(better[:, None], x, best_x), np.where(better[:, None], p, best_p)
         ends = np.where(of_p > 0.0, p_hi, np.where(of_p < 0.0, p_lo, p))
         p = np.concatenate([ends[:, e.robots], at_random(e, p_lo, p_hi, STARTS, rng)[:, e.robots.stop :]], 1)
-        if e.timed:  # near the best times, or anywhere
+        if e.timed:  # near the best times, or random
             near = best_p[:, -1] + 0.3 * 0.87**step * (p_hi[-1] - p_lo[-1]) * rng.normal(size=STARTS)
             p[:, -1] = np.where(rng.random(STARTS) < 0.7, np.clip(near, p_lo[-1], p_hi[-1]), p[:, -1])
         direction = np.nan_to_num(slope) * half
         length = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
         reach = 0.4 * 0.87**step * np.maximum(np.abs(best_x / half).max(1, keepdims=True), 1e-3)
         x = _outside(np.clip(best_x + reach * half * direction / length, lo, hi), ball, lo, hi)
-        if step % 12 == 11:  # from where the best is
+        if step % 12 == 11:  # restart at the best state
             x[STARTS // 2 :] = best_x[np.argmax(best)] + reach[STARTS // 2 :] * half * rng.normal(
                 size=(STARTS - STARTS // 2, len(lo))
             )
@@ -87,7 +88,7 @@ def search(
 
 
 def at_random(e: Equations, p_lo: np.ndarray, p_hi: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Parameters (count, k), each at an end of its interval; times anywhere in theirs."""
+    """Parameters (count, k) at ends of their intervals; times are random in theirs."""
     p = np.where(rng.random((count, len(p_lo))) < 0.5, p_lo, p_hi)
     if e.timed:
         p[:, -1] = rng.uniform(p_lo[-1], p_hi[-1], count)
@@ -97,7 +98,7 @@ def at_random(e: Equations, p_lo: np.ndarray, p_hi: np.ndarray, count: int, rng:
 def _along_zero(
     find: Search, x: np.ndarray, p: np.ndarray, half: np.ndarray, lo: np.ndarray, hi: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """The state of the largest F / |x|^2 near x, as far out as x: on a line where F is zero, zero to rounding."""
+    """The state with the largest F / |x|^2 near x and at its distance: a line where F vanishes, zero to rounding."""
     from scipy.optimize import minimize
 
     def ratio(y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -106,7 +107,7 @@ def _along_zero(
         return -float(F[0]) / size, -(np.nan_to_num(slope[0]) * half / size - 2.0 * float(F[0]) * y / size**2)
 
     options = {"ftol": 0.0, "gtol": 1e-14, "maxiter": 60}
-    with np.errstate(over="ignore", invalid="ignore"):  # where -F grows faster than |x|^2 the way leads far out
+    with np.errstate(over="ignore", invalid="ignore"):  # the line may lead far out if -F grows faster than |x|^2
         minimum = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options=options)
     y = minimum.x * np.linalg.norm(x / half) / max(np.linalg.norm(minimum.x), 1e-300)
     y = np.clip(y * half, lo, hi)
@@ -114,7 +115,7 @@ def _along_zero(
 
 
 def _outside(x: np.ndarray, ball: np.ndarray | None, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-    """x, moved out of the ball."""
+    """x, moved to the outside of the ball."""
     if ball is None:
         return x
     size = np.sqrt(((x / ball) ** 2).sum(1, keepdims=True))
@@ -125,10 +126,10 @@ HALVINGS = 20
 
 
 def zero_on_surface(e: Equations, F: Any, x: np.ndarray, half: np.ndarray) -> np.ndarray | None:
-    """A state (q - q_d, v), not the equilibrium, in the box of those half widths at which F of the model is zero.
+    """A state (q - q_d, v) in the box with these half widths, not the equilibrium, at which F of the model is zero.
 
-    F is quadratic in v. It is then extremal in v on a surface v = w(q), and that F(q, w(q)) = 0 is an identity, or it
-    is not. None where it is not, or the surface is not met on the way from x to the equilibrium.
+    F is quadratic in v and has its extremum in v on a surface v = w(q). F(q, w(q)) = 0 may be an identity. The result
+    is None if it is not, or if the surface is not reached between x and the equilibrium.
     """
     v = e.x[e.n :]
     model = dict(
@@ -146,7 +147,7 @@ def zero_on_surface(e: Equations, F: Any, x: np.ndarray, half: np.ndarray) -> np
     try:
         if not identical(e.graph, [(there, 0.0)], values):
             return None
-    except (ArithmeticError, ValueError):  # no surface: the second derivatives are singular
+    except (ArithmeticError, ValueError):  # singular second derivatives: no surface
         return None
     for _ in range(HALVINGS):
         point = e.at(x[None], e.model[None]) | {

@@ -1,6 +1,7 @@
-"""What has to hold of a traced loop before anything is proved of it: that it is the one that runs in Python, that V is
-zero at the equilibrium, that the loop has a value in all of the box, also what is left out of its equations, as
-0 log(x), and that V is continuous.
+"""Conditions for proofs about a traced loop, which are tested first.
+
+The trace agrees with Python, V is zero at the equilibrium, the loop is defined on the whole box (including terms that
+the equations omit, such as 0 log(x)), and V is continuous.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .quadratic import Boxes, inputs
 
-STATES, UNDEFINED_STATES = 64, 512  # at which law and plant are compared with Python; are tried for a value
-ALLOWED = 1e-7  # of the largest value, or of 1: what rounding may make of M^-1
+STATES, UNDEFINED_STATES = 64, 512  # states of the comparison with Python; states of the search for undefined values
+ALLOWED = 1e-7  # relative difference (absolute below 1) that rounding of M^-1 may cause
 
 
 def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any, seed: int) -> None:
-    """Raise UntraceableError where V, the promised rate, or the accelerations of the loop are other ones in Python.
+    """Raise UntraceableError if V, the promised rate or the accelerations of the loop differ from Python.
 
-    At the corner states, the equilibrium and random states of the box, each at a time of its own.
+    Compared at the corners, the equilibrium and random states of the box, each at its own time.
     """
     e, rng, lo, hi = equations, np.random.default_rng(seed), box.lo[0], box.hi[0]
     x = rng.uniform(lo, hi, (STATES, len(lo))) * rng.choice([1.0, 1.0, 0.1, 1e-3], (STATES, 1))
@@ -66,13 +67,13 @@ def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any,
 
 
 def _called(controller: Any, plant: Plant, t: float, q: np.ndarray, v: np.ndarray) -> list[float]:
-    """(V, promised rate, vdot), nan where Python raises."""
+    """(V, promised rate, vdot), nan if Python raises."""
     t = float(t)
     try:
         with np.errstate(all="ignore"):
             V, rate = controller.lyapunov(t, q, v, None, plant)
             vdot = plant.acceleration(t, q, v, controller(t, q, v, None).tau)
-    except Exception:  # whatever a law does there: no number
+    except Exception:  # the law may raise anything outside its domain
         return [np.nan] * (2 + len(v))
     return [float(V), float(rate), *np.asarray(vdot, float).tolist()]
 
@@ -99,18 +100,19 @@ def at_rest(e: Any, ends: list[Any], p_lo: np.ndarray, p_hi: np.ndarray) -> tupl
 
 
 MAX_BOXES = 4_000
-NEAR = 1e-9  # of the box: a state has no value only if its neighbours have none
+NEAR = 1e-9  # relative to the box: a state counts as undefined only if its neighbours are undefined too
 
 
 def requirements_of(e: Any) -> Any:
-    """What has to hold for the loop to have a value, True or a condition, but that mass matrices are positive definite:
-    that is so for the robots that the claim is of."""
+    """The condition (or True) under which the loop is defined, apart from positive definite mass matrices.
+
+    The claim is about robots whose mass matrices are positive definite."""
     good = e.loop.good
     return True if good is True else _without_pivots(e.graph, good.index)
 
 
 def _without_pivots(graph: Any, node: int) -> Any:
-    """A condition without those that something is positive, as the pivots of M; not folded anew, which drops more."""
+    """A condition without the positivity of pivots of M; not simplified again, which would drop more."""
     op, *rest = graph.nodes[node]
     if op == "and":
         return both(*(_without_pivots(graph, x) for x in rest))
@@ -121,7 +123,7 @@ def _without_pivots(graph: Any, node: int) -> Any:
 
 
 def exists(e: Any, box: Boxes) -> bool:
-    """Whether the loop is proved to have a value in all of the box."""
+    """Whether the loop is proved to be defined on the whole box."""
     condition = requirements_of(e)
     if isinstance(condition, bool):
         return condition
@@ -135,7 +137,7 @@ def exists(e: Any, box: Boxes) -> bool:
 
 
 def undefined_at(e: Any, box: Boxes, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """A state of the box, and parameters, at which the loop has no value, nor beside it; None if none is found."""
+    """A state of the box, and parameters, near which the loop is undefined; None if none is found."""
     condition, rng = requirements_of(e), np.random.default_rng(seed)
     half = box.hi[0]
     if isinstance(condition, bool):
@@ -157,8 +159,8 @@ EVERYWHERE = {  # operations that are defined for all numbers and continuous
     *("load", "const", "add", "sub", "mul", "neg", "sin", "cos", "abs", "min", "max", "and", "not", *COMPARED),
     *("exp", "expm1", "exp2", "sinh", "cosh", "tanh", "asinh", "cbrt", "hypot"),
 }
-LINES, CUTS, BISECTIONS = 200, 32, 30  # of the box, where a jump is looked for
-MARGIN = 1e-9  # of the values on both sides of a jump: less is none
+LINES, CUTS, BISECTIONS = 200, 32, 30  # lines through the box on which a jump is sought, and their subdivision
+MARGIN = 1e-9  # relative to the values on both sides: smaller differences are no jump
 
 Intervals = Mapping[int, tuple[Any, Any]]
 
@@ -177,7 +179,7 @@ def is_continuous(equations: Any, box: Boxes) -> bool:
 
 
 def is_continuous_everywhere(loop: Any) -> bool:
-    """Whether V of a traced loop is proved to be continuous in all states and times."""
+    """Whether V of a traced loop is proved to be continuous for all states and times."""
     graph, numbers = loop.graph, dict(enumerate(loop.numbers.tolist()))
     moving = {loop.t.index, *(y.index for y in loop.y.tolist())}
     nodes = graph.needed([graph.operand(loop.value)])
@@ -196,7 +198,7 @@ def is_continuous_everywhere(loop: Any) -> bool:
 
 
 def jump_of(equations: Any, box: Boxes, seed: int) -> Jump | None:
-    """A state of the box, with the model's parameters, at which V certainly jumps; None where none is found."""
+    """A state of the box, with the model's parameters, at which V jumps for certain; None if none is found."""
     e, rng = equations, np.random.default_rng(seed)
     p = e.model[None].repeat(CUTS + 1, 0)
     for _ in range(LINES if (nodes := _open(e, box)) else 0):
@@ -215,7 +217,7 @@ def jump_of(equations: Any, box: Boxes, seed: int) -> Jump | None:
 
 
 def _open(e: Any, box: Boxes) -> list[int]:
-    """The nodes of V that may jump in the box."""
+    """The nodes of V that may jump inside the box."""
     graph, intervals = e.graph, inputs(e, box, box.lo, box.hi)
     moving = {*e.x, e.loop.t.index}
     return [
@@ -232,16 +234,16 @@ def _jumping(graph: Any, F: Any, moving: set[int]) -> Iterator[int]:
 
 
 def _settled(graph: Any, k: int, intervals: Intervals) -> bool:
-    """Whether the node does not jump on one box."""
+    """Whether the node does not jump inside one box."""
     op, *rest = graph.nodes[k]
     low, high = Program(graph, [Symbol(graph, rest[0] if op == "where" else k)], branches=True).enclosed(intervals, 1)
-    if op == "where":  # 1 where the condition certainly holds, where it certainly does not
+    if op == "where":  # encloses 1 if the condition certainly holds, 0 if it certainly does not
         return bool(low[0, 0] == 1.0 or high[0, 0] == 1.0)
     return bool(np.isfinite(low[0, 0]) and np.isfinite(high[0, 0]))
 
 
 def _meets(graph: Any, node: int, numbers: Mapping[int, float]) -> bool:
-    """Whether the two sides of a branch agree where any comparison of its condition changes."""
+    """Whether both sides of a branch agree wherever a comparison in its condition changes."""
     values = {tuple(graph.nodes[k][1:]): x for k, x in numbers.items()}
     op, condition, *sides = graph.nodes[node]
     if op != "where":
@@ -271,7 +273,7 @@ def _comparisons(graph: Any, node: int) -> Iterator[tuple[int, int]]:
 
 
 def _switch(graph: Any, k: int) -> tuple[Any, Callable[[float], Any]]:
-    """(a number that changes where the node jumps, that number -> the node, continued across the jump)."""
+    """(a number whose zero is the jump of the node, a function of it that continues the node across the jump)."""
     op, *rest = graph.nodes[k]
     if op == "where":
         condition, a, b = rest
@@ -279,7 +281,7 @@ def _switch(graph: Any, k: int) -> tuple[Any, Callable[[float], Any]]:
     a, *b = (Symbol(graph, x) for x in rest)
     if op in ("floor", "rint"):
         return Symbol(graph, k), lambda s: s
-    if op == "atan2":  # from y < 0 to y >= 0 where x < 0
+    if op == "atan2":  # crossing from y < 0 to y >= 0 with x < 0
         sign = where(compare("lt", a, 0.0), -1.0, 1.0)
         return sign, lambda s: add(binary("atan2", neg(a), neg(b[0])), s * math.pi)
     if op == "copysign":
@@ -289,7 +291,7 @@ def _switch(graph: Any, k: int) -> tuple[Any, Callable[[float], Any]]:
 
 
 def _confirmed(e: Any, k: int, switch: Any, side: Callable[[float], Any], ends: np.ndarray) -> Jump | None:
-    """Bisect between two states (with their parameters) to the jump, and enclose V on both sides of it."""
+    """Bisect between two states (with parameters) to the jump, and enclose V on both sides."""
     n, program = len(e.x), Program(e.graph, [switch])
     low, high = ends
     first = program.values(e.at(low[None, :n], low[None, n:]), 1)[0, 0]
@@ -318,5 +320,5 @@ def _enclosed(e: Any, F: Any, intervals: Intervals) -> tuple[np.ndarray, np.ndar
 
 
 def vacuous(half: np.ndarray, ball: np.ndarray) -> bool:
-    """Whether a box of those half widths lies in the ellipsoid of those half axes."""
+    """Whether a box with these half widths is inside the ellipsoid with these half axes."""
     return float(((half / ball) ** 2).sum()) <= 1.0

@@ -1,1 +1,1 @@
-"""What a trace becomes: LLVM machine code, C99, PTX; the memory, caches and calls around it."""
+"""Code generation from traces: LLVM machine code, C99 and PTX, with memory, caches and calls from Python."""

@@ -1,4 +1,4 @@
-"""Angles modulo 2 pi, whatever their size: in LLVM's words, for processors without a library of functions."""
+"""Reduction of angles of any size modulo 2 pi, as LLVM code for processors without a math library."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from fractions import Fraction
 
 from .ir import literal
 
-BITS = 1152  # of 2 / pi: as far as the largest double reaches, and 128 more
-UNIT = 60  # `reduced` counts in 2^-UNIT of a quarter turn
+BITS = 1152  # bits of 2 / pi: up to the exponent of the largest double, and 128 more
+UNIT = 60  # `reduced` counts in units of 2^-UNIT of a quarter turn
 
 
 def reduced() -> str:
     """`double @reduced(double x)`: x modulo 2 pi, between -pi and pi, to an ulp of pi, for |x| > 1; nan for infinity.
 
-    Payne and Hanek: with x = m 2^e, bits of 2 / pi whose products with m 2^e are multiples of 4 quarter turns do not
-    matter, and of those that follow 128 leave an error of 2^-73 of a quarter turn.
+    Payne and Hanek: for x = m 2^e, bits of 2 / pi whose products with m 2^e are multiples of 4 quarter turns are
+    skipped. With 128 of the following bits the error is 2^-73 of a quarter turn.
     """
     pi = _pi(BITS + 64)
     two_over_pi = (1 << (2 * BITS + 65)) // pi
@@ -69,7 +69,7 @@ def _pi(bits: int) -> int:
     """pi 2^bits, rounded down, by Machin's formula."""
 
     def arctangent(n: int) -> int:
-        """arctan(1 / n), with 32 bits more."""
+        """arctan(1 / n) with 32 further bits."""
         total, power, k = 0, (1 << (bits + 32)) // n, 1
         while power:
             total += power // k if k % 4 == 1 else -(power // k)

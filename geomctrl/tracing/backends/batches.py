@@ -1,4 +1,4 @@
-"""Many states in a call: blocks of lanes, several threads, and the last few states that fill no block."""
+"""Evaluation of many states per call: blocks of SIMD lanes, several threads, and the remaining states."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 from . import host
 
 LINE = 64  # bytes of a cache line
-SHARE = 4096  # states that are worth a thread: two threads start and end in 0.2 ms, as long as 4000 take of an arm
+SHARE = 4096  # states per thread: starting two threads takes 0.2 ms, as long as 4000 states of an arm
 
 
 class Batch:
     """Compiled code for many states.
 
-    addresses: of `many` and of the number of its work memory's entries (see `llvm`). numbers: how many an output row
-    has.
+    addresses: of `many` and of the size of its work memory (see `llvm`). numbers: length of an output row.
     """
 
     def __init__(self, model: np.ndarray, addresses: Sequence[int], numbers: int):
@@ -28,15 +27,15 @@ class Batch:
         self.model, self.numbers, self.lanes = model, numbers, host.lanes()
 
     def __call__(self, *arrays: np.ndarray, threads: int = 1) -> tuple[np.ndarray, int]:
-        """(outputs (states, numbers), number of the first state without a result or -1).
+        """(outputs (states, numbers), index of the first state without a result or -1).
 
-        Inputs are C-contiguous float64 arrays (states, numbers) that have been checked.
+        Inputs are checked C-contiguous float64 arrays (states, numbers).
         """
         states, lanes = len(arrays[0]), self.lanes
         out = np.empty((states, self.numbers))
         whole = states - states % lanes
         failed = self._shared(arrays, out, whole, min(threads, whole // SHARE))
-        if failed < 0 and whole < states:  # the last few, repeated until they fill the lanes
+        if failed < 0 and whole < states:  # the remaining states are repeated to fill the lanes
             rest = np.minimum(np.arange(lanes) + whole, states - 1)
             last = np.empty((lanes, self.numbers))
             failed = self._filled([np.ascontiguousarray(a[rest]) for a in arrays], last, 0, lanes)
@@ -54,7 +53,7 @@ class Batch:
             return next((failed for failed in done if failed >= 0), -1)
 
     def _filled(self, arrays: Sequence[np.ndarray], out: np.ndarray, first: int, end: int) -> int:
-        """States `first` to `end`; ctypes lets other threads run meanwhile."""
+        """Evaluate states `first` to `end`; ctypes releases the interpreter lock."""
         if first == end:
             return -1
         work = np.empty(self.size + LINE // 8)

@@ -1,4 +1,4 @@
-"""C99 from a trace: one function, no dependency but libm, no allocation, no branch on more than a selection."""
+"""C99 code from a trace: one function without allocation and without dependencies except libm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FUNCTIONS = ("sqrt", "sin", "cos", "floor", "rint", "copysign", *LIBRARY)
 
 
 class Parameter(NamedTuple):
-    """An argument of a C function: its name, how many numbers, and what they are. scalar: passed by value."""
+    """An argument of a C function: name, number of values, and meaning. scalar: passed by value."""
 
     name: str
     size: int
@@ -23,7 +23,7 @@ class Parameter(NamedTuple):
     scalar: bool = False
 
     def declared(self, real: str, *, constant: bool = True) -> str:
-        """The parameter in a prototype. An array without numbers is a pointer, as C has no such array."""
+        """The declaration in a prototype. An empty array becomes a pointer, because C has no empty arrays."""
         kind = f"const {real}" if constant else real
         return (
             f"{real} {self.name}"
@@ -35,9 +35,8 @@ class Parameter(NamedTuple):
 class Function(NamedTuple):
     """`int NAME(real t, const real q[7], ..., real tau[7])`: 0 where there is no result, else 1.
 
-    Outputs are written last, so that they may be the same arrays as inputs, and stay as they are where there is no
-    result. `trace` is of a robot whose numbers are all known. `real`: "double" or "float". static: known in its file
-    only.
+    Outputs are written last, so that they may be the same arrays as inputs, and are unchanged if there is no result.
+    All model numbers of `trace` are known. `real`: "double" or "float". static: visible only in its file.
     """
 
     name: str
@@ -88,9 +87,9 @@ static int differs(const char *what, const {real} *made, const {real} *expected,
 
 
 class Case(NamedTuple):
-    """Arrays that a function is given, what Python makes of them, and how far each number may be off.
+    """A test case: input arrays, expected outputs, and the tolerance of each number.
 
-    expected: None where there is no result.
+    expected: None if there is no result.
     """
 
     arguments: list[np.ndarray]
@@ -99,9 +98,9 @@ class Case(NamedTuple):
 
 
 def comparison(f: Function, case: Case, *, aliased: bool = False) -> str:
-    """Statements that call f on a case, and add to `failed` where it does not return what is expected.
+    """Statements that call f on a case and increase `failed` if the result is not as expected.
 
-    aliased: call it once more for each output, which is then the same array as one of its inputs.
+    aliased: call it again for each output in the memory of one of its inputs.
     """
     lines = [constant(f.real, x, a) for x, a in zip(f.inputs, case.arguments)]
     lines += [f"        {f.real} {y.name}[{max(y.size, 1)}];" for y in f.outputs]
@@ -142,9 +141,9 @@ def constant(real: str, x: Parameter, a: np.ndarray) -> str:
 
 
 def literal(x: float, real: str) -> str:
-    """A number that reads back as it was; what float can not hold is the least or the largest number that it holds.
+    """A number that is read back exactly; values outside the range of float become its smallest or largest number.
 
-    Programs write 1e-300 for what must not be zero, and 1e300 for no limit.
+    Programs use 1e-300 for a number that must not be zero, and 1e300 for no limit.
     """
     if not np.isfinite(x):
         return "NAN" if np.isnan(x) else "INFINITY" if x > 0 else "(-INFINITY)"
@@ -172,7 +171,7 @@ class _Writer:
         return self.nodes[index][0] == "load"
 
     def copied(self, index: int) -> str:
-        """An input that is an output: read before any output is written, which may be in the same memory."""
+        """An input that is an output too: read before any output is written, which may use the same memory."""
         line = f"    const {self.real} t{index} = {self.value(index)};"
         self.copies.add(index)
         return line
@@ -197,7 +196,7 @@ class _Writer:
     def expression(self, op: str, x: list[str]) -> str:
         if op in OPERATORS:
             return f"{x[0]} {OPERATORS[op]} {x[1]}"
-        if op in ("min", "max"):  # as Python's: the second where it is smaller (larger), else the first
+        if op in ("min", "max"):  # as in Python: the second if it is smaller (larger), else the first
             return f"({x[1]} {'<' if op == 'min' else '>'} {x[0]}) ? {x[1]} : {x[0]}"
         if op == "where":
             return f"{x[0]} ? {x[1]} : {x[2]}"

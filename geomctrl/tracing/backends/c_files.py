@@ -1,4 +1,4 @@
-"""C functions as files: NAME.h, NAME.c, and NAME_test.c, which compares them with Python on the target."""
+"""Export of C functions as files: NAME.h, NAME.c, and NAME_test.c, which compares them with Python on the target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRECISIONS = ("double", "float")
 
 
 class Unit(NamedTuple):
-    """What a function adds to the three files: to the header, to the source, and to main() of the test."""
+    """The parts of a function in the three files: header, source, and main() of the test."""
 
     declaration: str
     definition: str
@@ -27,7 +27,7 @@ class Unit(NamedTuple):
 
 
 def exported(f: c.Function, summary: str, failure: str, cases: Sequence[c.Case]) -> Unit:
-    """A traced function, compared with Python in each of the cases. summary: a phrase; failure: when it returns 0."""
+    """A traced function with its test cases. summary: a phrase; failure: when it returns 0."""
     tests = [c.comparison(f, case, aliased=k == 0) for k, case in enumerate(cases)]
     if f.static:
         return Unit("", c.definition(f), "")
@@ -38,14 +38,14 @@ def exported(f: c.Function, summary: str, failure: str, cases: Sequence[c.Case])
 
 
 def declaration(prototype: str, summary: str, parameters: Sequence[c.Parameter], failure: str = "") -> str:
-    """A function's prototype under a comment that says what it does and what its parameters are."""
+    """A function's prototype with a comment about its purpose and its parameters."""
     lines = [f" * {x.name}{'' if x.scalar else f'[{x.size}]'}: {comment(x.meaning)}" for x in parameters]
     result = [f" * Returns 0 {failure}, and leaves its outputs as they are; else 1."] if failure else []
     return "\n".join([f"/* {comment(summary)}", *lines, *result, " */", f"{prototype};\n"])
 
 
 def write(folder: str | Path, name: str, heading: Sequence[str], real: str, units: Sequence[Unit]) -> tuple[Path, ...]:
-    """Write the three files, all or none; `heading` opens the header. Returns their paths."""
+    """Write the three files, all or none; `heading` starts the header. Returns their paths."""
     folder = path_of("path", folder)
     include = f'#include "{name}.h"\n\n#include <math.h>\n#include <string.h>\n'
     texts = {
@@ -60,18 +60,19 @@ def write(folder: str | Path, name: str, heading: Sequence[str], real: str, unit
 
 
 def prefix(argument: str, name: object) -> str:
-    """The name of the files and the prefix NAME_ of their functions. With it no function has a name that C, POSIX or
-    another library has taken; a header of that name could still hide one of theirs."""
+    """Validate the name of the files and the prefix NAME_ of their functions.
+
+    The prefix avoids conflicts with functions of C, POSIX and other libraries; headers may still conflict."""
     if not isinstance(name, str) or not is_name(name):
         rule = "letters, digits and single underscores, a letter first"
         raise ArgumentError(f"{argument}: expected a name in C, got {name!r:.60} ({rule})")
     if name.lower() in FILES:
-        raise ArgumentError(f"{argument}: expected a name that no system has for a file, got {name!r:.60}")
+        raise ArgumentError(f"{argument}: expected a name that no system header or device has, got {name!r:.60}")
     return name
 
 
 def prefix_of(name: str, kind: str) -> str:
-    """A prefix made of any name; kind: what stands before a name that does not begin with a letter."""
+    """A valid prefix from any name; kind: inserted before a name that does not begin with a letter."""
     name = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)).strip("_")
     return name if is_name(name) and name.lower() not in FILES else f"{kind}_{name}".rstrip("_")
 
@@ -81,7 +82,7 @@ def checked_precision(precision: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Text that can stand in a comment of C, whatever it says."""
+    """Text that is safe inside a C comment."""
     return re.sub(r"\s", " ", text).replace("*/", "* /").replace("/*", "/ *")
 
 

@@ -1,6 +1,6 @@
-"""Names in exported C: what C, C++ and the system have taken already.
+"""Names in exported C code: reserved words and names of C, C++ and operating systems.
 
-Functions are NAME_word, so that only parameters and files can meet such a name.
+Functions are NAME_word, so that only parameters and files can have such a name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MACROS = """
     assert errno fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal isless islessequal
     islessgreater isunordered stdin stdout stderr offsetof setjmp alloca unix linux near far small interface min max
     printf memcpy memcmp main j0 j1 jn y0 y1 yn gamma signgam drem significand math_errhandling
-"""  # of C, GNU and Windows that are no words in capitals, and functions of the exported files
+"""  # of C, GNU and Windows, except those in capitals, and functions that the exported files use
 HEADERS = """
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
     stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype aio
@@ -37,19 +37,19 @@ HEADERS = """
     nl_types poll pthread pwd regex sched search semaphore spawn strings stropts syslog tar termios trace ulimit unistd
     utime utmpx wordexp malloc memory features alloca values endian windows con prn aux nul
     com0 com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt0 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9
-"""  # of C and POSIX, which NAME.h would hide, and devices of Windows, which no file can be
+"""  # of C and POSIX, which NAME.h would hide, and Windows devices, which can not be file names
 TAKEN = {*KEYWORDS.split(), *MACROS.split(), *(f"{x}{suffix}" for x in MATH.split() for suffix in ("", "f", "l"))}
 FILES = set(HEADERS.split())
 
 
 def is_name(name: str) -> bool:
-    """Whether a name is one in C and C++ that is reserved in neither."""
+    """Whether a name is valid in C and C++ and reserved in neither."""
     return _NAME.fullmatch(name) is not None
 
 
 def parameter(name: str, taken: Iterable[str] = ()) -> str:
-    """A parameter's name made of any text: other characters become underscores, and one more is added to a name that
-    C, C++, the system or another parameter has taken, that is a local variable of exported code, or a macro's."""
+    """A parameter name from any text: other characters become underscores, and one is appended to a name that C, C++,
+    the system, another parameter, a local variable of exported code or a macro already has."""
     name = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)).strip("_")
     name = name if name[:1].isalpha() else f"x{name}"
     if name in TAKEN or re.fullmatch(r"t\d+|[A-Z]([A-Z0-9_]+|_.*)|shared|failed|(expected|tolerance)_.*", name):

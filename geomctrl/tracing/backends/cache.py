@@ -1,4 +1,4 @@
-"""The compiler's object code on disk: one file for what is compiled, named by all that it depends on (see `caches`)."""
+"""Object code on disk: one file per compiled function, named by everything it depends on (see `caches`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from geomctrl import caches
 
 from . import host
 
-ENTRY_NAMES = {"one": ["f_one"], "many": ["f_many", "f_work"]}  # functions of the object code for one state, for many
+ENTRY_NAMES = {"one": ["f_one"], "many": ["f_many", "f_work"]}  # symbols in the object code
 
 
 @functools.cache
 def version() -> str:
-    """A hash of the sources that decide what a trace becomes: object code is kept under this hash."""
+    """A hash of the sources that determine the generated code; object code is stored under it."""
     digest, package = hashlib.sha256(), Path(__file__).parents[1]
     for path in sorted((*package.glob("*.py"), *package.glob("backends/*.py"))):
         digest.update(path.read_bytes())
@@ -24,7 +24,7 @@ def version() -> str:
 
 
 def kept(key: str, make: Callable[[], bytes]) -> bytes:
-    """The object code with this key: from disk, or made and kept there."""
+    """The object code with this key: from disk, or created and stored."""
     name = caches.file_name((key, host.description()), ".o")
     code = caches.read(_folders(), name, bytes)
     if code is None:

@@ -1,6 +1,6 @@
-"""Functions of one number in LLVM's language: sine and cosine our own, the others libm's, lane by lane.
+"""Elementary functions in LLVM code: our own sine and cosine, and libm's functions for each lane.
 
-Sine and cosine are a polynomial after Cody and Waite's reduction, an ulp accurate up to `REDUCIBLE`; libm's beyond.
+Sine and cosine use polynomials after Cody-Waite reduction, accurate to an ulp up to `REDUCIBLE`, and libm beyond.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .ir import Function, Vector
 
 
 def sin_cos(vector: Vector) -> str:
-    """(sin x, cos x) as `kernels.exponentials.reduced_sin_cos` computes it; libm's where a lane is beyond REDUCIBLE."""
+    """(sin x, cos x) as in `kernels.exponentials.reduced_sin_cos`; libm's if a lane exceeds REDUCIBLE."""
     f, c, t = Function(vector), vector.constant, vector.type
     size = f.call(f"llvm.fabs.{vector.suffix}", "%x")
     near = f.let(f"fcmp ole {t} {size}, {c(REDUCIBLE)}")
@@ -29,7 +29,7 @@ def sin_cos(vector: Vector) -> str:
     f.do("br label %done")
     f.lines.append("slow:")
     s2, c2 = f.call(f"sin_{vector.width}", "%x"), f.call(f"cos_{vector.width}", "%x")
-    if vector.width > 1:  # a lane has its number whatever the others ask for
+    if vector.width > 1:  # the result of a lane must not depend on other lanes
         s4, c4 = reduced_sin_cos(f, "%x", WAVE)
         s2 = f.let(f"select {vector.bool} {near}, {t} {s4}, {t} {s2}")
         c2 = f.let(f"select {vector.bool} {near}, {t} {c4}, {t} {c2}")
@@ -56,7 +56,7 @@ WAVE = Wave(HALF_PI, SINE, COSINE)
 
 
 def reduced_sin_cos(f: Function, x: str, wave: Wave) -> tuple[str, str]:
-    """(sin x, cos x) of an x that the sum for pi/2 reduces exactly enough."""
+    """(sin x, cos x) for an x that the sum for pi/2 reduces with sufficient accuracy."""
     vector, c, t, whole = f.vector, f.vector.constant, f.vector.type, f.vector.whole
     k = f.call(f"llvm.rint.{vector.suffix}", f.operation("fmul", x, c(0.6366197723675814)))
     r = x
@@ -85,7 +85,7 @@ def reduced_sin_cos(f: Function, x: str, wave: Wave) -> tuple[str, str]:
 
 
 def waves(vector: Vector) -> str:
-    """Sines s and cosines c of n rows of lanes x."""
+    """Code for the sines s and cosines c of n rows of lanes x."""
     t, w = vector.type, vector.width
     pair = f"{{{t}, {t}}}"
     arguments = "ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %n"
@@ -120,7 +120,7 @@ def _polynomial(f: Function, coefficients: tuple[float, ...], x: str) -> str:
 
 
 def library(widths: Iterable[int], traces: Iterable[Trace], others: Iterable[str] = ()) -> str:
-    """libm's functions that the traces need, and `others`, lane by lane."""
+    """Code for the libm functions of the traces, and for `others`, by lane."""
     used = {node[0] for trace in traces for node in trace.graph.nodes} | set(others)
     functions = {"sin": 1, "cos": 1, **{name: n for name, n in LIBRARY.items() if name in used}}
     lines = ['!0 = !{!"branch_weights", i32 100000, i32 1}', "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]

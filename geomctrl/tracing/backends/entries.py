@@ -1,13 +1,12 @@
 """Calls from Python: arrays in, new arrays out, without a dispatcher in between.
 
 One piece of machine code serves all compiled functions: a METH_FASTCALL function whose `self` is an array of integers
-that describes the call, `Descriptor`. It looks into numpy's arrays directly: for each argument it checks that it is a
-plain C-contiguous float64 array of the right shape without nan or infinity, copies it, makes the
-results' arrays and lets the core fill them. What it was not made for, it answers with None: the public function then
-converts, checks and finds the words.
+that describes the call, `Descriptor`. It reads numpy's arrays directly. Each argument must be a plain C-contiguous
+float64 array of the right shape without nan or infinity; it is copied, the results are allocated, and the core computes
+them. For any other argument the function returns None, and the public function converts, checks and explains.
 
-What it assumes about numpy's arrays is verified with known arrays before it is used (`works`); where that fails, the
-same is done by a slower function in Python.
+The assumed layout of numpy's arrays is verified with known arrays before use (`works`). If that fails, a slower Python
+function does the same.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ POINTER_OF = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_
 
 
 class _Descriptor(np.ndarray):
-    """An entry's `self`: numbers for the machine code, and the core that it calls."""
+    """The `self` of an entry: numbers for the machine code, and the core that it calls."""
 
     core: int
 
@@ -68,12 +67,12 @@ def entry(
     result: type = tuple,
     other: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """f(*arrays) -> a new array, or several as a `result`; None where an argument is not what the core was made for.
+    """f(*arrays) -> a new array, or several as a `result`; None for arguments that the core does not accept.
 
-    core: the address of `bool core(model, x, ys)`, ys being pointers to the outputs. inputs, outputs: the shapes of the
-    arguments and of the results, one or two axes each; () is a Python float. result: tuple or a NamedTuple. other:
-    answers in the place of None. Model array and `other` are kept alive by whoever keeps the function. Inputs lie on
-    the stack; more than `host.STACK` numbers are handed over by a slower function in Python.
+    core: address of `bool core(model, x, ys)`, with pointers ys to the outputs. inputs, outputs: shapes of arguments
+    and results with one or two axes; () is a Python float. result: tuple or a NamedTuple. other: called instead of
+    returning None. The owner of the function keeps the model array and `other` alive. Inputs are on the stack; for more
+    than `host.STACK` numbers a slower Python function is used.
     """
     small = sum(map(math.prod, inputs)) + 2 * len(outputs) <= host.STACK
     return (_compiled_entry if small and works() else _python_entry)(core, model, inputs, outputs, result, other)
@@ -104,7 +103,7 @@ def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):
     for k, shape in enumerate(outputs):
         offset = begin + OUTPUT * k
         descriptor[offset : offset + 1 + len(shape)] = len(shape), *shape
-    make = MAKE(("PyCFunction_NewEx", ctypes.pythonapi))  # its own: types set on pythonapi's are the whole process's
+    make = MAKE(("PyCFunction_NewEx", ctypes.pythonapi))  # private: types set on ctypes.pythonapi affect the process
     return make(ctypes.addressof(_definition()), descriptor, None)
 
 
@@ -130,7 +129,7 @@ def _python_entry(core, model, inputs, outputs, result=tuple, other=None):
 
 @functools.cache
 def _addresses() -> tuple[host.Address, host.Address, host.Address]:
-    """The machine code's `call`, `same` and `sum`, with what they need of numpy and Python filled in."""
+    """The machine code's `call`, `same` and `sum`, linked with numpy and Python."""
     code = cache.kept(SOURCE, lambda: host.object_code(SOURCE))
     call, same, total, env = host.load(code, ["call", "same", "sum", "env"])
     api = ctypes.pythonapi
@@ -149,15 +148,15 @@ def _addresses() -> tuple[host.Address, host.Address, host.Address]:
 def _definition() -> _Definition:
     call, _, _ = _addresses()
     definition = _Definition(b"compiled", call, METH_FASTCALL, None)
-    definition.call = call  # its code stays
+    definition.call = call  # keeps its code alive
     return definition
 
 
 @functools.cache
 def works() -> bool:
-    """Whether numpy's arrays are what the machine code takes them for: looked at from outside, then by a call.
+    """Whether numpy's arrays have the layout that the machine code assumes, by inspection and then by a call.
 
-    Nothing is dereferenced that was not compared with what numpy itself says.
+    No pointer is dereferenced before it has been compared with numpy's own information.
     """
     a = np.array([1.5, 2.5, 3.5])
 
@@ -206,7 +205,7 @@ class _Pair(NamedTuple):
 
 
 def _describes(dtype: np.dtype, order: str, number: int) -> bool:
-    """Whether a dtype's memory says what numpy says of it."""
+    """Whether a dtype's memory agrees with its attributes."""
     address = id(dtype)
     return (
         ctypes.c_char.from_address(address + BYTE_ORDER).value == order.encode()

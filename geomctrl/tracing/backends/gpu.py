@@ -1,7 +1,7 @@
-"""NVIDIA's GPUs through cuda-core, NVIDIA's package: kernels that the driver loads, on arrays of any library.
+"""NVIDIA GPUs through cuda-core, NVIDIA's package: kernels loaded by the driver, on arrays of any library.
 
-cuda-core does all that is asked of it here in 15 MB (cupy: 137): it takes arrays by DLPack or by
-`__cuda_array_interface__` in the order of streams, loads PTX, allocates in a stream and hands arrays on by DLPack.
+cuda-core provides everything needed here in 15 MB (cupy: 137 MB): it takes arrays by DLPack or
+`__cuda_array_interface__` in stream order, loads PTX, allocates in a stream and exports arrays by DLPack.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from geomctrl.errors import ArgumentError, GeomctrlError
 from .ptx import THREADS
 
 NEEDED = "a GPU needs the packages of the extra 'cuda': pip install 'geomctrl[cuda]'"
-SLACK = 64  # bytes of a thread's memory that more threads at work are worth
-ALL_GOOD = 2**64 - 1  # what a report says where every state has a result
+SLACK = 64  # bytes of local memory per thread that are acceptable for more active threads
+ALL_GOOD = 2**64 - 1  # report if every state has a result
 LEGACY, PER_THREAD = 1, 2  # handles of the default streams, in DLPack too
-HOST = 1  # DLPack's number of a processor that is no GPU
+HOST = 1  # DLPack's device type of the CPU
 
 
 def core() -> Any:
-    """The module cuda.core. Raises GeomctrlError where it is not installed."""
+    """The module cuda.core. Raises GeomctrlError if it is not installed."""
     try:
         return importlib.import_module("cuda.core")
     except ImportError as error:
@@ -37,11 +37,11 @@ def core() -> Any:
 
 
 def device(number: int = 0) -> Any:
-    """cuda.core's device of this number, initialised. Raises GeomctrlError where there is no driver or no such GPU."""
+    """cuda-core's device of this number, initialised. Raises GeomctrlError without a driver or without this GPU."""
     cuda = core()
     try:
         devices = cuda.Device.get_all_devices()
-    except Exception as error:  # each layer of the driver's loading has its own
+    except Exception as error:  # each layer of driver loading has its own exception
         raise GeomctrlError(f"no NVIDIA driver can be used: {str(error).strip().splitlines()[0]:.200}") from None
     if not 0 <= number < len(devices):
         raise GeomctrlError(f"device: expected the number of one of {len(devices)} NVIDIA GPUs, got {number}")
@@ -50,7 +50,7 @@ def device(number: int = 0) -> Any:
 
 
 def why_not() -> str | None:
-    """Why no GPU can be used, in words; None where one can."""
+    """The reason why no GPU can be used, as text; None if one can."""
     try:
         device()
     except GeomctrlError as error:
@@ -59,7 +59,7 @@ def why_not() -> str | None:
 
 
 def libdevice() -> bytes:
-    """NVIDIA's bitcode of functions like tan and exp. Raises GeomctrlError where it is not installed."""
+    """NVIDIA's bitcode of functions such as tan and exp. Raises GeomctrlError if it is not installed."""
     try:
         finder = importlib.import_module("cuda.pathfinder")
         return _read(finder.find_bitcode_lib("device"))
@@ -76,7 +76,7 @@ def _read(path: str) -> bytes:
 
 @contextmanager
 def _current(cuda: Any, wanted: Any) -> Iterator[None]:
-    """The device is this thread's within the block; afterwards the one that was."""
+    """Context in which the device is current for this thread; the previous one is restored."""
     before = cuda.Device()
     wanted.set_current()
     try:
@@ -89,9 +89,9 @@ def _current(cuda: Any, wanted: Any) -> Iterator[None]:
 class Kernel:
     """A kernel loaded on a device.
 
-    make(blocks) gives its PTX, with registers bounded for that many blocks of THREADS, 0: not bounded. Of the bounds
-    the one is taken with which most threads are at work at once without moving more to memory than `SLACK` bytes.
-    registers, local_bytes: what a thread has of both. threads: of a block.
+    make(blocks) returns its PTX with registers limited for that many blocks of THREADS (0: no limit). The limit with
+    the most active threads is chosen that moves at most `SLACK` bytes to local memory. registers, local_bytes: per
+    thread. threads: per block.
     """
 
     def __init__(self, device: Any, name: str, make: Callable[[int], str]):
@@ -101,7 +101,7 @@ class Kernel:
             registers, memory = self._sizes(self.kernel)
             for blocks in (4, 3):
                 if memory > SLACK or registers * THREADS * blocks <= 65536:
-                    break  # it is in want of registers already, or has no more than this bound would leave
+                    break  # registers are short already, or this limit would not reduce their number
                 bounded = self._load(name, make(blocks))
                 if self._sizes(bounded)[1] <= SLACK:
                     self.kernel = bounded
@@ -120,16 +120,16 @@ class Kernel:
         return threads * self.kernel.occupancy.max_active_blocks_per_multiprocessor(threads, 0)
 
     def launch(self, stream: Any, states: int, numbers: Sequence[Any], addresses: Sequence[int]) -> None:
-        """One thread a state. numbers: by value; addresses: of the arrays and the report."""
+        """Launch with one thread per state. numbers: by value; addresses: of the arrays and the report."""
         config = self.cuda.LaunchConfig(grid=-(-states // self.threads), block=self.threads)
         self.cuda.launch(stream, config, self.kernel, *numbers, states, *addresses)
 
 
 class Launcher:
-    """f(arrays, stream, check) -> (arrays, number of the first state without a result or -1) on a kernel.
+    """f(arrays, stream, check) -> (arrays, index of the first state without a result or -1) on a kernel.
 
-    numbers: the kernel's arguments by value. inputs: (name, shape) of each; outputs: the shapes. Arrays are
-    of the type `dtype`, in C order and on the kernel's device.
+    numbers: the kernel's arguments by value. inputs: (name, shape) of each; outputs: shapes. Arrays have the type
+    `dtype`, C order and the kernel's device.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Launcher:
         self.kernel, self.inputs, self.outputs, self.dtype = kernel, inputs, outputs, numbers.dtype
         self.numbers = numbers.tolist() if self.dtype == np.float64 else list(numbers)  # a Python float is a double
         self.cuda, self.device = kernel.cuda, kernel.device
-        self.reports: list[tuple[Any, Any]] = []  # that no call uses: 8 bytes on the device, 8 on the host
+        self.reports: list[tuple[Any, Any]] = []  # unused pairs of 8 bytes on the device and 8 on the host
 
     def __call__(self, arrays: Sequence[Any], stream: Any, check: bool) -> tuple[list[Any], int]:
         with _current(self.cuda, self.device):
@@ -163,7 +163,7 @@ class Launcher:
             return _fetched(self.cuda, start, size, self.dtype, view).astype(float).reshape(shape)
 
     def _view(self, name: str, wanted: tuple[int, ...], array: Any, stream: Any) -> Any:
-        """The array where it is what the kernel takes; nothing is copied, converted or moved."""
+        """The array if the kernel accepts it; nothing is copied, converted or moved."""
         sizes = ", ".join(map(str, ("...", *wanted)))
         kind = f"expected {self.dtype} of shape ({sizes}) in C order on GPU {self.device.device_id}"
         if getattr(array, "__dlpack_device__", lambda: (0, 0))()[0] == HOST:
@@ -192,13 +192,13 @@ class Launcher:
         return first
 
     def _launched(self, stream: Any, states: int, addresses: list[int], check: bool) -> int:
-        """The number of the first state without a result, or -1; also where it is not asked for."""
+        """The index of the first state without a result, or -1 (also if it is not checked)."""
         if states == 0:
             return -1
         if not check:
             self.kernel.launch(stream, states, self.numbers, [*addresses, 0])
             return -1
-        try:  # not asked for first: another thread may take the last one
+        try:  # no test first, because another thread may take the last one
             report = self.reports.pop()
         except IndexError:
             report = self.device.allocate(8, stream=stream), self.cuda.LegacyPinnedMemoryResource().allocate(8)
@@ -213,14 +213,14 @@ class Launcher:
 
 
 class DeviceArray:
-    """An array on a GPU, for every library that takes DLPack or `__cuda_array_interface__`; written in `stream`."""
+    """An array on a GPU for any library with DLPack or `__cuda_array_interface__`; written in `stream`."""
 
     def __init__(self, cuda: Any, view: Any, buffer: Any, stream: Any):
         self.cuda, self.view, self.buffer, self.stream = cuda, view, buffer, stream
         self.ptr, self.shape, self.dtype = int(buffer.handle), tuple(view.shape), view.dtype
 
     def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
-        """DLPack's capsule; the taker's stream, by default the legacy one, waits for ours. -1: it does not."""
+        """DLPack's capsule. The consumer's stream (default the legacy one) waits for ours; -1: no waiting."""
         taker = LEGACY if stream is None else stream
         if taker not in (-1, int(self.stream.handle)):
             _stream(self.cuda, taker).wait(self.stream)
@@ -248,7 +248,7 @@ def new(cuda: Any, device: Any, shape: tuple[int, ...], dtype: np.dtype, stream:
 
 
 def put(array: np.ndarray, number: int = 0) -> DeviceArray:
-    """A copy of an array on GPU `number`, for who has no library of arrays there."""
+    """A copy of an array on GPU `number`, for users without an array library there."""
     cuda, on, a = core(), device(number), np.ascontiguousarray(array)
     with _current(cuda, on):
         on_device = new(cuda, on, a.shape, a.dtype, cuda.LEGACY_DEFAULT_STREAM)
@@ -271,7 +271,7 @@ def get(array: DeviceArray) -> np.ndarray:
 
 
 def _fetched(cuda: Any, address: int, size: int, dtype: np.dtype, owner: Any) -> np.ndarray:
-    """Numbers at an address of the current device, once all work queued before on it is done."""
+    """Numbers at an address of the current device, after all work queued before."""
     if not size:
         return np.empty(0, dtype)
     n = size * dtype.itemsize
@@ -283,7 +283,7 @@ def _fetched(cuda: Any, address: int, size: int, dtype: np.dtype, owner: Any) ->
 
 
 def handed_on(like: Any, array: DeviceArray) -> Any:
-    """The array as the library of `like` has them; a `DeviceArray` where that library has no way to take it."""
+    """The array in the library of `like`; a `DeviceArray` if that library can not import it."""
     name = _library(like)
     home = sys.modules.get({"jaxlib": "jax.dlpack", "jax": "jax.dlpack"}.get(name, name))
     if home is None or not hasattr(home, "from_dlpack"):
@@ -292,7 +292,7 @@ def handed_on(like: Any, array: DeviceArray) -> Any:
 
 
 def stream_of(cuda: Any, stream: Any, arrays: Sequence[Any]) -> Any:
-    """cuda-core's stream for one of any library or its number; for None the current one of the arrays' library."""
+    """cuda-core's stream for a stream of any library or its number; for None the current one of the arrays' library."""
     if stream is None:
         array = next((x for x in arrays if _library(x) in ("torch", "cupy")), None)
         if array is not None:
@@ -320,7 +320,7 @@ def _library(array: Any) -> str:
 
 
 def _in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether strides, in numbers, are those of C order; an axis of length 1 may have any."""
+    """Whether strides, in numbers, are those of C order; those of axes of length 1 do not matter."""
     step = 1
     for n, stride in zip(reversed(shape), reversed(strides)):
         if n > 1 and stride != step:

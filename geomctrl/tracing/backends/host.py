@@ -1,4 +1,4 @@
-"""This machine: LLVM's text to object code and object code to functions in memory."""
+"""Compilation for this machine: LLVM text to object code, and object code to functions in memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-STACK = 8192  # numbers that compiled code takes from a thread's stack, which may be small; more come from the heap
+STACK = 8192  # numbers that compiled code puts on the stack, which may be small; more are allocated on the heap
 ALLOCATE, RELEASE = "geomctrl_allocate", "geomctrl_release"  # as malloc and free, in compiled code
 
 _lock = threading.RLock()
 
 
 class Address(int):
-    """The address of a compiled function or number, whose memory is freed with the last address of its module."""
+    """Address of a compiled function or number; its module's memory is freed with the last address."""
 
     engine: llvm.ExecutionEngine  # owns the memory
 
@@ -43,7 +43,7 @@ def _machine(target: tuple[str, str] | None = None) -> llvm.TargetMachine:
 
 @functools.cache
 def description() -> str:
-    """What object code depends on: LLVM's version, the processor and its features."""
+    """Everything that object code depends on: LLVM's version, the processor and its features."""
     _initialise()
     version = ".".join(map(str, llvm.llvm_version_info))
     features = llvm.get_host_cpu_features().flatten()
@@ -52,15 +52,15 @@ def description() -> str:
 
 @functools.cache
 def lanes() -> int:
-    """How many doubles this processor's vectors hold: 8, 4 or 2."""
+    """Number of doubles in this processor's vectors: 8, 4 or 2."""
     features = llvm.get_host_cpu_features()
     return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
 
 
 def ptx(text: str, processor: str, library: bytes = b"") -> str:
-    """PTX of a module given as text, for an NVIDIA `processor` ("sm_90") and those after it.
+    """PTX of a module given as text, for an NVIDIA `processor` ("sm_90") and later ones.
 
-    `library`: bitcode that defines what the module only declares; what it does not call of it is left out.
+    `library`: bitcode that defines functions the module only declares; unused functions are removed.
     """
     with _lock:
         llvm.initialize_all_targets()
@@ -91,8 +91,8 @@ def _link(module: llvm.ModuleRef, library: bytes) -> None:
 def object_code(text: str, target: tuple[str, str] | None = None) -> bytes:
     """Machine code of a module given as text, for this machine or a target (triple, processor).
 
-    No pass looks at the module before code is generated: traces hold no expression twice and no dead one, and passes
-    would take longer than all the rest.
+    No optimisation pass runs before code generation: traces contain no repeated and no dead expressions, and passes
+    would take longer than everything else.
     """
     with _lock:
         machine = _machine(target)
@@ -109,7 +109,7 @@ def object_code(text: str, target: tuple[str, str] | None = None) -> bytes:
 
 
 def load(code: bytes, names: list[str]) -> list[Address]:
-    """The addresses of the named functions; whoever calls one keeps its address."""
+    """Addresses of the named functions; the caller keeps an address alive while it uses the function."""
     with _lock:
         empty = llvm.parse_assembly("")
         empty.triple = llvm.get_default_triple()
@@ -125,7 +125,7 @@ def load(code: bytes, names: list[str]) -> list[Address]:
 
 
 def function(kind: Any, address: int) -> Any:
-    """A ctypes function of that kind, which keeps its code."""
+    """A ctypes function of that type, which keeps its code alive."""
     call = kind(address)
     call.address = address
     return call

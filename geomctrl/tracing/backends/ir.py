@@ -1,11 +1,11 @@
-"""LLVM's language: how numbers and functions are written in it."""
+"""LLVM text: types, literals and functions."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
 
-FLAGS = "contract nsz arcp"  # the only freedoms that the code generator gets: nan and infinity keep their meaning
+FLAGS = "contract nsz arcp"  # the only relaxations for the code generator; nan and infinity keep their meaning
 
 
 def literal(x: float) -> str:
@@ -13,7 +13,7 @@ def literal(x: float) -> str:
 
 
 class Vector:
-    """Numbers of `width` lanes, double or float, in LLVM's words."""
+    """The LLVM types of numbers with `width` lanes, double or float."""
 
     def __init__(self, width: int, real: str = "double"):
         self.width, self.real, bits = width, real, 64 if real == "double" else 32
@@ -23,12 +23,12 @@ class Vector:
         self.suffix = f"f{bits}" if width == 1 else f"v{width}f{bits}"
 
     def constant(self, x: float) -> str:
-        x = x if self.real == "double" else ctypes.c_float(x).value  # a float is written as the double that it is
+        x = x if self.real == "double" else ctypes.c_float(x).value  # LLVM writes a float as a double
         return literal(x) if self.width == 1 else f"splat ({self.real} {literal(x)})"
 
 
 class Function:
-    """The text of a function while it is written. flags: the freedoms that the code generator gets with arithmetic."""
+    """The text of a function under construction. flags: relaxations for its arithmetic."""
 
     def __init__(self, vector: Vector, flags: str = FLAGS):
         self.vector, self.lines, self.count, self.blocks, self.flags = vector, [], 0, 0, flags

@@ -1,9 +1,9 @@
-"""LLVM code from a trace: one state, or as many side by side as the processor's vectors hold.
+"""LLVM code from a trace, for one state or for as many as the processor's vectors hold.
 
-A trace becomes a straight line of operations, `core(model, x, y, s)`: x holds the inputs one after the other, y the
-outputs, s what is between, each number for all lanes. Around it stand two entries,
+A trace becomes straight-line code, `core(model, x, y, s)`: x contains all inputs, y all outputs, s intermediate values,
+each number for all lanes. Two entry points call it:
 
-    one(model, x, ys)                                a single state, its outputs in arrays of their own
+    one(model, x, ys)                                a single state, each output in its own array
     many(model, inputs, outputs, first, end, work)   states in C order, transposed in blocks of lanes
 """
 
@@ -32,8 +32,8 @@ Place = Callable[[int, int], tuple[int, bool]]
 def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 1, flags: str = FLAGS) -> str:
     """The module's text: a core for each width, `NAME_one` where one is 1, `NAME_many` for the widest above 1.
 
-    side: how many lanes the processor has, for what a single state can do side by side. flags: the freedoms with the
-    trace's own arithmetic; sine and cosine keep theirs.
+    side: number of lanes of the processor, for parallel parts of a single state. flags: relaxations for the arithmetic
+    of the trace; sine and cosine have their own.
     """
     widths = sorted(set(widths))
     kinds = sorted({*widths, *(max(width, side) for width in widths)})
@@ -51,14 +51,11 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 
     return "\n".join(parts)
 
 
-# --- the straight line -------------------------------------------------------------------------------------------
-
-
 def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None = None, flags: str = FLAGS) -> str:
-    """core(model, x, y, s) -> whether there is a result, and the stretches that it is made of; s: the plan's slots.
+    """core(model, x, y, s) -> whether there is a result, and the functions that it consists of; s: the plan's slots.
 
-    place: where a number of the model lies, and whether each lane has its own; default where it is in the model array.
-    flags: the freedoms with arithmetic.
+    place: position of a number of the model, and whether each lane has its own; default that in the model array.
+    flags: relaxations for the arithmetic.
     """
     trace, kind = plan.trace, vector.bool
     arguments = "ptr noalias %model, ptr noalias %x, ptr noalias %y, ptr noalias %s"
@@ -81,7 +78,7 @@ def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None =
 
 
 class Line(Function):
-    """A straight line of a trace's operations while it is written: each node's name, and what it is made of."""
+    """Straight-line code of a trace under construction: the LLVM name of each node."""
 
     def __init__(self, trace: Trace, vector: Vector, flags: str = FLAGS):
         super().__init__(vector, flags)
@@ -90,14 +87,14 @@ class Line(Function):
         self.waves: dict[int, tuple[str, str]] = {}
 
     def value(self, index: int) -> str:
-        """The name or literal of a node; what is loaded is loaded where it is first used."""
+        """The name or literal of a node; inputs are loaded at their first use."""
         if index not in self.values:
             op, *rest = self.nodes[index]
             self.values[index] = self.loaded(*rest) if op == "load" else self.literal(*rest)
         return self.values[index]
 
     def loaded(self, array: int, index: int) -> str:
-        """Number `index` of an input array, or of the model, which is array 0."""
+        """Number `index` of an input array; array 0 is the model."""
         raise NotImplementedError
 
     def literal(self, a: float | bool | str, sign: float) -> str:
@@ -133,14 +130,14 @@ class Line(Function):
             return self.let(f"select {v.bool} {ends[0]}, {v.type} {ends[1]}, {v.type} {ends[2]}")
         if op in INTRINSICS:
             return self.call(f"llvm.{INTRINSICS[op]}.{v.suffix}", *ends)
-        if op in ("min", "max"):  # as Python's: the second where it is smaller (larger), else the first
+        if op in ("min", "max"):  # as in Python: the second if it is smaller (larger), else the first
             less = self.let(f"fcmp {'olt' if op == 'min' else 'ogt'} {v.type} {ends[1]}, {ends[0]}")
             return self.let(f"select {v.bool} {less}, {v.type} {ends[1]}, {v.type} {ends[0]}")
         return self.call(f"{op}_{v.width}", *ends)
 
 
 class Stretch(Line):
-    """A function that computes some of a plan's nodes, while it is written."""
+    """A function under construction that computes some of a plan's nodes."""
 
     def __init__(self, plan: Plan, vector: Vector, place: Place | None = None, flags: str = FLAGS):
         super().__init__(plan.trace, vector, flags)
@@ -148,7 +145,7 @@ class Stretch(Line):
         self.arrays: dict[int, str] = {}
 
     def constants(self) -> None:
-        """Outputs that no stretch computes: most are zeros."""
+        """Store outputs that no part computes; most are zeros."""
         outputs, zero = self.plan.trace.outputs, ("const", 0.0, 1.0)
         for first, size in zip(self.plan.output_starts, self.plan.trace.sizes):
             if any(self.nodes[index] == zero for index in outputs[first : first + size]):
@@ -159,7 +156,7 @@ class Stretch(Line):
                 self.store(index, k)
 
     def angles(self, side: int) -> None:
-        """Sines and cosines of inputs, as many side by side as the processor has lanes."""
+        """Sines and cosines of inputs, as many in parallel as the processor has lanes."""
         plan, width = self.plan, self.vector.width
         if not plan.angles:
             return
@@ -186,11 +183,11 @@ class Stretch(Line):
                 self.do(f"store {self.vector.type} {x}, ptr {place}, align 8")
 
     def store(self, index: int, k: int) -> None:
-        """Output number k is node `at`."""
+        """Store node `index` as output number k."""
         self.do(f"store {self.vector.type} {self.value(index)}, ptr {self.output(k)}, align 8")
 
     def output(self, k: int) -> str:
-        """Where output number k is written."""
+        """The address of output number k."""
         if not self.plan.apart:
             return self.address("%y", k * self.vector.width)
         array = bisect_right(self.plan.output_starts, k) - 1
@@ -204,7 +201,7 @@ class Stretch(Line):
         return super().value(index)
 
     def recalled(self, index: int) -> str:
-        """What another stretch has computed."""
+        """A value computed by another part."""
         v = self.vector
         x = self.let(f"load {v.type}, ptr {self.address('%s', self.plan.slot[index] * v.width)}, align 8")
         return self.let(f"fcmp une {v.type} {x}, {v.constant(0.0)}") if self.nodes[index][0] in CONDITIONS else x
@@ -232,9 +229,6 @@ def _splat(f: Function, scalar: str) -> str:
     return f.let(f"shufflevector {v.type} {first}, {v.type} poison, <{v.width} x i32> zeroinitializer")
 
 
-# --- entries -----------------------------------------------------------------------------------------------------
-
-
 def _one(name: str, slots: int) -> str:
     head = f"define zeroext i1 @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{"
     run = f"%good = call i1 @{name}_core1(ptr %model, ptr %x, ptr %y, ptr %scratch)"
@@ -256,10 +250,10 @@ declare void @{RELEASE}(ptr)"""
 
 
 def _many(trace: Trace, slots: int, width: int, name: str) -> str:
-    """many(model, inputs, y, first, end, work) -> the first state without a result, or -1.
+    """many(model, inputs, y, first, end, work) -> index of the first state without a result, or -1.
 
-    `inputs` is an array of pointers to states in C order, y the outputs, one state after the other. States from `first`
-    to `end`, a multiple of the lanes apart. `work` is memory for the numbers of all lanes, `NAME_work` of them.
+    `inputs`: array of pointers to states in C order; y: outputs of all states. States from `first` to `end`, a multiple
+    of the lanes apart. `work`: memory for the numbers of all lanes, of size `NAME_work`.
     """
     sizes, total, v = trace.inputs, len(trace.outputs), Vector(width)
     arguments = "ptr noalias %model, ptr noalias %inputs, ptr noalias %y, i64 %first, i64 %end, ptr noalias %work"

@@ -1,4 +1,4 @@
-"""Addresses of a trace's machine code: made once, kept on disk, loaded."""
+"""Addresses of a trace's machine code, which is generated once, stored on disk and loaded."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MAX_OPERATIONS = 70_000
 
 
 def address_of_one(trace: Trace) -> host.Address:
-    """Of the code for one state, `bool one(model, x, ys)`."""
+    """Address of the code for one state, `bool one(model, x, ys)`."""
     return _addresses(trace, "one")[0]
 
 
 def addresses_of_many(trace: Trace) -> list[host.Address]:
-    """Of the code for many states and of its work memory's size, see `batches.Batch`."""
+    """Addresses of the code for many states and of its work memory's size, see `batches.Batch`."""
     return _addresses(trace, "many")
 
 

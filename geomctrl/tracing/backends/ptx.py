@@ -1,28 +1,28 @@
-"""PTX from a trace: a kernel for NVIDIA's GPUs, one state a thread. Text from text: no GPU and no toolkit is needed.
+"""PTX code from a trace: a kernel for NVIDIA GPUs with one state per thread, generated without GPU or toolkit.
 
     NAME(numbers of the model..., states, inputs..., outputs..., report)
 
-Numbers of the model are arguments by value: they lie in the constant bank, which every operation reads at no cost.
-Inputs and outputs are arrays (states, numbers) in C order, and a thread reads and writes its own row. A warp's load of
-one column touches as many lines as its rows have, but the loads of a row together use every byte of these lines, and
-the rows of all warps at work fit the first level of the cache (Panda, inverse dynamics: 84 of 256 KiB). Passing rows
-through shared memory would save partial writes to the second level and cost barriers and code.
+Numbers of the model are arguments by value in the constant bank, which operations read at no cost. Inputs and outputs
+are arrays (states, numbers) in C order, and a thread reads and writes its own row. A warp's load of one column touches
+as many cache lines as there are rows, but the loads of a whole row use every byte of these lines, and the rows of all
+active warps fit in the first-level cache (Panda, inverse dynamics: 84 of 256 KiB). Passing rows through shared memory
+would save partial writes to the second level and cost barriers and code.
 
-report: the address of a 64-bit number, or 0. The kernel lowers it to the number of the first state without a result:
-one with nan or infinity in it, with a pose that is none, or for which the algorithm fails. Its outputs are nan.
+report: the address of a 64-bit number, or 0. The kernel lowers it to the index of the first state without a result: one
+with nan or infinity, with an invalid pose, or for which the algorithm fails. Its outputs are nan.
 
-A function with more numbers alive than a thread has registers keeps some in the thread's own memory, chosen here: left
-to itself, ptxas moves two to four times as much for long ones. Bytes written + read by a thread, sm_90, doubles:
+A function with more live numbers than registers keeps some in local memory, selected here: ptxas alone moves two to
+four times as many bytes for long functions. Bytes written + read per thread, sm_90, doubles:
 
-                              operations      ptxas alone   as made here
+                              operations      ptxas alone   selected here
     Panda, forward dynamics         2542          72 + 72      328 + 328
     quadruped, forward dynamics     7224      7128 + 8816    2904 + 3240
     quadruped, terms                9221    10152 + 11768    3040 + 3040
     chain of 30, inverse            8118      2112 + 2184    2208 + 2256
     chain of 30, forward           17763    14088 + 20264    7784 + 9932
 
-Functions that call each other on numbers in that memory were tried (pieces of 600, 1200, 2400 operations): more traffic
-than this, fewer registers only where the occupancy that they buy is lost to it.
+Splitting the kernel into functions that exchange numbers through that memory (600, 1200, 2400 operations) was tried: it
+caused more traffic, and saved registers only where this traffic cancelled the benefit.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from .elementary import WAVE, Wave, reduced_sin_cos
 from .ir import Vector
 from .llvm import CONDITIONS, Line
 
-THREADS = 128  # of a block at most
-PROCESSORS = (70, 75, 80, 86, 89, 90)  # code for one runs on all that follow
-PARAMETERS = 32764  # bytes of a kernel's arguments at most
+THREADS = 128  # largest number per block
+PROCESSORS = (70, 75, 80, 86, 89, 90)  # code for one runs on all later ones
+PARAMETERS = 32764  # largest size of a kernel's arguments in bytes
 # The wave of single precision: 11 + 11 + 24 bits of pi / 2, minimax polynomials off by 2e-9.
 WAVE_FLOAT = Wave(
     (1.5703125, 0.0004837512969970703, 7.549790126404332e-08),
     (-0.16666650772094727, 0.008331977762281895, -0.00019495576270855963),
     (0.04166664555668831, -0.0013887366512790322, 2.4438386390102096e-05),
 )
-WAVES = {"double": (WAVE, REDUCIBLE), "float": (WAVE_FLOAT, 1e4)}  # and up to which angle
-AT_HAND = {"double": 104, "float": 208}  # numbers that registers hold, beside addresses and what is at work
+WAVES = {"double": (WAVE, REDUCIBLE), "float": (WAVE_FLOAT, 1e4)}  # polynomials, and the largest angle they accept
+AT_HAND = {"double": 104, "float": 208}  # numbers in registers, besides addresses and operands
 GLOBAL = "ptr addrspace(1)"
 STATE = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
@@ -72,7 +72,7 @@ define internal i64 @state() alwaysinline nounwind {
 
 
 def processor(capability: tuple[int, int]) -> str:
-    """The newest processor that code is made for and that one of this compute capability is or follows: "sm_90"."""
+    """The newest supported processor up to this compute capability, such as "sm_90"."""
     try:
         major, minor = capability
         capability = count("capability", major), count("capability", minor)
@@ -87,7 +87,7 @@ def processor(capability: tuple[int, int]) -> str:
 
 
 def library_functions(trace: Trace) -> list[str]:
-    """What the trace needs of NVIDIA's libdevice. Square roots, sines and cosines are not among it."""
+    """The functions of NVIDIA's libdevice that the trace uses; square roots, sines and cosines are not among them."""
     nodes = trace.graph.nodes
     return sorted({nodes[index][0] for index in trace.graph.needed(trace.ends)} & set(LIBRARY))
 
@@ -103,8 +103,8 @@ def ptx(
 ) -> str:
     """The kernel's PTX; see the module's docstring for its arguments.
 
-    real: "double" or "float". blocks: how many of THREADS a multiprocessor is to
-    hold, which bounds the registers; 0: no bound. libdevice: NVIDIA's bitcode, for traces with `library_functions`.
+    real: "double" or "float". blocks: number of blocks of THREADS per multiprocessor, which limits the registers; 0: no
+    limit. libdevice: NVIDIA's bitcode, for traces with `library_functions`.
     """
     wanted = library_functions(trace)
     if wanted and not libdevice:
@@ -138,13 +138,13 @@ def module(trace: Trace, real: str = "double", name: str = "f", blocks: int = 0)
 
 
 class Kernel(Line):
-    """The kernel of a trace while it is written. `numbers`: which of the model array are its first arguments."""
+    """The kernel of a trace under construction. `numbers`: elements of the model array that are arguments."""
 
     def __init__(self, trace: Trace, real: str = "double"):
         super().__init__(trace, Vector(1, real))
         self.outputs, self.mark, self.align = trace.sizes, "" if real == "double" else "f", 8 if real == "double" else 4
         self.zero = self.vector.constant(0.0)
-        self.infinite = self.zero  # a sum of 0 x over all inputs x: nan where one is not finite
+        self.infinite = self.zero  # sum of 0 x over all inputs x, which is nan if one is not finite
         loads = (self.nodes[node] for node in trace.graph.needed(trace.ends) if self.nodes[node][0] == "load")
         self.numbers = sorted(index for _, array, index in loads if array == 0)
         size = (self.align * len(self.numbers)) + 8 * (len(trace.inputs) + len(trace.sizes) + 2)
@@ -173,7 +173,7 @@ class Kernel(Line):
         return "\n".join([f"define ptx_kernel void @{name}({', '.join(arguments)}) nounwind {{", *self.lines, "}"])
 
     def compute(self, ends: Iterable[int]) -> None:
-        """Write what the nodes `ends` are made of, none of them a sine or cosine."""
+        """Write the operands of the nodes `ends`, none of them a sine or cosine."""
         for index in self.trace.graph.needed(ends):
             op, *args = self.nodes[index]
             if index not in self.values and op not in ("const", "load"):
@@ -206,7 +206,7 @@ class Kernel(Line):
     # --- sines and cosines ---
 
     def _reduce_angles(self) -> None:
-        """All angles that do not depend on a sine, before the straight line begins: it then has no branch."""
+        """Compute all angles that do not depend on a sine first; the straight-line code then has no branch."""
         graph, nodes = self.trace.graph, self.nodes
         angles = dict.fromkeys(
             nodes[index][1] for index in graph.needed(self.trace.ends) if nodes[index][0] in ("sin", "cos")
@@ -216,7 +216,7 @@ class Kernel(Line):
         self.angles = dict(zip(first, self.reduced([self.value(x) for x in first]) if first else []))
 
     def reduced(self, angles: list[str]) -> list[str]:
-        """The angles modulo 2 pi if one of them is beyond what the polynomials' own reduction can, else as they are."""
+        """The angles modulo 2 pi if one of them exceeds the range of the polynomials' reduction, else unchanged."""
         t, (_, largest) = self.vector.type, WAVES[self.vector.real]
         self.blocks += 1
         ask, large, near = (f"{word}{self.blocks}" for word in ("ask", "far", "near"))
@@ -249,7 +249,7 @@ class Kernel(Line):
     # --- the straight line ---
 
     def _straight_line(self) -> None:
-        """All nodes, outputs stored as soon as they are there, what registers can not hold in the thread's memory."""
+        """Write all nodes; outputs are stored at once, and numbers without a register go to local memory."""
         nodes, t = self.nodes, self.vector.type
         places = self._places()
         for index in places:
@@ -269,9 +269,9 @@ class Kernel(Line):
             elif step == "keep":
                 memory[index] = self.let(f"getelementptr {t}, ptr %memory, i64 {len(memory)}")
                 self.do(f"store volatile {t} {self.value(index)}, ptr {memory[index]}, align {self.align}")
-            else:  # volatile: LLVM does not carry it in a register either
+            else:  # volatile, so that LLVM does not keep it in a register
                 self.values[index] = self.let(f"load volatile {t}, ptr {memory[index]}, align {self.align}")
-        if memory:  # at an address that is known at run time only: else ptxas would carry the numbers in registers
+        if memory:  # an address known only at run time, so that ptxas does not keep the numbers in registers
             self.lines[:0] = [
                 f"  %room = alloca {t}, i64 {len(memory)}, align {self.align}",
                 "  %zero = lshr i64 %states, 62",
@@ -279,17 +279,17 @@ class Kernel(Line):
             ]
 
     def _used(self, index: int) -> tuple[int, ...]:
-        """A node's operands; those of a sine are used by `_reduce_angles`."""
+        """The operands of a node; `_reduce_angles` has used those of sines."""
         waved = self.nodes[index][0] in ("sin", "cos") and self.nodes[index][1] in self.angles
         return () if waved else operands(self.nodes[index])
 
     def _counts(self, index: int) -> bool:
-        """Whether a node takes a register: constants and the model's numbers do not, truths have their own."""
+        """Whether a node occupies a register: not constants, model numbers and conditions."""
         op, *rest = self.nodes[index]
         return op not in CONDITIONS and op != "const" and (op != "load" or rest[0] != 0)
 
     def _places(self) -> dict[int, list[tuple[str, int]]]:
-        """For each node that is an output, the rows and columns where it is stored."""
+        """For each node that is an output, the rows and columns of its stores."""
         ends, places = iter(self.trace.outputs), {}
         for k, size in enumerate(self.outputs):
             for column in range(size):
@@ -304,7 +304,7 @@ class Kernel(Line):
     # --- states without a result ---
 
     def _judge(self) -> None:
-        """Where there is no result, the outputs become nan and the report is lowered."""
+        """For a state without a result, set the outputs to nan and lower the report."""
         t = self.vector.type
         for array, size in enumerate(self.trace.inputs, 1):
             for index in range(size):

@@ -1,8 +1,7 @@
-"""How far rounding moves the numbers that a trace computes, so that code on another processor can be compared.
+"""Tolerances for comparing generated code with Python: the effect of rounding on the outputs of a trace.
 
-Each operation's result is moved at random by what the processor may round, and all that follows is computed with it.
-An output that is a small difference of large numbers has a large tolerance then, and one that is computed without
-cancellation a small one.
+The result of each operation is perturbed randomly by the rounding of the processor, and the computation continues with
+it. An output that is a small difference of large numbers then has a large tolerance.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from geomctrl.tracing.operations import VALUES
 from geomctrl.tracing.traces import Trace
 
 SAMPLES = 16
-MARGIN = 16.0  # times the largest move of the samples
+MARGIN = 16.0  # times the largest deviation of the samples
 ROUNDING = {"double": 2.0**-53, "float": 2.0**-24}
-LEAST = {"double": 1e-13, "float": 1e-6}  # of the largest number of an output: Python may add in another order
+LEAST = {"double": 1e-13, "float": 1e-6}  # relative to the largest number of an output: orders of summation differ
 EXACT = {"neg", "abs", "min", "max", "where", "floor", "lt", "le", "eq", "and", "or", "not"}
 ROUNDED_ONCE = {"add", "sub", "mul", "div", "sqrt"}  # libraries' functions are off by a few units
 
@@ -26,7 +25,7 @@ ROUNDED_ONCE = {"add", "sub", "mul", "div", "sqrt"}  # libraries' functions are 
 def tolerances(
     trace: Trace, arguments: Sequence[np.ndarray], expected: Sequence[np.ndarray], real: str
 ) -> list[np.ndarray]:
-    """How far each number of the outputs may be from what is `expected`, where code computes in `real` numbers."""
+    """The tolerance of each number of the outputs, for code that computes with `real` numbers."""
     with np.errstate(all="ignore"):
         values = _moved(trace, arguments, ROUNDING[real], constants=real == "float")
     allowed, first = [], 0
@@ -45,7 +44,7 @@ def tolerances(
 def differing(
     trace: Trace, arguments: Sequence[np.ndarray], expected: Sequence[np.ndarray], actual: Sequence[np.ndarray]
 ) -> int | None:
-    """The number of the first output that differs by more than rounding explains; None where none does."""
+    """The index of the first output that differs by more than rounding explains; None if there is none."""
     expected, actual = [np.ravel(x).astype(float) for x in expected], [np.ravel(y).astype(float) for y in actual]
     least = [LEAST["double"] * np.abs(x[np.isfinite(x)]).max(initial=0.0) for x in expected]
     if _first_beyond(expected, actual, least) is None:
@@ -62,12 +61,12 @@ def _first_beyond(expected: Sequence[np.ndarray], actual: Sequence[np.ndarray], 
 
 
 def rounded(a: np.ndarray, real: str) -> np.ndarray:
-    """The numbers of an array as `real` numbers hold them."""
+    """The numbers of an array rounded to `real` numbers."""
     return np.asarray(a, np.float32).astype(float) if real == "float" else np.asarray(a, float)
 
 
 def evaluated(trace: Trace, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs, flat arrays, in double precision, operation by operation."""
+    """The outputs as flat arrays in double precision, evaluated operation by operation."""
     with np.errstate(all="ignore"):
         values = _moved(trace, arguments, 0.0)
     ends = np.array([values[index][0] for index in trace.outputs], float)
@@ -83,7 +82,7 @@ def has_result(trace: Trace, arguments: Sequence[np.ndarray]) -> bool:
 def _moved(
     trace: Trace, arguments: Sequence[np.ndarray], unit: float, constants: bool = False
 ) -> dict[int, np.ndarray]:
-    """Values of the nodes: exact but for Python's rounding in sample 0, moved in the others, none without a `unit`."""
+    """Values of the nodes: with Python's rounding in sample 0, perturbed in the others; none without a `unit`."""
     rng, nodes, count = np.random.default_rng(0), trace.graph.nodes, 1 + SAMPLES * (unit > 0.0)
     values: dict[int, np.ndarray] = {}
 

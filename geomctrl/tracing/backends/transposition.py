@@ -1,4 +1,4 @@
-"""States in C order to numbers side by side and back, in squares of as many rows and columns as there are lanes."""
+"""Transposition between states in C order and lanes, in squares of as many rows and columns as there are lanes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 def transposition(label: str, array: str, buffer: str, n: int, start: int, width: int, *, gather: bool) -> list[str]:
     """Blocks `LABEL` to `LABEL.done`: rows %b ... %b + width - 1 of n numbers to buffer[start + k][lane], or back.
 
-    The last columns, fewer than the lanes, are loaded and stored under a mask: nothing beyond the array is touched.
+    The last columns, fewer than the lanes, are loaded and stored with a mask, so that nothing outside is accessed.
     """
     writer = _Square(label, buffer, start, width, gather)
     whole = n - n % width
@@ -72,7 +72,7 @@ class _Square:
         return [*lines, *(f"  {store} {x}, ptr {p}.p{k}, i32 8, <{w} x i1> {mask})" for k, x in enumerate(turned))]
 
     def turned(self, p: str, rows: list[str], lines: list[str]) -> list[str]:
-        """The transposed square, by exchanging ever larger blocks of neighbouring rows."""
+        """The transposed square, by exchanging increasingly large blocks of neighbouring rows."""
         rows, w, t, step = list(rows), self.width, self.type, 1
         while step < w:
             kept = [j if not j & step else w + j - step for j in range(w)]

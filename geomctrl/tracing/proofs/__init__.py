@@ -1,1 +1,1 @@
-"""Rigorous bounds of traced code: interval arithmetic, branch and bound, proofs that can be saved and checked again."""
+"""Rigorous bounds of traced code: interval arithmetic, branch and bound, and proofs that can be saved and rechecked."""

@@ -1,8 +1,8 @@
-"""Intervals for checking saved proofs: every rounding is python-flint's (arb), in more digits than doubles have.
+"""Interval arithmetic for checking saved proofs, with python-flint (arb) in higher precision than double.
 
-An interval is a pair (lo, hi) of exact arbs, or None: not bounded, or not defined. Written apart from `intervals`, with
-other case distinctions, so that a mistake there is not repeated here: products by signs, extrema of sine and cosine by
-counting turns.
+An interval is a pair (lo, hi) of exact arbs, or None if unbounded or undefined. The code is independent of `intervals`
+and uses other case distinctions (products by signs, extrema of sine and cosine by counting turns), so that it does not
+repeat a mistake there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Ends = tuple[Any, Any] | None
 
 
 def flint() -> Any:
-    """The library; raises ImportError that says how to install it."""
+    """The library python-flint. Raises ImportError with installation instructions."""
     try:
         import flint
     except ImportError as error:
@@ -23,7 +23,7 @@ def flint() -> Any:
 
 
 class Arithmetic:
-    """Operations on intervals by their names in a trace; digits: bits of the arbs' midpoints."""
+    """Operations on intervals by their names in a trace; digits: precision of the arbs' midpoints in bits."""
 
     def __init__(self, bits: int = 96):
         self.flint = flint()
@@ -78,7 +78,7 @@ class Arithmetic:
         return self.arb(lo), self.arb(hi)
 
     def hull(self, *xs: Any) -> Ends:
-        """The smallest interval that holds all of some arbs."""
+        """The smallest interval that contains some arbs."""
         if not all(x.is_finite() for x in xs):
             return None
         lo, hi = xs[0].lower(), xs[0].upper()
@@ -96,7 +96,7 @@ class Arithmetic:
         return x.root(3) if x >= 0 else -(-x).root(3)
 
     def nearest(self, x: Any) -> Any:
-        """A whole number at most 1 / 2 away; where it is not known which, an arb that holds both."""
+        """An integer at distance at most 1 / 2; an arb that contains both candidates if it is ambiguous."""
         down = (x + self.one / 2).floor()
         return down - 1 if down - x == self.one / 2 and not (down / 2).is_integer() else down
 
@@ -110,7 +110,7 @@ class Arithmetic:
         return (-size[1], -size[0]) if b[1] < 0 else (-size[1], size[1])
 
     def raised(self, a: Any, b: Any) -> Ends:
-        """A power: of whole numbers a product, else of what is not negative."""
+        """A power: a product for integers, else of a nonnegative base."""
         n = b[0]
         if n == b[1] and n.is_integer() and 1 <= abs(n) <= 64:
             n = int(float(n))
@@ -121,7 +121,7 @@ class Arithmetic:
         return self.hull(*(self.zero if x == 0 else x**y for x in a for y in b))
 
     def remainder(self, a: Any, b: Any, whole: Any) -> Ends:
-        """a - b n, n the whole number made of a / b; within b, or half of it, where n is not known."""
+        """a - b n with the integer n from a / b; within b, or half of it, if n is ambiguous."""
         ratio = self.quotient(a, b)
         if ratio is None:
             return None
@@ -156,7 +156,7 @@ class Arithmetic:
         return (-a[1], -a[0]) if a[1] <= 0 else (self.zero, _most(-a[0], a[1]))
 
     def wave(self, a: Any, function: Any, phase: Any) -> Ends:
-        """A sine whose tops are at whole turns + phase, its bottoms half a turn on."""
+        """A sine with maxima at whole turns + phase and minima half a turn later."""
         low, high = function(a[0]), function(a[1])
         lo, hi = _least(low.lower(), high.lower()), _most(low.upper(), high.upper())
         turns = [x / (2 * self.pi) - phase for x in a]
@@ -167,7 +167,7 @@ class Arithmetic:
         return _most(lo, -self.one), _least(hi, self.one)
 
     def may_pass(self, turns: list[Any], offset: Any) -> bool:
-        """Whether a whole number may lie between the two, shifted."""
+        """Whether an integer may lie between the two, after a shift."""
         first, last = ((x - offset).floor() for x in turns)
         return not (first.is_exact() and last.is_exact() and first == last and not (turns[0] - offset).contains(first))
 
@@ -186,12 +186,12 @@ class Arithmetic:
 
 
 def _outward(lo: Any, hi: Any) -> Ends:
-    """The interval from one arb to another that is not below it."""
+    """The interval from one arb to a larger one."""
     return (lo.lower(), hi.upper()) if lo.is_finite() and hi.is_finite() else None
 
 
 def continuous_angle(y: Any, x: Any) -> bool:
-    """Whether atan2(y, x) has no jump there."""
+    """Whether atan2(y, x) is continuous there."""
     return bool(x[0] > 0 or y[0] > 0 or y[1] < 0)
 
 

@@ -1,9 +1,8 @@
-"""Branch and bound: boxes are cut in two until each is settled, a counterexample is found, or the budget is spent.
+"""Branch and bound: boxes are halved until each is settled, a counterexample is found, or the budget is spent.
 
-Boxes wait on a stack, the last first, so that memory grows with the depth and not with their number; they are worked on
-in chunks, side by side and in several threads. The size of a chunk follows from the claim alone, so that every machine
-looks at the same boxes. A box is cut in the middle of the coordinate along which f varies most,
-|slope| times width.
+Boxes wait on a stack, so that memory grows with the depth and not with their number. They are evaluated in chunks, in
+SIMD lanes and several threads. The size of a chunk depends on the claim alone, so that every machine evaluates the same
+boxes. A box is halved in the coordinate along which f varies most, |slope| times width.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import numpy as np
 from .claims import Claim
 from .forms import Bounds, Forms
 
-CHUNK = 32_768  # boxes in one go, at most, and their ends: the stack has up to as many for each level of cuts
+CHUNK = 32_768  # largest number of boxes per evaluation; the stack contains up to as many per level
 CHUNK_NUMBERS = 2**20
-CHUNK_OPERATIONS = 2**26  # in one go, some 0.1 s, so that progress and interrupts are not kept waiting
-KEPT = 2**30  # bytes of settled boxes that are kept for a proof that can be saved
-EXCLUDED = 9  # how a box was settled, beside the forms: a constraint can not hold in it
+CHUNK_OPERATIONS = 2**26  # per chunk, about 0.1 s, for progress and interrupts
+KEPT = 2**30  # bytes of settled boxes that are kept for saving the proof
+EXCLUDED = 9  # kind of settled box, in addition to the forms: a constraint can not hold in it
 
 
 Boxes = tuple[np.ndarray, np.ndarray]  # lo and hi, (k, n) each
@@ -30,7 +29,7 @@ Boxes = tuple[np.ndarray, np.ndarray]  # lo and hi, (k, n) each
 
 @dataclass
 class Left:
-    """Boxes that are not settled. share: of the domain's volume; worst: an upper bound of f on them."""
+    """Unsettled boxes. share: of the domain's volume; worst: an upper bound of f on them."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -45,7 +44,7 @@ class Left:
 
 @dataclass
 class Settled:
-    """Boxes that are, and how; `complete` as long as all of them are kept."""
+    """Settled boxes, and how; `complete` while all of them are kept."""
 
     lo: list[np.ndarray] = field(default_factory=list)
     hi: list[np.ndarray] = field(default_factory=list)
@@ -68,11 +67,10 @@ class Settled:
 
 
 class Branching:
-    """The search for a proof or a counterexample of a claim; `run` goes on where it has stopped.
+    """The search for a proof or a counterexample of a claim; `run` continues where it has stopped.
 
-    level: f <= level is what is to be shown, 0 for the claim itself. Attributes that tell how far it has come: `count`
-    of boxes, `bound`, the largest upper bound of f on settled boxes, `counterexample` (n,) or None, `done`, the share
-    of the domain's volume that is settled, and `left()`.
+    level: the claim is f <= level, normally 0. Progress: `count` of boxes, `bound`, the largest upper bound of f on
+    settled boxes, `counterexample` (n,) or None, `done`, the settled fraction of the domain's volume, and `left()`.
     """
 
     def __init__(self, claim: Claim, forms: Forms | None = None, *, threads: int = 1, level: float = 0.0):
@@ -92,7 +90,7 @@ class Branching:
         return not self.pending and not self.stuck and self.counterexample is None
 
     def run(self, boxes: float, seconds: float, progress: Callable[[float], Any] = lambda fraction: None) -> None:
-        """Until the claim is settled or the budget is spent; `out_of_time` says whether seconds ended it."""
+        """Continue until the claim is settled or the budget is spent; `out_of_time`: whether time ended it."""
         end = time.perf_counter() + seconds
         while self.pending and self.counterexample is None and self.count < boxes:
             self.out_of_time = time.perf_counter() >= end
@@ -102,7 +100,7 @@ class Branching:
             progress(min(self.done, 1.0))
 
     def step(self, boxes: float = CHUNK) -> None:
-        """One chunk of boxes; wherever it is interrupted, no box is lost."""
+        """Evaluate one chunk of boxes; an interrupt loses no box."""
         rest, lo, hi = self._next(int(min(self.chunk, max(boxes, 1))))
         bounds = self.forms(lo, hi, self.threads)
         excluded = bounds.excluded > 0.0
@@ -119,14 +117,14 @@ class Branching:
             self.counterexample = bounds.point[np.argmax(np.where(refuting, bounds.value, -np.inf))]
         if stuck.any():
             self.stuck.append((left[0][stuck], left[1][stuck]))
-        self.pending = [*rest, children] if len(children[0]) else rest  # last: until here they wait
+        self.pending = [*rest, children] if len(children[0]) else rest  # last, so that an interrupt loses nothing
 
         self.count += len(lo)
         if len(lo) == self.chunk:
             self.chunk = min(2 * self.chunk, self.largest_chunk)
 
     def _next(self, boxes: int) -> tuple[list[Boxes], np.ndarray, np.ndarray]:
-        """(what waits then, the boxes that are next)."""
+        """(The remaining stack, the next boxes)."""
         rest, taken, count = self.pending[:], [], 0
         while rest and count < boxes:
             lo, hi = rest.pop()
@@ -139,17 +137,17 @@ class Branching:
         return rest, np.concatenate(los), np.concatenate(his)
 
     def refuting(self, bounds: Bounds) -> np.ndarray:
-        """Whether the claim is certainly wrong at the boxes' points."""
+        """Whether the claim is certainly violated at the boxes' points."""
         wrong = bounds.value >= 0.0 if self.claim.strict else bounds.value > 0.0
         return wrong & (bounds.admitted <= 0.0) & (self.level == 0.0)
 
     def _volume(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-        """As a share of the domain's; sides of length zero count as one."""
+        """Volumes relative to the domain's; sides of length zero count as one."""
         flat = self.claim.hi == self.claim.lo
         return np.where(flat, 1.0, (hi - lo) / self._widths).prod(axis=1)
 
     def left(self) -> Left:
-        """What is not settled; evaluates it once more for its worst bound."""
+        """The unsettled boxes, evaluated again for their worst bound."""
         parts = [*self.pending, *self.stuck]
         if not parts:
             none = np.empty((0, self.claim.n))
@@ -165,9 +163,9 @@ class Branching:
 def halves(
     lo: np.ndarray, hi: np.ndarray, coordinate: np.ndarray, widths: np.ndarray
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """(the boxes cut in two, those that can not be cut: no number lies between their ends).
+    """(The halves of the boxes, the boxes that can not be halved: no number lies between their ends).
 
-    Along `coordinate`, or where that is too narrow for its size, along the widest in units of `widths`.
+    Along `coordinate`; if that is too narrow for its magnitude, along the widest in units of `widths`.
     """
     rows = np.arange(len(lo))
     a, b = lo[rows, coordinate], hi[rows, coordinate]
@@ -185,10 +183,10 @@ def halves(
 
 
 def estimate(branching: Branching, rng: np.random.Generator, probes: int = 512, depth: int = 60) -> float:
-    """About how many boxes a proof takes, at least (Knuth, Mathematics of Computation 29 (1975)).
+    """Approximate lower bound of the number of boxes of a proof (Knuth, Mathematics of Computation 29 (1975)).
 
-    From the whole domain down along random halves: of 2^d boxes at depth d, the share of paths still open is cut again.
-    Depths at which less than one path in a hundred is open do not count, as a few paths say nothing of them.
+    It follows random halves from the domain down: at depth d, the open fraction of 2^d boxes is halved again. Depths at
+    which less than one path in a hundred is open do not count, because few samples are unreliable.
     """
     claim = branching.claim
     lo, hi = np.tile(claim.lo, (probes, 1)), np.tile(claim.hi, (probes, 1))

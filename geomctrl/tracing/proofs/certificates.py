@@ -1,4 +1,4 @@
-"""Certificates: what is known of a claim in the end, and how it can be checked again."""
+"""`Certificate` and `Violation`: the result of proving a claim, which can be saved and checked again."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .forms import Forms
 from .points import exact_values, worst_points
 from .saved_code import Code
 
-FORMAT = 1  # of saved proofs
-HOPELESS = 100.0  # times the budget: a proof that takes so many boxes is not begun
+FORMAT = 1  # version of the file format
+HOPELESS = 100.0  # ratio of the estimated number of boxes to the budget from which a proof is not started
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A point x (n,) of the domain at which a claim is wrong.
+    """A point x (n,) of the domain that violates a claim.
 
-    `lo`, `hi` enclose f(x), with every rounding on the safe side. Besides, `exact` is f(x) where the code is rational;
-    else `digits` are a hundred of it, where python-flint is installed.
+    `lo`, `hi` enclose f(x) with outward rounding. `exact` is f(x) if the code is rational; otherwise `digits` are a
+    hundred digits of it, if python-flint is installed.
     """
 
     x: np.ndarray
@@ -55,13 +55,24 @@ class Violation:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What became of the claim f(x) <= 0: `status` is "proved", "refuted" or "undecided"; true if it is proved.
+    """The result for a claim f(x) <= 0; true if it is proved.
 
-    boxes: how many were bounded. operations: of one bound. seconds: all in all. bound: f is at most this wherever the
-    claim is settled. counterexample: of a claim that is refuted. left: of one that is undecided, what remains (`Left`:
-    boxes, their volume, its share of the domain's, f's largest upper bound on them). settled: (lo (k, n), hi (k, n),
-    how (k,)) of the boxes that cover the rest, None where there were too many to be kept. out_of_time: whether the
-    seconds ended it while boxes of the budget were left, so that a faster machine may decide it.
+    Attributes
+    ----------
+    status : str
+        "proved", "refuted" or "undecided".
+    boxes, operations, seconds : int, int, float
+        Number of bounded boxes, operations per bound, total time.
+    bound : float
+        Upper bound of f wherever the claim is settled.
+    counterexample : Violation or None
+        Of a refuted claim.
+    left : Left or None
+        What remains of an undecided claim: boxes, volume, fraction of the domain, largest upper bound of f.
+    settled : tuple or None
+        (lo (k, n), hi (k, n), kind (k,)) of the settled boxes; None if there were too many to keep.
+    out_of_time : bool
+        Whether the time limit ended the proof before the budget of boxes was used; a faster machine may decide it.
     """
 
     claim: Claim
@@ -91,9 +102,9 @@ class Certificate:
     __repr__ = __str__
 
     def save(self, path: str | Path) -> Path:
-        """Write the proof as an npz file, whole or not at all: claim, code and boxes, for `testing.recheck`.
+        """Write claim, code and boxes of the proof as an npz file for `testing.recheck`; a failure leaves nothing.
 
-        Raises ArgumentError for a claim that is not proved, or whose boxes were too many to be kept.
+        Raises ArgumentError if the claim is not proved, or if there were too many boxes to keep.
         """
         path, arrays = path_of("path", path), self.arrays()
         with files.whole(path) as file:
@@ -101,7 +112,7 @@ class Certificate:
         return path
 
     def arrays(self) -> dict[str, Any]:
-        """What `save` writes."""
+        """The contents of the file that `save` writes."""
         if not self:
             raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
         if self.settled is None:
@@ -110,7 +121,7 @@ class Certificate:
 
 
 def saved_claim(claim: Claim) -> dict[str, Any]:
-    """A claim as arrays: nodes of the code, operands before what is computed of them, and the domain."""
+    """A claim as arrays: nodes of the code, operands first, and the domain."""
     trace = claim.trace
     needed = trace.graph.needed(trace.ends)
     row = {index: k for k, index in enumerate(needed)}
@@ -145,10 +156,10 @@ def settle(
     progress: Callable[[float], Any] = lambda fraction: None,
     dimensions: str = "box",
 ) -> Certificate:
-    """Prove the claim, refute it, or say what is left after so many boxes or seconds.
+    """Prove or refute the claim, or report what is left after so many boxes or seconds.
 
-    Raises ArgumentError, naming `dimensions`, where the number of boxes that a proof takes is estimated to be more than
-    HOPELESS times `boxes`. KeyboardInterrupt has an attribute `certificate` with what is known by then.
+    Raises ArgumentError, naming `dimensions`, if the estimated number of boxes exceeds HOPELESS times `boxes`.
+    KeyboardInterrupt has an attribute `certificate` with the state at that time.
     """
     started, rng = time.perf_counter(), np.random.default_rng(seed)
     forms = Forms(claim)
@@ -158,7 +169,7 @@ def settle(
         return _certificate(branching, time.perf_counter() - started)
 
     try:
-        branching.step(1)  # most of what is easy is settled at once
+        branching.step(1)  # settles most easy claims
         if not _over(branching):
             _try_points(branching, worst_points(claim, rng))
         if not _over(branching):
@@ -175,7 +186,7 @@ def _over(branching: Branching) -> bool:
 
 
 def _try_points(branching: Branching, points: np.ndarray) -> None:
-    """A counterexample among points where f seems to be large."""
+    """A counterexample among points with large f."""
     if len(points):
         bounds = branching.forms(points, points)
         refuting = branching.refuting(bounds)
@@ -219,7 +230,7 @@ def _counterexample(branching: Branching, x: np.ndarray) -> Violation:
 
 
 def _digits(claim: Claim, x: np.ndarray) -> str | None:
-    """f(x) to a hundred digits, where python-flint is there and finds the claim wrong too."""
+    """f(x) to a hundred digits, if python-flint is installed and confirms the violation."""
     try:
         f, *constraints = Code(json.loads(saved_claim(claim)["claim"]), claim.numbers, bits=400).at(x.tolist())
     except ImportError:

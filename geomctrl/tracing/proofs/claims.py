@@ -1,4 +1,4 @@
-"""Claims: f(x) <= 0 for all x of a box at which constraints hold, f and they being traced."""
+"""`Claim`: the statement f(x) <= 0 for all x of a box that satisfy constraints, for traced functions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .enclosure import Input, inputs_of
 class Claim:
     """f(x) <= 0 (`strict`: < 0) for every x with lo <= x <= hi and g(x) <= 0 for every constraint g.
 
-    `trace`: its first output is f, the others are the constraints. `coordinates`: the inputs (array, index) that x
-    stands for; `numbers`: array 0, of which what is no coordinate has one value. `lo`, `hi`: (n,).
+    `trace`: its first output is f, the others are the constraints. `coordinates`: the inputs (array, index) that form
+    x; `numbers`: array 0, whose other elements are constant. `lo`, `hi`: (n,).
     """
 
     trace: Trace
@@ -47,15 +47,15 @@ class Claim:
         return "<" if self.strict else "<="
 
     def decided(self, upper: np.ndarray, level: float = 0.0) -> np.ndarray:
-        """Whether upper bounds of f prove it; of nan they prove nothing."""
+        """Whether upper bounds of f prove it; nan proves nothing."""
         return upper < level if self.strict else upper <= level
 
 
 class Ellipsoid:
-    """{x: sum (x_i - centre_i)^2 / semi_axes_i^2 < 1}, a neighbourhood that a claim leaves out.
+    """{x: sum (x_i - centre_i)^2 / semi_axes_i^2 < 1}, a neighbourhood that a claim excludes.
 
-    semi_axes: a positive number, for a ball, or (n,), infinite for coordinates that do not matter; centre: (n,),
-    default 0. Raises ArgumentError for others.
+    semi_axes: a positive number for a ball, or (n,), infinite for coordinates that do not matter; centre: (n,),
+    default 0. Raises ArgumentError for other values.
     """
 
     def __init__(self, semi_axes: ArrayLike, centre: ArrayLike | None = None):
@@ -81,7 +81,7 @@ def outside_of(ellipsoid: Ellipsoid, n: int) -> Callable[[Any], Any]:
 
 
 def box_of(name: str, box: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(lo, hi) of a box: pairs (lo, hi), one for each coordinate. Raises ArgumentError, naming the argument `name`."""
+    """(lo, hi) of a box from pairs (lo, hi), one per coordinate. Raises ArgumentError, naming the argument `name`."""
     pairs = checked(name, box, (), finite=False)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
         raise ArgumentError(f"{name}: expected pairs (lo, hi), shape (n, 2), got {pairs.shape}")
@@ -103,10 +103,10 @@ def claim_of(
     coordinates: Sequence[Input] | None = None,
     numbers: Any = (),
 ) -> Claim:
-    """A claim of a user's functions of x (n,), or of a trace whose outputs are f and its constraints.
+    """A claim about user functions of x (n,), or about a trace whose outputs are f and its constraints.
 
-    Raises ArgumentError for an empty or infinite box and functions that do not answer one number, UntraceableError for
-    what does not trace.
+    Raises ArgumentError for an empty or infinite box and functions that do not return one number, UntraceableError for
+    functions that can not be traced.
     """
     lo, hi = box_of("box", box)
     n = len(lo)
@@ -131,12 +131,12 @@ POSITIVE = "a positive number, the radius of a ball about 0, or an Ellipsoid", l
 
 def one_number(trace: Trace, name: str) -> Trace:
     if len(trace.outputs) != 1:
-        raise ArgumentError(f"{name}: expected a function that answers one number, got {len(trace.outputs)}")
+        raise ArgumentError(f"{name}: expected a function that returns one number, got {len(trace.outputs)}")
     return trace
 
 
 def joined(first: Trace, second: Trace, coordinates: Sequence[Input]) -> Trace:
-    """A trace with the outputs of both, nan where their own function has no value; `second` is of the coordinates."""
+    """A trace with the outputs of both, nan where undefined; `second` is a function of `coordinates`."""
     graph = Graph()
     ends = placed(first.graph, first.ends, graph, lambda array, k: (array, k))
     more = placed(second.graph, second.ends, graph, lambda _, k: coordinates[k])
@@ -145,14 +145,14 @@ def joined(first: Trace, second: Trace, coordinates: Sequence[Input]) -> Trace:
 
 
 def _with_flag(graph: Graph, ends: list[int], outputs: int) -> list[int]:
-    """The outputs, nan where the flag that follows them, if one does, does not hold."""
+    """The outputs, nan where the flag after them (if any) does not hold."""
     if len(ends) == outputs:
         return ends
     return [graph.node("where", ends[-1], index, graph.operand(math.nan)) for index in ends[:-1]]
 
 
 def placed(graph: Graph, ends: Sequence[int], new: Graph, place: Callable[[int, int], Input]) -> list[int]:
-    """What `ends` depend on, once more in the graph `new`, with an input (array, index) in another place; the ends."""
+    """Copies of `ends` and their operands in the graph `new`, with inputs (array, index) mapped by `place`."""
     copied: dict[int, int] = {}
     for index in graph.needed(ends):
         op, *rest = graph.nodes[index]

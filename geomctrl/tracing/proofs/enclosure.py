@@ -1,12 +1,12 @@
-"""Enclosures: what a traced function can be on a box of inputs, with every rounding accounted for.
+"""`Enclosure`: bounds of a traced function on boxes of inputs, with outward rounding.
 
     trace = traced(f, (n,)).trace          # a user's f(x), x of n numbers, or any other `traces.Trace`
     enclosure = Enclosure(trace)
     lo, hi = enclosure(lows, highs)        # (boxes, n) each -> (boxes, outputs) each
 
-For every x with lows <= x <= highs, the exact real value of every output, all of its constants being the doubles that
-they are, lies within lo and hi. Ends are never nan; -inf and inf where nothing is known or the function is not defined
-somewhere in the box. A box may be a point, lows == highs.
+For every x with lows <= x <= highs, the exact real value of every output, with floating-point constants as exact
+numbers, lies between lo and hi. These are never nan; they are -inf and inf if nothing is known, or if the function is
+undefined somewhere in the box. A box may be a point, lows == highs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from geomctrl.tracing.traces import Trace
 from . import interval_functions, intervals
 from .intervals import ENTIRE, INF, Interval, Truth, point
 
-Input = tuple[int, int]  # the number of an input array, an index in it
-LO, HI = 1, 2  # the input arrays of an enclosure's trace; array 0 holds the numbers that are no intervals
+Input = tuple[int, int]  # (number of an input array, index in it)
+LO, HI = 1, 2  # input arrays of an enclosure's trace; array 0 contains the numbers that are no intervals
 
 TOTAL: dict[str, Callable[..., Any]] = {
     "add": intervals.plus,
@@ -76,15 +76,15 @@ PARTIAL: dict[str, Callable[..., Any]] = {
         "atanh", lambda a: both(intervals.less(-1.0, a.lo), intervals.less(a.hi, 1.0))
     ),
 }
-JUMPS = {"atan2", "floor", "rint", "copysign"}  # of these, which are defined everywhere
+JUMPS = {"atan2", "floor", "rint", "copysign"}  # discontinuous, but defined everywhere
 
 
 class Enclosed(NamedTuple):
-    """What is known of a node on a box: an Interval or a Truth, and the conditions under which, all over the box,
+    """An Interval or a Truth of a node on a box, and the conditions, on the whole box, under which it is
 
-    defined: it has a value; smooth: it is continuous, and almost everywhere differentiable as `tracing.derivatives`
-    says. A mean value form takes the latter, however finite the slopes; abs, min and max are smooth in that sense, a
-    `where` that is not decided is not.
+    defined: has a value; smooth: is continuous, and almost everywhere differentiable according to
+    `tracing.derivatives`. A mean value form needs the latter, even if slopes are finite. abs, min and max are smooth in
+    this sense; an undecided `where` is not.
     """
 
     value: Any
@@ -93,7 +93,7 @@ class Enclosed(NamedTuple):
 
 
 class Evaluation:
-    """The nodes of a graph in intervals, as symbols of another graph or numbers.
+    """The nodes of a graph as intervals, whose ends are symbols of another graph or numbers.
 
     inputs: the interval of an input (array, index).
     """
@@ -133,7 +133,7 @@ class Evaluation:
         return Enclosed(value, defined, smooth)
 
     def _product(self, index: int, a: int, b: int) -> Interval:
-        """A product, or a power: factors that move together."""
+        """A product, or a power if both factors are the same node."""
         (base, m), (other, n) = self.powers.get(a, (a, 1)), self.powers.get(b, (b, 1))
         if base != other:
             return intervals.times(self.values[a].value, self.values[b].value)
@@ -147,7 +147,7 @@ def _all(conditions: Iterable[Any]) -> Any:
 
 
 def _chosen(condition: Enclosed, a: Enclosed, b: Enclosed) -> Enclosed:
-    """The branch that is taken; both, where that is not decided."""
+    """The selected branch; the union of both if that is undecided."""
     yes, no = condition.value
     both_defined = both(a.defined, b.defined)
     defined = intervals.either(both_defined, intervals.either(both(yes, a.defined), both(no, b.defined)))
@@ -162,17 +162,17 @@ def _constant(x: Any) -> Enclosed:
 
 
 def inputs_of(trace: Trace) -> list[Input]:
-    """All numbers of a trace's input arrays, one array after the other."""
+    """All numbers of a trace's input arrays, array by array."""
     return [(array + 1, k) for array, n in enumerate(trace.inputs) for k in range(n)]
 
 
 class Enclosure:
-    """The outputs of a trace on boxes of its inputs, compiled for several boxes side by side.
+    """The outputs of a trace on boxes of its inputs, compiled for several boxes in parallel.
 
-    coordinates: the inputs (array, index) that the columns of a box stand for; default all numbers of the arrays after
-    array 0, one array after the other. numbers: array 0, of which those that are no coordinates have one value each.
-    Every input that the trace needs is one or the other. Where the trace has a flag, all is unknown unless the flag
-    certainly holds. Raises ArgumentError for inputs that are neither.
+    coordinates: the inputs (array, index) in the columns of a box; default all numbers of the arrays after array 0.
+    numbers: array 0, whose elements are constant unless they are coordinates. Every input of the trace must be one or
+    the other. If the trace has a flag, nothing is known unless the flag certainly holds. Raises ArgumentError for
+    other inputs.
     """
 
     def __init__(self, trace: Trace, coordinates: Sequence[Input] | None = None, numbers: Any = None):
@@ -208,13 +208,13 @@ def certain(evaluation: Evaluation, flag: int | None) -> Any:
 
 
 def known(x: Enclosed, good: Any = True) -> Interval:
-    """The interval of a number, unbounded where it is not defined, or `good` does not hold."""
+    """The interval of a number, unbounded if it may be undefined or `good` may be false."""
     good = both(good, x.defined)
     return Interval(where(good, x.value.lo, -INF), where(good, x.value.hi, INF), x.value.positive and good is True)
 
 
 def boxed(graph: Graph, coordinates: Sequence[Input], numbers: int = 0) -> Callable[[int, int], Interval]:
-    """The intervals of a trace's inputs, as inputs LO and HI of `graph`; the rest of array 0 as one number each."""
+    """Intervals of a trace's inputs, as inputs LO and HI of `graph`; the rest of array 0 as numbers."""
     column = {x: k for k, x in enumerate(coordinates)}
 
     def interval(array: int, index: int) -> Interval:
@@ -231,7 +231,7 @@ def boxed(graph: Graph, coordinates: Sequence[Input], numbers: int = 0) -> Calla
 
 
 def _require_arithmetic() -> None:
-    """Some libraries change how the processor computes, for all that run in their process: no bound would be one."""
+    """Raise RuntimeError if a library has changed the processor's rounding settings, which invalidates all bounds."""
     x = np.array([1.0, 1.0, -1.0, -1.0, 2.0**-1074])
     y = x * np.array([1.0, 1.0, 1.0, 1.0, 1.0]) + np.array(
         [2.0**-53, 1.5 * 2.0**-53, -(2.0**-53), -1.5 * 2.0**-53, 0.0]
@@ -244,7 +244,7 @@ def _require_arithmetic() -> None:
 
 
 def compiled(trace: Trace, numbers: np.ndarray) -> Batch:
-    """A trace for many rows, with array 0 given; arithmetic exactly as it stands, but for fused multiply-adds.
+    """A trace for many rows with array 0 fixed; arithmetic exactly as written, except fused multiply-adds.
 
     Raises RuntimeError where this process does not round to nearest, or flushes small numbers to zero.
     """

@@ -1,13 +1,13 @@
-"""What is computed of each box: bounds of f and of the constraints, as one trace.
+"""Upper bounds of f and the constraints on a box, as one trace.
 
-Two bounds of f over a box X with slopes G, an enclosure of its gradient there (Moore, Interval Analysis, 1966; Baumann,
+Two bounds of f on a box X, with slopes G that enclose its gradient there (Moore, Interval Analysis, 1966; Baumann,
 BIT 28, 1988):
 
     natural       the enclosure of f itself
     mean value    f(c) + max over x in X of G (x - c),     c = (G_hi hi - G_lo lo) / (G_hi - G_lo) within X
 
-Baumann's centre c makes the second as small as its linear part allows; where the sign of a slope is known it is the end
-at which f is largest, so that a function that is monotonic in all of its inputs is bounded by its value at a corner.
+Baumann's centre c minimises the second bound as far as its linear part allows. If the sign of a slope is known, c is
+the end where f is largest, so that a function that is monotonic in all inputs is bounded by its value at a corner.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from .claims import Claim
 from .enclosure import HI, LO, Evaluation, boxed, certain, compiled, known
 from .intervals import INF, Interval, at_most, largest, less, plus, point, size, smallest, times
 
-NATURAL, MEAN_VALUE = 1, 2  # how a bound came about
-FIXED = 6  # outputs before the point
+NATURAL, MEAN_VALUE = 1, 2  # which form gave a bound
+FIXED = 6  # number of outputs before the point
 
 
 class Bounds(NamedTuple):
-    """Of boxes: `upper` (boxes,) bounds f from above; `how` says by which form. `excluded`: somewhere a constraint can
-    not hold if this is positive. `split`: the coordinate that widens the bounds most. `point` (boxes, n): within the
-    box, where f is at least `value` and the constraints are at most `admitted`."""
+    """Bounds on boxes: `upper` (boxes,) is an upper bound of f, from the form `how`.
+
+    `excluded`: a constraint is violated on the whole box if this is positive. `split`: the coordinate that contributes
+    most to the width. `point` (boxes, n): a point of the box with f >= `value` and constraints <= `admitted`."""
 
     upper: np.ndarray
     how: np.ndarray
@@ -57,14 +58,14 @@ class Forms:
 
 
 def slopes_of(claim: Claim, end: int) -> list[int]:
-    """The nodes of the derivatives of a node with respect to the coordinates, in the claim's own graph."""
+    """Nodes of the derivatives of a node with respect to the coordinates, in the claim's graph."""
     graph = claim.trace.graph
     inputs = [graph.node("load", *x) for x in claim.coordinates]
     return [graph.operand(x) for x in pullback(graph, [Symbol(graph, end)], [1.0], inputs)]
 
 
 def bounds_of(claim: Claim) -> Trace:
-    """The trace of `Bounds`, inputs LO and HI."""
+    """The trace of `Bounds` with inputs LO and HI."""
     box = _Box(claim)
     own, (first, *others) = claim.trace.graph, claim.trace.outputs
     f = box.above(first)
@@ -86,7 +87,7 @@ def bounds_of(claim: Claim) -> Trace:
 
 
 class _Above(NamedTuple):
-    """Two upper bounds of a number, and what they are made of."""
+    """Two upper bounds of a number, and their components."""
 
     natural: Any
     mean_value: Any
@@ -99,7 +100,7 @@ def _better(x: _Above) -> Any:
 
 
 class _Box:
-    """A box of a claim's coordinates, whose ends are the inputs LO and HI of a new graph."""
+    """A box of a claim's coordinates, with ends as inputs LO and HI of a new graph."""
 
     def __init__(self, claim: Claim):
         self.claim, self.graph = claim, Graph()
@@ -128,12 +129,12 @@ class _Box:
 
 
 def _middle(lo: Any, hi: Any) -> Any:
-    """A number between lo and hi, about half way; any would do."""
+    """A number between lo and hi, approximately in the middle; any choice is valid."""
     return smallest(largest(mul(add(lo, hi), 0.5), lo), hi)
 
 
 def _centre(lo: Any, hi: Any, slope: Interval) -> Any:
-    """Baumann's; the middle where the slopes say nothing."""
+    """Baumann's centre; the middle if the slopes are uninformative."""
     c = _middle(lo, hi)
     if not slope.thin:
         best = div(sub(mul(slope.hi, hi), mul(slope.lo, lo)), sub(slope.hi, slope.lo))
@@ -142,7 +143,7 @@ def _centre(lo: Any, hi: Any, slope: Interval) -> Any:
 
 
 def _excess(lo: Any, hi: Any, c: Any, slope: Interval) -> Any:
-    """An upper bound of slope (x - c) for x from lo to hi; exactly zero where no x is above, as at a monotonic end."""
+    """Upper bound of slope (x - c) for lo <= x <= hi; exactly zero if it is never positive, as at a monotonic end."""
     above, below = plus(point(hi), point(neg(c))).hi, plus(point(c), point(neg(lo))).hi
     rise = times(Interval(0.0, slope.hi, True), Interval(0.0, above, True)).hi
     fall = times(Interval(0.0, neg(slope.lo), True), Interval(0.0, below, True)).hi
@@ -150,7 +151,7 @@ def _excess(lo: Any, hi: Any, c: Any, slope: Interval) -> Any:
 
 
 def _most(xs: Sequence[Any]) -> Any:
-    """The number of the largest."""
+    """The index of the largest number."""
     best, which = xs[0], 0.0
     for k, x in enumerate(xs[1:], 1):
         better = less(best, x)

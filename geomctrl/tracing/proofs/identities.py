@@ -1,11 +1,11 @@
-"""Identities between traces, tested exactly: two expressions are one and the same function, or they are not.
+"""Exact tests of identities: whether two traced expressions are the same function.
 
-A trace is a rational function of its inputs and of the sines, cosines and other values that occur in it. Evaluated at
-random residues modulo a large prime, without any rounding, two that differ agree by chance with a probability of at
-most their degree over the prime (Schwartz 1980, Zippel 1979). Floats are the fractions that they are.
+A trace is a rational function of its inputs and of the sines, cosines and other values in it. It is evaluated at random
+residues modulo a large prime, without rounding. Two different functions agree by chance with probability at most their
+degree divided by the prime (Schwartz 1980, Zippel 1979). Floating-point numbers are exact fractions.
 
-sin x and cos x of one x lie on the unit circle, and no other relation between such values is used: what holds here
-holds for all arguments, while an identity that needs, say, sin 2x = 2 sin x cos x is not found.
+sin x and cos x of the same x lie on the unit circle; no other relation is used. An identity that is confirmed holds for
+all arguments, but one that needs, for example, sin 2x = 2 sin x cos x is not recognised.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def identical(
 ) -> bool:
     """Whether both sides of every pair are the same function of the inputs.
 
-    known: numbers, or residues (`Modular`), of inputs (array, index) that are fixed; the others are free. Branches on
-    fixed inputs are taken, branches on free ones are values of their own.
+    known: numbers, or residues (`Modular`), of fixed inputs (array, index); the others are free. Branches on fixed
+    inputs are resolved; branches on free inputs are treated as unknown functions.
     """
     ends = [graph.operand(x) for pair in pairs for x in pair]
     order = graph.needed(ends)
@@ -47,7 +47,7 @@ def identical(
 
 
 def chance(graph: Graph, pairs: Sequence[tuple[Any, Any]]) -> float:
-    """log10 of the probability that `identical` takes two different functions for one."""
+    """log10 of the probability that `identical` accepts two different functions."""
     ends = [graph.operand(x) for pair in pairs for x in pair]
     degree: dict[int, int] = {}
     for index in graph.needed(ends):
@@ -58,7 +58,7 @@ def chance(graph: Graph, pairs: Sequence[tuple[Any, Any]]) -> float:
 
 
 def degree_in(graph: Graph, end: Any, inputs: set[int]) -> float:
-    """The degree of an expression as a polynomial of those nodes; infinite where it is none, as far as can be seen."""
+    """The degree of an expression as a polynomial of those nodes; infinite if it is no polynomial or unknown."""
     index = graph.operand(end)
     degree: dict[int, float] = {}
     for k in graph.needed([index]):
@@ -81,11 +81,11 @@ def degree_in(graph: Graph, end: Any, inputs: set[int]) -> float:
 
 
 class Modular(int):
-    """A residue modulo PRIME, as the value of an input."""
+    """A residue modulo PRIME as the value of an input."""
 
 
 def residue(x: Any) -> Residue:
-    """A number as a residue; exact."""
+    """A number as an exact residue."""
     if isinstance(x, Modular):
         return int(x)
     f = Fraction(x)
@@ -93,7 +93,7 @@ def residue(x: Any) -> Residue:
 
 
 def _fixed(graph: Graph, order: Sequence[int], numbers: Mapping[tuple[int, int], Any]) -> dict[int, Any]:
-    """Values of the nodes that depend on fixed numbers alone: what branches on them do."""
+    """Values of the nodes that depend on fixed numbers only, which decide branches."""
     values: dict[int, Any] = {}
     for index in order:
         op, *rest = graph.nodes[index]
@@ -158,7 +158,7 @@ class _Residues:
         return self.some((op, *a))
 
     def some(self, key: Any) -> Residue:
-        """The value of what nothing is known of: a random one, the same for equal arguments."""
+        """The value of an unknown function: random, but the same for equal arguments."""
         if key not in self.memory:
             self.memory[key] = self.rng.randrange(1, PRIME)
         return self.memory[key]

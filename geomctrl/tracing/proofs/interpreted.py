@@ -1,14 +1,13 @@
-"""Large expressions on many boxes or at many states, without compiling them: operation by operation, of one kind and
-level together.
+"""Evaluation of large expressions on many boxes or states without compilation, by groups of equal operations.
 
-What `enclosure` compiles is faster by far where millions of boxes are looked at. Second derivatives of a robot of seven
-joints are 20 000 operations, which take minutes to compile as intervals; a proof by quadratic forms needs them on few
-boxes. Operations that do not need each other are done in one call, on all boxes. Each is that of `intervals`, compiled
-on its own: the ends, their rounding and what is known of infinity are the same.
+`enclosure` compiles and is much faster for millions of boxes. Second derivatives of a robot with seven joints have
+20 000 operations, whose intervals take minutes to compile, while a proof by quadratic forms needs them on few boxes.
+Independent operations of one kind are done in one call on all boxes. Each is the compiled operation of `intervals`, so
+that ends, rounding and the treatment of infinity are the same.
 
-An interval (nan, nan) is what nothing is known of: a quotient by what may be zero and all that is made of it, and a
-branch that is not decided all over a box, so that derivatives hold as they stand; of a program without derivatives,
-`branches`, it is all of both sides.
+An interval (nan, nan) means that nothing is known: for a quotient by a possible zero and everything that depends on it,
+and for a branch that is not decided on the box. The latter keeps derivatives valid; in a program without derivatives,
+`branches`, an undecided branch is the union of both sides.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from .enclosure import PARTIAL, TOTAL, compiled
 from .intervals import INF, Interval, Truth
 from .substitution import COMPARED
 
-MEMORY = 2**22  # numbers that are held at a time, in blocks of boxes
-BLOCK = 64  # boxes, at least
+MEMORY = 2**22  # numbers in memory at a time, in blocks of boxes
+BLOCK = 64  # smallest number of boxes per block
 
 Array: TypeAlias = Any  # a number, or one for every box
 
 
 class Group(NamedTuple):
-    """Operations of one kind: the rows that they fill, and those of their operands, one array for each."""
+    """Operations of one kind: the rows of their results and of their operands."""
 
     op: str
     rows: slice
@@ -45,7 +44,7 @@ class Group(NamedTuple):
 
 
 class Program:
-    """Expressions of a graph, `ends`, and in which order they are evaluated. branches: what one not decided may be."""
+    """Expressions `ends` of a graph with an evaluation order. branches: treatment of undecided branches."""
 
     def __init__(self, graph: Graph, ends: Sequence[Any], branches: bool = False):
         indices = [graph.operand(x) for x in ends]
@@ -73,7 +72,7 @@ class Program:
         self.rows, self.ends = len(row), np.array([row[k] for k in indices], int)
 
     def enclosed(self, inputs_of: Mapping[int, tuple[Array, Array]], boxes: int) -> tuple[np.ndarray, np.ndarray]:
-        """(lo, hi), (boxes, ends) each: the ends on boxes of their inputs, given the interval of each by its node."""
+        """(lo, hi), (boxes, ends) each: the expressions on boxes, given the interval of each input node."""
         inputs = np.empty((len(self.inputs), boxes, 2))
         for row, index in zip(inputs, self.inputs):
             row[:, 0], row[:, 1] = inputs_of[index]
@@ -91,7 +90,7 @@ class Program:
         return lo, hi
 
     def values(self, inputs_of: Mapping[int, Array], states: int) -> np.ndarray:
-        """(states, ends): the ends, inputs being numbers or one for every state; to rounding."""
+        """(states, ends): the expressions in floating point; inputs are numbers or one per state."""
         inputs = np.empty((len(self.inputs), states))
         for row, index in zip(inputs, self.inputs):
             row[:] = inputs_of[index]
@@ -128,8 +127,6 @@ def valued(graph: Graph, ends: Sequence[Any], inputs_of: Mapping[int, Any], stat
     return Program(graph, ends).values(inputs_of, states)
 
 
-# --- intervals ---------------------------------------------------------------------------------------------------
-
 CONDITIONS = (*COMPARED, "and", "not")  # of those that they have been made of
 
 
@@ -141,8 +138,9 @@ def _ends(x: Any) -> tuple[float, float]:
 
 @functools.cache
 def on_intervals(op: str, count: int) -> Batch:
-    """An operation on `count` arrays of intervals (k, 2), answering another; conditions are pairs of 0 or 1,
-    whether they certainly hold and whether they certainly do not.
+    """An operation on `count` arrays of intervals (k, 2) that returns another one.
+
+    Conditions are pairs of 0 or 1: whether they certainly hold, and whether they certainly do not.
     """
     graph = Graph()
     pairs = [(graph.load(k, 0), graph.load(k, 1)) for k in range(1, count + 1)]

@@ -1,4 +1,4 @@
-"""Intervals of the functions that are not in `intervals`: hyperbolic ones, powers, remainders, rounding."""
+"""Interval versions of functions that are not in `intervals`: hyperbolic functions, powers, remainders, rounding."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .intervals import (
 
 
 def increasing(op: str, domain: Callable[[Interval], Any] | None = None) -> Callable[[Interval], Any]:
-    """An increasing function; with a domain, (interval, whether it is defined all over it)."""
+    """An increasing function; with a domain, (interval, whether it is defined on the whole interval)."""
     if domain is None:
         return lambda a: monotonic(op, a)
 
@@ -63,8 +63,9 @@ def hypotenuse(a: Interval, b: Interval) -> Interval:
 
 
 def raised(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
-    """(a^b, whether it is smooth, whether it is defined). With a whole number for b a product; else a is not negative,
-    and a power is monotonic in each of both."""
+    """(a^b, whether it is smooth, whether it is defined).
+
+    For an integer b it is a product; otherwise a is nonnegative, and the power is monotonic in both arguments."""
     if b.thin and not is_symbol(b.lo) and b.lo == int(b.lo) and 1.0 <= abs(b.lo) <= 64.0:
         n = abs(int(b.lo))
         power = even_power(a, n) if n % 2 == 0 else odd_power(a, n)
@@ -90,15 +91,15 @@ def with_sign(a: Interval, b: Interval) -> tuple[Interval, Any]:
 
 
 def nearest(a: Interval) -> tuple[Interval, Any]:
-    """(a to whole numbers, whether it is the same number all over a)."""
+    """(a rounded to integers, whether the result is constant on a)."""
     lo, hi = unary("rint", a.lo), unary("rint", a.hi)
     return Interval(lo, hi, a.positive), True if a.thin else both(at_most(lo, hi), at_most(hi, lo))
 
 
 def remainder_of(whole_number: Callable[[Any], Any], bound: Callable[[Interval, Interval], Interval]) -> Any:
-    """a - b n, n the whole number that a / b is cut or rounded to: (interval, whether n is known, whether b is not 0).
+    """a - b n, with a / b truncated or rounded to n: (interval, whether n is unique, whether b is not 0).
 
-    Where n is not known, what `bound` says.
+    If n is not unique, the interval is that of `bound`.
     """
 
     def enclosed(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
@@ -114,7 +115,7 @@ def remainder_of(whole_number: Callable[[Any], Any], bound: Callable[[Interval, 
 
 
 def _cut(a: Interval, b: Interval) -> Interval:
-    """No larger than a or b, with the sign of a."""
+    """At most |a| and |b| in size, with the sign of a."""
     size_ = smallest(magnitude(a), magnitude(b))
     lo, hi = where(at_most(0.0, a.lo), 0.0, neg(size_)), where(at_most(a.hi, 0.0), 0.0, size_)
     return Interval(lo, hi)

@@ -1,19 +1,19 @@
-"""Intervals whose ends are symbols (or numbers): what an operation encloses, as further operations of a graph.
+"""Intervals whose ends are symbols or numbers: enclosures of operations as further operations of a graph.
 
-Every function here takes intervals and answers one that holds the exact real result for all numbers in them. Written
-on symbols, the enclosure of a traced function is a traced function itself, and runs wherever traces run.
+Every function here takes intervals and returns one that contains the exact real result for all numbers in them. With
+symbolic ends the enclosure of a traced function is itself a traced function and can be compiled.
 
-**Rounding.** Ends are computed to nearest and then moved outward. For y to nearest, no tie or binade matters:
-|y| 2^-52 is at least the distance to the next number of smaller size and at most two of them, so that y - |y| 2^-52,
-rounded, is at most the number before y, since rounding is monotonic; the exact result lies above that. Products and
-quotients that underflow are off by up to 2^-1075, hence `_least`, nothing where a factor is exactly zero. Sums do not
-underflow. With fused multiply-adds or without, the argument is the same. Functions of libm, and our own sine and
-cosine, are not rounded correctly: `ULPS` and `WAVE` are several times their largest known error.
+**Rounding.** Ends are rounded to nearest and then moved outward. For a rounded y, |y| 2^-52 is at least the distance to
+the neighbouring number of smaller magnitude and at most twice that, also for ties and at powers of two. Since rounding
+is monotonic, y - |y| 2^-52, rounded, is at most the predecessor of y, and the exact result lies above it. Products and
+quotients that underflow have an error up to 2^-1075, hence `_least`, which is zero if a factor is exactly zero. Sums do
+not underflow. The argument also holds with fused multiply-adds. Functions of libm, and our own sine and cosine, are not
+correctly rounded: `ULPS` and `WAVE` are several times their largest known errors.
 
-**Infinity.** The ends are such that lo < inf and hi > -inf, and never nan: what overflows, and what is not defined
-somewhere in an interval (a division by zero, the root of a negative number), has the ends -inf and inf, so that nothing
-is ever proved of it. 0 times infinity, nan to the processor, drops out of a product's four candidates or widens it to
-infinity: where one end is 0 and another infinite, the other candidates hold 0 in between or are all nan.
+**Infinity.** The ends satisfy lo < inf and hi > -inf and are never nan. A result that overflows, or is undefined
+somewhere in an interval (division by zero, root of a negative number), has the ends -inf and inf, so that nothing is
+proved about it. 0 times infinity is nan, which either drops out of the four candidates of a product or widens it to
+infinity: if one end is 0 and another infinite, the other candidates include 0 in between or are all nan.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ULPS = {
     **dict.fromkeys(("tanh", "sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "log1p", "cbrt"), 8.0),
     **dict.fromkeys(("exp2", "log2", "log10", "pow"), 8.0),
 }
-WAVE = 2.0**-51  # of sine and cosine, absolute: four times the largest error of ours, an ulp below 1
-HALF_TURN = 3.0  # below pi: an interval of angles with at most one extremum of the sine
+WAVE = 2.0**-51  # absolute error of sine and cosine: four times the largest known one, below 1 ulp
+HALF_TURN = 3.0  # below pi: a shorter interval of angles contains at most one extremum of the sine
 PI = math.pi
 
 
 class Interval(NamedTuple):
-    """All numbers from lo to hi. positive: whether it is known beforehand that none is negative."""
+    """All numbers from lo to hi. positive: whether it is known in advance that none is negative."""
 
     lo: Any
     hi: Any
@@ -48,13 +48,13 @@ class Interval(NamedTuple):
 
     @property
     def thin(self) -> bool:
-        """Whether it is known beforehand to hold one number."""
+        """Whether it is known in advance to be a single number."""
         lo, hi = self.lo, self.hi
         return lo.index == hi.index if is_symbol(lo) and is_symbol(hi) else not is_symbol(lo) and lo is hi
 
 
 class Truth(NamedTuple):
-    """What is known of a comparison: it certainly holds, it certainly does not, or neither."""
+    """Knowledge about a comparison: it certainly holds, it certainly does not, or neither."""
 
     yes: Any
     no: Any
@@ -65,9 +65,6 @@ ENTIRE = Interval(-INF, INF)
 
 def point(x: Any) -> Interval:
     return Interval(x, x, not is_symbol(x) and x >= 0.0)
-
-
-# --- ends --------------------------------------------------------------------------------------------------------
 
 
 def less(a: Any, b: Any) -> Any:
@@ -83,7 +80,7 @@ def either(a: Any, b: Any) -> Any:
 
 
 def smallest(first: Any, *others: Any) -> Any:
-    """Of numbers; what is nan among the others drops out."""
+    """The smallest of some numbers; nan among the others is ignored."""
     for x in others:
         first = where(less(x, first), x, first)
     return first
@@ -100,7 +97,7 @@ def size(x: Any) -> Any:
 
 
 def down(x: Any, ulps: float = 1.0, least: Any = 0.0, floor: float = -INF) -> Any:
-    """A number below all that x may stand for, not below `floor`, which nothing undercuts; that where x is nan."""
+    """A lower bound of all exact values that x may represent, at least `floor`, also if x is nan."""
     x = sub(x, add(mul(size(x), ulps * EPS), least))
     return where(less(floor, x), x, floor)
 
@@ -116,7 +113,7 @@ def magnitude(a: Interval) -> Any:
 
 
 def _least(*factors: Interval) -> Any:
-    """More than underflow takes from a product, and nothing where a factor is exactly zero."""
+    """A bound on the underflow of a product, zero if a factor is exactly zero."""
     return smallest(LEAST, *map(magnitude, factors))
 
 
@@ -124,9 +121,6 @@ def where_defined(defined: Any, a: Interval) -> Interval:
     if defined is True:
         return a
     return Interval(where(defined, a.lo, -INF), where(defined, a.hi, INF))
-
-
-# --- arithmetic --------------------------------------------------------------------------------------------------
 
 
 def plus(a: Interval, b: Interval) -> Interval:
@@ -156,7 +150,7 @@ def times(a: Interval, b: Interval) -> Interval:
 
 
 def _hull_of(op: Callable[[Any, Any], Any], a: Interval, b: Interval, least: Any) -> Interval:
-    """Of an operation that is monotonic in each end."""
+    """For an operation that is monotonic in each end."""
     corners = [op(x, y) for x in ends_of(a) for y in ends_of(b)]
     return Interval(down(smallest(*corners), 1.0, least), up(largest(*corners), 1.0, least))
 
@@ -194,7 +188,7 @@ def odd_power(a: Interval, n: int) -> Interval:
 
 
 def over(a: Interval, b: Interval) -> tuple[Interval, Any]:
-    """(a / b, whether b holds no zero)."""
+    """(a / b, whether b excludes zero)."""
     defined = either(less(0.0, b.lo), less(b.hi, 0.0))
     return where_defined(defined, _hull_of(_quotient, a, b, _least(a))), defined
 
@@ -215,7 +209,7 @@ def absolute(a: Interval) -> Interval:
 
 
 def whole(a: Interval) -> tuple[Interval, Any]:
-    """(floor a, whether it is the same number all over a: elsewhere it jumps)."""
+    """(floor a, whether it is constant on a)."""
     lo, hi = unary("floor", a.lo), unary("floor", a.hi)
     return Interval(lo, hi, a.positive), True if a.thin else both(at_most(lo, hi), at_most(hi, lo))
 
@@ -228,14 +222,11 @@ def larger(a: Interval, b: Interval) -> Interval:
     return Interval(largest(a.lo, b.lo), largest(a.hi, b.hi), a.positive or b.positive)
 
 
-# --- functions ---------------------------------------------------------------------------------------------------
-
-
 def sine(a: Interval) -> Interval:
-    """From the sines at the ends and, where the cosine changes its sign, an extremum in between.
+    """From the sines at the ends and, if the cosine changes sign, an extremum in between.
 
-    Less than half a turn has at most one. A cosine so small that its computed sign may be wrong, or that is 0, belongs
-    to an end whose sine is 1 to the square of that, far within WAVE.
+    An interval shorter than half a turn has at most one extremum. If a cosine is so small that its sign may be wrong,
+    or 0, the sine at that end is 1 up to the square of it, which is far within WAVE.
     """
     lo, hi = a.lo, a.hi
     s, c = (unary("sin", lo), unary("sin", hi)), (unary("cos", lo), unary("cos", hi))
@@ -244,7 +235,7 @@ def sine(a: Interval) -> Interval:
 
 
 def cosine(a: Interval) -> Interval:
-    """As `sine`; the cosine's slope is minus the sine."""
+    """Like `sine`; the derivative of the cosine is minus the sine."""
     lo, hi = a.lo, a.hi
     s, c = (unary("cos", lo), unary("cos", hi)), (neg(unary("sin", lo)), neg(unary("sin", hi)))
     error = [mul(_off_zero(x), WAVE) for x in (lo, hi)]
@@ -252,7 +243,7 @@ def cosine(a: Interval) -> Interval:
 
 
 def _off_zero(x: Any) -> Any:
-    """1, and 0 where x is: there sine, cosine and exponential are exact."""
+    """1, and 0 for x = 0, where sine, cosine and exponential are exact."""
     return where(compare("eq", x, 0.0) if is_symbol(x) else x == 0.0, 0.0, 1.0)
 
 
@@ -313,16 +304,13 @@ def arccosine(a: Interval) -> tuple[Interval, Any]:
 
 
 def angle(y: Interval, x: Interval) -> tuple[Interval, Any]:
-    """(atan2(y, x), whether it is continuous there): extreme at a corner, unless the box meets the cut y = 0 >= x."""
+    """(atan2(y, x), whether it is continuous): extreme at a corner, unless the box meets the cut y = 0 >= x."""
     continuous = either(less(0.0, x.lo), either(less(0.0, y.lo), less(y.hi, 0.0)))
     corners = [symbols.binary("atan2", b, a) for b in ends_of(y) for a in ends_of(x)]
     least = _least(y)
     lo, hi = down(smallest(*corners), ULPS["atan2"], least), up(largest(*corners), ULPS["atan2"], least)
     turn = 4.0 * EPS + PI
     return Interval(where(continuous, lo, -turn), where(continuous, hi, turn)), continuous
-
-
-# --- conditions --------------------------------------------------------------------------------------------------
 
 
 def is_less(a: Interval, b: Interval) -> Truth:
@@ -347,7 +335,7 @@ def negation(a: Truth) -> Truth:
 
 
 def chosen(condition: Truth, a: Interval, b: Interval) -> Interval:
-    """a where the condition certainly holds, b where it certainly does not, else all of both."""
+    """a if the condition certainly holds, b if it certainly does not, else the union of both."""
     lo = where(condition.yes, a.lo, where(condition.no, b.lo, smallest(a.lo, b.lo)))
     hi = where(condition.yes, a.hi, where(condition.no, b.hi, largest(a.hi, b.hi)))
     return Interval(lo, hi, a.positive and b.positive)

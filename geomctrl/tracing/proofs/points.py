@@ -1,4 +1,4 @@
-"""One point: f and its slopes in floating point, where to go to make f larger, and its exact value."""
+"""Points of a claim's domain: f and its slopes in floating point, ascent to large f, and exact values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STARTS, ITERATIONS = 64, 60
 
 
 class Sampler:
-    """f, the constraints and the slopes of all of them at many points, in floating point: what nothing is proved by."""
+    """f, the constraints and their slopes at many points in floating point, for searching only."""
 
     def __init__(self, claim: Claim):
         self.claim, self.rows = claim, 1 + claim.constraints
@@ -41,10 +41,10 @@ class Sampler:
 
 
 def worst_points(claim: Claim, rng: np.random.Generator) -> np.ndarray:
-    """Points of the domain at which f is large, found by ascent from random ones, the largest first; there may be none.
+    """Points of the domain with large f, largest first, found by ascent from random points; there may be none.
 
-    Where constraints do not hold, the way goes down the worst of them; where one is about to fail, along its surface.
-    Raises ArgumentError where f is nan at one of the random points.
+    If constraints are violated, the search descends on the worst of them; if one is nearly violated, it moves along its
+    surface. Raises ArgumentError if f is nan at a random point.
     """
     sample, width = Sampler(claim), claim.hi - claim.lo
     x = claim.lo + rng.random((STARTS, claim.n)) * width
@@ -73,11 +73,11 @@ def _require_numbers(values: np.ndarray, x: np.ndarray) -> None:
         )
 
 
-FEASIBLE = -1e200  # merits above are values of f
+FEASIBLE = -1e200  # merits above this are values of f
 
 
 def _merit(values: np.ndarray, slopes: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(f, or far below it where a constraint does not hold, the direction to go in units of the domain's widths)."""
+    """(f, or far below it if a constraint is violated; the direction of the search in units of the domain's widths)."""
     slopes = np.nan_to_num(slopes * width)
     f, direction = np.nan_to_num(values[:, 0], nan=-1e100), slopes[:, 0]
     f = np.clip(f, -1e100, 1e100)
@@ -116,7 +116,7 @@ RATIONAL: dict[str, Any] = {
 
 
 def exact_values(claim: Claim, x: np.ndarray) -> list[Fraction] | None:
-    """f and the constraints at x in rational arithmetic; None where the code is not rational, or they do not exist."""
+    """f and the constraints at x in rational arithmetic; None if the code is not rational, or they are undefined."""
     graph, trace = claim.trace.graph, claim.trace
     column = {key: Fraction(float(y)) for key, y in zip(claim.coordinates, x)}
     values: dict[int, Any] = {}

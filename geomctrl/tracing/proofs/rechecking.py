@@ -1,7 +1,7 @@
-"""Saved proofs checked again: other arithmetic, other code, another library (python-flint).
+"""Independent check of saved proofs, with other arithmetic, other code and another library (python-flint).
 
-What is checked: that the boxes cover the domain, by the exact ends they have, and of every box that f is not positive
-there or that a constraint fails all over it, by f's code as it was saved. A box that takes more is cut further.
+It checks that the boxes cover the domain, by exact comparison of their ends, and for every box that f is not positive
+there or that a constraint is violated on all of it, using the saved code of f. A box may be divided further.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from geomctrl.errors import ArgumentError
 
 from .saved_code import Code
 
-EVALUATIONS = 4000  # that one box may take
+EVALUATIONS = 4000  # largest number per box
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """What became of a proof that was checked again: true if it stands; `reason` says why it does not."""
+    """The result of checking a proof; true if it is confirmed, otherwise `reason` says why not."""
 
     reason: str | None
     boxes: int
@@ -46,7 +46,7 @@ class Recheck:
 
 
 class Proof:
-    """A saved proof: the claim's code, its domain, and the boxes (k, n) that are to cover it."""
+    """A saved proof: the code of the claim, its domain, and the boxes (k, n) that should cover it."""
 
     def __init__(self, arrays: Any):
         said = json.loads(str(arrays["claim"]))
@@ -64,7 +64,7 @@ class Proof:
 
 
 def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = lambda fraction: None) -> Recheck:
-    """Check a saved proof, a file or what has `arrays`, a box at a time; see `testing.recheck`."""
+    """Check a saved proof, a file or an object with `arrays`, box by box; see `testing.recheck`."""
     started = time.perf_counter()
     arrays = _arrays(proof)
     read, evaluations = _read(arrays, proof), 0
@@ -82,7 +82,7 @@ def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = 
 
 
 def in_processes(processes: int, make: Any, arrays: Any, work: Any, count: int) -> Generator[Any, None, None]:
-    """work(made, k) for k < count, in order, where made = make(arrays), in every process its own."""
+    """work(made, k) for k < count, in order, with made = make(arrays) created once per process."""
     if processes == 1:
         yield from map(functools.partial(work, make(arrays)), range(count))
         return
@@ -93,7 +93,7 @@ def in_processes(processes: int, make: Any, arrays: Any, work: Any, count: int) 
         pool.shutdown(cancel_futures=True)
 
 
-_here: list[Callable[[int], Any]] = []  # what a process does
+_here: list[Callable[[int], Any]] = []  # the work function of this process
 
 
 def _make_here(make: Any, arrays: Any, work: Any) -> None:
@@ -130,13 +130,11 @@ def _read(arrays: dict[str, Any], proof: Any) -> Proof:
         raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
 
 
-# --- the boxes cover the domain ----------------------------------------------------------------------------------
-
-
 def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
-    """Why boxes (k, n) do not cover the domain (2, n), or None if they do: by comparisons of their ends alone.
+    """The reason why boxes (k, n) do not cover the domain (2, n), or None; uses only comparisons of their ends.
 
-    A part of the domain is covered by one box that holds it, or is cut by a plane that goes through no box of it.
+    A part of the domain is covered if one box contains it, or if a plane that crosses no box divides it into such
+    parts.
     """
     if not (np.isfinite(lo).all() and np.isfinite(hi).all() and (lo <= hi).all()):
         return "a box is empty or infinite"
@@ -157,11 +155,11 @@ def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
 
 
 def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, float] | None:
-    """(coordinate, value) of a plane across the inside of [a, b] that no box straddles, the most even one."""
+    """(coordinate, value) of a plane through the inside of [a, b] that crosses no box, as central as possible."""
     best, plane = 0, None
     if not len(lo):
         return None
-    for k in np.flatnonzero((lo.max(axis=0) > a) & (hi.min(axis=0) < b)).tolist():  # some box begins, some ends within
+    for k in np.flatnonzero((lo.max(axis=0) > a) & (hi.min(axis=0) < b)).tolist():  # boxes begin and end inside
         order = np.argsort(lo[:, k], kind="stable")
         ends, starts = np.maximum.accumulate(hi[order, k])[:-1], lo[order[1:], k]
         free = np.flatnonzero((ends <= starts) & (a[k] < ends) & (ends < b[k]))
@@ -173,11 +171,8 @@ def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tupl
     return plane
 
 
-# --- f is not positive on a box ----------------------------------------------------------------------------------
-
-
 def _settled(proof: Proof, box: int) -> tuple[bool, int]:
-    """(whether f <= 0, or a constraint fails, all over a box; how many evaluations it took)."""
+    """(Whether f <= 0, or a constraint is violated, on the whole box; the number of evaluations)."""
     waiting, count = [(proof.lo[box], proof.hi[box])], 0
     while waiting:
         lo, hi = waiting.pop()
@@ -196,7 +191,7 @@ def _settled(proof: Proof, box: int) -> tuple[bool, int]:
 
 
 def _decided(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
-    """(whether the box is settled, else the coordinate to cut)."""
+    """(Whether the box is settled, otherwise the coordinate to divide)."""
     code = proof.code
     values, smooth = code.forward([code.arithmetic.interval(a, b) for a, b in zip(lo.tolist(), hi.tolist())])
     widest = int(np.argmax((hi - lo) / np.maximum(proof.domain[1] - proof.domain[0], 1e-300)))
@@ -226,7 +221,7 @@ def _not_positive(proof: Proof, upper: Any) -> bool:
 
 
 def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> list[Any] | None:
-    """What a mean value form may use, or None."""
+    """The arguments of a mean value form, or None if it is not applicable."""
     if not smooth[output] or values[output] is None:
         return None
     slopes = code.slopes(output, values)
@@ -234,7 +229,7 @@ def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> l
 
 
 def _mean_value(code: Code, output: int, slopes: list[Any], lo: np.ndarray, hi: np.ndarray, sign: int = 1) -> Any:
-    """An upper bound of sign times an output, or None: its value at c and the most that x - c adds with the slopes."""
+    """Upper bound of sign times an output, or None: its value at c plus the largest contribution of x - c."""
     arb, c = code.arithmetic.arb, []
     for (low, high), a, b in zip(slopes, lo.tolist(), hi.tolist()):
         if low >= 0 or high <= 0:

@@ -1,4 +1,4 @@
-"""The code of a saved claim, evaluated with python-flint: forward in intervals, backward for slopes."""
+"""The code of a saved claim, evaluated with python-flint: intervals (forward) and slopes (backward)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from .ball_arithmetic import Arithmetic, Ends, continuous_angle
 
-UNKNOWN, UNDEFINED = "unknown", "undefined"  # of a condition that is neither true nor false all over a box
+UNKNOWN, UNDEFINED = "unknown", "undefined"  # truth of a condition that is not constant on a box
 
 
 class Code:
-    """said: what `certificates.saved_claim` says of it. numbers: input array 0. bits: of the arithmetic.
+    """Code from its description by `certificates.saved_claim`. numbers: input array 0. bits: precision.
 
-    Raises ValueError for nonsense, ImportError without python-flint.
+    Raises ValueError for an invalid description, ImportError without python-flint.
     """
 
     def __init__(self, said: dict[str, Any], numbers: np.ndarray, bits: int = 96):
@@ -26,7 +26,7 @@ class Code:
         for index, node in enumerate(self.nodes):
             if any(not 0 <= k < index for k in _operands(node)):
                 raise ValueError(f"node {index} is computed of what comes after it")
-        self.powers: dict[int, tuple[int, int]] = {}  # products of a number with itself: base and exponent
+        self.powers: dict[int, tuple[int, int]] = {}  # repeated products of a number with itself: base and exponent
         for index, (op, *rest) in enumerate(self.nodes):
             if op == "mul":
                 (a, m), (b, n) = (self.powers.get(x, (x, 1)) for x in rest)
@@ -36,18 +36,16 @@ class Code:
         plain: dict[str, Any] = {op: do[op] for op in ("add", "sub", "mul")}
         self.steps: list[
             tuple[Any, Any]
-        ] = [  # the nodes, with a function in place of the name of an operation on two intervals
+        ] = [  # nodes, with a function instead of the name for operations on two intervals
             (op if index in self.powers else plain.get(op, op), rest) for index, (op, *rest) in enumerate(self.nodes)
         ]
 
-    # --- forward -----------------------------------------------------------------------------------------------------
-
     def forward(self, box: Sequence[Ends]) -> tuple[list[Any], list[bool]]:
-        """Of every node on a box: its interval, or truth; whether it is continuous there."""
+        """For every node on a box: its interval or truth, and whether it is continuous there."""
         values: list[Any] = []
         smooth: list[bool] = []
         for index, (op, rest) in enumerate(self.steps):
-            if callable(op):  # almost all: of two intervals
+            if callable(op):  # nearly all nodes: operations on two intervals
                 i, j = rest
                 a, b = values[i], values[j]
                 defined = a is not None and b is not None
@@ -108,16 +106,14 @@ class Code:
         return self.arithmetic.hull(*a, *b), False
 
     def at(self, x: Sequence[float]) -> list[Ends]:
-        """The outputs at one point, None for those that do not exist there."""
+        """The outputs at one point, None where they are undefined."""
         with self.arithmetic.precision():
             values = self.forward([self.arithmetic.point(float(y)) for y in x])[0]
         good = self.flag is None or values[self.flag] is True
         return [values[k] if good else None for k in self.outputs]
 
-    # --- backward ----------------------------------------------------------------------------------------------------
-
     def slopes(self, output: int, values: list[Any]) -> list[Ends]:
-        """Of an output with respect to the coordinates, all over the box that `values` are of (the chain rule)."""
+        """Derivatives of an output with respect to the coordinates on the box of `values` (chain rule)."""
         arithmetic, one = self.arithmetic, self.arithmetic.point(1.0)
         weight: dict[int, Any] = {output: one}
         slopes: list[Any] = [arithmetic.point(0.0)] * self.n
@@ -135,7 +131,7 @@ class Code:
         return slopes
 
     def _shares(self, index: int, op: str, rest: Any, w: Any, values: list[Any]) -> list[tuple[int, Any]]:
-        """What a node hands on to its operands."""
+        """The contribution of a node to its operands."""
         product = self.arithmetic.product
         if index in self.powers:
             base, n = self.powers[index]

@@ -1,4 +1,4 @@
-"""Expressions of a graph with something else in the place of some of its nodes."""
+"""Substitution of nodes in expressions of a graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def substituted(graph: Graph, ends: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
-    """`ends` with the symbols or numbers `new` in the place of those nodes, folded anew."""
+    """`ends` with those nodes replaced by the symbols or numbers `new`, folded again."""
     values: dict[int, Any] = dict(new)
     indices = [graph.operand(x) for x in ends]
     for k in graph.needed(indices):
