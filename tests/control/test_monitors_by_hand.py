@@ -223,7 +223,7 @@ def test_the_tolerances_of_adaptive_steps_follow_the_parts():
 def test_the_fastest_rate_and_the_longest_stable_step_are_those_of_the_textbook(d):
     """RK4's interval of stability ends at -2.785293563405282 (Hairer and Wanner 1996, IV.2)."""
     replay = replay_of(Damped(d), method="MK4")
-    fastest, longest = replay.fastest_rate(0.0, np.append(START, 0.0))
+    fastest, longest = replay._fastest_rate(0.0, np.append(START, 0.0))
     exact = np.abs(np.roots([2.0, d, 8.0])).max()
     assert fastest == pytest.approx(exact, rel=1e-6)
     assert longest == pytest.approx(2.785293563405282 / exact, rel=1e-5)

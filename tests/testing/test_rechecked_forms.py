@@ -65,11 +65,35 @@ def test_a_slope_of_either_sign_is_counted(share, stands):
     assert confirmed(F, allowed=share * error**2 / 4.0, error=error) == stands
 
 
+@pytest.mark.parametrize(("allowed", "stands"), [(0.15, False), (0.19, False), (0.23, True)])
+def test_what_pays_for_a_slope_is_taken_from_the_squares(allowed, stands):
+    """(p - p_model + 1 / 2) q1 - |x|^2 reaches (error + 1 / 2)^2 / 4 = 0.2025."""
+    F = add(mul(add(Symbol(E.graph, E.errors[LARGEST]), 0.5), X[0]), squares(-1.0, -1.0, -1.0, -1.0))
+    assert confirmed(F, allowed=allowed, error=0.4) == stands
+
+
 @pytest.mark.parametrize(("allowed", "stands"), [(-0.02, False), (0.1, False), (0.14, False), (0.2, True)])
 def test_a_slope_is_paid_for_outside_a_ball_too(allowed, stands):
     """(p - p_model) q1 - |x|^2 where |x| >= 1/2: at most error / 2 - 1 / 4."""
     F = add(mul(Symbol(E.graph, E.errors[LARGEST]), X[0]), squares(-1.0, -1.0, -1.0, -1.0))
     assert confirmed(F, allowed=allowed, ball=0.5, error=0.8) == stands
+
+
+def test_boxes_start_from_the_domain_or_from_all_ends_of_monotone_sides():
+    """Two monotone sides, the last: their ends make four boxes, and three of them are not enough."""
+    domain = np.array([[-1.0, 0.0, 2.0], [1.0, 3.0, 5.0]])
+    ends = [[-1.0, p, r] for p in (0.0, 3.0) for r in (2.0, 5.0)]
+    lo = np.array(ends)
+    hi = lo + np.array([2.0, 0.0, 0.0])
+    monotone = np.array([1, 2])
+    assert recheck.starts_at_all_ends(domain, domain[:1], domain[1:], monotone)
+    assert recheck.starts_at_all_ends(domain, lo, hi, monotone)
+    for k in range(4):
+        assert not recheck.starts_at_all_ends(domain, np.delete(lo, k, 0), np.delete(hi, k, 0), monotone)
+    for step in 0.1 * np.eye(3):
+        assert not recheck.starts_at_all_ends(domain, lo, hi - step, monotone)
+    assert not recheck.starts_at_all_ends(domain, lo, hi, np.array([1]))
+    assert not recheck.starts_at_all_ends(domain, domain[:1] + 0.1, domain[1:], monotone)
 
 
 def test_positive_definite_is_as_sylvester_says():

@@ -1,6 +1,8 @@
 """An enclosure holds every value that its function takes on a box."""
 
+import itertools
 import math
+import operator
 
 import mpmath
 import numpy as np
@@ -11,7 +13,7 @@ from tracing.proofs.random_programs import ARITHMETIC, cases, points_in
 
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.backends import host
-from geomctrl.tracing.proofs.enclosure import Enclosure, Evaluation
+from geomctrl.tracing.proofs.enclosure import TOTAL, Enclosure, Evaluation
 from geomctrl.tracing.proofs.intervals import Interval
 from geomctrl.tracing.symbols import Graph, add, mul
 from geomctrl.tracing.tracer import traced
@@ -68,6 +70,17 @@ def test_rounding_is_outward_and_exact_zeros_stay():
     assert (hi - lo <= 2.0**-50 * np.abs(lo))[:, :4].all()
     zero = np.array([[0.0, 1.0]])
     assert np.array(enclosure(zero, zero))[:, 0, 1:].tolist() == [[0.0] * 4] * 2
+
+
+@pytest.mark.parametrize(("op", "compared"), [("lt", operator.lt), ("le", operator.le), ("eq", operator.eq)])
+def test_comparisons_are_certain_where_all_numbers_or_none_compare(op, compared):
+    """Of all intervals between whole numbers, also those that touch: by halves of them."""
+    ends = [(a, b) for a in range(4) for b in range(a, 4)]
+    for x, y in itertools.product(ends, ends):
+        halves = [[0.5 * k for k in range(2 * a, 2 * b + 1)] for a, b in (x, y)]
+        found = [compared(u, v) for u, v in itertools.product(*halves)]
+        truth = TOTAL[op](Interval(*map(float, x)), Interval(*map(float, y)))
+        assert (truth.yes, truth.no) == (all(found), not any(found)), (x, y)
 
 
 def test_whole_numbers_jump():
