@@ -1,4 +1,4 @@
-"""The equations of `kernels` as code for one robot: structures, catalogue, budget, loops, entries from Python."""
+"""Compilation of `kernels` for one robot: structure, catalogue of functions, closed loops, and calls from Python."""
 
 from geomctrl.tracing.untraceable import skip_frames_of
 

@@ -1,10 +1,10 @@
-"""The steps of an embedded pair from one sample to the next, in LLVM's language.
+"""LLVM code for the adaptive steps of an embedded Runge-Kutta pair between two samples.
 
     interval(numbers, memory, span, alive) -> the lanes that have no result
 
-takes the state in `memory` on by `span`, in steps of each lane's own length, by the rules of `integrators.march` and
-`integrators.step_control`. Lanes take steps together, and one that has arrived waits for the others. Where one that is
-alive has no result, be it of a step that would only be rejected, all are at the beginning again.
+advances the state in `memory` by `span`, with steps of each lane's own length, by the rules of `integrators.march` and
+`integrators.step_control`. Lanes take steps together, and a lane that has arrived waits. If an active lane has no
+result, even for a step that would be rejected, all lanes return to the beginning.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from geomctrl.tracing.backends.ir import Vector
 from .loop_memory import TAKEN, Equations, Layout, Pair
 from .loop_steps import Steps
 
-SIGN_AND_EXPONENT = -(1 << 52)  # the bits of a double that say 2^e
+SIGN_AND_EXPONENT = -(1 << 52)  # mask of sign and exponent of a double
 
 
 class Interval(Steps):
-    """The function, while it is written."""
+    """The function under construction."""
 
     def __init__(self, equations: Equations, layout: Layout, vector: Vector, pair: Pair):
         super().__init__(equations, layout, vector, clock=vector)
@@ -56,7 +56,7 @@ class Interval(Steps):
         return "\n".join([*self.lines, "}"])
 
     def _begin(self) -> None:
-        """What lasts from step to step of the interval, and what it begins with, to be found again."""
+        """Variables that persist between steps, with their initial values saved."""
         e, l, v = self.equations, self.layout, self.vector
         w = v.width
         self.begun, self.begun_k = self._at(l.begun), self._at(l.begun + w * (1 + e.y))
@@ -85,7 +85,7 @@ class Interval(Steps):
     # --- a step ------------------------------------------------------------------------------------------------
 
     def _step(self, t: str) -> str:
-        """A step from time t, not looked at; returns its end, where the last of the slopes is that of the field."""
+        """A step from time t without error test; returns its end, where the last slope is the field."""
         v = self.vector
         remaining = self.let(f"fsub {v.type} {self.end}, {t}")
         h = self._load(self.taken["h"])
@@ -100,7 +100,7 @@ class Interval(Steps):
         return t_next
 
     def _error(self) -> str:
-        """The root mean square of the errors, each in units of what it may be."""
+        """The root mean square of the errors relative to their tolerances."""
         e, v = self.equations, self.vector
         places = self.x_y, self.stage_y
         if e.size is not None:
@@ -130,7 +130,7 @@ class Interval(Steps):
         return self.call(f"llvm.sqrt.{v.suffix}", mean)
 
     def _sum(self, x: str, numbers: int) -> str:
-        """In their order, so that one lane's is that of many."""
+        """The sum in order, so that one lane gives the same result as many."""
         v = self.vector
         self.do("br label %sum.before")
         self._label("sum.before")
@@ -146,7 +146,7 @@ class Interval(Steps):
         return "%sum.more"
 
     def _compare_error(self, active: str, error: str) -> None:
-        """Which lanes have made their step; to the end unless all that are active have a result."""
+        """Lanes whose step is accepted; returns to the beginning unless all active lanes have a result."""
         v = self.vector
         self.good.append(self._compare("olt", error, v.constant(inf)))
         self.accepted = self._both(active, self._compare("ole", error, v.constant(1.0)))
@@ -160,9 +160,9 @@ class Interval(Steps):
         self._label("go_on")
 
     def _accept(self, t: str, t_next: str) -> None:
-        """The lanes that have made their step are at its end."""
+        """Advance the lanes whose step is accepted."""
         e = self.equations
-        rates = self.slopes[-1] if e.pull is None else self.pulled_k  # those that nobody has pulled back
+        rates = self.slopes[-1] if e.pull is None else self.pulled_k  # slopes before the pull-back
         self._store(self.x, self._select(self.accepted, t_next, t))
         for target, source, numbers in ((self.x_y, self.stage_y, e.y), (self.slopes[0], rates, e.dim)):
 
@@ -176,7 +176,7 @@ class Interval(Steps):
             self._for_each(numbers * self.vector.width, entries)
 
     def _choose_next(self, error: str) -> None:
-        """The next step, a proportional-integral controller's on the error; what it may grow by after it."""
+        """The next step size by a proportional-integral controller, and its largest growth."""
         v = self.vector
         before = self._load(self.taken["before"])
         exponents = (0.75 * PI_GAIN - 1.0 / self.pair.order, self._most(error, LEAST_ERROR)), (PI_GAIN, before)

@@ -1,8 +1,8 @@
-"""Running a kernel on other numbers than floats: complex ones, intervals, exact or hundred-digit numbers, symbols.
+"""Execution of kernels with other numbers than floats: complex, intervals, exact or high-precision numbers, symbols.
 
-A kernel is a plain Python function, so only what it takes from `math` and `numpy` has to know the numbers. An
-`Arithmetic` has these functions; `on(function, arithmetic)` is the function with them in the place of math's, numpy's
-and Python's own, and all primitives that it calls likewise.
+A kernel is a plain Python function, so that only functions from `math` and `numpy` depend on the type of number. An
+`Arithmetic` provides these functions. `on(function, arithmetic)` returns the function with those of math, numpy and
+Python replaced, including all primitives that it calls.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ TANGENTS = {moving: Dual, place_of: lambda x: x.real, tangent: lambda x: x.imag}
 
 
 class Arithmetic:
-    """The functions of one kind of numbers. `functions` are those of math (sqrt, sin, cos, tan, asin, acos, atan2, exp,
-    log, tanh, pi), `where(condition, a, b)` chooses, `minimum` and `maximum` compare, `zero` fills new arrays."""
+    """The functions for one type of number.
+
+    `functions`: those of math (sqrt, sin, cos, tan, asin, acos, atan2, exp, log, tanh, pi); `where(condition, a, b)`;
+    `minimum` and `maximum`; `zero` fills new arrays."""
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class Arithmetic:
         self._done: dict[Callable, Callable] = {}
 
     def array(self, *shape: int) -> np.ndarray:
-        """Memory for such numbers."""
+        """New arrays for such numbers."""
         out = np.empty(shape, object)
         out[...] = self.zero
         return out
@@ -79,7 +81,7 @@ class Arithmetic:
         return value if inner is None else on(inner, self)
 
     def _either(self, condition, yes, no, x):
-        """Both ways where the condition is not known yet; kernels call it with primitives, which are ours already."""
+        """Both branches if the condition is unknown; kernels call it with primitives that are already replaced."""
         if isinstance(condition, (bool, np.bool_)):
             return yes(x) if condition else no(x)
         return self.where(condition, yes(x), no(x))
@@ -107,7 +109,7 @@ def on(function: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., An
 def evaluated(
     algorithm: Algorithm, sizes: Sizes, model: np.ndarray, arrays: Sequence[Any], arithmetic: Arithmetic
 ) -> tuple[Any, list[np.ndarray]]:
-    """(whether there is a result, outputs) of an algorithm on such numbers; arrays: its inputs, then its options."""
+    """(Whether there is a result, outputs) of an algorithm for such numbers; arrays: its inputs, then its options."""
     memory = [arithmetic.array(sizes.number(m.count) * m.width) for m in algorithm.memory]
     outputs = [arithmetic.array(*sizes.shape(y)) for y in algorithm.outputs]
     result = on(fitting(algorithm, model).py_func, arithmetic)(model, *arrays, *memory, *outputs)
@@ -115,7 +117,7 @@ def evaluated(
 
 
 class Sizes:
-    """How many numbers arrays have, for one structure and what an algorithm's integer options say."""
+    """Sizes of arrays for one structure and the integer options of an algorithm."""
 
     def __init__(self, pattern: np.ndarray, options: dict[str, int] | None = None):
         nq, nv, nb = map(int, pattern[-tree.WIDTH :][: tree.FIRST])
@@ -131,6 +133,6 @@ class Sizes:
         return int(np.prod(self.shape(x)))
 
     def inputs(self, algorithm: Algorithm, optional: tuple[str, ...]) -> list[tuple[int, ...]]:
-        """Shapes of an algorithm's inputs, the arrays among its options last."""
+        """Shapes of an algorithm's inputs, followed by the arrays among its options."""
         states = [x for x in algorithm.inputs if not x.optional or x.name in optional]
         return [self.shape(x) for x in (*states, *(x for x in algorithm.options if x.is_array))]

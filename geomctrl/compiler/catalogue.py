@@ -1,6 +1,6 @@
-"""What is compiled for a robot, by name: an algorithm of `kernels` and the options that are fixed in it.
+"""The functions that are compiled for a robot, by name: an algorithm of `kernels` with fixed options.
 
-Forms are Ploen's where the name does not say another.
+The Coriolis matrix has Ploen's form unless the name says otherwise.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ForwardDynamicsDerivatives(NamedTuple):
 
 
 class Function(NamedTuple):
-    """`result`: what several outputs come as. optional: the optional inputs that are passed."""
+    """`result`: type of several outputs. optional: the optional inputs that are passed."""
 
     algorithm: Algorithm
     options: dict[str, int] = {}  # noqa: RUF012 (nobody writes on it)

@@ -1,9 +1,9 @@
-"""The functions of one robot, by the names of `catalogue`: straight-line code where it pays, numba's loops elsewhere.
+"""The compiled functions of one robot, by the names of `catalogue`: straight-line code if it pays, else numba's loops.
 
-    robot._code.inverse_dynamics(q, v, a)       a new array, or None for what it was not made for
+    robot._code.inverse_dynamics(q, v, a)       a new array, or None for unsupported arguments
 
-Code is made when it is first asked for and shared by all robots of the same structure, in memory and on disk. Which way
-a function runs is decided here and nowhere else; results differ by rounding.
+Code is generated at first use and shared by all robots of the same structure, in memory and on disk. Only this module
+decides how a function runs; the results differ by rounding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a closed loop is made of, as traces, and where in memory it has what."""
+"""The equations of a closed loop as traces, and the layout of its memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from geomctrl.tracing.traces import Trace
 
-TAKEN = ("h", "grow", "before", "count")  # of the next step: its length, what that may grow by; of the last ones
-BLOCK = 8  # doubles that what is done entry by entry takes at once
+TAKEN = ("h", "grow", "before", "count")  # next step, its largest growth; error of the last step, number of steps
+BLOCK = 8  # doubles per elementwise operation
 
 
 class Stage(NamedTuple):
@@ -27,8 +27,10 @@ class Stage(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """What a method that chooses its steps has besides: the embedded solution's weights, less its own, the last of
-    them for the slope at the end of a step; the pair's order; how many steps it may take from sample to sample.
+    """Additional data of an adaptive method.
+
+    Weights of the embedded solution minus its own, the last for the slope at the end of a step; order; largest number
+    of steps between samples.
     """
 
     weights: Sequence[float]
@@ -37,8 +39,7 @@ class Pair(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Numbers of the held command that are renewed at samples of their own: the trace of what they become, the first of
-    them, how many."""
+    """Part of the held command that is updated at its own samples: trace of the update, first index, length."""
 
     trace: Trace
     first: int
@@ -46,8 +47,9 @@ class Sampled(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Numbers that depend on nothing but the row of their sample, for many samples at once: their trace, whose inputs
-    are the row, and where in the row each of them belongs."""
+    """Quantities that depend only on the row of their sample, computed for many samples at once.
+
+    Their trace, whose inputs are the row, and their positions in the row."""
 
     trace: Trace
     places: Sequence[int]
@@ -55,12 +57,11 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """What a loop is made of.
+    """The traces of a loop.
 
-    field: the rates of y at a stage. sample: what is looked at when a step begins: the rates, what a row keeps, what
-    becomes of the memory.
-    law: a command, where commands are held for some steps (None: a law at every stage). move, pull: y exp(u) and
-    dexp^-1_{-u} k, where the state is no vector. size: log y there, where a `pair` chooses its steps.
+    field: rates of y at a stage. sample: evaluated at the beginning of a step: rates, contents of a row, new memory.
+    law: the command, if it is held (None: the law is part of field). move, pull: y exp(u) and dexp^-1_{-u} k, if the
+    state is no vector. size: log y in that case, for adaptive methods.
     """
 
     stages: Sequence[Stage]
@@ -71,36 +72,36 @@ class Equations:
     pull: Trace | None
     size: Trace | None
     munthe_kaas: bool
-    y: int  # numbers of the state
-    dim: int  # of its algebra
-    held: int  # of a command that is held
-    memory: int  # that monitors remember
-    remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
+    y: int  # size of the state
+    dim: int  # dimension of its algebra
+    held: int  # size of the held command
+    memory: int  # size of the monitors' memory
+    remembered: Sequence[tuple[int, int]]  # (output of `sample`, index in that memory)
     pair: Pair | None
     rows: Rows | None = None
-    renewed: tuple[int, int, int] | None = None  # y after a sample: (from where in the command, to where, how many)
+    renewed: tuple[int, int, int] | None = None  # update of y after a sample: (from in the command, to in y, length)
     sampled: Sequence[Sampled] = ()
-    before: int = 0  # how many of these are renewed before a command is asked for; the others after it
-    law_memory: int = 0  # numbers that the law remembers, the first of a command
+    before: int = 0  # how many parts are updated before the law is called; the others after it
+    law_memory: int = 0  # size of the law's memory, at the beginning of the held command
 
     @property
     def commanded(self) -> int:
-        """Where a command begins among what is held."""
+        """Index of the command in the held numbers."""
         return sum(x.size for x in self.sampled)
 
     @property
     def restored(self) -> bool:
-        """Whether what is held has to be what it was where a sample has no result, as the sample is taken again."""
+        """Whether held numbers must be restored if a sample has no result, because it is taken again."""
         return bool(self.sampled or self.law_memory)
 
     @property
     def row(self) -> int:
-        """Numbers of a stored sample: t, y, the held command, and what is looked at beside the rates."""
+        """Numbers of a stored sample: t, y, the held command, and outputs of `sample` except rates."""
         return 1 + self.y + self.held + self.sample.sizes[1]
 
     @property
     def traces(self) -> dict[str, Trace]:
-        """Those that a step or a sample runs through, by name."""
+        """The traces that a step or a sample executes, by name."""
         names = ("field", "sample", "law", "move", "pull", "size")
         traces = {name: trace for name in names if (trace := getattr(self, name)) is not None}
         return traces | {f"sampled{k}": x.trace for k, x in enumerate(self.sampled)}
@@ -111,7 +112,7 @@ class Equations:
 
 
 class Layout:
-    """Where what lies in a loop's memory, in doubles; each number for all lanes."""
+    """Positions in a loop's memory, in doubles; each number for all lanes."""
 
     def __init__(self, equations: Equations, width: int, slots: int):
         e, self.width = equations, width
@@ -159,18 +160,18 @@ class Layout:
 
 
 class Numbers:
-    """Where the loop finds the numbers of its model that it reads: in one lane's memory, or in every lane's own."""
+    """Positions of the model's numbers that the loop reads: shared by all lanes, or separate for each."""
 
     def __init__(self, used: Sequence[int], width: int):
         self.used, self.width = list(used), width
         self._of = {k: place for place, k in enumerate(used)}
 
     def place(self, index: int, width: int) -> tuple[int, bool]:
-        """(where number `index` lies, in doubles; whether each lane has its own)."""
+        """(Position of number `index`, in doubles; whether each lane has its own)."""
         return self._of[index] * self.width, self.width > 1
 
     def filled(self, values: Sequence[np.ndarray]) -> np.ndarray:
-        """The loop's numbers for lanes with these values, all numbers each."""
+        """The loop's numbers for lanes with these values."""
         return np.append(np.array([x[self.used] for x in values]).T, 0.0)
 
 

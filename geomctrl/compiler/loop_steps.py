@@ -1,4 +1,4 @@
-"""A step of an explicit Runge-Kutta method on a Lie group, in LLVM's language, and what loops around it are made of."""
+"""LLVM code for a step of an explicit Runge-Kutta method on a Lie group."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ from .loop_memory import BLOCK, Equations, Layout, Stage
 
 
 class Steps(Function):
-    """A function that takes steps in a loop's memory, while it is written.
+    """A function under construction that takes steps in a loop's memory.
 
-    `clock` is the kind of the time and of a step: one number for all lanes, or one for each. What has no result is
-    collected in `good` and `bad`, conditions with a truth for each lane.
+    `clock` is the type of time and step size: one number for all lanes, or one per lane. Conditions for a result are
+    collected per lane in `good` and `bad`.
     """
 
     def __init__(self, equations: Equations, layout: Layout, vector: Vector, *, clock: Vector):
         super().__init__(vector)
         self.equations, self.layout, self.clock = equations, layout, clock
-        self.block = BLOCK if clock.width == 1 else clock.width  # doubles that are taken at once, entry by entry
+        self.block = BLOCK if clock.width == 1 else clock.width  # doubles per elementwise operation
         self.good: list[str] = []
         self.bad: list[str] = []
-        self.h = ""  # the step
-
-    # --- the step ------------------------------------------------------------------------------------------------
+        self.h = ""  # step size
 
     def _stages(self, t: str) -> None:
-        """From time t, the first slope being there, to the stage's y, which is that at the end; not looked at."""
+        """Compute the stages from time t with a given first slope; the last stage's y is that at the end."""
         e = self.equations
         for i, stage in enumerate(e.stages):
             if i == 0:
@@ -38,7 +36,7 @@ class Steps(Function):
             self._slope(i, self.let(f"fadd {self.clock.type} {t}, {self._times(stage.c, self.h)}"), pull)
 
     def _slope(self, i: int, time: str, pull: bool) -> None:
-        """The field at the stage, pulled back to the beginning of the step where the state is no vector."""
+        """The field at the stage, pulled back to the beginning of the step if the state is no vector."""
         self._store_time(self.stage, time)
         self._call("field", self.stage, self.pulled_k if pull else self.slopes[i])
         if pull:
@@ -51,7 +49,7 @@ class Steps(Function):
             self._look_whether_finite(array, count)
 
     def _element(self, i: int, stage: Stage) -> bool:
-        """y of a stage into the stage's place; whether its slope is to be pulled back."""
+        """Compute y of a stage; returns whether its slope must be pulled back."""
         e, w = self.equations, self.vector.width
         if e.move is None:
             self._combine(self.stage_y, self.x_y, stage.classical, e.dim)
@@ -68,7 +66,7 @@ class Steps(Function):
         return e.munthe_kaas and len(stage.rows) > 0
 
     def _combine(self, target: str, y: str | None, row: Sequence[float], numbers: int) -> None:
-        """target = y + h sum_j row[j] K_j, entry by entry."""
+        """target = y + h sum_j row[j] K_j, entrywise."""
         terms = [(self._times(a, self.h), k) for a, k in zip(row, self.slopes) if a != 0.0]
 
         def entries(kind: Vector, address: Callable[[str], str]) -> None:
@@ -82,7 +80,7 @@ class Steps(Function):
         self._for_each(numbers * self.vector.width, entries)
 
     def _look_whether_finite(self, x: str, numbers: int) -> None:
-        """Lanes in which one of these numbers is not finite, into `bad`."""
+        """Add lanes in which one of these numbers is not finite to `bad`."""
         w = self.vector.width
         kind = Vector(w if w > 1 else BLOCK)
         total = kind.constant(0.0)
@@ -119,7 +117,7 @@ class Steps(Function):
             self.bad.append(self.let(f"fcmp uno double {zero}, {literal(0.0)}"))
 
     def _without_result(self) -> str:
-        """The lanes in which something has none."""
+        """The lanes without a result."""
         v = self.vector
         failed = "false" if v.width == 1 else "zeroinitializer"
         for good in self.good:
@@ -127,8 +125,6 @@ class Steps(Function):
         for wrong in self.bad:
             failed = self.let(f"or {v.bool} {failed}, {wrong}")
         return failed
-
-    # --- pieces --------------------------------------------------------------------------------------------------
 
     def _addresses(self) -> None:
         e, l, w = self.equations, self.layout, self.vector.width
@@ -153,13 +149,13 @@ class Steps(Function):
         return self.let(f"xor {v.bool} {condition}, {'true' if v.width == 1 else 'splat (i1 true)'}")
 
     def _bits(self, condition: str) -> str:
-        """A condition as a whole number, a bit a lane."""
+        """A condition as an integer with one bit per lane."""
         v = self.vector
         bits = condition if v.width == 1 else self.let(f"bitcast {v.bool} {condition} to i{v.width}")
         return self.let(f"zext i{v.width} {bits} to i64")
 
     def _times(self, a: float, x: str) -> str:
-        """a x, x of the clock's kind."""
+        """a x, for x of the clock's type."""
         return self.let(f"fmul {self.clock.type} {self.clock.constant(a)}, {x}")
 
     def _call(self, name: str, x: str, y: str) -> None:
@@ -176,14 +172,14 @@ class Steps(Function):
         self.do(f"store {v.type} {self._spread(v, t)}, ptr {x}, align 8")
 
     def _spread(self, kind: Vector, scalar: str) -> str:
-        """A number of the clock's kind as one of this kind, which is the same where each lane has its own."""
+        """A number of the clock's type as one of this type."""
         if kind.width == self.clock.width:
             return scalar
         one = self.let(f"insertelement {kind.type} poison, double {scalar}, i64 0")
         return self.let(f"shufflevector {kind.type} {one}, {kind.type} poison, <{kind.width} x i32> zeroinitializer")
 
     def _for_each(self, count: int, entries: Callable[[Vector, Callable[[str], str]], None]) -> None:
-        """entries(kind, at) for all of `count` doubles, a block at once, the last few one by one."""
+        """Apply entries(kind, at) to all `count` doubles, by blocks and then one by one."""
         whole, block = count // self.block, self.block
         if whole:
             self.blocks += 1

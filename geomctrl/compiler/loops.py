@@ -1,21 +1,20 @@
-"""A closed loop as one function: explicit Runge-Kutta steps on a Lie group, and what is looked at between them.
+"""LLVM code for a closed loop as one function: explicit Runge-Kutta steps on a Lie group with samples in between.
 
     run(numbers, memory, rows, first, last, every, total, dt, t_end, alive, phase) -> 2 k + phase
 
-takes steps `first` to `last` of lanes that run side by side, and stops before the first thing that has no result in a
-lane that is alive: phase 0, step k, the state being that before it; phase 1, sample k, the state being that at it. From
-there another call goes on, without that lane. What has no result is the caller's to find words for. `memory` holds all
-that a lane knows, `Layout` says where. A step is what is between two samples: of an embedded pair, an interval of
-`adaptive_steps`.
+takes steps `first` to `last` of parallel lanes. It stops before the first step or sample without a result in an active
+lane: phase 0, step k, with the state before it; phase 1, sample k, with the state at it. The caller explains the
+failure and continues without that lane. `memory` contains everything about a lane; see `Layout`. A step is the interval
+between two samples; for an adaptive method it is computed by `adaptive_steps`.
 
-    look(numbers, memory) -> which lanes have no result
+    look(numbers, memory) -> lanes without a result
 
-is a sample alone, at the state that the memory holds, a held command asked for anew.
+computes a single sample at the state in memory, with a new command.
 
     over_rows(numbers, memory, rows, count, failed)
 
-writes into `count` stored samples what depends on nothing but their rows, as many samples at once as the processor has
-lanes, and into `failed` which lanes of a block have no result: a bit a sample, or, of runs side by side, a bit a run.
+computes quantities of `count` stored samples that depend only on their rows, as many in parallel as the processor has
+lanes. `failed` contains the lanes of a block without a result: one bit per sample, or per run for parallel runs.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from .adaptive_steps import Interval
 from .loop_memory import Equations, Layout, Numbers, Rows
 from .loop_steps import Steps
 
-STRETCH = 250  # operations: from 150 to 300 the Panda's loop is a tenth faster than at 600
-EXACT = ""  # no freedoms: a run has the same bits in one lane or many, watched or not
+STRETCH = 250  # operations per part: with 150 to 300 the Panda's loop is 10 % faster than with 600
+EXACT = ""  # no relaxations, so that results do not depend on the number of lanes or on monitors
 
 
 def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tuple[str, Layout]:
-    """The module's text, for `width` lanes, and where its memory has what. side: the processor's lanes."""
+    """The module's text for `width` lanes, and the layout of its memory. side: the processor's lanes."""
     kinds = sorted({width, max(width, side)})
     vector = Vector(width)
     plans = {
@@ -63,7 +62,7 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
 
 
 class _Loop(Steps):
-    """The loop around the equations, while it is written."""
+    """The loop around the equations, under construction."""
 
     def __init__(self, equations: Equations, layout: Layout, vector: Vector):
         super().__init__(equations, layout, vector, clock=Vector(1))
@@ -127,8 +126,6 @@ class _Loop(Steps):
         self.x_command, self.stage_command = self.address(self.x_held, first), self.address(self.stage_held, first)
         self.before = self._at(self.layout.before)
 
-    # --- a step ------------------------------------------------------------------------------------------------
-
     def _step(self) -> None:
         e = self.equations
         self.good, self.bad = [], []
@@ -144,10 +141,8 @@ class _Loop(Steps):
             bits = f"call i64 @interval(ptr %numbers, ptr %memory, double {self.h}, i64 %alive)"
             self._stop_if(self.let(bits), "step_done", "%k", 0)
 
-    # --- a sample ----------------------------------------------------------------------------------------------
-
     def _arrive(self) -> None:
-        """The state is that of the stage now, or where an interval has put it; time goes on."""
+        """Move the result of a step or interval into the state, and advance the time."""
         e = self.equations
         if e.pair is None:
             self._copy(self.x_y, self.stage_y, e.y)
@@ -172,7 +167,7 @@ class _Loop(Steps):
         self._look_whether_finite(self.out, e.dim)
 
     def _ask(self) -> None:
-        """A new command, into the memory of commands, from there to where it is read."""
+        """Store a new command and copy it to where it is read."""
         e = self.equations
         self._call("law", self.x, self.command)
         self._copy(self.x_command, self.command, e.held - e.commanded)
@@ -182,11 +177,11 @@ class _Loop(Steps):
         _, first, size = self.equations.sampled[k]
         self._call(f"sampled{k}", self.x, self.command)
         self._copy(self.address(self.x_held, first * self.vector.width), self.command, size)
-        if k >= self.equations.before:  # the plant's stages read it
+        if k >= self.equations.before:  # the stages of the plant read it
             self._copy(self.address(self.stage_held, first * self.vector.width), self.command, size)
 
     def _if_due(self, which: int, name: str, do: Callable[[], None]) -> str:
-        """What is done at every so many samples; returns whether at this one."""
+        """Code executed every so many samples; returns whether at this one."""
         v = self.vector
         period = self.let(f"load i64, ptr {self.address(self._at(self.layout.hold), which)}")
         due = self.let(f"icmp eq i64 {self.let(f'srem i64 %next, {period}')}, 0")
@@ -203,7 +198,7 @@ class _Loop(Steps):
         return due
 
     def _commit(self) -> None:
-        """What a sample has found is kept, and a row of it where one is stored."""
+        """Store the outputs of a sample, and a row if it is due."""
         e, l, w = self.equations, self.layout, self.vector.width
         self._copy(self.slopes[0], self.out, e.dim)
         for source, place, numbers in _runs(e.remembered):
@@ -222,7 +217,7 @@ class _Loop(Steps):
         self.do(f"%row_stored = getelementptr double, ptr %row, i64 {l.row}")
 
     def _renew(self) -> None:
-        """The numbers of the state that a new command gives; what they were has been seen, and kept in a row."""
+        """Update the state by z_next, after the old one was observed and stored."""
         if self.equations.renewed is None:
             return
         source, target, numbers = self.equations.renewed
@@ -234,21 +229,21 @@ class _Loop(Steps):
         self._label("renewed")
 
     def _stop_if(self, bits: str, on: str, number: str, phase: int) -> None:
-        """To the block `on`, unless there is no result in a lane that is alive."""
+        """Branch to the block `on` if all active lanes have a result."""
         concerned = self.let(f"and i64 {bits}, %alive")
         fine = self.let(f"icmp eq i64 {concerned}, 0")
         self.do(f"br i1 {fine}, label %{on}, label %{on}_not")
         self._label(f"{on}_not")
         place = self._at(self.layout.stopped)
         self.do(f"store i64 {concerned}, ptr {place}")
-        if phase and self.equations.restored:  # another call, or Python, takes this sample again
+        if phase and self.equations.restored:  # this sample will be taken again
             self._copy(self.x_held, self.before, self.equations.held)
         twice = self.let(f"shl i64 {number}, 1")
         self.do(f"ret i64 {self.let(f'or i64 {twice}, {phase}')}")
 
 
 class _OverRows(Function):
-    """What depends on nothing but the row of its sample, a block of rows at once, while it is written."""
+    """Quantities that depend only on the row of their sample, by blocks of rows, under construction."""
 
     def __init__(self, rows: Rows, plan: Plan, layout: Layout, lanes: Vector):
         super().__init__(lanes)
@@ -256,7 +251,7 @@ class _OverRows(Function):
         nodes, starts = plan.nodes, plan.starts
         loads = (nodes[index] for index in plan.trace.graph.needed(plan.trace.ends) if nodes[index][0] == "load")
         self.inputs = sorted({starts[array - 1] + k for _, array, k in loads if array})
-        self.turned = layout.width < lanes.width  # rows have to be turned to lie side by side
+        self.turned = layout.width < lanes.width  # rows are transposed into lanes
 
     def text(self) -> str:
         l, w = self.layout, self.vector.width
@@ -293,7 +288,7 @@ class _OverRows(Function):
         return "\n".join(self.lines)
 
     def _row(self, lane: int) -> str:
-        """The address of a row of the block; behind the last row, that of the last."""
+        """The address of a row of the block; the last row is repeated beyond the end."""
         if not self.turned:
             return self.let(f"getelementptr double, ptr %rows, i64 {self.let(f'mul i64 %b, {self.layout.row}')}")
         k = self.let(f"add i64 {self.let(f'mul i64 %b, {self.vector.width}')}, {lane}")
@@ -320,7 +315,7 @@ class _OverRows(Function):
 
 
 def _runs(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """(source, target) of single numbers as (source, target, how many in a row)."""
+    """(source, target) of single numbers as (source, target, length) of runs."""
     runs: list[tuple[int, int, int]] = []
     for source, target in pairs:
         if runs and (source, target) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):

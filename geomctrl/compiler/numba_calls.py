@@ -1,4 +1,4 @@
-"""Compiled code called by a user's own `@njit` functions: from numba to machine code, without Python in between."""
+"""Calls of compiled code from a user's `@njit` functions, without Python in between."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
-_kept: list[tuple[np.ndarray, int]] = []  # model arrays and code whose addresses stand in compiled functions
+_kept: list[tuple[np.ndarray, int]] = []  # keeps model arrays and code alive whose addresses compiled functions contain
 
-# names in capitals: a term's inputs and outputs have their own
+# names in capitals avoid conflicts with inputs and outputs
 SOURCE = """
 def {name}({names}):
     if {wrong}:
@@ -33,7 +33,7 @@ def {name}({names}):
 
 @intrinsic(prefer_literal=True)
 def on_stack(context, count):
-    """Memory of `count` numbers of 8 bytes, a constant, for the time of the call: an array would cost more than it."""
+    """`count` (a constant) numbers of 8 bytes on the stack; allocating an array would take longer than the call."""
     if not isinstance(count, types.IntegerLiteral):
         return None
 
@@ -55,11 +55,11 @@ def njit(
     outputs: dict[str, tuple[int, ...]],
     result: type,
 ) -> Callable[..., Any]:
-    """An `@njit` function of the inputs, float64 arrays, that returns the outputs as new arrays.
+    """An `@njit` function of float64 arrays that returns the outputs as new arrays.
 
-    core: the address of `bool core(model, x, ys)`. inputs, outputs: shapes by name. constants: what stands behind the
-    inputs in x. result: what several outputs come as, tuple or a NamedTuple. The function raises ValueError for other
-    shapes and where there is no result; nan and infinity go through.
+    core: address of `bool core(model, x, ys)`. inputs, outputs: shapes by name. constants: placed after the inputs in
+    x. result: type of several outputs, tuple or a NamedTuple. The function raises ValueError for other shapes and if
+    there is no result; nan and infinity are not checked.
     """
     _kept.append((model, core))
     stores, offset = [], 0
@@ -94,7 +94,7 @@ def njit(
         "MODEL": model.ctypes.data,
         "RESULT": result,
     }
-    if getattr(config, "DISABLE_JIT", False):  # the function then runs in Python
+    if getattr(config, "DISABLE_JIT", False):  # then the function runs in Python
         scope |= {"on_stack": lambda count: count, "carray": lambda memory, count, dtype: np.empty(count, dtype)}
     scope |= {f"CONSTANT{k}": constant.ravel() for k, constant in enumerate(constants)}
     exec(compile(source, f"<geomctrl {name}>", "exec"), scope)

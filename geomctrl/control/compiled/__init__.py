@@ -1,1 +1,1 @@
-"""Users' laws and whole closed loops in compiled code: copies of their objects, traces of them, and what runs those."""
+"""Compilation of controllers and whole closed loops: symbolic copies of user objects, their traces, and execution."""

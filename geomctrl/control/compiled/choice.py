@@ -1,4 +1,4 @@
-"""Which code a closed loop runs in: when it is compiled, whether that is the loop itself, and what is said if not."""
+"""Decides whether a closed loop runs in compiled code, and reports why if it does not."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .settling import trace_loop
 from .symbolic_copies import SymbolicCopies
 from .traced_loop import TracedLoop
 
-MIN_EVALUATIONS = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
-MAX_TRACES = 64  # traces in memory
+MIN_EVALUATIONS = 16_000  # evaluations of the law for which Python takes as long as tracing and compiling
+MAX_TRACES = 64  # largest number of traces in memory
 
 
 class Refused(NamedTuple):
-    """Why a loop is not traced; copies: what its words name by id lives as long as this."""
+    """The reason why a loop can not be traced; copies: keeps objects alive whose id() is part of the cache key."""
 
     reason: str
     copies: SymbolicCopies
@@ -36,30 +36,30 @@ class Refused(NamedTuple):
 
 _lock = threading.Lock()
 _traces: OrderedDict[tuple, TracedLoop | Refused] = OrderedDict()
-_cells: dict[tuple, dict[str, Cell]] = {}  # what laws of a class are known to remember
+_cells: dict[tuple, dict[str, Cell]] = {}  # known memory of laws by class
 _said: set[str] = set()
 
 
 class Known(NamedTuple):
-    """A trace that fits a loop; `copies` and `parts` are of this loop's own objects."""
+    """A trace that fits a loop; `copies` and `parts` belong to this loop's objects."""
 
     traced: TracedLoop
     copies: SymbolicCopies
     parts: LoopParts
 
     def fits(self, loop: Any, watchers: Sequence[Any]) -> bool:
-        """Whether the loop's objects still are what the trace was made for, apart from what the law remembers."""
+        """Whether the loop's objects still agree with the trace, apart from the law's memory."""
         try:
             copies, _ = copied_parts(loop, watchers, _cells_of(loop))
             return copies.key() == self.copies.key() and np.array_equal(
                 copies.values, self.copies.values, equal_nan=True
             )
-        except Exception:  # of what has become of a user's object
+        except Exception:  # user objects may raise anything
             return False
 
 
 def _cells_of(loop: Any) -> dict[str, Cell]:
-    """What the law of a sampled loop is known to remember."""
+    """The known memory of the law of a sampled loop."""
     law = law_of(loop)
     return covering(_cells.get(_kind(law), {}), law) if loop.hold else {}
 
@@ -71,10 +71,10 @@ def _kind(law: Any) -> tuple[type, type]:
 def machine_for(
     loop: Any, record: Any, compiled: bool | str, strict: bool, steps: float, times: tuple[float, float, float]
 ) -> tuple[Machine, Comparison, Known] | None:
-    """The machine that runs a loop whose first sample has been taken, compared with Python; None where Python does.
+    """The machine for a loop after its first sample, compared with Python; None if the loop runs in Python.
 
-    steps: of the run, about. times: now, the run's end, and the time between samples of the law. Raises
-    UntraceableError where `compiled` is True and the loop does not trace, or Python computes something else.
+    steps: approximate number in the run. times: current time, end time, sampling period of the law. Raises
+    UntraceableError if `compiled` is True and the loop can not be traced, or if Python computes something else.
     """
     if compiled is False or (compiled == "auto" and steps * len(loop.tableau.c) < MIN_EVALUATIONS):
         return None
@@ -97,7 +97,7 @@ def machine_for(
 
 
 def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
-    """The trace of loops like this one, from memory or made. Raises UntraceableError."""
+    """The trace of loops like this one, cached or new. Raises UntraceableError."""
     law = law_of(loop)
     kind = _kind(law)
     try:
@@ -106,12 +106,12 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
         key = copies.key()
     except UntraceableError:
         raise
-    except Exception as error:  # of what a user's object does when it is looked at
+    except Exception as error:  # user objects may raise anything
         raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
     sensing = () if loop.sensing is None else loop.sensing.signature
     others = loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing
     key = *key, *others
-    own = (*key, copies.values.tobytes())  # of a trace that has a loop's numbers for constants
+    own = (*key, copies.values.tobytes())  # key of a trace in which the loop's numbers are constants
     with _lock:
         traced = _traces.get(key) or _traces.get(own)
         if traced is None:
@@ -138,7 +138,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
 def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:
     try:
         traced = trace_loop(loop, watchers, strict=strict, cells=cells)
-    except UntraceableError as error:  # perhaps one of its own numbers is asked what a symbol does not know
+    except UntraceableError as error:  # perhaps the law needs the value of one of its own numbers
         try:
             traced = trace_loop(loop, watchers, strict=strict, cells=cells, constant=True)
         except UntraceableError:

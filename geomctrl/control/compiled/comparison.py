@@ -1,15 +1,14 @@
 """Comparison of a compiled closed loop with the same loop in Python, before and after every run.
 
-Before a run both compute a sample at the loop's initial state and at 8 others, at times spread over the run. After it
-both compute 32 of the samples that the run has stored, and at 8 of these what monitors and measures say. Of runs side
-by side with one trace, the first is compared so and each of the others at fewer states (see `Extent`). Compiled code
-may have no result for a sample, which Python then computes; it may not have another result. Python calls copies of the
-user's objects.
+Before a run both compute a sample at the initial state and at 8 other states, at times spread over the run. After the
+run both compute 32 of its stored samples, and monitors and measures at 8 of these. Of parallel runs with a common
+trace, the first is compared in this way and the others at fewer states (see `Extent`). If compiled code has no result
+for a sample, Python computes it; a different result is an error. Python calls copies of the user's objects.
 
-Two numbers agree where they differ by less than `AGREEMENT` of the largest entry of their array. Where they differ by
-more, Python repeats the sample at states moved by `MOVED`, relative to their size: a difference of at most
-`AMPLIFIED` times what this changes is rounding, magnified by the law itself (a matrix that is nearly singular, a switch
-that lies within rounding of the state).
+Two numbers agree if they differ by less than `AGREEMENT` times the largest entry of their array. If they differ by
+more, Python repeats the sample at states displaced by `MOVED`, relative to their size. A difference of at most
+`AMPLIFIED` times the resulting change is rounding that the law amplifies (a nearly singular matrix, or a switch within
+rounding of the state).
 """
 
 from __future__ import annotations
@@ -40,26 +39,26 @@ from .traced_loop import TracedLoop
 
 
 class Extent(NamedTuple):
-    """How much of a run is compared: states beside the initial one before it, stored samples after it."""
+    """Extent of a comparison: states besides the initial one before the run, stored samples after it."""
 
     states: int
     stored: int
 
 
-WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # of a run; of one beside others with its trace
-WATCHED = 4  # of the stored samples each so many-th is looked at by monitors and measures, too
-AGREEMENT = 1e-9  # of the largest number of an array: rounding, and what solving a linear system makes of it
-FLOOR = 1e-3  # [SI] arrays whose entries are all smaller are compared as if the largest were this
+WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for runs beside others with the same trace
+WATCHED = 4  # every so many of these samples are also compared for monitors and measures
+AGREEMENT = 1e-9  # relative to the largest number of an array: rounding, also of solved linear systems
+FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
 MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 24
-COMMANDED = ("tau", *OF_STATE)  # named first, as other quantities follow from them
-BOOKKEPT = ("tau", "signal", "applied", "desired")  # columns that depend on the state of their own row only
+COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follow from them
+BOOKKEPT = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
 
 
 class Comparison:
-    """A loop in a lane of a machine, compared with copies of its objects in Python.
+    """Comparison of a loop in a lane of a machine with copies of its objects in Python.
 
-    loop: before its first step. parts: copies of its objects. Raises UntraceableError in `before` and `after`
-    where Python has another result.
+    loop: before its first step. parts: copies of its objects. `before` and `after` raise UntraceableError if Python has
+    another result.
     """
 
     def __init__(self, loop: Any, machine: Machine, lane: int, parts: LoopParts, extent: Extent = WHOLE):
@@ -73,7 +72,7 @@ class Comparison:
         self.changing = [
             [place.name for place in self.traced.memory if place.watcher == k] for k in range(len(self.watchers))
         ]
-        self.memory = np.full(len(machine.remembered), np.inf)  # no value is worse: a strict loop has results too
+        self.memory = np.full(len(machine.remembered), np.inf)  # so that strict monitors accept every value
         for place in self.traced.memory:
             x = getattr(self.watchers[place.watcher], place.name)
             self.memory[place.first : place.first + place.size] = np.ravel(x)
@@ -88,7 +87,7 @@ class Comparison:
         return Compared(self.samples, self.difference)
 
     def before(self, t: float, t_end: float, period: float) -> None:
-        """Compare at time t in the initial state, and at others until t_end, half of them multiples of the period."""
+        """Compare at time t in the initial state, and in others until t_end, half at multiples of the period."""
         rng, compared = np.random.default_rng(0), 0
         times = np.linspace(t, t_end, self.extent.states + 1)[1:]
         times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
@@ -102,7 +101,7 @@ class Comparison:
             )
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
-        """Compare stored samples, as the machine has written them. period: steps between calls of the law."""
+        """Compare stored samples as written by the machine. period: steps between calls of the law."""
         e = self.traced.equations
         with np.errstate(all="ignore"), at_work(), heard():
             for k, row in enumerate(rows):
@@ -112,7 +111,7 @@ class Comparison:
                 expected = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
                 if expected is None or self.area is not None or self.law.size:
                     continue
-                step = round(t / dt)  # the last one may be shorter
+                step = round(t / dt)  # the last step may be shorter
                 asked = not period or (step % period == 0 and abs(t - step * dt) < 1e-6 * dt)
                 stored = np.concatenate((held, row[1 + e.y + e.held :]))
                 self._hold_against(expected, self.layout.with_stored(expected, stored, asked), t, y)
@@ -120,12 +119,12 @@ class Comparison:
     # --- one sample --------------------------------------------------------------------------------------------------
 
     def _at(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray | None:
-        """What Python computes there, having compared it; None where it raises, or compiled code has no result."""
+        """The result of Python, after comparison; None if it raises or compiled code has no result."""
         machine, lane = self.machine, self.lane
         machine.time[lane], machine.y[:, lane], machine.remembered[:, lane] = t, y, self.memory
         if area is not None:
             machine.area[:, lane] = area
-            torques = self.traced.commanded[0].first  # of the torques
+            torques = self.traced.commanded[0].first  # index of the torques
             machine.held[torques : torques + self.loop.inputs, lane] = self.command.tau
         if self.law.size:
             machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
@@ -134,7 +133,7 @@ class Comparison:
             expected = self._in_python(t, y, area)
         except UntraceableError:
             raise
-        except Exception as error:  # a state that the law was not made for: the run would end there
+        except Exception as error:  # outside the law's domain, where a run would end
             if compiled is None:
                 return None
             raise UntraceableError(
@@ -159,13 +158,13 @@ class Comparison:
         return self.layout.flat(sample, self._where, t, self.watching)
 
     def _seen(self, sample: np.ndarray | None) -> np.ndarray | None:
-        """What is found in a sample, without what monitors say of it while they do not watch."""
+        """The contents of a sample, without monitors if these are not compared."""
         if sample is not None and not self.watching:
             sample[self.layout.watched] = 0.0
         return sample
 
     def _remembered_by(self, controller: Any) -> np.ndarray:
-        """The numbers of what a law remembers; nan for what the trace does not know."""
+        """The memory of the law as numbers; nan for values that the trace does not know."""
         parts = [np.zeros(0)]
         for path, cell in self.law.cells.items():
             numbers = cell.encoded(value_at(controller, path)) if cell.size else np.zeros(0)
@@ -176,7 +175,7 @@ class Comparison:
         self, expected: np.ndarray, compiled: np.ndarray, t: float, y: np.ndarray, area: np.ndarray | None = None
     ) -> None:
         least = np.abs(expected - compiled).max()
-        if least <= AGREEMENT * FLOOR:  # of any size
+        if least <= AGREEMENT * FLOOR:  # negligible in any case
             self.difference = max(self.difference, float(least))
             return
         apart, size = self.layout.differences(expected, compiled)
@@ -187,12 +186,12 @@ class Comparison:
             return
         rng, spread = np.random.default_rng(0), np.zeros(len(apart))
         repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
-        for _ in range(REPEATS if repeated else 0):  # what differs from call to call is not rounding
+        for _ in range(REPEATS if repeated else 0):  # differences between calls are not rounding
             try:
                 moved = self._in_python(t, self._moved(y, MOVED * rng.normal(size=self.loop.group.dim)), area)
             except UntraceableError:
                 raise
-            except Exception:  # on the other side of where the law has a result
+            except Exception:  # the displaced state may be outside the law's domain
                 return
             spread = np.maximum(spread, self.layout.differences(expected, moved)[0] / np.maximum(size, FLOOR))
         beyond = np.flatnonzero((apart > AGREEMENT) & ~(apart <= AMPLIFIED * spread))
@@ -208,7 +207,7 @@ class Comparison:
     # --- states ------------------------------------------------------------------------------------------------------
 
     def _state(self, rng: np.random.Generator, everywhere: bool) -> np.ndarray:
-        """A random state about the initial one, or with any configuration."""
+        """A random state near the initial one, or with an arbitrary configuration."""
         loop, y = self.loop, self.initial.copy()
         q, v, z = loop.parts
         if everywhere:
@@ -230,12 +229,12 @@ class Comparison:
         return np.array(loop.group.advance(y, u), float)
 
     def _where(self) -> str:
-        """The controller's class, the file and line of its law."""
+        """The controller's class with file and line of its law."""
         return where_is(self.loop.controller)
 
 
 class Observed:
-    """The numbers of a sample in a row: rates, command, what is measured, what monitors remember; their names."""
+    """The numbers of a sample as one row, with their names: rates, command, measurements, memory of monitors."""
 
     def __init__(self, traced: TracedLoop, loop: Any):
         n, dim = loop.plant.robot.nv, len(loop.rates)
@@ -253,7 +252,7 @@ class Observed:
         self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
         self.dim = dim
         self.sizes = np.diff([*self.starts, self.total])
-        self.watched = np.zeros(self.total, bool)  # what monitors and measures say
+        self.watched = np.zeros(self.total, bool)  # entries of monitors and measures
         for key, _, a, b in self.places:
             self.watched[a:b] = key[0] in ("monitor", "watched")
         self.watched[self.total - sum(place.size for place in traced.memory) :] = True
@@ -265,9 +264,9 @@ class Observed:
     def flat(
         self, sample: dict[tuple[str, str], Any], where: Callable[[], str], t: float, watching: bool
     ) -> np.ndarray:
-        """The numbers of a sample in Python, those of monitors and measures 0 where these do not watch.
+        """The numbers of a sample in Python; those of monitors and measures are 0 if they are not compared.
 
-        Raises UntraceableError where it has other names or shapes.
+        Raises UntraceableError if names or shapes differ.
         """
         if {name for kind, name in sample if kind == "signal"} != self.signals:
             raise UntraceableError(f"{where()}: compiled, other signals are recorded than in Python at t = {t:g}")
@@ -283,13 +282,13 @@ class Observed:
         return out
 
     def with_stored(self, expected: np.ndarray, stored: np.ndarray, asked: bool) -> np.ndarray:
-        """`expected` with what a stored row says in its place. asked: the law was called for this row's command."""
+        """`expected` with the entries of a stored row. asked: whether the law was called for this row's command."""
         out, entries = expected.copy(), self._stored[asked]
         out[entries] = stored[entries - self.dim]
         return out
 
     def differences(self, expected: np.ndarray, compiled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """|expected - found|, 0 where both are nan; the largest finite number of the array that an entry belongs to."""
+        """|expected - found|, 0 if both are nan; the largest finite number of the array that contains each entry."""
         apart, size = np.abs(expected - compiled), np.abs(expected)
         if not math.isfinite(apart.dot(apart)):
             apart[(expected == compiled) | (np.isnan(expected) & np.isnan(compiled))] = 0.0
@@ -298,12 +297,12 @@ class Observed:
         return apart, np.maximum.reduceat(size, self.starts).repeat(self.sizes)
 
     def key(self, entry: int) -> tuple[str, str]:
-        """The quantity that number `entry` belongs to: its kind and name."""
+        """Kind and name of the quantity that contains number `entry`."""
         return self.keys[max(k for k, first in enumerate(self.first) if first <= entry)]
 
 
 def spread_rows(count: int, chosen: int) -> list[int]:
-    """So many of `count` rows, or all: one of each stretch of the run, chosen by a hash of its number."""
+    """So many of `count` rows, or all: one from each part of the run, chosen by a hash."""
     if count <= chosen:
         return [*range(count)]
     edges = [k * count // chosen for k in range(chosen + 1)]
@@ -318,7 +317,7 @@ def where_is(controller: Any) -> str:
 
 
 def _copied(loop: Any, parts: LoopParts) -> Any:
-    """The loop with copies of its objects, which write on memory of their own."""
+    """The loop with copies of its objects, which have their own memory."""
     own = loop.copied()
     own.now, own.controller = parts.plant, parts.controller
     own.reference = getattr(parts.controller, "reference", None)
@@ -327,11 +326,11 @@ def _copied(loop: Any, parts: LoopParts) -> Any:
 
 
 def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
-    """What a sample finds in Python, by the names of the compiled one. watchers: with what each of them changes."""
+    """The contents of a sample in Python, by the names of the compiled one. watchers: with changing attributes."""
     y.setflags(write=False)
     q, v, z = own.split(y)
     if own.sensing is not None:
-        at_work = own.sensing.at_work(own.command.tau)  # up to now
+        at_work = own.sensing.at_work(own.command.tau)  # before this sample
         own.sensing.measure(Truth(t, q, v, at_work, own.plant_state(y), own.now), own.sensing.places)
     command = own.asked(own.controller, t, q, v, z)
     tau, x = command.tau, own.plant_state(y)

@@ -1,4 +1,4 @@
-"""What containers, arrays and generators of random numbers hold: copies, comparison, and putting it back."""
+"""Contents of containers, arrays and random generators: copying, comparing and restoring them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 from geomctrl.tracing.code_identity import MISSING, PLAIN, attributes_of, in_cell, plain_value
 
-MAX_INLINE_BYTES = 1024  # bytes of an array that are a word; of a longer one their digest is
+MAX_INLINE_BYTES = 1024  # arrays up to this size are part of a key; longer ones by digest
 CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
 
 
 def array_signature(x: np.ndarray) -> tuple:
-    """What an array is; equal for arrays of equal numbers."""
+    """The identity of an array, equal for arrays of equal numbers."""
     content = x.tobytes()
     return x.shape, x.dtype.str, content if len(content) <= MAX_INLINE_BYTES else hashlib.sha256(content).digest()
 
 
 def key_signature(key: Any) -> Any:
-    """What a dict's key is, None for objects whose equality is code."""
+    """The identity of a dict's key; None for objects with user-defined equality."""
     if issubclass(type(key), PLAIN):
         return plain_value(key)
     signatures = [key_signature(k) for k in key] if type(key) is tuple else [None]
@@ -34,7 +34,7 @@ def is_named_tuple(x: Any) -> bool:
 
 
 def values_in(x: Any, content: Any) -> list[Any]:
-    """What is to be looked at of a copy of x's content."""
+    """The parts of a copy of x's contents that must be inspected."""
     if issubclass(type(x), np.ndarray):
         return [*content.ravel().tolist()] if x.dtype == object else [repr(array_signature(content))]
     if issubclass(type(x), np.random.Generator):
@@ -46,7 +46,7 @@ def values_in(x: Any, content: Any) -> list[Any]:
 
 
 def content_of(x: Any) -> Any:
-    """A copy of what a container or a generator of random numbers holds; no code of a user's class runs."""
+    """A copy of the contents of a container or random generator, made without running code of a user's class."""
     if issubclass(type(x), np.ndarray):
         return np.array(x)
     if issubclass(type(x), np.random.Generator):
@@ -58,7 +58,7 @@ def content_of(x: Any) -> Any:
 
 
 def _base(x: Any) -> Any:
-    """The container of Python's that x is."""
+    """The built-in container type of x."""
     return next(kind for kind in (OrderedDict, dict, list, set, deque, bytearray) if issubclass(type(x), kind))
 
 

@@ -1,4 +1,4 @@
-"""What copies hold, what a call has changed of that, and how it is put back."""
+"""Contents of symbolic copies: what a call has changed in them, and how to restore it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from geomctrl.tracing.symbols import UntraceableError
 
 from .law_memory import changed_leaves, line_of_change
 
-LAW = "controller"  # the path of what a loop's law is
+LAW = "controller"  # path of the loop's law
 
-Filled = Sequence[tuple[Any, str, Any]]  # (clone, path, what it held)
+Filled = Sequence[tuple[Any, str, Any]]  # (clone, path, original contents)
 
 
 def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
-    """Raise UntraceableError where arrays share their memory with one another, or with a clone at another path."""
+    """Raise UntraceableError if arrays share memory with each other, or with a clone at another path."""
     own = [(path, x.view(np.ndarray)) for path, x in arrays.items()]
     others = [
         (path, clone.view(np.ndarray))
@@ -35,8 +35,9 @@ def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
 
 
 def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, bool]]:
-    """(path, what it is now, whether as another object) of what a call has changed. Raises UntraceableError where that
-    is no number, array or value."""
+    """(path, new value, whether it is another object) for everything that a call has changed.
+
+    Raises UntraceableError if the new value is no number, array or constant."""
     contents = {id(clone): before for clone, _, before in filled if isinstance(before, dict)}
     for clone, path, before in filled:
         name = difference(clone, before)
@@ -59,7 +60,7 @@ def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, b
 
 
 def content(x: Any) -> dict[Any, Any]:
-    """What a container or an object holds, by key or name."""
+    """The contents of a container or object, by key or name."""
     if issubclass(type(x), dict):
         return dict(x)
     if issubclass(type(x), (list, deque)):
@@ -70,7 +71,7 @@ def content(x: Any) -> dict[Any, Any]:
 
 
 def difference(clone: Any, before: Any) -> str | None:
-    """Which attribute of a clone is not what it was, "" for a clone without; None where all is."""
+    """The changed attribute of a clone, "" for a clone without attributes; None if nothing changed."""
     if isinstance(before, np.ndarray):
         same = clone.shape == before.shape and clone.tobytes() == before.tobytes()
     elif issubclass(type(clone), np.ndarray):
@@ -86,10 +87,10 @@ def difference(clone: Any, before: Any) -> str | None:
 
 
 def kept(*objects: Any) -> Callable[[], None]:
-    """Remember what these objects hold; the function that is returned makes them that again.
+    """Store the contents of these objects and return a function that restores them.
 
-    Followed are lists, tuples, dicts, deques, arrays, generators of random numbers, and objects of a user's or a
-    controller's class; robots never change.
+    Lists, tuples, dicts, deques, arrays, random generators, and objects of users' and controllers' classes are
+    followed; robots never change.
     """
     contents: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
@@ -119,7 +120,7 @@ def kept(*objects: Any) -> Callable[[], None]:
 
 
 def put_back(clone: Any, before: Any) -> None:
-    """Let a clone hold what it held."""
+    """Restore the contents of a clone."""
     if isinstance(before, np.ndarray):
         clone[...] = before
     elif issubclass(type(clone), np.ndarray):
@@ -140,9 +141,7 @@ def put_back(clone: Any, before: Any) -> None:
         set_attributes(clone, before)
 
 
-# --- work buffers ------------------------------------------------------------------------------------------------
-
-BUFFERS = 99  # the number of a graph's array that no code has: what work buffers held before a call
+BUFFERS = 99  # number of an input array that no code has: contents of work buffers before a call
 MAX_BUFFERS = 16
 STATE_ADVICE = (
     "keep it in the state z, of which start() gives the first value and Command(z_rate=...) or z_next the next"
@@ -157,7 +156,7 @@ ADVICE = {
 
 
 class Changes(UntraceableError):
-    """A call changes what it should not; place: the path of that."""
+    """A call changes something that it must not change; place: its path."""
 
     def __init__(self, place: str, message: str):
         super().__init__(message)
@@ -168,7 +167,7 @@ T = TypeVar("T")
 
 
 def with_work_buffers(trace: Callable[[frozenset[str]], T]) -> T:
-    """What `trace` returns for the work buffers of a law: arrays that it writes on in a call and never reads before."""
+    """The work buffers of a law, for `trace`: arrays that a call writes before it reads them."""
     buffers: frozenset[str] = frozenset()
     while True:
         try:
@@ -182,7 +181,7 @@ def with_work_buffers(trace: Callable[[frozenset[str]], T]) -> T:
 def require_overwritten(
     traced: Iterable[tuple[Any, Sequence[int]]], place: str, kinds: Iterable[type], advice: str
 ) -> None:
-    """Raise UntraceableError where an output of a graph depends on what a work buffer held before the call."""
+    """Raise UntraceableError if an output of a graph depends on the contents of a work buffer before the call."""
     for graph, outputs in traced:
         if any(graph.nodes[k][:2] == ("load", BUFFERS) for k in graph.needed(outputs)):
             raise UntraceableError(

@@ -1,5 +1,5 @@
-"""What a user's code knows and can remember outside of its objects: globals, what they hold, attributes of classes and
-modules, random numbers. A law that is tried on symbols, or at random states, leaves all that as it was.
+"""State outside of a user's objects that their code can read or change: globals, class and module attributes, random
+numbers. A law that is called with symbols, or at random states, leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from geomctrl.tracing.type_tests import refuse_identity_with_truth
 
 from .containers import CONTAINERS, content_of, differs, put_back, values_in
 
-MAX_THINGS = 10_000  # things that are looked at
-PURE_MODULES = {"typing", "dataclasses"}  # whose objects change nothing
+MAX_THINGS = 10_000  # largest number of inspected objects
+PURE_MODULES = {"typing", "dataclasses"}  # modules whose objects have no side effects
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
 DYNAMIC_LOOKUPS = {
@@ -54,29 +54,26 @@ DYNAMIC_LOOKUPS = {
     "attrgetter",
     "methodcaller",
     "__dict__",
-}  # attributes that no code names
+}  # attributes that are used without being named in code
 READERS = {id(f): f for f in (getattr, setattr, delattr, vars, operator.attrgetter, operator.methodcaller)}
-REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # ways to what no code names
-FILES = {  # of numpy: functions and methods that read or write files, or change how numpy works
+REFUSED_ATTRIBUTES = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # give access to unnamed objects
+FILES = {  # functions and methods of numpy that access files or change numpy's settings
     *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "tofile"),
     *("fromregex", "dump", "set_printoptions", "seterr", "seterrcall", "setbufsize", "DataSource", "open_memmap"),
 }
-CONTRACT_ATTRIBUTES = {  # of a law
+CONTRACT_ATTRIBUTES = {  # attributes of a controller
     *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
 }
-CONSTRUCTORS = ("__new__", "__init__", "__post_init__")  # asked when an object is made
+CONSTRUCTORS = ("__new__", "__init__", "__post_init__")  # called when an object is created
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "papers", "robot", "constrained", "motion")
-CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # whose functions laws can call
-RUNNERS = tuple(f"geomctrl.control.{name}" for name in ("compiled", "many", "side_by_side"))  # no law calls these
+CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # packages that laws may call
+RUNNERS = tuple(f"geomctrl.control.{name}" for name in ("compiled", "many", "side_by_side"))  # not called by laws
 REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
-
-
-# --- outside -----------------------------------------------------------------------------------------------------
 
 
 class ExternalState:

@@ -1,12 +1,12 @@
-"""A controller as one compiled function: its own Python and numpy, run once on symbols.
+"""`compile`: a controller as one compiled function, from its own Python and numpy code.
 
     law = gc.compile(controller)      law(t, q, v, z) -> Command, law.operations, law.outputs, law.to_c(path)
 
-Traced are plain Python with loops of fixed length, numpy and math, `so3`, `se3` and groups, the terms of a robot and
-the bundled references. A law that branches on the state is run once for each way through it, at most 256; on a way that
-raises or prints it has no result, and Python does that call. What can not be traced raises `UntraceableError` with the
-file and line: scipy within the law, random numbers, a memory of its own. Constants of the law (gains, parameters, the
-model) are what they were when it was compiled.
+Plain Python with loops of fixed length, numpy and math, `so3`, `se3` and groups, the terms of a robot and the bundled
+references can be traced. A law that branches on the state runs once for each path through it, at most 256. On a path
+that raises or prints it has no result, and Python makes that call. Other code raises `UntraceableError` with file and
+line: scipy inside the law, random numbers, memory in attributes. Constants of the law (gains, parameters, the model)
+keep the values that they had at compilation.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .law_in_c import write_law
 from .law_trace import OF_STATE, class_name, parts_of, require_compilable_size, traced, trial_state
 
-STATES = 8  # at which the compiled law is compared with the controller
-TRIALS = 64  # states that are tried for these: at others a law may raise
+STATES = 8  # states of the comparison with the controller
+TRIALS = 64  # attempts to find them, because a law may raise at some states
 
 
 def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
-    """Compile a controller: the result is a `Controller` too, with the attributes of the one it was made from.
+    """Compile a controller. The result is a `Controller` with the attributes of the original.
 
     Parameters
     ----------
@@ -52,17 +52,17 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     Returns
     -------
     CompiledLaw
-        It has been compared with the controller in Python. Its constants (gains, parameters, the robot's model) are
-        those of the controller at this moment: it keeps a copy of the controller, and later changes do not reach it.
+            It has been compared with the controller in Python. Its constants (gains, parameters, the robot's model)
+            have the controller's current values: it contains a copy, so that later changes have no effect.
 
     Raises
     ------
     UntraceableError
-        The controller does not trace, with file and line; it can not be copied; or its state is too large.
+        If the controller can not be traced (with file and line) or copied, or if its state is too large.
     ArgumentError
-        The object is no controller, or one that is called with `measurements`.
+        If the object is no controller, or one that takes `measurements`.
     ModelError
-        The compiler is off (GEOMCTRL_COMPILER=off).
+        If the compiler is off (GEOMCTRL_COMPILER=off).
 
     Examples
     --------
@@ -94,7 +94,7 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
 
 
 def copy_of(controller: Controller, robot: Robot) -> Controller:
-    """A deep copy of a controller. Its robot, which never changes, and modules among its attributes are shared."""
+    """A deep copy of a controller, which shares its robot (robots never change) and modules."""
     attributes = getattr(controller, "__dict__", {}).values()
     shared = {id(x): x for x in (robot, *attributes) if isinstance(x, (Robot, ModuleType))}
     try:
@@ -107,14 +107,14 @@ def copy_of(controller: Controller, robot: Robot) -> Controller:
 
 
 class CompiledLaw:
-    """A controller's law as compiled code; see `compile`. All else is asked of `controller`, its copy in Python.
+    """A controller's law as compiled code; see `compile`. Other attributes are those of `controller`, its Python copy.
 
-    It is a value: its attributes can not be set, arrays among them are read-only, copies are the object itself, and a
-    pickled law is compiled again where it is loaded.
+    It is immutable: attributes can not be set, arrays among them are read-only, and copies are the object itself. A
+    pickled law is compiled again when it is loaded.
 
-    operations: scalar operations of a call. inputs, outputs: {name: shape} of what a call takes and returns, in the
-    order of the exported C function; `tau`, `z_rate` and `z_next` come first, signals under their names after them.
-    uncompiled: the `controller`, by a name that no other wrapper has.
+    operations: scalar operations per call. inputs, outputs: {name: shape} of arguments and results, in the order of the
+    exported C function: `tau`, `z_rate` and `z_next`, then signals by name. uncompiled: the `controller`, under a name
+    that no other wrapper uses.
     """
 
     controller: Controller
@@ -137,7 +137,7 @@ class CompiledLaw:
             )
         inputs = {"t": (), "q": (robot.nq,), "v": (robot.nv,), **({} if z0 is None else {"z": z0.shape})}
         outputs = [shape if 0 < len(shape) <= 2 else (math.prod(shape),) for shape in shapes.values()]
-        constants = np.zeros(1)  # a model array that nothing reads
+        constants = np.zeros(1)  # placeholder for the model array
         vars(self).update(
             controller=controller,
             operations=trace.operations,
@@ -156,7 +156,7 @@ class CompiledLaw:
         return self.controller
 
     def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray | None:
-        """The controller's own, of the robot's state at the beginning where it takes that; default neutral, at rest."""
+        """The initial state of the controller, for the robot's initial state (default: neutral and at rest)."""
         q0 = None if q0 is None else one_state("q0", q0, self._robot.nq)
         v0 = None if v0 is None else one_state("v0", v0, self._robot.nv)
         return started(self.controller, self._robot, q0, v0)
@@ -167,7 +167,7 @@ class CompiledLaw:
             return self._command(outputs)
         if type(t) is not float:
             return self(number("t", t), q, v, z)
-        return self.controller(time(t), q, v, z)  # Python's result or exception, where compiled code has none
+        return self.controller(time(t), q, v, z)  # Python's result or exception if compiled code has none
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "controller" not in vars(self):
@@ -196,44 +196,41 @@ class CompiledLaw:
         return f"CompiledLaw({class_name(self.controller)}, {self.operations} operations)"
 
     def compare(self) -> None:
-        """Raise UntraceableError unless the compiled law is the controller, at its start and at random states."""
-        with np.errstate(all="ignore"):  # the law's own numbers, nan included
+        """Raise UntraceableError unless compiled law and controller agree, initially and at random states."""
+        with np.errstate(all="ignore"):  # the law may produce nan
             compare_law(self)
 
     def to_c(self, path: str | Path, name: str = "law", *, precision: str = "double") -> tuple[Path, ...]:
-        """Write the law as C99 that needs libm only: NAME.h, NAME.c and NAME_test.c, see `control.compiled.law_in_c`.
+        """Write the law as C99 that needs only libm: NAME.h, NAME.c and NAME_test.c, see `control.compiled.law_in_c`.
 
         Parameters
         ----------
         path : str or Path
             The folder.
         name : str
-            Of the files, and the prefix of the functions NAME_start, NAME_step and NAME_command.
+            Name of the files and prefix of the functions NAME_start, NAME_step and NAME_command.
         precision : {"double", "float"}
-            Of all numbers.
+            Floating-point type of all numbers.
 
         Returns
         -------
         tuple of Path
-            The three files. NAME_test.c compares with Python on the target.
+            The three files. NAME_test.c compares the law with Python's results on the target.
 
         Raises
         ------
         ArgumentError
-            A name that C or its libraries have taken.
+            If C or its libraries use the name.
         UntraceableError
-            `start(q0, v0)` does not trace.
+            If `start(q0, v0)` can not be traced.
         """
         return write_law(self, path, name, precision)
-
-
-# --- comparison --------------------------------------------------------------------------------------------------
 
 
 def compare_law(law: CompiledLaw) -> None:
     """Raise UntraceableError unless a compiled law and its controller agree at `STATES` states.
 
-    At a state at which Python raises, the compiled law must have no result; then others are tried.
+    At a state where Python raises, the compiled law must have no result; then other states are used.
     """
     rng, compared, raised = np.random.default_rng(0), 0, ""
     owner = f"{class_name(law.controller)}: compiled"
@@ -267,11 +264,8 @@ def compare_law(law: CompiledLaw) -> None:
         raise UntraceableError(f"{owner}, it can not be compared: in Python it raises at {TRIALS} states, {raised}")
 
 
-# --- code ---------------------------------------------------------------------------------------------------------
-
-
 def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
-    """The Command of what the entry returns, an array or several: written out, as it takes longer than the law else."""
+    """Code for the Command from the entry's results, generated because a generic function takes longer than the law."""
 
     def part(name: str, x: str) -> str:
         shape = shapes[name]

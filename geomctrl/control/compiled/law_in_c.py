@@ -1,12 +1,12 @@
-"""A compiled law as C: what a target needs for one call a sample.
+"""Export of a compiled law as C functions for a target that calls it once per sample.
 
-    NAME_start(z)                     the state that the law begins with; of laws that begin with the robot, (q, v, z)
+    NAME_start(z)                     the initial state of the law; (q, v, z) if it depends on the robot's state
     NAME_step(t, [dt,] q, v, z, tau)  the torque of a sample, and the law's state at the next one
-    NAME_command(t, q, v, z, tau, [z_rate, z_next,] signals...)   all that the law returns
+    NAME_command(t, q, v, z, tau, [z_rate, z_next,] signals...)   all results of the law
 
-NAME_step does what `simulate(..., control_dt=dt)` does: z becomes z_next, if the law has one, and then moves for dt at
-the constant rate z_rate, if it has one: z + dt z_rate, or z exp(dt z_rate) on the law's `group`. Only laws with z_rate
-take dt. There is neither NAME_start nor z for a law without a state.
+NAME_step does the same as `simulate(..., control_dt=dt)`: z becomes z_next, if the law has one, and then moves for dt
+at the constant rate z_rate, if it has one: z + dt z_rate, or z exp(dt z_rate) on the law's `group`. Only laws with
+z_rate take dt. A law without state has neither NAME_start nor z.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from geomctrl.tracing.tracer import traced
 from .law_trace import OF_STATE, State, class_name, parts_of, trial_state
 from .symbolic_copies import SymbolicCopies
 
-TEST_CASES, MAX_TRIALS = 4, 64  # states that the test compares, and that are tried for them
+TEST_CASES, MAX_TRIALS = 4, 64  # states in the test, and attempts to find them
 FAILURE = "where there is no result"
 MEANINGS = {
     **{name: OF_TERMS[name] for name in ("q", "v", "tau")},
@@ -52,7 +52,7 @@ def write_law(law: Any, path: str | Path, name: str, precision: str) -> tuple[Pa
 
 
 class _Export:
-    """The functions of one law while they are written."""
+    """The functions of one law under construction."""
 
     def __init__(self, law: Any, name: str, real: str):
         self.law, self.controller, self.robot, self.z0 = law, law.controller, law._robot, law._z0
@@ -96,7 +96,7 @@ class _Export:
             states.append(state)
             if len(states) == TEST_CASES:
                 break
-        return [*states[1:], states[0]]  # a random state first
+        return [*states[1:], states[0]]  # begins with a random state
 
     def case(self, state: State) -> c.Case:
         inputs = [np.ravel(x) for x in state if x is not None]
@@ -171,7 +171,7 @@ class _Export:
         return c_files.Unit(text, definition, self.step_test(state, case, order, outputs))
 
     def advancing(self) -> str:
-        """What becomes of z, in words."""
+        """The update of z as text."""
         start = "z_next" if "z_next" in self.law.outputs else "z"
         if not self.moves:
             return ", and z becomes z_next" if self.z0 is not None else ""
@@ -204,9 +204,9 @@ class _Export:
     def step_test(
         self, state: State, case: c.Case, order: Sequence[c.Parameter], outputs: Sequence[c.Parameter]
     ) -> str:
-        """One step from a state, its tolerance that of the command's outputs, moved on."""
+        """One step from a state, with the tolerance of the command's outputs."""
         t, q, v, z = state
-        dt = 0.125  # a number in either precision, so long that a wrong rate shows
+        dt = 0.125  # exact in both precisions, and long enough for a wrong rate to show
         command = self.controller(t, q, v, z)
         tolerances = dict(zip(self.law.outputs, case.tolerances, strict=True))
         expected, allowed = {"tau": np.asarray(command.tau, float)}, {"tau": tolerances["tau"]}

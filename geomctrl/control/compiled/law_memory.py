@@ -45,13 +45,13 @@ from geomctrl.tracing.symbols import (
 
 from .containers import is_named_tuple
 
-MAX_VALUES = 64  # that are no numbers, of one attribute
+MAX_VALUES = 64  # non-numeric values per attribute
 STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
-DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # of arrays that a law can remember
+DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # supported arrays
 
 
 class MemoryGrows(Exception):
-    """The law changes more attributes, or to other values, than the trace was made for."""
+    """The law changes more attributes, or takes more values, than the trace supports."""
 
     def __init__(self, cells: dict[str, Cell]):
         super().__init__()
@@ -59,19 +59,20 @@ class MemoryGrows(Exception):
 
 
 class NoMemoryError(UntraceableError):
-    """The law remembers something that compiled code can not."""
+    """The law stores something that compiled code does not support."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What an attribute can be. values: those that are no numbers, by their number; shape: of numbers, None without;
-    kinds: of a number, float, int, np.float64 or np.int64, by their numbers; dtype: of an array."""
+    """The possible values of an attribute. values: non-numeric ones, by number; shape: of numbers, None without;
+
+    kinds: float, int, np.float64 or np.int64, by number; dtype: of an array."""
 
     values: tuple[Any, ...] = ()
     shape: tuple[int, ...] | None = None
     kinds: frozenset[int] = frozenset()
     dtype: np.dtype | None = None
-    replaced: bool = False  # by another object, an array that is not written on in place
+    replaced: bool = False  # by another object, instead of writing into the array
 
     @property
     def numbers(self) -> int:
@@ -114,7 +115,7 @@ class Cell:
         return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype)
 
     def encoded(self, x: Any) -> np.ndarray | None:
-        """The numbers of a value; None of one that the cell can not be."""
+        """The numbers of a value; None if the cell does not support it."""
         x = bool(x) if isinstance(x, np.bool_) else x
         for k, y in enumerate(self.values):
             if type(x) is type(y) and x == y:
@@ -139,7 +140,7 @@ class Cell:
 
 
 class LawMemory:
-    """The cells of a law by path, as numbers of array `array` of a graph from place `first` on."""
+    """The cells of a law by path, as numbers of input array `array` of a graph, starting at `first`."""
 
     def __init__(self, cells: Mapping[str, Cell], graph: Graph, array: int, first: int):
         self.cells = dict(sorted(cells.items()))
@@ -163,7 +164,7 @@ class LawMemory:
         return [self.graph.load(self.array, self.places[path] + k) for k in range(self.cells[path].size)]
 
     def value(self, path: str) -> Any:
-        """What a path is at the beginning of a call; asks which, where there are several."""
+        """The value of a path at the beginning of a call; branches if there are several."""
         cell, symbols = self.cells[path], self.symbols(path)
         for k, x in enumerate(cell.values):
             last = cell.shape is None and k == len(cell.values) - 1
@@ -179,7 +180,7 @@ class LawMemory:
         return with_kind(numbers[0], kind)
 
     def numbers(self, path: str, x: Any) -> list[Any]:
-        """What becomes of a path's numbers where it is x after a call."""
+        """The numbers of a path whose value after a call is x."""
         cell = self.cells[path]
         if isinstance(x, Condition):
             yes, no = (next(k for k, y in enumerate(cell.values) if y is truth) for truth in (True, False))
@@ -202,11 +203,8 @@ def _number_of_kind(kind: Any) -> Any:
     return where(kind.condition, _number_of_kind(kind.yes), _number_of_kind(kind.no))
 
 
-# --- paths -------------------------------------------------------------------------------------------------------
-
-
 def _steps(path: str) -> list[tuple[bool, Any]]:
-    """(whether an attribute, its name or key), from the root on."""
+    """The steps from the root to a path: (whether an attribute, its name or key)."""
     return [(bool(m[1]), m[1] or literal_eval(m[2])) for m in STEP.finditer(path)]
 
 
@@ -220,14 +218,14 @@ def _entry(x: Any, attribute: bool, key: Any) -> Any:
 
 
 def value_at(root: Any, path: str) -> Any:
-    """What a root holds at a path."""
+    """The value of a root at a path."""
     for step in _steps(path):
         root = _entry(root, *step)
     return root
 
 
 def put_at(root: Any, path: str, value: Any) -> None:
-    """Let a root hold a value at a path; tuples on the way are made anew."""
+    """Set the value of a root at a path; tuples in between are created again."""
     _with(root, _steps(path), value)
 
 
@@ -254,7 +252,7 @@ def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
 def restore(root: Any, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> None:
     """Write values of cells into a user's object, in place where the law writes in place."""
     for path, cell in cells.items():
-        if cell.replaced and cell.shape is None and not cell.values:  # a list, tuple or dict that the law makes anew
+        if cell.replaced and cell.shape is None and not cell.values:  # a container that the law creates again
             put_at(root, path, copy.copy(value_at(root, path)))
     for path, x in values.items():
         now = value_at(root, path)
@@ -295,14 +293,14 @@ OTHERS = (list, tuple, dict, deque, set, frozenset)  # containers
 
 
 def _by_key(x: Any) -> dict[Any, Any]:
-    """What a list, tuple, deque, dict or NamedTuple holds."""
+    """The contents of a list, tuple, deque, dict or NamedTuple."""
     if isinstance(x, dict):
         return x
     return dict(zip(type(x)._fields, x, strict=True)) if is_named_tuple(x) else dict(enumerate(x))
 
 
 def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
-    """The cells that a controller has, able to be what its attributes are now."""
+    """The cells of a controller for the current values of its attributes."""
     covered = {}
     for path, cell in cells.items():
         try:
@@ -315,7 +313,7 @@ def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
 
 
 def line_of_change(path: str, kinds: Iterable[type]) -> str:
-    """, in FILE, line N: where a user's class writes on the last attribute of a path; "" where that is not seen."""
+    """Text ", in FILE, line N" where a user's class writes the last attribute of a path; "" if unknown."""
     names = re.findall(r"\.(\w+)", path)
     lines: dict[str, str] = {}
     for kind in kinds:

@@ -1,4 +1,4 @@
-"""The derivatives of a controller's law, compiled: its trace, and the rates of what it returns along each input."""
+"""Compiled derivatives of a controller's law with respect to q, v and z."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from geomctrl.tracing.traces import Trace
 
 from .law_trace import OF_STATE, traced
 
-NO_MODEL = np.zeros(1)  # a model array that nothing reads
+NO_MODEL = np.zeros(1)  # placeholder for the model array
 
 
 def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, np.ndarray]]:
-    """f(t, q, v, z) -> {"tau": (nv, n), "z_rate", "z_next": (m, n), as far as the law returns them}: their derivatives
-    by (q, v, z), n = nq + nv + m, for a law whose state is a vector or None.
+    """f(t, q, v, z) -> {"tau": (nv, n), "z_rate", "z_next": (m, n)}, derivatives with respect to (q, v, z).
 
-    Raises UntraceableError, which names file and line, for a law that does not trace (see `compile`), or is too long.
+    n = nq + nv + m, for a law whose state is a vector or None. Raises UntraceableError with file and line if the law
+    can not be traced (see `compile`) or is too long.
     """
     z0 = started(controller, robot)
     z0 = None if z0 is None else np.asarray(z0, float)

@@ -1,4 +1,4 @@
-"""A controller's law run once on symbols: its trace, and the states at which it is compared with Python."""
+"""The trace of a controller's law, and the states at which it is compared with Python."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from geomctrl.tracing.traces import Trace
 from .contents import ADVICE, BUFFERS, LAW, Changes, with_work_buffers
 from .symbolic_copies import SymbolicCopies
 
-OF_STATE = ("z_rate", "z_next")  # what a Command says of the controller's state
+OF_STATE = ("z_rate", "z_next")  # fields of a Command about the controller's state
 
 State: TypeAlias = tuple[float, np.ndarray, np.ndarray, np.ndarray | None]
 
 
 def require_compilable_size(owner: str, numbers: int) -> None:
-    """Raise UntraceableError for a state of more numbers than there may be operations, before it is traced."""
+    """Raise UntraceableError for a state with more numbers than allowed operations, before tracing."""
     if numbers > code.OPERATIONS:
         raise UntraceableError(
             f"{owner}: a state of {numbers} numbers ({8e-6 * numbers:.3g} MB), at most {code.OPERATIONS} are compiled"
@@ -47,7 +47,7 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
     try:
         return with_work_buffers(lambda buffers: _traced(controller, robot, z0, buffers, False))
-    except UntraceableError as error:  # perhaps it writes symbols into an array of its own
+    except UntraceableError as error:  # perhaps the law writes symbols into its own array
         try:
             return with_work_buffers(lambda buffers: _traced(controller, robot, z0, buffers, True))
         except UntraceableError as other:
@@ -60,7 +60,7 @@ def _traced(
     graph, lengths = Graph(finite=False), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
     t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
     for x in (q, v, *z):
-        x.setflags(write=False)  # as in a loop
+        x.setflags(write=False)  # as in a running loop
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
     time_ = t.item()
@@ -86,14 +86,14 @@ def _traced(
 
 
 def _rate_shapes(controller: Any, z0: np.ndarray) -> set[tuple[int, ...]]:
-    """The shapes that z_rate may have, as in a loop: on a group a vector of its algebra."""
+    """The possible shapes of z_rate: on a group also a vector of its algebra."""
     group = getattr(controller, "group", None)
     dim = z0.size if group is None else group.dim
     return {(dim,), *([z0.shape] if z0.size == dim else [])}
 
 
 def named(whose: Any, call: Callable[[], Any]) -> Any:
-    """The call's result; what the code of somebody's own raises on symbols names the line."""
+    """The call's result; exceptions of user code for symbols are reported with their line."""
     try:
         return call()
     except UntraceableError as error:
@@ -113,8 +113,9 @@ def outputs_of(
     rates: Collection[tuple[int, ...]],
     states: Collection[tuple[int, ...]] = (),
 ) -> dict[str, Any]:
-    """What a law has returned on symbols, by name. rates: the shapes that z_rate may have, none without a state;
-    states: those of z_next, none where the law acts all the time."""
+    """The results of a law for symbols, by name.
+
+    rates: possible shapes of z_rate, none without a state; states: those of z_next, none in continuous time."""
     if not isinstance(command, Command):
         raise ArgumentError(f"controller: expected a Command from {class_name(controller)}, got {command!r:.60}")
     for name in ("tau", *OF_STATE):
@@ -154,7 +155,7 @@ def class_name(whose: Any) -> str:
 
 
 def trial_state(controller: Any, robot: Robot, z0: np.ndarray | None, rng: np.random.Generator, k: int) -> State:
-    """State k of a comparison, (t, q, v, z): the start, then random ones, every other of them near the start."""
+    """State k of a comparison, (t, q, v, z): the initial one, then random ones, every other near it."""
     z, scale = z0, 0.0 if k == 0 else 0.05 if k % 2 else 1.0
     t, v = (0.7 * k if k < 8 else 10.0 * rng.uniform()), scale * rng.normal(size=robot.nv)
     q = random_configuration(robot, rng) if scale == 1.0 else robot.neutral()

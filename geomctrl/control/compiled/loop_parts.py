@@ -24,7 +24,7 @@ class LoopParts(NamedTuple):
 def loop_parts(
     loop: Any, watchers: Sequence[Any], copies: SymbolicCopies, remember: Callable[[int, str, Any], Any]
 ) -> LoopParts:
-    """Copies of the current plant, of the controller and of watchers; `remember` returns the watchers' numbers."""
+    """Copies of the current plant, the controller and the watchers; `remember` returns the watchers' numbers."""
     plant = copy.copy(loop.now)
     object.__setattr__(plant, "changes", ())
     both = copies.of(plant, "plant"), copies.of(law_of(loop), LAW)
@@ -32,14 +32,14 @@ def loop_parts(
 
 
 def law_of(loop: Any) -> Any:
-    """The controller as the user wrote it."""
+    """The controller without its own compilation."""
     return loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
 
 
 def copied_parts(
     loop: Any, watchers: Sequence[Any], cells: Mapping[str, Cell] | None = None
 ) -> tuple[SymbolicCopies, LoopParts]:
-    """Copies of a loop's objects that keep their numbers. cells: what the law remembers."""
+    """Copies of a loop's objects with their numbers. cells: the law's memory."""
     copies = SymbolicCopies(cells=cells)
     return copies, loop_parts(loop, watchers, copies, lambda watcher, name, x: copy.copy(x))
 
@@ -64,6 +64,6 @@ def _copy_of_watcher(k: int, watcher: Any, copies: SymbolicCopies, remember: Cal
 
 
 def is_memory(x: Any) -> bool:
-    """Whether an attribute of a watcher may change from sample to sample: numbers and arrays of them."""
+    """Whether an attribute of a watcher may change between samples: numbers and arrays."""
     kind = type(x)
     return kind is float or kind is np.float64 or (kind is np.ndarray and x.dtype == np.float64)

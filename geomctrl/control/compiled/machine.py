@@ -1,7 +1,7 @@
-"""A closed loop's compiled code at work: its memory, and what goes between it and the objects of Python.
+"""`Machine`: executes a closed loop's compiled code and exchanges its memory with Python objects.
 
-Lanes are runs that go on side by side, one or as many as the processor's vectors hold. Each is a `Loop` with a
-`Record`; `put` takes a lane's state and its monitors' into the machine's memory, `take` brings them back.
+Lanes are runs executed in parallel, one or as many as the processor's vectors hold. Each is a `Loop` with a `Record`.
+`put` copies a lane's state and its monitors into the machine's memory, `take` copies them back.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .law_memory import restore, value_at
 from .loop_parts import law_of
 from .traced_loop import Column, TracedLoop
 
-LINE = 8  # doubles of a cache line
+LINE = 8  # doubles per cache line
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE, WHOLE)
 LOOK = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER)
 OVER_ROWS = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, WHOLE, POINTER)
-STEP, SAMPLE = range(2)  # what comes next
+STEP, SAMPLE = range(2)  # what is next
 
 
 class Machine:
-    """Code of a traced loop for `width` lanes, and memory for it."""
+    """Compiled code of a traced loop for `width` lanes, with its memory."""
 
     def __init__(self, traced: TracedLoop, width: int = 1):
         self.traced, self.width = traced, width
@@ -40,7 +40,7 @@ class Machine:
         self._run, self._look = host.function(RUN, run), host.function(LOOK, look)
         self._over_rows = host.function(OVER_ROWS, *over_rows) if over_rows else None
         self.memory, self.values, self.rows = _aligned(self.layout.size), np.zeros(1), np.zeros(0)
-        self.addresses = 0, 0  # of the values and of the memory
+        self.addresses = 0, 0  # of the values and the memory
         e, l, w = traced.equations, self.layout, width
         self.x = self._numbers(l.x, 1 + e.y + e.held + e.memory)
         self.stage_held = self._numbers(l.stage + w * (1 + e.y), e.held)
@@ -53,13 +53,13 @@ class Machine:
 
     @cached_property
     def _observed(self) -> list[np.ndarray]:
-        """For each lane, where in the memory a sample's numbers are, in the order of `comparison.Observed`."""
+        """Positions in memory of a sample's numbers for each lane, in the order of `comparison.Observed`."""
         traced, w, l = self.traced, self.width, self.layout
         held, measured = (
             [k for c in columns for k in range(c.first, c.first + c.size)] for columns in (traced.held, traced.columns)
         )
         renewed = {place: l.out + source * w for source, place in traced.equations.remembered}
-        first = l.x + w * (1 + traced.equations.y)  # of what is held; what monitors remember follows
+        first = l.x + w * (1 + traced.equations.y)  # the held command, followed by the memory of monitors
         before = first + w * traced.equations.held
         index = [
             *(l.out + k * w for k in range(traced.equations.dim)),
@@ -74,26 +74,24 @@ class Machine:
         return self.memory[start : start + count * self.width].reshape(count, self.width)
 
     def numbers_are(self, values: Sequence[np.ndarray]) -> None:
-        """The model's numbers, those of each lane as `SymbolicCopies` meets them."""
+        """The model's numbers of each lane, in the order of `SymbolicCopies`."""
         self.values = self.numbers.filled(values)
         self.addresses = self.values.ctypes.data, self.memory.ctypes.data
-
-    # --- running -----------------------------------------------------------------------------------------------
 
     def run(
         self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int = 1, begin: int = 0
     ) -> tuple[int, int, int, np.ndarray]:
-        """From step or sample `first` (`begin`) to step `last`, `total` being the run's: (step or sample k, STEP or
-        SAMPLE, the lanes for which it has no result, rows (stored samples, numbers, lanes)).
+        """Run from step or sample `first` (`begin`) to step `last` of `total`.
 
-        STEP, and no lanes: it went to step `last`, whose beginning has been sampled.
+        Returns (step or sample k, STEP or SAMPLE, lanes without a result, rows (stored samples, numbers, lanes)). STEP
+        without lanes means that step `last` was reached and its first sample taken.
         """
         if self._over_rows is None:
             return self._advanced(first, last, every, total, dt, t_end, alive, begin)
-        start, before = self.memory.copy(), first - begin  # the last sample that has been taken
+        start, before = self.memory.copy(), first - begin  # number of the last sample
         k, phase, stopped, rows = self._advanced(first, last, 1, total, dt, t_end, alive, begin)
         good, failed = self._filled(rows, alive)
-        if failed:  # from the sample before on, those lanes are Python's
+        if failed:  # Python continues these lanes from the sample before
             self.memory[:] = start
             k, phase, stopped, rows = first, begin, 0, rows[:0]
             if good:
@@ -109,7 +107,7 @@ class Machine:
     def _advanced(
         self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int, begin: int
     ) -> tuple[int, int, int, np.ndarray]:
-        """`run`, without what is computed of rows."""
+        """`run` without the quantities computed from rows."""
         size = self.layout.row
         if len(self.rows) < (numbers := ((last - first) // every + 2) * size):
             self.rows = np.empty(numbers)
@@ -124,7 +122,7 @@ class Machine:
         return k, phase, 0 if k == last and phase == STEP else stopped, rows
 
     def _filled(self, rows: np.ndarray, alive: int) -> tuple[int, int]:
-        """Compute what depends on rows alone: (rows until the first without a result, or all; the lanes without)."""
+        """Compute quantities that depend on rows alone: (rows before the first without a result, lanes without)."""
         failed = np.zeros(len(rows) + 1, np.int64)
         self._over_rows(*self.addresses, rows.ctypes.data, len(rows), failed.ctypes.data)  # pyright: ignore[reportOptionalCall]
         if not failed.any():
@@ -137,7 +135,7 @@ class Machine:
         return (int(bad[0]), int(bits[bad[0]])) if len(bad) else (len(rows), 0)
 
     def _keep_worst(self, rows: np.ndarray) -> None:
-        """The monitors' worst values among rows and their times, as `Record.add` keeps them."""
+        """The monitors' worst values in rows and their times, as in `Record.add`."""
         n = (len(self.remembered) - self.traced.worst) // 2
         for monitor, place in self.traced.of_rows if len(rows) else ():
             worst, since = (
@@ -147,7 +145,7 @@ class Machine:
             values = rows[:, place]
             row = np.where(np.isnan(values).any(axis=0), np.isnan(values).argmax(axis=0), values.argmax(axis=0))
             largest = np.take_along_axis(values, row[None], 0)[0]
-            worse = ~(largest <= worst) & (worst == worst)  # nan exceeds all and stays
+            worse = ~(largest <= worst) & (worst == worst)  # nan counts as worse than any number
             worst[worse], since[worse] = largest[worse], rows[row, 0, range(self.width)][worse]
 
     def look(self, lane: int = 0) -> np.ndarray | None:
@@ -164,10 +162,8 @@ class Machine:
         rates = sample[: self.traced.equations.dim]
         return None if without or not np.isfinite(rates).all() else sample
 
-    # --- between lanes and Python ------------------------------------------------------------------------------
-
     def put(self, lane: int, loop: Any, record: Any, t: float, k1: np.ndarray) -> None:
-        """A lane is what its loop and its monitors are, a sample at time t having been taken."""
+        """Copy a loop and its monitors into a lane, after a sample at time t."""
         self.time[lane], self.y[:, lane], self.slopes[:, lane] = t, loop.y, k1
         if loop.adaptive:
             rtol, atol = loop.tolerances
@@ -203,7 +199,7 @@ class Machine:
                 self.held[memory.places[path] : memory.places[path] + cell.size, lane] = numbers
 
     def take(self, lane: int, loop: Any, record: Any) -> np.ndarray:
-        """The other way; returns the rates at the beginning of the step."""
+        """Copy a lane back; returns the rates at the beginning of the step."""
         loop.y = self.y[:, lane].copy()
         if loop.adaptive:
             loop.h = float(self.pace[0, lane])
@@ -224,7 +220,7 @@ class Machine:
         return self.slopes[:, lane].copy()
 
     def _command(self, lane: int, command: Any) -> Any:
-        """The command that is held."""
+        """The held command."""
         parts = {
             (c.kind, c.name): self.held[c.first : c.first + c.size, lane].reshape(c.shape).copy()
             for c in self.traced.commanded
@@ -234,7 +230,7 @@ class Machine:
         return type(command)(parts["tau", "tau"], of_state[0], signals, of_state[1])
 
     def columns(self, rows: np.ndarray, lane: int) -> dict[tuple[str, str], np.ndarray]:
-        """What stored rows say of a lane, by kind and name: ("t", ""), ("y", ""), and the loop's columns."""
+        """The contents of stored rows for a lane, by kind and name: ("t", ""), ("y", ""), and the loop's columns."""
         e = self.traced.equations
         arrays = {("t", ""): rows[:, 0, lane], ("y", ""): rows[:, 1 : 1 + e.y, lane]}
         for columns, start in ((self.traced.held, 1 + e.y), (self.traced.columns, 1 + e.y + e.held - e.dim)):
@@ -248,16 +244,13 @@ def _of(column: Column, rows: np.ndarray, start: int, lane: int) -> np.ndarray:
 
 
 def _aligned(size: int) -> np.ndarray:
-    """Zeros that begin with a cache line."""
+    """Zeros aligned to a cache line."""
     memory = np.zeros(size + LINE)
     return memory[-memory.ctypes.data // 8 % LINE :][:size]
 
 
-# --- code --------------------------------------------------------------------------------------------------------
-
-
 def _code(traced: TracedLoop, width: int) -> tuple:
-    """A traced loop's code, made, or from disk."""
+    """The code of a traced loop, new or from disk."""
     parts = traced.codes.get(width)
     if parts is None:
         numbers = Numbers(used_numbers(traced.equations), width)

@@ -1,10 +1,10 @@
-"""A closed loop as equations that can be differentiated, searched and enclosed: what its Lyapunov function really does.
+"""`trace_closed_loop`: a closed loop as equations for differentiation, search and enclosure of its Lyapunov function.
 
     loop = trace_closed_loop(plant, controller)
-    f = loop.function([loop.slope, loop.rate])      # compiled: f(t, y) -> (V', what is promised)
+    f = loop.function([loop.slope, loop.rate])      # compiled: f(t, y) -> (V', promised rate)
 
-The law, the plant and `lyapunov` run once on symbols. V' is the derivative of V along the plant's own field, by the
-chain rule on what V computes: it knows nothing of the rate that the controller promises.
+The law, the plant and `lyapunov` run once with symbols. V' is the derivative of V along the plant's vector field by the
+chain rule, independent of the rate that the controller promises.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from .loop_parts import LoopParts, copied_parts, loop_parts
 from .symbolic_copies import SymbolicCopies
 from .trace_parts import as_symbols, one_number, plant_rate
 
-NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero when anything is evaluated
+NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero in every evaluation
 
 Extra = Callable[[LoopParts, Any, Any, Any, Any, Command], Mapping[str, Any]]
 
 
 @dataclasses.dataclass(eq=False)
 class TracedClosedLoop:
-    """The equations at time t in the state y = (q, v, z, work), all of them symbols of `graph`.
+    """The equations at time t in the state y = (q, v, z, work), as symbols of `graph`.
 
-    `numbers`: array 0 of the graph, everything that plant, controller and reference know. `field`: (v, vdot, z_rate,
-    power), the rate of y in the algebra of `group`. `value`, `rate`, `slope`: V, the promised V' and the true one, None
-    without a `lyapunov`. `extra`: what else was asked for. `good`: where all of it exists.
+    `numbers`: array 0 of the graph, all numbers of plant, controller and reference. `field`: (v, vdot, z_rate, power),
+    the rate of y in the algebra of `group`. `value`, `rate`, `slope`: V, the promised V' and the true one, None without
+    `lyapunov`. `extra`: further requested symbols. `good`: the condition under which all of them exist.
     """
 
     graph: Graph
@@ -68,32 +68,30 @@ class TracedClosedLoop:
     rate: Any
     extra: dict[str, Any]
     good: Any
-    displacement: tuple[list[Any], list[Any]] | None  # (u, y exp(u)), u an input; None where that is y + u
-    copies: SymbolicCopies  # whose signature hold ids: what they are of lives as long as this
+    displacement: tuple[list[Any], list[Any]] | None  # (u, y exp(u)) with an input u; None if that is y + u
+    copies: SymbolicCopies  # keeps objects alive whose id() is part of the cache key
     split: Callable[[Any], Any]  # y -> (q, v, z)
     _calls: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-    # --- derivatives -------------------------------------------------------------------------------------------------
 
     @cached_property
     def slope(self) -> Any:
         return None if self.value is None else self.along(self.value)
 
     def along(self, x: Any, direction: Sequence[Any] | None = None, pace: Any = 1.0) -> Any:
-        """dx/dt along the closed loop, or where y moves along `direction` in its algebra and time at `pace`."""
+        """dx/dt along the closed loop, or for y moving along `direction` in its algebra and time at `pace`."""
         rates = self.motion(self.field if direction is None else direction)
         seeds = {self.t.index: pace, **{y.index: rate for y, rate in zip(self.y.tolist(), rates)}}
         return tangents(self.graph, [one_number(x)], seeds)[0]
 
     def motion(self, direction: Sequence[Any]) -> list[Any]:
-        """The rates of y's numbers where it moves along `direction` in its algebra: of y exp(u) at u = 0."""
+        """The rates of y's numbers if it moves along `direction` in its algebra: of y exp(u) at u = 0."""
         if self.displacement is None:
             return list(direction)
         u, moved = self.displacement
         return tangents(self.graph, moved, dict(zip(loads(u), direction)))
 
     def gradient(self, x: Any) -> list[Any]:
-        """[dx/dt, dx/du_0, ...]: with respect to time, and to a displacement u of y in its algebra."""
+        """[dx/dt, dx/du_0, ...]: derivatives with respect to time and a displacement u of y in its algebra."""
         y = self.y.tolist()
         of_time, *of_state = pullback(self.graph, [one_number(x)], [1.0], loads([self.t, *y]))
         if self.displacement is None:
@@ -101,16 +99,14 @@ class TracedClosedLoop:
         u, moved = self.displacement
         return [of_time, *pullback(self.graph, moved, of_state, loads(u))]
 
-    # --- numbers -----------------------------------------------------------------------------------------------------
-
     def trace(self, outputs: Sequence[Any]) -> Trace:
-        """A trace of those symbols, nan where they do not exist; inputs are t, y and the displacement (zeros)."""
+        """A trace of those symbols, nan where undefined; inputs are t, y and the displacement (zeros)."""
         numbers = map(one_number, outputs)
         ends = [self.graph.operand(x if self.good is True else where(self.good, x, np.nan)) for x in numbers]
         return Trace(self.graph, (1, len(self.y), self.group.dim), tuple(ends), (len(ends),), None)
 
     def function(self, outputs: Sequence[Any]) -> Callable[[float, np.ndarray], np.ndarray]:
-        """f(t, y) -> their values (outputs,), compiled; all nan where t or y are not finite."""
+        """f(t, y) -> their values (outputs,), compiled; all nan if t or y are not finite."""
         trace, n = self.trace(outputs), len(outputs)
         address = self._loaded(trace, "one", ["f_one"])[0]
         zero = np.zeros(self.group.dim)
@@ -120,11 +116,11 @@ class TracedClosedLoop:
             result = call(float(t), y, zero)
             return np.full(n, np.nan) if result is None else result
 
-        f.numbers = self.numbers  # pyright: ignore[reportFunctionMemberAccess]  # the code reads them where they are
+        f.numbers = self.numbers  # pyright: ignore[reportFunctionMemberAccess]  # keeps alive what the code reads
         return f
 
     def over(self, outputs: Sequence[Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """f(t (n,), y (n, ny)) -> their values (n, outputs): many states, side by side."""
+        """f(t (n,), y (n, ny)) -> their values (n, outputs) for many states."""
         trace = self.trace(outputs)
         batch = Batch(self.numbers, self._loaded(trace, "many", ["f_many", "f_work"]), len(outputs))
 
@@ -135,12 +131,12 @@ class TracedClosedLoop:
         return f
 
     def _loaded(self, trace: Trace, kind: str, names: list[str]) -> list[host.Address]:
-        """The addresses of a trace's code, made or from disk."""
+        """Addresses of a trace's code, new or from disk."""
         widths = [1] if kind == "one" else [host.lanes()]
         trace = fused(trace)
         nodes = [
             (index, trace.graph.nodes[index]) for index in trace.graph.needed(trace.ends)
-        ]  # a graph grows, these stay
+        ]  # a copy, because the graph may grow
         identity = (nodes, trace.outputs, trace.inputs, kind, cache.version(), host.lanes())
         key = hashlib.sha256(repr(identity).encode()).hexdigest()
         if key not in self._calls:
@@ -154,11 +150,11 @@ _known: OrderedDict[tuple, TracedClosedLoop] = OrderedDict()
 
 
 def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None) -> TracedClosedLoop:
-    """The closed loop of a plant, as it is at t = 0, and a controller that is evaluated at every time.
+    """The closed loop of a plant at t = 0 and a controller in continuous time.
 
-    extra: (clone, t, q, v, z, command) -> further symbols by name, `clone` having the plant and controller they are of.
-    Without, loops that differ in their numbers only share a graph: what varies them traces once. Raises
-    UntraceableError, with file and line, for what does not trace, and with the compiler off.
+    extra: (clone, t, q, v, z, command) -> further symbols by name, where `clone` has the copied plant and controller.
+    Without it, loops that differ only in numbers share a graph. Raises UntraceableError, with file and line, for code
+    that can not be traced, and if the compiler is off.
     """
     if not enabled():
         raise UntraceableError("the compiler is off (GEOMCTRL_COMPILER=off)")
@@ -207,7 +203,7 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
 
 
 def _command(loop: Loop, law: Any, t: Any, state: tuple) -> Command:
-    """What a law returns, of the right shapes."""
+    """The results of a law, with checked shapes."""
     command = named(law, lambda: law(t, *state))
     outputs_of(law, command, loop.inputs, loop.rate_shapes)
     return command

@@ -1,4 +1,4 @@
-"""What a robot's clone is made of: which of its numbers are symbols, and what its structure says in words."""
+"""Symbolic copies of robots: which numbers become symbols, and the signature of the remaining structure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_CACHED = 256
 
 
 def inertial_parameters(robot: Any) -> list[Any]:
-    """The symbols that the terms of a clone of a robot know as its parameters, ten a body, one body after the other."""
+    """Symbols for the parameters of a robot's clone in its terms, ten per body."""
     return tree.body_records(robot._model)[:, tree.J : tree.S].ravel().tolist()
 
 
 def armatures(robot: Any) -> list[Any]:
-    """The symbols, or zeros, that the terms of a clone of a robot use as the armatures of its joints."""
+    """Symbols (or zeros) for the armatures of a robot's clone in its terms."""
     return tree.body_records(robot._model)[:, tree.ARMATURE].tolist()
 
 
@@ -35,7 +35,7 @@ _patterns: dict[bytes, np.ndarray] = {}
 
 
 def pattern_of(model: np.ndarray) -> np.ndarray:
-    """The model's `structure`, remembered: robots that differ in their inertias have the same."""
+    """The `structure` of the model, cached; robots that differ only in their inertias share it."""
     rest = model.copy()
     bodies = tree.body_records(rest)
     bodies[:, tree.J : tree.S] = 0.0
@@ -52,12 +52,12 @@ _known: dict[int, tuple[Any, bytes]] = {}
 
 
 def constants(x: Any) -> bytes:
-    """What a robot, its joints or its frames say, as one word; robots of one model share the latter two."""
+    """The signature of a robot, its joints or its frames; robots of one model share the latter two."""
     return _remembered(x, pickle.dumps)
 
 
 def joint_constants(joints: tuple[Joint, ...]) -> bytes:
-    """What joints say but for their armatures, which are numbers of the model array."""
+    """The properties of joints except their armatures, which are numbers of the model array."""
     return _remembered(joints, lambda x: pickle.dumps([{**vars(j), "armature": j.armature != 0.0} for j in x]))
 
 
@@ -71,7 +71,7 @@ def _remembered(x: Any, word_of: Callable[[Any], bytes]) -> bytes:
 
 
 def with_armature(joint: Joint, armature: Any) -> Joint:
-    """The joint with a symbol for its armature, if it has one."""
+    """The joint with a symbol as armature, if it has one."""
     if not is_symbol(armature):
         return joint
     clone = object.__new__(type(joint))
@@ -80,7 +80,7 @@ def with_armature(joint: Joint, armature: Any) -> Joint:
 
 
 def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
-    """A robot whose model array, parameters and placements are symbols; its structure is words."""
+    """A robot whose model array, parameters and placements are symbols; its structure is part of the signature."""
     if copies.constant:
         return copies._begin(x, x, constants(x))
     pattern = pattern_of(x._model)
@@ -100,7 +100,7 @@ def copy_of_robot(copies: Any, x: Mechanism, path: str) -> Mechanism:
     numbers = copies._numbers(x._model[open_places])
     for name in ("parameters", "placements"):
         own[name] = copies._numbers(getattr(x, name)).view(SymbolArray if copies.load else np.ndarray)
-    for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # a subclass's own
+    for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # attributes of a subclass
         copies.signature.append(name)
         own[name] = copies.of(getattr(x, name), f"{path}.{name}")
     copies.kinds[type(x)] = None

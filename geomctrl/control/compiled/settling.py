@@ -1,4 +1,4 @@
-"""The trace of a closed loop, made again until it knows all that the law remembers, and how."""
+"""Traces a closed loop repeatedly until the trace covers the complete memory of the law."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .loop_parts import copied_parts, law_of
 from .trace import LoopTrace
 from .traced_loop import TracedLoop
 
-MAX_WHOLES = 64  # entries of an array of ints or bools that a law may write on
+MAX_WHOLES = 64  # largest integer or boolean array that may be part of the law's memory
 
 
 def trace_loop(
@@ -27,14 +27,14 @@ def trace_loop(
     constant: bool = False,
     cells: Mapping[str, Cell] | None = None,
 ) -> TracedLoop:
-    """The loop's trace. loop: a `Loop` whose first sample has been looked at. watchers: monitors, measures.
+    """The loop's trace. loop: a `Loop` after its first sample. watchers: monitors and measures.
 
-    constant: as for `SymbolicCopies`. cells: what the law is known to remember. Raises UntraceableError.
+    constant: as for `SymbolicCopies`. cells: known memory of the law. Raises UntraceableError.
     """
     cells = dict(cells or {})
     try:
         return _settled(loop, watchers, strict, constant, cells, frozenset())
-    except UntraceableError as error:  # perhaps an int that indexes: then each of its values is a way
+    except UntraceableError as error:  # perhaps an integer is an index: then each of its values gets a path
         ints = [path for path, cell in cells.items() if cell.kinds & {*WHOLE}]
         for path in ints if " is used as a " in str(error) else ():
             others = {other: cell for other, cell in cells.items() if other != path}
@@ -49,7 +49,7 @@ def trace_loop(
 
 
 def _arrays_of_wholes(loop: Any, cells: Mapping[str, Cell]) -> dict[str, Cell]:
-    """The law's arrays of ints and bools as what it remembers: those that it writes on can not be constants."""
+    """The law's integer and boolean arrays as memory, because those that it modifies can not be constants."""
     copies, _ = copied_parts(loop, (), cells)
     paths = [path for clone, path, _ in copies.filled if path.startswith(LAW) and _of_wholes(clone)]
     arrays = {}
@@ -66,7 +66,7 @@ def _of_wholes(x: Any) -> bool:
 def _settled(
     loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: frozenset[str]
 ) -> TracedLoop:
-    """The trace that knows all that the law remembers, which `cells` tells then."""
+    """The trace that covers the law's memory, which is then in `cells`."""
     settled = cells
 
     def trace(buffers: frozenset[str]) -> TracedLoop:

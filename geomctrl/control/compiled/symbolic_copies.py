@@ -40,15 +40,16 @@ from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
 
-MAX_SYMBOLIC_SIZE = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
+MAX_SYMBOLIC_SIZE = 20_000  # largest array whose numbers become symbols; larger ones are constant tables
 
 
 class SymbolicCopies:
-    """Makes the copies, and records every object that it copies.
+    """Creates the copies and records every copied object.
 
-    load: the symbol for number k of `values`; None keeps the numbers: a clone is then a copy. constant: all numbers are
-    constants of the trace, and words. cells: what a law remembers, by path; memory: the same in a trace. buffers: paths
-    of work buffers, whose entries before a call are `buffer(k)`; advice: what to do about what a call changes.
+    load: the symbol for number k of `values`; None keeps the numbers, so that clones are plain copies. constant:
+    numbers are constants of the trace and part of the signature. cells: the law's memory by path; memory: its symbols.
+    buffers: paths of work buffers, whose entries before a call are `buffer(k)`; advice: how to avoid a change during a
+    call.
     """
 
     def __init__(
@@ -63,10 +64,10 @@ class SymbolicCopies:
         advice: str = "",
         writable: bool = False,
     ):
-        self.writable = writable  # arrays of numbers that are constants take symbols
+        self.writable = writable  # whether constant arrays of numbers accept symbols
 
         self.buffer, self.buffers, self.advice = buffer, buffers, advice
-        self.traced: list[tuple[Any, Sequence[int]]] = []  # graphs and their outputs, which no buffer may reach
+        self.traced: list[tuple[Any, Sequence[int]]] = []  # graphs and their outputs, which must not depend on buffers
         self.memory, self.cells = memory, memory.cells if memory else cells or {}
         self.symbolic = load is not None or buffer is not None
         self.load, self.constant = None if constant else load, constant
@@ -74,22 +75,22 @@ class SymbolicCopies:
         self._values: list[np.ndarray] = []
         self._count = 0
         self._copies: dict[int, tuple[int, Any]] = {}
-        self._kept: list[Any] = []  # an id is an object's as long as it lives
+        self._kept: list[Any] = []  # keeps objects alive, so that their id() is not reused
         self.filled: list[tuple[Any, str, Any]] = []
-        self._written: list[tuple[np.ndarray, list]] = []  # work buffers and what they held
+        self._written: list[tuple[np.ndarray, list]] = []  # work buffers and their previous contents
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
-        self.kinds: dict[type, None] = {}  # of objects
+        self.kinds: dict[type, None] = {}  # classes of objects
         self._copied_functions: list[types.FunctionType] = []
-        self._owners: dict[int, list[np.ndarray]] = {}  # copies of arrays by whose memory theirs is
+        self._owners: dict[int, list[np.ndarray]] = {}  # copies of arrays by the owner of their memory
         self._external_state: ExternalState | None = None
         self._remembered_ids: set[int] = set()
-        self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, what stands there, what a way has there)
-        self._changed = ""  # the first place that a call has written on
+        self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, current value, value on this path)
+        self._changed = ""  # the first place that a call has modified
 
     @contextmanager
     def used(self, *, remembering: bool = False) -> Iterator[None]:
-        """A context in which copies are called. Raises UntraceableError if a call changes them, or anything else that
-        the code reaches, which is then restored. remembering: the law's own attributes may change."""
+        """Context for calls of copies. Raises UntraceableError if a call changes them or other reachable state, and
+        restores both. remembering: the law's own attributes may change."""
         state = self.external_state
         state.begin()
         try:
@@ -105,20 +106,20 @@ class SymbolicCopies:
 
     @property
     def external_state(self) -> ExternalState:
-        """What the code of what was met reaches by names. Raises UntraceableError where that may be a memory."""
+        """The external state that the code reaches by names. Raises UntraceableError if that may be memory."""
         if self._external_state is None:
             self._external_state = ExternalState(self._roots, self.kinds, self._copied_functions)
         return self._external_state
 
     def key(self) -> tuple:
-        """Equal for what has the same trace."""
+        """Equal for objects with the same trace."""
         finite = np.isfinite(self.values)
         odd = () if finite.all() else tuple(map(repr, np.where(finite, 0.0, self.values).tolist()))
         return *self.signature, *self.external_state.signature, odd
 
     @property
     def values(self) -> np.ndarray:
-        """All numbers that were met."""
+        """All recorded numbers."""
         return np.concatenate(self._values) if self._values else np.zeros(0)
 
     def of(self, x: Any, path: str = "") -> Any:
@@ -146,13 +147,13 @@ class SymbolicCopies:
         return make(self, x, path)
 
     def of_kind(self, kind: type) -> Any:
-        """An object of a class, with nothing in it."""
+        """An empty object of a class."""
         self.kinds[kind] = None
         self.signature.append(kind)
         return object.__new__(kind)
 
     def reset(self, remembering: bool = False) -> None:
-        """Make all copies what they were; the place that a call has written on is remembered for `used`."""
+        """Restore all copies; a modified place is recorded for `used`."""
         for law, path, before, x in self._chosen:
             if not remembering and value_at(law, path) is not x:
                 self._changed = self._changed or f"{LAW}{path}"
@@ -168,24 +169,22 @@ class SymbolicCopies:
                 put_back(clone, before)
 
     def choose(self, law: Any) -> None:
-        """Let the law's clone, at the beginning of a way, have one of the values that are no numbers; asks which."""
+        """Give the law's clone one of its non-numeric values at the beginning of a path; branches on the choice."""
         for path, cell in self.cells.items():
             if cell.values and self.memory is not None:
                 before, x = value_at(law, path), self.memory.value(path)
                 self._chosen.append((law, path, before, x))
                 put_at(law, path, x)
 
-    # --- what an object can be -----------------------------------------------------------------------------------
-
     def _begin(self, x: Any, clone: Any, *marks: Any) -> Any:
-        """`clone` stands for x from now on; it is returned."""
+        """Register `clone` as the copy of x and return it."""
         self._copies[id(x)] = len(self._copies), clone
         self._kept.append(x)
         self.signature.append((type(x), *marks))
         return clone
 
     def _numbers(self, x: np.ndarray) -> np.ndarray:
-        """The symbols of an array's numbers, in their order; a copy where they stay numbers."""
+        """The symbols of an array's numbers in order; a copy if they remain numbers."""
         first, flat = self._count, np.array(x, float).ravel()
         self._count += flat.size
         self._values.append(flat)
@@ -204,7 +203,7 @@ class SymbolicCopies:
         return as_python(number) if type(x) is float else as_numpy(number)
 
     def _remembered(self, x: Any, path: str, cell: Cell) -> Any:
-        """What a law remembers is neither a word nor one of the numbers: all loops have it as their state."""
+        """The memory of a law is part of the state, not of the signature or the numbers."""
         self.signature.append((path, cell, tuple(map(type, cell.values))))
         mark, clone = len(self.signature), x
         if self.memory is not None:
@@ -248,7 +247,7 @@ class SymbolicCopies:
         return clone
 
     def is_copy(self, clone: np.ndarray, x: np.ndarray) -> None:
-        """Note a copy. Copies of arrays that share their memory do not share it: nothing may write on them."""
+        """Record a copy. Copies of arrays with common memory do not share it: such arrays must not be modified."""
         owner: Any = x
         while owner.base is not None and (isinstance(owner, np.ndarray) or isinstance(owner.base, np.ndarray)):
             owner = owner.base
@@ -310,7 +309,7 @@ class SymbolicCopies:
         for name, cell, original in zip(x.__code__.co_freevars, cells, x.__closure__ or ()):
             try:
                 cell.cell_contents = self.of(original.cell_contents, f"{path}.{name}")
-            except ValueError:  # not filled yet
+            except ValueError:  # empty cell
                 continue
         return self._done(clone, path)
 
@@ -354,7 +353,7 @@ class SymbolicCopies:
         return self._done(clone, path)
 
     def _table(self, x: Any) -> Any:
-        """A spline or table of scipy, itself, which calls do not change; its numbers are constants."""
+        """A spline or table of scipy itself, because calls do not change it; its numbers are constants."""
         for name, y in sorted(attributes_of(x).items()):
             self.signature.append((name, array_signature(y) if isinstance(y, np.ndarray) else id(y)))
             self._kept.append(y)

@@ -1,7 +1,7 @@
-"""A closed loop run once on symbols: the equations of `compiler.loops`, and what their numbers mean.
+"""`LoopTrace`: traces a closed loop for `compiler.loops` and records the meaning of its numbers.
 
-Traced are copies of the plant, of the controller with its reference, and of what watches: monitors and measures. Their
-numbers, attributes that a sample changes, are inputs and outputs of it, as are the monitors' worst values so far.
+Copies of the plant, the controller with its reference, monitors and measures are traced. Attributes that change between
+samples are inputs and outputs of the trace, and so are the monitors' worst values.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from .traced_loop import Column, TracedLoop
 
 
 class LoopTrace(TraceOfMonitors):
-    """One pass over a loop on symbols."""
+    """One pass over a loop with symbols."""
 
     def __init__(
         self,
@@ -94,8 +94,6 @@ class LoopTrace(TraceOfMonitors):
         spaces = space, *self.copies.external_state.spaces.values()
         with self.copies.used(), evaluated_each_time(), numpy_on_symbols(*spaces):
             return self._equations()
-
-    # --- the law, the plant, the sample ----------------------------------------------------------------------------
 
     def _equations(self) -> TracedLoop:
         loop = self.loop
@@ -152,7 +150,7 @@ class LoopTrace(TraceOfMonitors):
             sampled, len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
         taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
-        if not np.isfinite(self.copies.values[taken]).all():  # as in all loops of one `SymbolicCopies.key`
+        if not np.isfinite(self.copies.values[taken]).all():  # holds for all loops with this `SymbolicCopies.key`
             raise UntraceableError("a term of a robot takes a number that is nan or infinite")
         return TracedLoop(
             equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory, of_rows
@@ -165,7 +163,7 @@ class LoopTrace(TraceOfMonitors):
         return Pair((tableau.b_hat - np.append(tableau.b, 0.0)).tolist(), tableau.order, MAX_STEPS)
 
     def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
-        """What sensors and actuators do at their samples; where what sensors tell lies; that itself."""
+        """Updates of sensors and actuators at their samples; position of the measurements; their values."""
         loop, sensing = self.loop, self.loop.sensing
         if sensing is None:
             return [], [], {}
@@ -193,14 +191,14 @@ class LoopTrace(TraceOfMonitors):
         return Sampled(trace, place.first, place.size)
 
     def _law(self, state: tuple) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """What the law returns, by name, and what becomes of what it remembers."""
+        """The results of the law by name, and the new values of its memory."""
         if not self.loop.hold:
             return self._joined(lambda: self._asked(state)), {}
 
         def grows() -> bool:
             return any(self.law_memory.cells.get(path) != cell for path, cell in self.grown.items())
 
-        refused: list[UntraceableError] = []  # on one way only, on which nobody would know what is remembered
+        refused: list[UntraceableError] = []  # errors on one path, after which the memory would be undefined
 
         def called() -> tuple[dict[str, Any], dict[str, list[Any]]]:
             outputs = self._asked(state)
@@ -222,7 +220,7 @@ class LoopTrace(TraceOfMonitors):
         return result
 
     def _asked(self, state: tuple) -> dict[str, Any]:
-        """What the law returns, by name."""
+        """The results of the law by name."""
         loop = self.loop
         command = named(self.controller, lambda: loop.asked(self.controller, *state, self.measured))
         return outputs_of(
@@ -230,7 +228,7 @@ class LoopTrace(TraceOfMonitors):
         )
 
     def _remembered(self) -> dict[str, list[Any]]:
-        """The numbers of what the law remembers, after a call."""
+        """The numbers of the law's memory after a call."""
         memory, grows = self.law_memory, False
         for path, x, another in changes(self.copies.filled, self.copies.kinds):
             own = path.removeprefix(LAW)
@@ -260,7 +258,7 @@ class LoopTrace(TraceOfMonitors):
         return [*out[:n], *rate, *out[n:]]
 
     def _looked_at(self, tau: Any, at_work: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any, Any]:
-        """What the monitors measure, their signals, the desired motion, and the joint torques."""
+        """Values and signals of monitors, the desired motion, and the joint torques."""
         loop = self.loop
         q, v, z = loop.split(self.y)
         x, tau = loop.plant_state(self.y), as_symbols(tau)
@@ -276,10 +274,8 @@ class LoopTrace(TraceOfMonitors):
             desired = self._joined(lambda: named(self.reference, lambda: tuple(sample.desired)))  # pyright: ignore[reportArgumentType]
         return values, watched, desired, applied
 
-    # --- the group ---------------------------------------------------------------------------------------------------
-
     def _group(self) -> tuple[Trace | None, Trace | None, Trace | None]:
-        """y exp(u), dexp^-1_{-u} k, and log y where steps are chosen, of a state that is no vector."""
+        """y exp(u), dexp^-1_{-u} k, and log y for adaptive methods, if the state is no vector."""
         loop, graph = self.loop, Graph()
         if is_vector_space(loop.group):
             return None, None, None

@@ -1,4 +1,4 @@
-"""The part of a loop's trace that looks at its samples: monitors and measures, and what they remember."""
+"""The part of a loop's trace for monitors and measures, with their memory."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from .symbolic_copies import SymbolicCopies
 from .trace_parts import as_symbol, columns_of, entries_of, one_number, same_entries, trace_of
 from .traced_loop import Column, Remembered
 
-# the graph's arrays; of a row what follows the held command
+# the graph's arrays; the last one contains the part of a row after the held command
 NUMBERS, TIME, STATE, HELD, MEMORY, ROW = range(6)
-SETTINGS = {"limit", "held"}  # numbers of every monitor, which do not change in a run
+SETTINGS = {"limit", "held"}  # attributes of every monitor that are constant in a run
 
 
 class TraceOfMonitors:
-    """What watchers make of a sample on symbols: outputs of the sample, or of its row, and what they remember."""
+    """Results of watchers for a symbolic sample: outputs of the sample or of its row, and their memory."""
 
     copies: SymbolicCopies
     law: Any
     t: Any
     y: SymbolArray
-    watching: list[tuple[Any, dict[str, tuple[Any, Any]]]]  # copies of the watchers, each with what it is before
+    watching: list[tuple[Any, dict[str, tuple[Any, Any]]]]  # copies of the watchers with their initial attributes
 
     def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, graph: Graph):
         self.loop, self.watchers, self.strict, self.graph = loop, watchers, strict, graph
         self.memory: list[Remembered] = []
-        self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
+        self.renewed: list[tuple[Any, int]] = []  # updates of the memory: (symbol, position)
         self.size = 0
-        self.of_rows: list[tuple[int, Any]] = []  # (monitor, its value), where that depends on a sample's row alone
+        self.of_rows: list[tuple[int, Any]] = []  # (monitor, its value) if that depends on a sample's row alone
         self.required_of_rows: list[Any] = []
 
     def monitored(self, sample: Sample) -> tuple[list[Any], dict[str, Any]]:
-        """What the monitors measure, None for what is computed of rows; their signals."""
+        """The values of the monitors, None for those computed from rows; their signals."""
         row = sample if self.loop.hold else self._in_a_row(sample)
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
@@ -64,7 +64,7 @@ class TraceOfMonitors:
         return values, watched
 
     def _in_a_row(self, sample: Sample) -> Sample:
-        """A sample whose command is read from its row, where it comes first."""
+        """A sample whose command is read from its row, at the beginning."""
         arrays: dict[tuple[str, str], Any] = {("tau", ""): sample.tau}
         arrays |= {("signal", name): x for name, x in sample.signals.items()}
         if self.loop.plant.actuators:
@@ -74,9 +74,9 @@ class TraceOfMonitors:
         return sample._replace(command=Command(tau, signals=signals), applied=loaded.get(("applied", ""), tau))
 
     def _of_row(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], row: Sample) -> Any:
-        """What a monitor measures, where that depends on nothing but the row of a sample; else None.
+        """The value of a monitor if it depends only on the row of a sample; else None.
 
-        It is computed later, for many rows at once. A strict loop needs it in its sample.
+        It is computed later for many rows at once. With `strict` the sample itself needs it.
         """
         places = [place for place in self.memory if place.watcher == k]
         if self.strict or not isinstance(clone, Monitor) or not SETTINGS.issuperset(place.name for place in places):
@@ -95,7 +95,7 @@ class TraceOfMonitors:
         return value
 
     def _remember(self, watcher: int, name: str, x: Any) -> Any:
-        """A monitor's number or array as a place in the loop's memory."""
+        """The position of a monitor's number or array in the loop's memory."""
         place = Remembered(watcher, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
         symbols = [self.graph.load(MEMORY, self.size + j) for j in range(place.size)]
         self.memory.append(place)
@@ -103,7 +103,7 @@ class TraceOfMonitors:
         return symbols[0] if place.shape is None else symbol_array(symbols, place.shape)
 
     def _watched(self, k: int, clone: Any, before: dict[str, tuple[Any, Any]], sample: Sample) -> tuple[Any, Any, Any]:
-        """(what a monitor measures, its signals, the new content of the memory that this changes)."""
+        """(The value of a monitor, its signals, the updates of its memory)."""
         value = None
         if isinstance(clone, Monitor):
             value = one_number(named(clone, lambda: clone.measure(sample)))
@@ -125,12 +125,12 @@ class TraceOfMonitors:
         return value, signals, changed
 
     def _renewed(self, place: Remembered, numbers: list[Any]) -> list[tuple[Any, int]]:
-        """Those of an attribute's numbers that are other ones after a sample, each with its place in the memory."""
+        """The numbers of an attribute that a sample changes, with their positions in memory."""
         graph, places = self.graph, range(place.first, place.first + place.size)
         return [(x, k) for x, k in zip(numbers, places) if graph.operand(x) != graph.operand(graph.load(MEMORY, k))]
 
     def _reset_watcher(self, clone: Any, before: dict[str, tuple[Any, Any]]) -> None:
-        """Make a monitor what it was before it measured."""
+        """Restore a monitor to its state before the measurement."""
         self.copies.reset()
         for name in vars(clone).keys() - before.keys():
             delattr(clone, name)
@@ -140,7 +140,7 @@ class TraceOfMonitors:
             clone.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
 
     def _compare_with_worst(self, values: list[Any], required: list) -> None:
-        """The worst values so far and when, as `Record.add` keeps them; strict: a sample that it accuses has none."""
+        """The worst values so far and their times, as in `Record.add`; strict: a suspected violation has no result."""
         self.worst, n = self.size, len(values)
         self.size += 2 * n
         for j, (value, (monitor, _)) in enumerate(zip(values, self.watching)):
@@ -148,7 +148,7 @@ class TraceOfMonitors:
                 continue
             worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
             x = value if is_symbol(value) else as_symbol(self.graph, value)
-            worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan exceeds all and stays
+            worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan counts as the worst
             self.renewed += [
                 (where(worse, x, worst), self.worst + j),
                 (where(worse, self.t, since), self.worst + n + j),
@@ -158,9 +158,9 @@ class TraceOfMonitors:
                 required.append(invert(both(both(worse, invert(compare("le", x, monitor.limit))), invert(again))))
 
     def rows_of(self, columns: list[Column], held: int, numbers: int) -> tuple[list[tuple[int, int]], Rows | None]:
-        """(Monitors that are computed of rows, each with its place there; their trace).
+        """(Monitors computed from rows, with their positions there; their trace).
 
-        A row: t, y, so many numbers of a held command, and so many that are looked at, which columns describe.
+        A row contains t, y, the numbers of a held command, and further numbers described by columns.
         """
         if not self.of_rows:
             return [], None
@@ -173,7 +173,7 @@ class TraceOfMonitors:
         return of_rows, Rows(trace, [place for _, place in of_rows])
 
     def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
-        """What user's code returns, on all paths through it."""
+        """The result of user code on all paths through it."""
         return joined(lambda: (self.copies.choose(self.law), call())[1], reset or self.copies.reset)
 
     def _loaded(self, array: int, column: Column) -> SymbolArray:

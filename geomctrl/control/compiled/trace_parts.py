@@ -25,7 +25,7 @@ def trace_of(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], re
 
 
 def plant_rate(loop: Any, plant: Any, t: Any, y: SymbolArray, tau: Any) -> list[Any]:
-    """(v, vdot, x', power) of a plant, a clone, where the loop's state is y."""
+    """(v, vdot, x', power) of a plant (a clone) in the state y of the loop."""
     (q, v, _), x = loop.split(y), loop.plant_state(y)
     size = len(loop.plant_rates) if x is not None else 2 * loop.plant.robot.nv + 1
     out = symbol_array([0.0] * size, (size,))
@@ -39,7 +39,7 @@ def signals_of(outputs: dict[str, Any]) -> dict[tuple[str, str], Any]:
 
 
 def columns_of(arrays: dict[tuple[str, str], Any], first: int) -> tuple[list[Column], list[Any]]:
-    """Columns one after the other, and their numbers."""
+    """Consecutive columns, and their numbers."""
     columns, numbers = [], []
     for (kind, name), x in arrays.items():
         columns.append(Column(kind, name, first + len(numbers), np.shape(x)))
@@ -48,7 +48,7 @@ def columns_of(arrays: dict[tuple[str, str], Any], first: int) -> tuple[list[Col
 
 
 def entries_of(x: Any) -> list | None:
-    """What an array holds now: it may be written on."""
+    """A copy of the array's current contents, because it may be modified later."""
     return x.view(np.ndarray).ravel().tolist() if isinstance(x, np.ndarray) else None
 
 
@@ -65,7 +65,7 @@ def as_symbols(x: Any) -> Any:
 
 
 def one_number(x: Any) -> Any:
-    """A number or symbol, also where it comes as an array of one; a condition as 1 or 0."""
+    """A number or symbol, also from an array of one; a condition as 1 or 0."""
     x = x.item() if isinstance(x, np.ndarray) else x
     if isinstance(x, Condition):
         return where(x, 1.0, 0.0)

@@ -1,4 +1,4 @@
-"""A traced closed loop: its equations, and what their numbers mean."""
+"""`TracedLoop`: the equations of a traced closed loop, and the meaning of their numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .symbolic_copies import SymbolicCopies
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Numbers that a sample leaves: what they are ("tau", "signal", ...), their name, first place and shape."""
+    """Numbers of a sample: kind ("tau", "signal", ...), name, first index and shape."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """A number or array that lasts from sample to sample: an attribute of which watcher, where in the memory."""
+    """A number or array that persists between samples: an attribute of a watcher, and its position in memory."""
 
     watcher: int
     name: str
@@ -43,21 +43,21 @@ class Remembered:
 
 @dataclass
 class TracedLoop:
-    """Equations, the columns of a sample's outputs after the rates, and the memory of the monitors."""
+    """Equations, the columns of a sample's outputs after the rates, and the monitors' memory."""
 
     equations: Equations
     columns: list[Column]  # within the outputs of `sample`, or within a held command where `held`
     held: list[Column]
     memory: list[Remembered]
-    worst: int  # where in the memory the monitors' worst values begin; their times follow
-    copies: SymbolicCopies  # whose signature hold ids: what they are of lives as long as this
-    law_memory: LawMemory  # what the law remembers, within a held command
-    of_rows: list[tuple[int, int]]  # monitors whose values depend on their row alone: (monitor, where in the row)
+    worst: int  # index of the monitors' worst values in memory; their times follow
+    copies: SymbolicCopies  # keeps objects alive whose id() is part of the cache key
+    law_memory: LawMemory  # memory of the law, inside the held command
+    of_rows: list[tuple[int, int]]  # monitors that depend on their row alone: (monitor, index in the row)
 
     @property
     def commanded(self) -> list[Column]:
-        """Of a held command; the rest of `held` is what sensors tell."""
+        """Columns of a held command; the rest of `held` are measurements."""
         return [c for c in self.held if c.kind not in ("measured", "memory")]
 
-    codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
-    observed: Any = None  # made of it, see `comparison`
+    codes: dict[Any, Any] = field(default_factory=dict)  # cache of `machine`
+    observed: Any = None  # cache of `comparison`
