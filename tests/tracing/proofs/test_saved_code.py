@@ -1,6 +1,8 @@
 """What checks proofs again encloses exact values too, and makes no proof of what is wrong."""
 
+import itertools
 import json
+import operator
 
 import mpmath
 import numpy as np
@@ -11,9 +13,10 @@ from tracing.proofs.random_programs import INPUTS, cases, points_in
 
 from geomctrl import testing
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.proofs.ball_arithmetic import Arithmetic
 from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim, claim_of
-from geomctrl.tracing.proofs.saved_code import Code
+from geomctrl.tracing.proofs.saved_code import UNKNOWN, Code, _compared
 from geomctrl.tracing.symbols import Graph, compare, sub
 from geomctrl.tracing.traces import Trace
 
@@ -76,6 +79,17 @@ def test_a_constraint_excuses_where_it_fails_and_nowhere_else(edge, stands):
             return {**saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
 
     assert bool(testing.recheck(Claimed)) == stands
+
+
+@pytest.mark.parametrize(("op", "compared"), [("lt", operator.lt), ("le", operator.le), ("eq", operator.eq)])
+def test_comparisons_are_known_where_all_numbers_or_none_compare(op, compared):
+    """Of all intervals between whole numbers, also those that touch: by halves of them."""
+    arithmetic, ends = Arithmetic(), [(a, b) for a in range(4) for b in range(a, 4)]
+    for x, y in itertools.product(ends, ends):
+        halves = [[0.5 * k for k in range(2 * a, 2 * b + 1)] for a, b in (x, y)]
+        found = [compared(u, v) for u, v in itertools.product(*halves)]
+        expected = True if all(found) else UNKNOWN if any(found) else False
+        assert _compared(op, arithmetic.interval(*map(float, x)), arithmetic.interval(*map(float, y))) == expected
 
 
 def test_code_that_has_no_result_somewhere_proves_nothing():
