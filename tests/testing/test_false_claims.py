@@ -234,6 +234,16 @@ def test_branches_that_meet_are_continuous():
     assert not any("continuous" in claim.statement for claim in claims)
 
 
+def test_branches_that_meet_on_one_side_only_jump_on_the_other():
+    """At q = 0.9 both are 0, at q = -0.9 they are 0 and -1.8e-3."""
+    one_sided = Strict(less=lambda t, q, v: np.where(np.abs(q[0]) < 0.9, 0.0, 1e-3 * (q[0] - 0.9)))
+    found = testing.certify_lyapunov(one_sided, SLIDER, BOX, **QUICK)
+    assert not found.proved, found
+    (claim,) = (claim for claim in found.claims if "continuous" in claim.statement)
+    assert claim.status == "refuted"
+    assert claim.counterexample.q[0] == pytest.approx(-0.9, abs=1e-6)
+
+
 KINKS = {  # V' > 0 where the branch is open, in a corner that quadratic forms about zero alone do not see
     "absolute value": lambda t, q, v: 60.0 * np.maximum(np.abs(v) - 1.5, 0.0),
     "branch": lambda t, q, v: np.where(v > 1.5, 60.0 * (v - 1.5), 0.0),

@@ -31,7 +31,7 @@ def squares(*factors):
 
 def confirmed(F, allowed=0.0, ball=None, error=0.0, half=0.9):
     """Whether F < allowed on |x| < half, outside the ball, is confirmed, with one parameter off by an error at most."""
-    hi, width = np.full((1, 4), half), np.zeros((1, len(E.model)))
+    hi, width = np.broadcast_to(half, (1, 4)).copy(), np.zeros((1, len(E.model)))
     width[0, LARGEST] = error
     box = Boxes(-hi, hi, E.model[None] - width, E.model[None] + width)
     task = Task(Bounds(E, F, np.ones(4)), box, None if ball is None else np.full(4, ball), allowed)
@@ -55,6 +55,12 @@ def test_a_bowl_is_confirmed_outside_the_ball_where_it_is_negative(kind, radius,
     if kind == "no polynomial":
         F = add(add(1.0, squares(0.0, -1.5, -1.5, -1.5)), mul(add(unary("cosh", X[0]), -1.0), -3.0))
     assert confirmed(F, ball=radius) == stands
+
+
+@pytest.mark.parametrize(("radius", "stands"), [(0.5, False), (0.8, False), (0.83, True)])
+def test_nothing_but_the_ball_is_left_out(radius, stands):
+    """1 - 1.5 |x|^2 about one axis, up to 0.9, where few boxes are looked at: its zeros are at 0.8165."""
+    assert confirmed(add(1.0, squares(-1.5, -1.5, -1.5, -1.5)), ball=radius, half=[0.9, 0.01, 0.01, 0.01]) == stands
 
 
 @pytest.mark.parametrize(("share", "stands"), [(0.5, False), (0.95, False), (1.05, True)])
