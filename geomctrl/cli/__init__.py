@@ -1,1 +1,1 @@
-"""The command line. `main` is the program, each command is a module, `terminal` and `options` are what they share."""
+"""The command line. `main` defines the program, each command is a module; `terminal` and `options` are shared."""

@@ -1,4 +1,4 @@
-"""`python -m geomctrl.cli`."""
+"""Run the command line with `python -m geomctrl.cli`."""
 
 import sys
 

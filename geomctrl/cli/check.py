@@ -1,8 +1,8 @@
-"""Check the properties that proofs rest on, at random states; exit status 1 if one fails.
+"""Check the dynamics of a robot at random states; exit status 1 if a check fails.
 
-Inertias a body can have; M symmetric, positive definite, with the right derivative; Mdot - 2C skew and C v + g the
-bias force for each form of C; recursions against the factored form, the regressor, forward against inverse
-dynamics, and the power balance.
+The checks are: physically possible inertias; M symmetric and positive definite, with the right derivative; Mdot - 2C
+skew-symmetric and C v + g equal to the bias force for each form of C; recursions against the factored form, the
+regressor, forward against inverse dynamics, and the power balance.
 
 **Examples**
 

@@ -1,14 +1,13 @@
-"""Identify how much torque a motor's current makes, joint by joint [N m/A], for --current-gains of the others.
+"""Identify the torque per motor current of each joint [N m/A], for --current-gains of other commands.
 
-From currents of about 10 s of motion of all joints with a load that was weighed, and without it (Gautier and Briot
-2014); or from one log and links whose inertias CAD knows. The robot's other inertias and its friction are found
-with them. Gains that the logs do not determine to 25 % are refused, with the reason.
+It needs the motor currents of about 10 s of motion of all joints with a load of known mass, and without it (Gautier and
+Briot 2014), or one log and links whose inertias are known from CAD. The robot's other inertias and its friction are
+identified too. Gains that the logs determine less accurately than 25 % are refused, with the reason.
 
 Prints gains with 95 % intervals and residuals; writes report.txt and report.json to --out.
 
-**Exit status**: 0 written, no doubts; 1 written, not to be trusted: all gains negative, or torques in place of
-currents; 2 bad arguments, or logs that determine no gain; 3 written, doubts, or gains
-refused.
+**Exit status**: 0 written, no doubts; 1 written, but not trustworthy: all gains negative, or torques instead of
+currents; 2 invalid arguments, or logs that determine no gain; 3 written, with doubts or refused gains.
 
 **Examples**
 
@@ -49,7 +48,7 @@ def _tensor(text: str) -> list[list[float]]:
 @Parameter(name="*", group=Group("What is known", sort_key=0))
 @dataclass(frozen=True)
 class KnownOptions:
-    """Arguments of `drive_gains`."""
+    """Options that state what is known about the load or the bodies."""
 
     mass: Annotated[float | None, Parameter(help="Mass of the load, weighed [kg].")] = None
     centre: Annotated[

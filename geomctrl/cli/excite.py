@@ -1,15 +1,15 @@
-"""Design a motion that tells a robot's inertial and friction parameters apart, and that the robot can run.
+"""Design a motion from which a robot's inertial and friction parameters can be identified, and that the robot can run.
 
-It keeps within positions, velocities, accelerations and torques, above the floor, out of boxes and off itself, at
-all times; begins and ends at rest in the same posture. The robot is taken for capsules along its links: look at
-the picture, and try it slowly first. Writes to --out:
+The motion respects position, velocity, acceleration and torque limits at all times. It stays above the floor, out of
+boxes and clear of the robot itself, and begins and ends at rest in the same posture. The robot is approximated by
+capsules along its links: check the picture, and try the motion slowly first. Writes to --out:
 
 - NAME.csv (t, q1, ..., v1, ..., a1, ...), NAME.yaml and NAME.json (ROS 2 trajectory_msgs/JointTrajectory), NAME.h
   (C arrays)
 
-- NAME.txt (what is printed, and all predicted intervals), NAME_parameters.csv, NAME.png
+- NAME.txt (the printed report, and all predicted intervals), NAME_parameters.csv, NAME.png
 
-**Exit status**: 0 written; 1 no motion fits: the message says what stands in the way and by how much; 2 bad
+**Exit status**: 0 written; 1 no motion fits: the message says which limit is exceeded and by how much; 2 invalid
 arguments.
 
 **Examples**
@@ -64,7 +64,7 @@ def _kinds(text: str) -> list[str]:
 @Parameter(name="*", group=Group("Motion", sort_key=1))
 @dataclass(frozen=True)
 class MotionOptions:
-    """Arguments of `optimize` about the motion."""
+    """Options for the motion."""
 
     duration: Annotated[float, Parameter(name="--seconds", help="Duration of one run [s].")] = 10.0
     kind: Annotated[Literal["fourier", "spline"], Parameter(help="Harmonics of 1/seconds, or quintic splines.")] = (
@@ -72,18 +72,18 @@ class MotionOptions:
     )
     terms: Annotated[int, Parameter(help="Harmonics, or free control points, per joint.")] = 5
     q0: Annotated[
-        list[float] | None, numbers("Posture to move about [default: one with room to move].", name="--q0")
+        list[float] | None, numbers("Posture at the centre of the motion [default: one far from limits].", name="--q0")
     ] = None
     objective: Annotated[
         Literal["log_det", "condition"],
-        Parameter(help="Least volume of the parameters' confidence ellipsoid, or condition number."),
+        Parameter(help="Minimise the volume of the parameters' confidence ellipsoid, or the condition number."),
     ] = "log_det"
     scaling: Annotated[
         Literal["length", "prior"],
         Parameter(help="Scale columns to unit length, or by typical parameters: small ones then count less."),
     ] = "length"
-    starts: Annotated[int, Parameter(help="Random motions that are optimised, on all cores.")] = 4
-    compare: Annotated[int, Parameter(help="Random motions within the same limits to compare with.")] = 200
+    starts: Annotated[int, Parameter(help="Number of random motions that are optimised, on all cores.")] = 4
+    compare: Annotated[int, Parameter(help="Number of random motions within the same limits to compare with.")] = 200
     iterations: Annotated[int, Parameter(help="Iterations of each optimisation.")] = 120
     seed: Annotated[int, Parameter(help="Seed of the random motions.")] = 0
 
@@ -91,7 +91,7 @@ class MotionOptions:
 @Parameter(name="*", group=Group("Limits (one number, or one per joint: 2,2,1.5)", sort_key=2))
 @dataclass(frozen=True)
 class LimitOptions:
-    """Arguments of `limits_of`."""
+    """Options for the limits."""
 
     lower: Annotated[Any, per_joint("Positions [rad, m] [default: the robot's, -pi where none].")] = None
     upper: Annotated[Any, per_joint("Positions [rad, m] [default: the robot's, pi where none].")] = None
@@ -100,14 +100,14 @@ class LimitOptions:
     jerk: Annotated[Any, per_joint("Jerks [rad/s^3, m/s^3] [default: none].")] = None
     effort: Annotated[Any, per_joint("Torques and forces [N m, N] [default: the robot's].")] = None
     torque_margin: Annotated[
-        float, Parameter(help="Fraction of the effort limits kept back: the model's torques are not the robot's.")
+        float, Parameter(help="Fraction of the effort limits kept as a reserve for model errors.")
     ] = 0.2
 
 
 @Parameter(name="*", group=Group("Surroundings", sort_key=3))
 @dataclass(frozen=True)
 class SurroundingsOptions:
-    """What the robot must not touch."""
+    """Options for obstacles: floor, boxes, self-collision."""
 
     floor: Annotated[
         Any,
@@ -125,12 +125,12 @@ class SurroundingsOptions:
         ),
     ] = ()  # fmt: skip  # pyright: ignore[reportAssignmentType]
     clearance: Annotated[
-        float | None, Parameter(help="Distance to all of it, and of links to each other [m] [default: 0.02].")
+        float | None, Parameter(help="Minimum distance to obstacles, and between links [m] [default: 0.02].")
     ] = None
     radius: Annotated[
         float | None, Parameter(help="Radius of the links' capsules [m] [default: 5 % of the chain's length].")
     ] = None
-    self_collision: Annotated[bool, Parameter(help="Keep links off each other.")] = True
+    self_collision: Annotated[bool, Parameter(help="Avoid collisions between links.")] = True
     collisions: Annotated[
         Literal["auto", "links", "file"],
         Parameter(
@@ -172,7 +172,7 @@ class SurroundingsOptions:
 @Parameter(name="*", group=Group("Parameters to identify", sort_key=4))
 @dataclass(frozen=True)
 class ParameterOptions:
-    """The model whose parameters are to be identified, and the noise of its torques."""
+    """Options for the model whose parameters are to be identified, and for the noise of its torques."""
 
     friction: Annotated[
         list[str],
@@ -180,7 +180,7 @@ class ParameterOptions:
             _kinds, "Friction at every joint: viscous, coulomb, offset; none.", metavar="LIST", show_default=",".join
         ),
     ] = FRICTION  # type: ignore[assignment]
-    rotor: Annotated[bool, flag("Motor (rotor) inertias, too.")] = False
+    rotor: Annotated[bool, flag("Include motor (rotor) inertias.")] = False
     smoothing: Annotated[float, Parameter(help="Speed [rad/s] over which Coulomb friction changes its sign.")] = 0.05
     noise: Annotated[
         Any, per_joint("Standard deviation of torque samples [N m, N] [default: 1 % of effort limits].")
@@ -197,7 +197,7 @@ class ParameterOptions:
 @Parameter(name="*", group=Group("Output", sort_key=5))
 @dataclass(frozen=True)
 class FileOptions:
-    """The files that are written. Checked here: a design takes long, and a wrong name should end it before."""
+    """Options for the files. They are checked early, because a design takes long."""
 
     out: Annotated[Path, Parameter(help="Folder for the files.")] = Path("out/excite")
     name: Annotated[str, Parameter(help="Name of the files and of the C arrays.")] = "excitation"
@@ -227,7 +227,7 @@ def excite(
 
     console = stdout_console()
     nominal = urdf.load(robot)
-    limits_of(nominal, **asdict(limits))  # before anything is compiled
+    limits_of(nominal, **asdict(limits))  # raises for invalid limits before anything is compiled
     model = parameters.model(nominal)
     around, notes = surroundings.of(robot, nominal)
     for line in notes:

@@ -1,4 +1,6 @@
-"""Write a robot's terms as C99: no dependency but libm, no allocation, no loop, the robot's numbers inside.
+"""Write a robot's terms as C99 code that depends only on libm, allocates nothing and has no loops.
+
+The robot's numbers are constants in the code.
 
 **Examples**
 

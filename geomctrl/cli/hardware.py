@@ -1,4 +1,4 @@
-"""Actuators and sensors from the texts of `--actuators` and `--sensors`."""
+"""Create actuators and sensors from the values of `--actuators` and `--sensors`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-TIMES = {"lag", "delay", "dt"}  # which units go with
+TIMES = {"lag", "delay", "dt"}  # options that accept units of time
 ACTUATORS: dict[str, Callable[[Robot, float | None], Actuator]] = {
     "limits": lambda robot, x: Saturation.of(robot) if x is None else Saturation(x),
     "lag": lambda robot, x: Lag(_required("lag", x)),
@@ -26,7 +26,7 @@ ENCODER = ("bits", "resolution", "offset", "noise", "cutoff", "dt", "delay")
 
 
 def actuators(text: str | None, robot: Robot) -> list[Actuator]:
-    """ "delay=1ms,lag=5ms,limits": in this order from the command on."""
+    """Parse for example "delay=1ms,lag=5ms,limits": actuators in order, starting at the command."""
     chain = []
     for name, x in _parts("actuators", text, list(ACTUATORS)):
         if name == "limits" and x is None and not (robot.limits.effort < float("inf")).any():
@@ -36,7 +36,7 @@ def actuators(text: str | None, robot: Robot) -> list[Actuator]:
 
 
 def driven(robot: Robot, chain: list[Actuator]) -> str:
-    """A sentence on which coordinates of a robot with a free base are driven; empty for other robots."""
+    """Describe which coordinates of a robot with a free base are driven; empty for other robots."""
     base = [name for name, joint in zip(robot.joint_names, robot.joints) if joint.kind == "free"]
     if not base:
         return ""
@@ -48,11 +48,11 @@ def driven(robot: Robot, chain: list[Actuator]) -> str:
 
 
 def _joints_alone(robot: Robot, x: float | None) -> Selection:
-    """Torques of laws for all coordinates, those of free joints left out."""
+    """Torques of all coordinates except those of free joints."""
     if x is not None:
         raise ArgumentError(f"actuators: joints: expected no number, got {x:g}")
     if all(joint.kind == "free" for joint in robot.joints):
-        raise ArgumentError(f"actuators: joints: {robot.name} has none but free ones: nothing would be driven")
+        raise ArgumentError(f"actuators: joints: {robot.name} has only free joints: nothing would be driven")
     B = np.eye(robot.nv)
     for joint, own in zip(robot.joints, robot.v_slices):
         B[own] *= joint.kind != "free"
@@ -60,7 +60,7 @@ def _joints_alone(robot: Robot, x: float | None) -> Selection:
 
 
 def sensors(text: str | None, seed: int) -> list[Encoder]:
-    """ "bits=17,noise=1e-4,cutoff=50": an encoder at each joint."""
+    """Parse for example "bits=17,noise=1e-4,cutoff=50": an encoder at each joint."""
     options: dict[str, Any] = {name: _required(name, x) for name, x in _parts("sensors", text, ENCODER)}
     if "bits" in options:
         if options["bits"] != int(options["bits"]):

@@ -1,23 +1,21 @@
-"""Identify a robot's inertial and friction parameters from a log, and test them on data not trained on.
+"""Identify a robot's inertial and friction parameters from a log, and test them on unseen data.
 
-The robot gives the geometry; its inertias are where parameters are left that the log does not determine, and may be
-missing or wrong. Reads, checks, splits, filters, fits; prints the report, first whether to trust it, and writes to
---out:
+The robot model provides the geometry. Its inertias are used only for parameters that the log does not determine, and
+may be missing or wrong. The command prints the report, which begins with an assessment, and writes to --out:
 
-- report.html, for people, one file with all pictures; report.txt, report.json, parameters.csv (base parameters,
-with 95 % intervals where the method has them)
+- report.html, one file with all pictures; report.txt, report.json, parameters.csv (base parameters, with 95 % intervals
+  if the method has them)
 
-- robot.json: the identified robot, bit for bit (`geomctrl.models.load_model`; friction, rotor inertias,
-  springs: `load_extra`); robot.urdf: the same to rounding, without springs and gravity;
-  robot.xml: MJCF, with both
+- robot.json: the identified robot without loss (`geomctrl.models.load_model`; friction, rotor inertias, springs:
+  `load_extra`); robot.urdf: the same up to rounding, without springs and gravity; robot.xml: MJCF, with both
 
 - torques.png, residuals.png, parameters.png
 
-and with --export the robot's own file, of which only inertias change.
+With --export it also writes a copy of the robot's file in which only the inertias change.
 
-**Exit status**: 0 written, and nothing speaks against trusting it; 1 written, but it can not be trusted; 3 written,
-with doubts to look at; 2 nothing written: bad arguments, or a log that does not determine what is asked for. The
-report's first lines, or the message, say why and what to do; --ignore leaves doubts out of the count.
+**Exit status**: 0 written, no reason for doubt; 1 written, but not trustworthy; 3 written, with doubts to check; 2
+nothing written: invalid arguments, or a log that does not determine the parameters. The report's first lines, or
+the message, say why and what to do. --ignore leaves out kinds of doubts.
 
 **Examples**
 
@@ -112,7 +110,7 @@ def identify(
 
 
 def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, Any]) -> Any:
-    """Identify with a progress bar."""
+    """Run the identification with a progress bar."""
     with compiling(console, "20 s"):
         some = robot.neutral()[None], *np.zeros((2, 1, robot.nv))
         model.torque(model.base.projection[0], *some)
@@ -126,19 +124,19 @@ def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, An
 
 
 def _boxes(console: Any, source: str, robot: Any) -> dict[str, Any]:
-    """Boxes of the links' geometry in a URDF file; prints a note where that geometry is wrong."""
+    """Boxes of the links' geometry in a URDF file; prints a note if that geometry is invalid."""
     if file_format(source) != "urdf":
         return {}
     try:
         return link_boxes(Path(source), robot)
-    except ModelError as error:  # geometry is a help, and may be wrong where the rest of the file is right
-        note = f"note: masses are looked for about joints, not in the links' geometry: {error}"
+    except ModelError as error:  # the geometry is optional, so an error in it does not stop the command
+        note = f"note: centres of mass are bounded by boxes around joints, not by the links' geometry: {error}"
         console.print(note, soft_wrap=True)
         return {}
 
 
 def _prior_notes(robot: Any) -> list[str]:
-    """A note on the bodies whose inertia in the model is not physical, and so no prior."""
+    """A note on bodies whose inertia in the model is impossible and can not be a prior."""
     bad = [n for n, pi in zip(robot.body_names, robot.parameters) if not inertia.is_physical(pi, strict=True)]
     return [f"note: no body can have the inertias that the model gives {', '.join(bad)}; its geometry is used"] * bool(
         bad

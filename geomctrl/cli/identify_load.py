@@ -1,14 +1,14 @@
-"""Identify the mass, centre and inertia of a load or tool from about 10 s of motion of all joints.
+"""Identify mass, centre of mass and inertia of a load or tool from about 10 s of motion of all joints.
 
-**With two logs**, with the load and without, nothing of the robot but its geometry need be known. **With one** the
-robot must be: a robot.json of `geomctrl identify` (with its friction) or a model with right inertias. **With
---sensor** the wrenches at the wrist say it all; offsets are found with it, torques are not needed.
+**With two logs**, with and without the load, only the geometry of the robot must be known. **With one log** the robot
+must be known: a robot.json of `geomctrl identify` (with its friction) or a model with correct inertias. **With
+--sensor** the wrenches at the wrist suffice; the sensor's offsets are identified and no torques are needed.
 
-Prints the load with 95 % intervals, what the motion did not excite, residuals; writes report.txt, report.json,
-robot.json and robot.urdf, the robot with its load, to --out.
+Prints the load with 95 % intervals, what the motion did not excite, and residuals. Writes report.txt, report.json,
+robot.json and robot.urdf (the robot with its load) to --out.
 
-**Exit status**: 0 written, no doubts; 1 written, can not be trusted (no load seen, wrong sign); 2 bad arguments, or
-a log that does not show the load's mass; 3 written, doubts, which the report names.
+**Exit status**: 0 written, no doubts; 1 written, but not trustworthy (no load found, wrong sign); 2 invalid arguments,
+or a log that does not determine the load's mass; 3 written, with doubts, which the report lists.
 
 **Examples**
 
@@ -39,12 +39,12 @@ from .terminal import compiling, stdout_console
 
 LOG_HELP = "Log, in any format that `geomctrl identify` reads"
 LogWithout = Annotated[Path | None, Parameter(name="LOG_WITHOUT", help="The same robot without the load.")]
-Out = Annotated[Path, Parameter(help="Folder for all that is written.")]
+Out = Annotated[Path, Parameter(help="Folder for the results.")]
 Frame = Annotated[
     str | None,
     Parameter(
         name=("--frame", "--body"), metavar="NAME",
-        help="Frame or body that the load moves with, whose axes are the load's [default: the last body, or --sensor].",
+        help="Frame or body that carries the load; results are in its axes [default: the last body, or --sensor].",
     ),
 ]  # fmt: skip
 
@@ -52,7 +52,7 @@ Frame = Annotated[
 @Parameter(name="*", group=Group("The load", sort_key=0))
 @dataclass(frozen=True)
 class LoadOptions:
-    """Arguments of `identify_load`."""
+    """Options for the load."""
 
     frame: Frame = None
     sensor: Annotated[
@@ -62,17 +62,19 @@ class LoadOptions:
     wrench: Annotated[
         list[str] | None,
         names(
-            "The log's names of the wrench: fx,fy,fz,tx,ty,tz; one array, what they begin with, or a bag's topic"
-            " [default: the usual names]."
+            "Columns of the wrench: fx,fy,fz,tx,ty,tz; one array, a common prefix, or a bag's topic"
+            " [default: common names]."
         ),
     ] = None
-    estimate_gravity: Annotated[bool, flag("With --sensor: the robot's base is not level.")] = False
+    estimate_gravity: Annotated[
+        bool, flag("With --sensor: also estimate the direction of gravity, if the robot's base is not level.")
+    ] = False
     friction: Annotated[
         str,
         Parameter(
             name="--load-friction", metavar="KIND",
-            help="Friction with the load on: own (fitted apart), same (as without), load (with a part proportional to"
-            " the torque transmitted).",
+            help="Friction with the load: own (fitted separately), same (as without), load (with a part proportional"
+            " to the transmitted torque).",
         ),
     ] = "own"  # fmt: skip
 
@@ -115,7 +117,7 @@ def identify_load(
 
 
 def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]) -> int:
-    """Save a report, print it and its verdict; returns the exit status."""
+    """Save a report, print it with its assessment, and return the exit status."""
     written = ", ".join(sorted(path.name for path in report.save(out)))
     console.print(report.text(), soft_wrap=True)
     console.print(f"wrote {written} in {out}", soft_wrap=True)
@@ -127,7 +129,7 @@ def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]
 
 
 def _identified_friction(source: str, modelling: ModelOptions, without_load: Path | None) -> Any:
-    """The friction in a robot.json of `geomctrl identify`, where there is one log; None for other robots."""
+    """The friction in a robot.json of `geomctrl identify` if there is one log; None for other robots."""
     if file_format(source) != "json" or without_load is not None:
         return None
     extra = load_extra(Path(source))

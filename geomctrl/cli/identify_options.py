@@ -1,4 +1,4 @@
-"""Options shared by the commands that identify from logs, by group, as arguments of `geomctrl.identification`."""
+"""Options of the commands that identify from logs, by group, with their conversion to `geomctrl.identification`."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ METHODS = "; ".join(f"*{e.name}*: {e.summary}" for e in ESTIMATORS.values())
     Reading, *SHARED_READING, drop_bad_rows=flag(""), joints=names(""), current_gains=per_joint(""), episodes=ranges("")
 )
 class LogOptions:
-    """How logs are read: what `Reading` has, and what its names, units and mapping are made of."""
+    """Options for reading a log: the fields of `Reading`, and options for its names, units and mapping."""
 
     columns: Annotated[
         list[Any],
         pairs(
             "Which array or columns are t, q, v, a, tau, or currents i: q=angle (an array, or columns angle1, angle2,"
             " ...), q=axis*_deg (* for the joint's number or name), q=base,elbow, q=2-8 (columns without a header)"
-            " [default: the usual names, with numbers or the joints' names]. Repeat.",
+            " [default: common names, with numbers or the joints' names]. Repeat.",
             name="--column",
         ),
     ] = ()  # pyright: ignore[reportAssignmentType]
@@ -93,16 +93,16 @@ class LogOptions:
     gears: Annotated[
         Any,
         matrix(
-            "The log is motor-side: motor turns per joint turn, 100,100,80, or for coupled joints their matrix,"
+            "The log has motor coordinates: motor turns per joint turn, 100,100,80, or a matrix for coupled joints,"
             " 100,0;20,80 or a text file of such rows."
         ),
     ] = None
     zero: Annotated[list[float] | None, numbers("Added to joint positions [rad, m]: 0,-1.5708,0, ...")] = None
-    joint_torques: Annotated[bool, flag("With --gears: torques are at the joints already.")] = False
-    joint_positions: Annotated[bool, flag("With --gears: positions and velocities are at the joints already.")] = False
+    joint_torques: Annotated[bool, flag("With --gears: torques are already at the joints.")] = False
+    joint_positions: Annotated[bool, flag("With --gears: positions and velocities are already at the joints.")] = False
 
     def reading(self, nv: int) -> Reading:
-        """The arguments for a robot with nv joints."""
+        """The `Reading` for a robot with nv joints."""
         shared = {name: getattr(self, name) for name in SHARED_READING}
         return Reading(dict(self.columns), dict(self.units), self._mapping(nv), **shared)
 
@@ -130,7 +130,7 @@ def _friction(text: str) -> list[str]:
 @Parameter(name="*", group=Group("Model", sort_key=2))
 @dataclass(frozen=True)
 class ModelOptions:
-    """What the torques are made of."""
+    """Options for the contributions to the torques."""
 
     friction: Annotated[
         Any,
@@ -150,7 +150,7 @@ class ModelOptions:
         Literal["yes", "no", "auto"],
         Parameter(
             metavar="yes|no|auto", show_choices=False,
-            help="Motor (rotor) inertias, too; auto: where `identify` predicts better with them, by cross-validation.",
+            help="Motor (rotor) inertias; auto: if `identify` predicts better with them, by cross-validation.",
         ),
     ] = "auto"  # fmt: skip
     springs: Annotated[
@@ -159,8 +159,8 @@ class ModelOptions:
     transmission: Annotated[
         Any,
         matrix(
-            "A row per motor, 1,0;0,1;1,1 or a text file of such rows: its speed per joint speed. Friction and"
-            " rotors then act there [default: at the joints]."
+            "One row per motor, 1,0;0,1;1,1 or a text file of such rows: motor speed per joint speed. Friction and"
+            " rotors then act at the motors [default: at the joints]."
         ),
     ] = None
     own_columns: Annotated[
@@ -188,7 +188,7 @@ class ModelOptions:
         return next((kind for kind in self.friction if kind in CURVES), None)
 
     def linear_model(self, robot: Any) -> RegressorModel:
-        """Raises ArgumentError for friction curves, whose speeds `identify` finds."""
+        """The model; raises ArgumentError for friction curves, whose speeds only `identify` finds."""
         if self.friction_curves not in (None, "auto"):
             raise ArgumentError(f"--friction: expected viscous, coulomb, offset, got {','.join(self.friction)!r}")
         return self.model(robot)
@@ -200,7 +200,7 @@ class ModelOptions:
     Filtering, alike=Parameter(negative="--torques-only"), delay=option(_number_or_auto, "", metavar="SECONDS|auto")
 )
 class FilterOptions:
-    """The arguments of `Filtering`."""
+    """Options of `Filtering`."""
 
     def filtering(self) -> Filtering:
         return Filtering(**vars(self))
@@ -210,20 +210,20 @@ class FilterOptions:
 @dataclass(frozen=True)
 @with_fields(Validation, "period")
 class ValidationOptions:
-    """What an estimate is tested on."""
+    """Options for the test on unseen data."""
 
     test: Annotated[
         float,
-        Parameter(help="Fraction not trained on, 0 for none: the end of the log, or of every period if it repeats."),
+        Parameter(help="Fraction held out, 0 for none: the end of the log, or of every period if it repeats."),
     ] = 0.3
-    test_log: Annotated[Path | None, Parameter(help="Another log to test on, in place of --test.")] = None
+    test_log: Annotated[Path | None, Parameter(help="Another log to test on, instead of --test.")] = None
     test_columns: Annotated[
         list[Any],
-        pairs("--column, where that of --test-log differs. Repeat.", name="--test-column"),
+        pairs("--column for --test-log, if it differs. Repeat.", name="--test-column"),
     ] = ()  # pyright: ignore[reportAssignmentType]
 
     def validation(self, reading: Reading) -> Validation:
-        """The arguments; reading: of the log that trains."""
+        """The `Validation`; reading: that of the training log."""
         keys, period = dict(self.test_columns), self.period  # pyright: ignore[reportAttributeAccessIssue]
         if keys and self.test_log is None:
             raise ArgumentError("--test-column: for a --test-log")
@@ -236,14 +236,14 @@ class ValidationOptions:
 @Parameter(name="*", group=Group("Estimator", sort_key=5))
 @dataclass(frozen=True)
 class EstimatorOptions:
-    """How parameters are estimated."""
+    """Options for the estimator."""
 
     method: Annotated[
         str,
         Parameter(
             metavar="METHOD",
-            help=f"{METHODS}. {', '.join(e.name for e in ESTIMATORS.values() if e.physical)} give a robot that can"
-            " exist.",
+            help=f"{METHODS}. {', '.join(e.name for e in ESTIMATORS.values() if e.physical)} give a"
+            " physically possible robot.",
         ),
     ] = "consistent"
     prior_weight: Annotated[
@@ -275,13 +275,13 @@ class EstimatorOptions:
         bool | None,
         Parameter(
             negative="--equal-weights",
-            help=f"{_with('weights')}: weigh joints by one over their noise, or all alike [default: what predicts"
-            " better].",
+            help=f"{_with('weights')}: weigh joints by the inverse of their noise, or equally [default: what"
+            " predicts better].",
         ),
     ] = None
 
     def options(self) -> dict[str, Any]:
-        """Those given, by their names in `identification.fit`."""
+        """The given options, by their names in `identification.fit`."""
         estimator = named(self.method)
         values = {name: getattr(self, name) for name in ("entropic", "total_mass", "mass_max", "fixed")}
         if self.prior_weight is not None:
@@ -297,22 +297,22 @@ class EstimatorOptions:
 @Parameter(name="*", group=Group("Output", sort_key=6))
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is written."""
+    """Options for the output."""
 
-    out: Annotated[Path, Parameter(help="Folder for all that is written.")] = Path("out/identify")
+    out: Annotated[Path, Parameter(help="Folder for the results.")] = Path("out/identify")
     plots: Annotated[bool, Parameter(help="Draw PNG files.")] = True
     export: Annotated[
         list[Path],
         Parameter(
             metavar="FILE", show_default=False,
-            help="Also write ROBOT's own URDF or MJCF file with the identified inertias in it, all else byte for byte"
-            " (in place, if FILE is ROBOT); or a C header of the parameters, .h. Repeat.",
+            help="Also write ROBOT's URDF or MJCF file with the identified inertias; all other bytes stay the same"
+            " (in place if FILE is ROBOT). Or a C header of the parameters, .h. Repeat.",
         ),
     ] = ()  # type: ignore[assignment]  # fmt: skip
-    export_friction: Annotated[bool, flag("With --export: joints' damping and friction, too.")] = False
+    export_friction: Annotated[bool, flag("With --export: also write damping and friction of the joints.")] = False
 
     def check(self, source: str, robot: Any) -> None:
-        """Raises GeomctrlError for what can not be exported, before there is anything to export."""
+        """Raise GeomctrlError if an export is impossible, before the identification starts."""
         if self.export_friction and not self.export:
             raise ArgumentError("--export-friction: for --export FILE")
         for path in self.export:
@@ -328,7 +328,7 @@ class OutputOptions:
             in_place.require_updatable(source, robot, path)
 
     def exported(self, source: str, report: Any) -> list[Path]:
-        """Write the files of --export; returns their paths."""
+        """Write the files of --export and return their paths."""
         robot = report.robot
         return [
             save_c_header(robot, path, report._extra())
@@ -341,19 +341,19 @@ class OutputOptions:
 @Parameter(name="*", group=Group("Verdict", sort_key=7))
 @dataclass(frozen=True)
 class VerdictOptions:
-    """What counts in the verdict."""
+    """Options for the assessment."""
 
     ignore: Annotated[
         list[str],
         Parameter(
             metavar="KIND", show_default=False,
-            help="A doubt, by the name that the report gives it, that does not count in verdict and exit status; or"
-            " all. The verdict names what was ignored. Repeat.",
+            help="Kind of doubt, as named in the report, to leave out of assessment and exit status; or all. The"
+            " report lists what was ignored. Repeat.",
         ),
     ] = ()  # type: ignore[assignment]  # fmt: skip
 
     def kinds(self) -> tuple[str, ...]:
-        """Raises ArgumentError for kinds that do not exist."""
+        """Kinds of findings to ignore. Raises ArgumentError for unknown kinds."""
         return ignorable("--ignore", [kind for text in self.ignore for kind in as_names(text)])
 
 

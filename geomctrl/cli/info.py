@@ -32,7 +32,7 @@ def info(
     frames: Annotated[bool, Parameter(help="List the frames.")] = True,
     urdf: CheckedUrdfOptions = CheckedUrdfOptions(),
 ) -> None:
-    console, model = stdout_console(), urdf.load(robot)  # nothing is compiled: a first look should not wait for that
+    console, model = stdout_console(), urdf.load(robot)  # compiles nothing, so that it starts fast
     base = exact_base_parameters(model).size
     energy = float(factored.potential_energy(model, middle(model)))
     bodies = f"{model.nbodies} {'body' if model.nbodies == 1 else 'bodies'}"
@@ -49,7 +49,7 @@ def info(
 
 
 def _joint_table(robot: Robot) -> Table:
-    """One row a joint: kind, tree, mass of the body it carries, limits; friction and motors where there are some."""
+    """One row for each joint: kind, tree, mass of its body, limits; friction and motors if there are any."""
     table = Table()
     for name in ("", "joint", "kind", "on", "body"):
         table.add_column(name, overflow="fold")

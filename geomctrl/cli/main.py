@@ -1,7 +1,7 @@
 """The program `geomctrl`: its commands, error messages and exit statuses.
 
-A command is the function of that name in the module of that name; the module's docstring is its help page. Modules are
-imported when their command runs, so that `geomctrl --help` is quick.
+Each command is a function in a module of the same name, and the module's docstring is its help page. Modules are
+imported when their command runs, so that `geomctrl --help` is fast.
 """
 
 import ast
@@ -24,15 +24,15 @@ from .terminal import BAD_ARGUMENTS, FAILED, Stdout, command_line, complain
 COMMANDS = (
     "track", "sweep", "excite", "identify", "identify_load", "drive_gains", "show", "info", "check", "robots", "export",
 )  # fmt: skip
-HELP = """Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs, sweep
-parameters of closed loops, design motions to identify robots with, identify robots, their loads and drives from logs,
-look at robots, check their dynamics, export them as C.
+HELP = """Robot dynamics and control on Lie groups: simulate controllers and check their stability proofs, sweep
+parameters of closed loops, design motions for identification, identify robots, loads and drives from logs, show
+robots, check their dynamics, export them as C code.
 
 Start with: `geomctrl track panda --controller slotine-li --payload 2.0`"""
 
 
 def _help_page(name: str) -> str:
-    """The docstring of a command's module, which is not imported."""
+    """The docstring of a command's module, without importing it."""
     source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
     return ast.get_docstring(ast.parse(source)) or ""
 
@@ -55,17 +55,17 @@ for _order, _name in enumerate(COMMANDS):
 
 
 def main() -> int:
-    """Run the console script; returns its exit status."""
-    for name in ("SIGTERM", "SIGHUP"):  # Windows lacks the second
+    """Run the console script and return its exit status."""
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
     return run(sys.argv[1:])
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command that `arguments` state and return its exit status.
+    """Run the command given by `arguments` and return its exit status.
 
-    Errors in the user's input end with status 2 and a message. Raises SystemExit for options that do not exist.
+    Errors in the user's input end with status 2 and a message. Raises SystemExit for unknown options.
     """
     Stdout.lost = None
     command_line.set(("geomctrl", *arguments))
@@ -84,6 +84,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _end(number: int, _frame: Any) -> None:
-    """End the command as Ctrl-C does, so that it saves what it has; the same signal once more kills it."""
+    """End the command like Ctrl-C, so that it saves its results; the same signal once more kills it."""
     signal.signal(number, signal.SIG_DFL)
     raise SystemExit(128 + number)

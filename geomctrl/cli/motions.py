@@ -13,11 +13,11 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.robot import Robot
 
-FASTEST_JOINT = 4.0  # rad/s or m/s, where a model states no velocity limit or a higher one
+FASTEST_JOINT = 4.0  # rad/s or m/s, used if a model has no velocity limit or a higher one
 
 
 def middle(robot: Robot) -> np.ndarray:
-    """The configuration (nq,) in the middle of the joints' ranges; without one near zero, poses at identity."""
+    """The configuration (nq,) in the middle of the joint ranges; near zero without a range, identity poses."""
     q = robot.neutral()
     limits = robot.limits
     for k, i in zip(*single_coordinates(robot)):
@@ -27,7 +27,7 @@ def middle(robot: Robot) -> np.ndarray:
 
 
 def amplitudes(robot: Robot) -> np.ndarray:
-    """How far (nv,) to move from the middle: half of a joint's range, at most 0.6 rad or 0.2 m."""
+    """Amplitudes (nv,) of motion about the middle: half of a joint's range, at most 0.6 rad or 0.2 m."""
     x = np.where(robot.is_rotational, 0.6, 0.2)
     half = 0.5 * (robot.limits.upper - robot.limits.lower)
     return np.where(np.isfinite(half), np.minimum(x, 0.5 * half), x)
@@ -35,7 +35,7 @@ def amplitudes(robot: Robot) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """The random numbers that motions of all kinds are made from."""
+    """The random numbers from which all kinds of motions are generated."""
 
     robot: Robot
     seconds: float
@@ -61,19 +61,19 @@ class Draw:
 
 
 def sinusoids(draw: Draw, scale: float) -> Reference:
-    """Two harmonics of 0.1 to 0.5 Hz a joint."""
+    """Two harmonics of 0.1 to 0.5 Hz for each joint."""
     amplitude = scale * draw.reach * draw.shares
     return references.Sinusoids(draw.robot, draw.q0, amplitude, draw.frequencies, draw.phases, 1.0)
 
 
 def quintic(draw: Draw, scale: float) -> Reference:
-    """Point to point in 0.6 of the time."""
+    """Point-to-point motion in 0.6 of the time."""
     start, end = (draw.robot.integrate(draw.q0, sign * scale * draw.side) for sign in (-1.0, 1.0))
     return references.Quintic(draw.robot, start, end, 0.6 * draw.seconds, 0.1 * draw.seconds)
 
 
 def spline(draw: Draw, scale: float) -> Reference:
-    """Through six random waypoints."""
+    """A spline through six random waypoints."""
     points = np.array([draw.robot.integrate(draw.q0, scale * x) for x in draw.waypoints])
     return references.Spline(draw.robot, np.linspace(0.0, draw.seconds, len(points)).tolist(), points)
 
@@ -86,9 +86,9 @@ REFERENCES: dict[str, Callable[[Draw, float], Reference]] = {
 
 
 def make_reference(name: str, robot: Robot, seconds: float, seed: int = 0) -> Reference:
-    """The motion of that name in `REFERENCES` for `seconds`, as large as the limits allow.
+    """Return the motion with this name in `REFERENCES` for `seconds`, as large as the limits allow.
 
-    Raises NameNotFoundError for another name, ArgumentError where no motion of that kind is within the limits.
+    Raises NameNotFoundError for an unknown name, ArgumentError if no motion of this kind is within the limits.
     """
     if name not in REFERENCES:
         raise NameNotFoundError(f"reference: expected one of {', '.join(REFERENCES)}, got {name!r}")
@@ -103,7 +103,9 @@ def make_reference(name: str, robot: Robot, seconds: float, seed: int = 0) -> Re
 
 
 def _excess(robot: Robot, motion: Reference, seconds: float) -> float:
-    """By what ratio a motion exceeds half the velocity limits, or 2 if joint limits; 1 or less is within."""
+    """Ratio by which a motion exceeds half the velocity limits, or 2 if it exceeds joint limits; at most 1 is
+    allowed.
+    """
     samples = [motion(t) for t in np.linspace(0.0, seconds, 400)]
     speed = np.abs([d.v for d in samples]).max(axis=0)
     worst = float((2.0 * speed / np.clip(robot.limits.velocity, 1e-9, FASTEST_JOINT)).max())

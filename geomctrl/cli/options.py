@@ -1,4 +1,4 @@
-"""Options that several commands share, and how the text of an option becomes numbers, names or tables."""
+"""Options that several commands share, and the conversion of option texts to numbers, names or tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 if TYPE_CHECKING:
     from geomctrl.robot import Robot
 
-MAX_RANGE = 100_000  # numbers in a range such as 2-5
+MAX_RANGE = 100_000  # largest number of integers in a range such as 2-5
 MODEL_HELP = (
     "A bundled robot (see `geomctrl robots`), or the path of a URDF file, of an MJCF file (.xml, .mjcf;"
     " needs the extra 'mjcf'), of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load_dh`), or of a"
@@ -24,11 +24,11 @@ MODEL_HELP = (
 RobotArgument = Annotated[str, Parameter(help=MODEL_HELP)]
 
 
-# --- texts ---------------------------------------------------------------------------------------------------------
+# --- conversion of texts -------------------------------------------------------------------------------------------
 
 
 def option(convert: Callable[[str], Any], help: str, *, metavar: str, **more: Any) -> Parameter:
-    """An option whose one word of text is converted by a function, which raises ValueError."""
+    """An option whose text is converted by a function, which raises ValueError."""
     return Parameter(
         help=help, metavar=metavar, n_tokens=1, allow_leading_hyphen=True, negative="", accepts_keys=False,
         converter=lambda _type, tokens: convert(tokens[0].value), **more,
@@ -36,27 +36,27 @@ def option(convert: Callable[[str], Any], help: str, *, metavar: str, **more: An
 
 
 def numbers(help: str, *, metavar: str = "NUMBERS", **more: Any) -> Parameter:
-    """An option of numbers with commas between."""
+    """An option with numbers separated by commas."""
     return option(as_numbers, help, metavar=metavar, **more)
 
 
 def per_joint(help: str, **more: Any) -> Parameter:
-    """An option of one number, or of one number per joint."""
+    """An option with one number, or one number per joint."""
     return option(_number_or_list, help, metavar="NUMBERS", **more)
 
 
 def names(help: str, *, metavar: str = "NAMES", **more: Any) -> Parameter:
-    """An option of names with commas between."""
+    """An option with names separated by commas."""
     return option(as_names, help, metavar=metavar, **more)
 
 
 def matrix(help: str, *, metavar: str = "NUMBERS|FILE", **more: Any) -> Parameter:
-    """An option of rows of numbers, or of the file that holds them."""
+    """An option with rows of numbers, or a file that contains them."""
     return option(_as_matrix, help, metavar=metavar, **more)
 
 
 def ranges(help: str) -> Parameter:
-    """An option of whole numbers and ranges of them."""
+    """An option with integers and ranges of integers."""
     return option(as_ranges, help, metavar="NUMBERS")
 
 
@@ -69,15 +69,14 @@ def pairs(help: str, *, name: str, metavar: str = "FIELD=NAME") -> Parameter:
 
 
 def flag(help: str, *, name: str | None = None) -> Parameter:
-    """A switch that is off by default, without an opposite."""
+    """A switch that is off by default and has no opposite."""
     return Parameter(name=name, help=help, negative="", show_default=False)
 
 
 def with_fields(source: type, *names: str, **parameters: Parameter) -> Callable[[type], type]:
-    """Class decorator: options with the names, types, defaults and help texts of a dataclass's fields, behind the
-    class's own.
+    """Class decorator that adds options with the names, types, defaults and help texts of a dataclass's fields.
 
-    names: of the fields, default all. parameters: how those are given that are not one word of their type.
+    names: names of the fields, default all. parameters: for fields whose value is not a single word of their type.
     """
     hints = get_type_hints(source)
 
@@ -103,7 +102,7 @@ def as_numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in as_names(text)]
     except ValueError:
-        raise ValueError(f"expected numbers with commas between, got {text!r}") from None
+        raise ValueError(f"expected numbers separated by commas, got {text!r}") from None
 
 
 def _number_or_list(text: str) -> float | list[float]:
@@ -112,7 +111,7 @@ def _number_or_list(text: str) -> float | list[float]:
 
 
 def as_ranges(text: str) -> list[int]:
-    """Whole numbers and ranges of them: 0,2-5."""
+    """Parse integers and ranges: 0,2-5."""
     out: list[int] = []
     for word in as_names(text):
         first, dash, last = word.partition("-")
@@ -123,12 +122,12 @@ def as_ranges(text: str) -> list[int]:
 
 
 def _as_matrix(text: str) -> Any:
-    """Rows of numbers, with semicolons between, or as the lines of a file; commas or blanks between numbers."""
+    """Parse rows of numbers, separated by semicolons or as lines of a file; commas or blanks separate numbers."""
     import numpy as np
 
     try:
         is_file = Path(text).is_file()
-    except OSError:  # a text of numbers may be too long for the name of a file
+    except OSError:  # a text of numbers may be too long for a file name
         is_file = False
     lines = Path(text).read_text(encoding="utf-8").splitlines() if is_file else text.split(";")
     try:
@@ -157,19 +156,16 @@ def _as_pairs(tokens: Sequence[Token]) -> dict[str, Any]:
 @Parameter(name="*", group=Group("URDF files", sort_key=90))
 @dataclass(frozen=True)
 class UrdfOptions:
-    """How a URDF file is read."""
+    """Options for reading a URDF file."""
 
     floating_base: Annotated[bool, flag("Give the root link six degrees of freedom.")] = False
     mimic: Annotated[
         Literal["coupled", "fixed", "independent", "error"],
-        Parameter(help="What to do with joints that follow others."),
+        Parameter(help="What to do with mimic joints, which follow others."),
     ] = "coupled"
 
     def load(self, source: str, physical: str = "unchecked") -> Robot:
-        """Load a bundled robot by name, or a URDF, MJCF, TOML or robot.json file.
-
-        Raises GeomctrlError children.
-        """
+        """Load a bundled robot by name, or a URDF, MJCF, TOML or robot.json file. Raises GeomctrlError."""
         from geomctrl import models
         from geomctrl.models.io.model_file import file_format
 
@@ -189,11 +185,11 @@ class UrdfOptions:
 @Parameter(name="*", group=Group("URDF files", sort_key=90))
 @dataclass(frozen=True)
 class CheckedUrdfOptions(UrdfOptions):
-    """How a URDF file is read by commands that use its inertias."""
+    """Options for reading a URDF file in commands that use its inertias."""
 
     physical: Annotated[
         Literal["reported", "required", "unchecked"],
-        Parameter(help="What to do with inertias that no rigid body has."),
+        Parameter(help="What to do with inertias that no rigid body can have."),
     ] = "reported"
 
     def load(self, source: str, physical: str | None = None) -> Robot:

@@ -1,4 +1,4 @@
-"""The tables that a run ends with."""
+"""Tables that are printed after a simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOURS = {HELD: "green", VIOLATED: "bold red", UNRESOLVED: "bold yellow"}
 
 
 def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], failure: str | None) -> None:
-    """Print the tables, remarks and figures of speed a run ends with. others: runs to compare it with, by name."""
+    """Print tables, remarks and computation times of a run. others: runs to compare with, by name."""
     console.print(case.describe(), style="bold", soft_wrap=True)
     if len(run.t):
         console.print(_tracking_table(run, others))
@@ -45,7 +45,7 @@ def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], f
 
 
 def _remarks(case: Scenario, run: Run) -> list[str]:
-    """Why a monitor was beyond its limit, what resolves that, and what else may explain it."""
+    """Explain why a monitor exceeded its limit, and what else may be the cause."""
     lyapunov, remarks = run.monitors.get("lyapunov"), []
     remarks += [f"{m.name}: {m.verdict}: {m.explanation}." for m in run.monitors.values() if m.explanation]
     why = case.why_lyapunov_may_grow()
@@ -95,7 +95,7 @@ def _estimate_table(case: Scenario, run: Run) -> Table | None:
     law = run.controller
     if run.z is None or not all(hasattr(law, name) for name in ("true_parameters", "Gamma_inverse", "columns")):
         return None
-    n = len(law.Gamma_inverse)  # estimates; filters and the like come behind
+    n = len(law.Gamma_inverse)  # the estimates come first in z, then states of filters
     z, truth = run.z[:, :n], law.true_parameters(run.plant.at(run.t[-1]))[:n]
     table = Table(title="parameter estimates", title_justify="left", title_style="bold")
     for name in ("", "at the start", "at the end", "true"):

@@ -1,4 +1,4 @@
-"""What `geomctrl track` runs: a reference within limits, a load, gains and a controller for any robot."""
+"""The scenario of `geomctrl track`: reference within limits, load, gains and controller for any robot."""
 
 from __future__ import annotations
 
@@ -30,37 +30,38 @@ START_VELOCITY = 0.01  # rad/s or m/s, largest initial velocity error
 @Parameter(name="*", group=Group("The scenario", sort_key=1))
 @dataclass(frozen=True)
 class ScenarioOptions:
-    """What is tracked, by which controller, on which plant."""
+    """Options for reference, controller and plant."""
 
     controller: Annotated[
         str,
-        Parameter(metavar="LAW", help="Law that closes the loop, see Gains, or FILE.py:CLASS."),
+        Parameter(metavar="LAW", help="Controller, see Gains, or FILE.py:CLASS."),
     ] = "slotine-li"
     reference: Annotated[
         str, Parameter(metavar="MOTION", help="Desired motion, within the limits: sinusoids, quintic or spline.")
     ] = "sinusoids"
     seconds: Annotated[float, Parameter(help="Length of the run [s].")] = 10.0
-    payload: Annotated[float, Parameter(help="Mass [kg] of a ball in the true robot's hand, unknown to the model.")] = (
-        0.0
-    )
+    payload: Annotated[
+        float, Parameter(help="Mass [kg] of a ball at the true robot's tool, unknown to the controller.")
+    ] = 0.0
     payload_at: Annotated[
-        float | None, Parameter(help="Time [s] at which the load is gripped [default: the start].")
+        float | None, Parameter(help="Time [s] at which the load is picked up [default: the start].")
     ] = None
     payload_frame: Annotated[
         str | None, Parameter(help="Frame that carries it [default: the tool, free base or last body].")
     ] = None
     dt: Annotated[float, Parameter(help="Integration step [s].")] = 1e-3
     control_dt: Annotated[
-        float | None, Parameter(help="Sampling period [s] of the law, a multiple of dt [default: continuous].")
+        float | None, Parameter(help="Sampling period [s] of the controller, a multiple of dt [default: continuous].")
     ] = None
     friction: Annotated[
         bool,
-        Parameter(help="Friction in the plant also where the robot's model has none."),
+        Parameter(help="Add friction to the plant even if the robot's model has none."),
     ] = False
     actuators: Annotated[
         str | None,
         Parameter(
-            metavar="LIST", help="Between law and joints, in order: delay=, rate=, lag=, limits, limits=, joints."
+            metavar="LIST",
+            help="Actuators between controller and joints, in order: delay=, rate=, lag=, limits, limits=, joints.",
         ),
     ] = None
     sensors: Annotated[
@@ -84,7 +85,7 @@ class ScenarioOptions:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A closed loop ready to run: the controller knows `robot`, the plant has a load and friction, too."""
+    """A closed loop that is ready to run: the controller uses `robot`, the plant also has a load and friction."""
 
     options: ScenarioOptions
     robot: Robot
@@ -98,7 +99,7 @@ class Scenario:
 
     @classmethod
     def make(cls, robot: Robot, options: ScenarioOptions) -> Scenario:
-        """The scenario that `options` describe. Raises GeomctrlError children."""
+        """Create the scenario from `options`. Raises GeomctrlError."""
         check_options(options)
         o, gains = options, parse_gains(options.controller, options.gains)
         if o.payload_frame is not None and robot.frame(o.payload_frame).body < 0:
@@ -121,11 +122,11 @@ class Scenario:
 
     @property
     def adapts(self) -> bool:
-        """Whether the controller estimates what the model does not know."""
+        """Whether the controller estimates unknown parameters."""
         return hasattr(self.controller, "true_parameters")
 
     def warm_up(self) -> None:
-        """Compile what the run needs, loads that come later included."""
+        """Compile everything the run needs, including loads that are added later."""
         for law in (self.controller, self.rival):
             dt, control_dt = self.options.dt, self.options.control_dt
             simulate(self.plant, law, self.q0, self.v0, 2.0 * dt, dt, control_dt=control_dt)
@@ -144,12 +145,12 @@ class Scenario:
         return text + ("; unknown friction" if o.friction else "")
 
     def why_lyapunov_may_grow(self) -> str:
-        """Which assumption of the proof the scenario breaks; empty if none."""
+        """Which assumption of the proof the scenario violates; empty if none."""
         reasons = []
         if not self.adapts and self.plant.friction is not None:
-            reasons.append("the law does not know the friction")
+            reasons.append("the law does not model the friction")
         if self.plant.actuators or self.plant.sensors:
-            reasons.append("the law does not know of actuators and sensors")
+            reasons.append("the law does not model actuators and sensors")
         wrong = [r for r in (self.plant.robot, *(r for _, r in self.plant.changes)) if r is not self.robot]
         if not self.adapts and wrong:
             reasons.append("the law's model lacks the load, and its proof needs the true one")
@@ -157,7 +158,7 @@ class Scenario:
 
 
 def check_options(options: ScenarioOptions) -> None:
-    """Raise GeomctrlError children for names, gains and times that no run can have, before anything is computed."""
+    """Raise GeomctrlError for unknown names and invalid gains and times, before anything is computed."""
     for name, choices in (("reference", REFERENCES), ("adapt", ADAPTED)):
         value = getattr(options, name)
         if value not in choices:
@@ -167,7 +168,7 @@ def check_options(options: ScenarioOptions) -> None:
 
 
 def check_times(options: ScenarioOptions) -> None:
-    """Raise ArgumentError for times no run can have, before anything is computed."""
+    """Raise ArgumentError for invalid times, before anything is computed."""
     seconds, dt, control_dt, payload_at = options.seconds, options.dt, options.control_dt, options.payload_at
     for name, x in (("seconds", seconds), ("dt", dt), ("control-dt", control_dt)):
         if x is not None and not (math.isfinite(x) and x > 0.0):
@@ -184,7 +185,7 @@ def check_times(options: ScenarioOptions) -> None:
 
 
 def construct_law(law: type[Any], tuning: Tuning) -> Any:
-    """Construct the controller by its own `tuned(tuning)`, or as law(robot, reference)."""
+    """Construct the controller by its classmethod `tuned(tuning)`, or as law(robot, reference)."""
     controller = law.tuned(tuning) if hasattr(law, "tuned") else law(tuning.robot, tuning.motion)
     if not isinstance(controller, Controller):
         raise ArgumentError(f"controller: expected {law.__name__} to be a geomctrl.Controller, got {controller!r:.60}")
@@ -192,7 +193,7 @@ def construct_law(law: type[Any], tuning: Tuning) -> Any:
 
 
 def tool_frame(robot: Robot) -> str:
-    """The default place of a load: the tool's frame, else the body a free base is, else the last body."""
+    """Default frame of a load: the tool's frame, otherwise the body of a free base, otherwise the last body."""
     last = [f for f in robot.frames if f.body == robot.nbodies - 1]
     for word in TOOL_NAMES:
         for frame in last:
@@ -202,7 +203,9 @@ def tool_frame(robot: Robot) -> str:
 
 
 def loaded(robot: Robot, mass: float, frame: str | None = None) -> Robot:
-    """The robot with a solid aluminium ball of `mass` [kg] touching the origin of `frame`, along its z axis."""
+    """Return the robot with a solid aluminium ball of `mass` [kg] that touches the origin of `frame`, along its z
+    axis.
+    """
     if not (math.isfinite(mass) and mass >= 0.0):
         raise ArgumentError(f"payload: expected a mass >= 0 in kg, got {mass:g}")
     if mass == 0.0:
@@ -212,7 +215,7 @@ def loaded(robot: Robot, mass: float, frame: str | None = None) -> Robot:
 
 
 def friction_of(robot: Robot, rule: Design) -> Friction:
-    """The model file's friction where it states some, else 0.5 D viscous and 0.5 D Coulomb; free joints have none."""
+    """Friction from the model file; without any, 0.5 D viscous and 0.5 D Coulomb. Free joints have none."""
     viscous, coulomb = robot.damping, robot.friction
     if not (viscous.any() or coulomb.any()):
         own = [np.full(j.dof, 0.5 * (j.kind != "free")) for j in robot.coupling.independent_joints]
@@ -221,9 +224,9 @@ def friction_of(robot: Robot, rule: Design) -> Friction:
 
 
 def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np.ndarray]:
-    """(q0, v0): on the motion, with a small velocity error to remove in the direction that K damps most slowly.
+    """Return (q0, v0) on the reference with a small velocity error, in the direction that K damps most slowly.
 
-    In that direction no fast mode is excited, which a step of dt would follow less well.
+    In this direction no fast mode is excited, which a step of dt would integrate less accurately.
     """
     q, v, _ = motion(0.0)
     root = np.sqrt(rule.kappa * rule.D)
@@ -232,7 +235,7 @@ def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np
 
 
 def parse_gains(controller: str, text: str | None) -> dict[str, float]:
-    """Return "Lambda=8,kappa=30" as a dict, checked against the gains that the controller has."""
+    """Parse "Lambda=8,kappa=30" into a dict and check it against the gains of the controller."""
     names, gains = dict(getattr(law_class(controller), "GAINS", {})), {}
     for part in (text or "").replace(" ", "").split(","):
         if not part:

@@ -1,14 +1,14 @@
-"""`--setup FILE`: options of a command from a TOML file. Options on the command line take precedence.
+"""`--setup FILE`: read options of a command from a TOML file. Options on the command line take precedence.
 
     robot = "arm.urdf"            # or a table [robot], see `geomctrl.models.load_dh`
-    [log]                         # sections are the panels of --help; tables stand for FIELD=NAME, lists for commas
+    [log]                         # sections are the groups of --help; tables stand for FIELD=NAME, lists for commas
     columns = {q = "A_q", tau = "A_tau"}
     gears = [[100, 0], [20, 80]]
     [model]
     rotor = true                  # or "yes", "no", "auto"
     [[column]]                    # additional torques, see `geomctrl.identification.load_columns`
 
-Files are looked for in the folder of the TOML file, then where the command runs.
+Files are searched in the folder of the TOML file, then in the working directory.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ OPTION = Parameter(
 )
 FILES = ("robot", "gears", "transmission", "test_log", "own_columns")  # options that name files
 WITHOUT_SECTION = ("robot", "floating_base", "mimic", "column")
-NOT_OF_OTHER_COMMANDS = ("out", "method")  # results of `identify` may be read by the command that shares its setup
+NOT_OF_OTHER_COMMANDS = ("out", "method")  # ignored by other commands that share a setup with `identify`
 
 
 def read_setup(_app: Any, commands: tuple[str, ...], arguments: Any) -> None:
-    """Give the options that a setup file states to those arguments that the command line does not state."""
+    """Pass the options of a setup file to the arguments that the command line does not set."""
     options = {a.field_info.name: a for a in arguments}
     if "setup" not in options or not options["setup"].tokens:
         return
@@ -50,7 +50,7 @@ def read_setup(_app: Any, commands: tuple[str, ...], arguments: Any) -> None:
 
 
 def options_of(path: Path) -> dict[str, list[str]]:
-    """Texts of the options that a file states, by name. Raises ArgumentError for unknown sections and keys."""
+    """Option texts in a file, by name. Raises ArgumentError for unknown sections and keys."""
     from .identify_options import SECTIONS
 
     tables = read_toml(path)
@@ -80,7 +80,7 @@ def _checked(where: str, key: str, names: Any) -> str:
 
 
 def _texts(where: str, name: str, value: Any) -> list[str]:
-    """The words after an option: FIELD=NAME for each entry of a table, else one."""
+    """The words after an option: FIELD=NAME for each entry of a table, otherwise one word."""
     if isinstance(value, Mapping):
         return [f"{field}={_text(where, x)}" for field, x in value.items()]
     if name == "rotor" and isinstance(value, bool):
@@ -89,17 +89,17 @@ def _texts(where: str, name: str, value: Any) -> list[str]:
 
 
 def _text(where: str, value: Any) -> str:
-    """Commas between numbers or names, semicolons between rows."""
+    """Join numbers or names with commas, and rows with semicolons."""
     if isinstance(value, list):
         rows = any(isinstance(x, list) for x in value)
         return (";" if rows else ",").join(_text(where, x) for x in value)
     if not isinstance(value, (str, int, float)):
-        raise ArgumentError(f"{where}: expected words, numbers, true or false, or lists of them, got {value!r:.60}")
+        raise ArgumentError(f"{where}: expected strings, numbers, true or false, or lists of them, got {value!r:.60}")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _nearby(path: Path, name: str) -> str:
     try:
         return str(path.parent / name) if (path.parent / name).is_file() else name
-    except OSError:  # rows of numbers are no name of a file
+    except OSError:  # rows of numbers may be too long for a file name
         return name

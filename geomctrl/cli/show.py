@@ -1,11 +1,11 @@
-"""Show a robot or a run in three dimensions. It needs the extra 'view'.
+"""Show a robot or a simulation in three dimensions. It needs the extra 'view'.
 
-A robot has sliders for its joints, until Ctrl-C; written to a file, its joints move one after the other. A run has
-one slider, for the time, which moves the robot and the curves beside it. The browser is opened where there is a
-display; the address is printed in any case.
+A robot is shown with sliders for its joints until Ctrl-C; in a file, its joints move one after another. A simulation is
+shown with a time slider, which moves the robot and the curves next to it. If there is a display, the browser is opened;
+the address is always printed.
 
-A run does not hold its robot, but its name and the file it was read from: with those changed or gone, give --robot.
-URDF files are drawn with their meshes, other robots with capsules made of the tree.
+A saved run does not contain its robot, only the robot's name and file. If they have changed or no longer exist, use
+--robot. URDF files are drawn with their meshes, other robots as capsules.
 
 **Examples**
 
@@ -87,7 +87,7 @@ def show(
 
 
 def _load_run(path: Path, robot: str | None, urdf: UrdfOptions) -> Run:
-    """A saved run with its robot."""
+    """Load a saved run with its robot."""
     from geomctrl.control.run import Run
 
     if not path.is_file():
@@ -104,7 +104,7 @@ def _load_run(path: Path, robot: str | None, urdf: UrdfOptions) -> Run:
 
 
 def _named_robot(path: Path) -> Robot:
-    """The robot that a saved run says it was of."""
+    """The robot that a saved run names."""
     import numpy as np
 
     from geomctrl import models

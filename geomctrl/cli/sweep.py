@@ -1,12 +1,12 @@
-"""Run a closed loop at every point of a space, measure each run, draw the measures.
+"""Simulate a closed loop at every point of a parameter space, measure each run, and draw the measures.
 
-STUDY.py sets the arguments of `geomctrl.sweep` by their names: `make`, `space`, `measures`, `t_end`, `dt`, and
-any others it wants. Blocks of runs are saved as they finish: after a crash, a kill or Ctrl-C `--resume` does the
-missing ones, with the same numbers. A store of another study is refused, with what differs.
+STUDY.py defines the arguments of `geomctrl.sweep` by name: `make`, `space`, `measures`, `t_end`, `dt`, and any
+others. Blocks of runs are saved as they finish. After a crash, a kill or Ctrl-C `--resume` computes the missing ones,
+with identical numbers. A store of another study is refused, with the differences.
 
-Ends with a table, report.txt and one heat map per measure in --out.
+Prints a table and writes report.txt and one heat map per measure to --out.
 
-**Exit status**: 0 all was run, whether each run went well or not; 1 workers were lost or the disk is full; 2 bad
+**Exit status**: 0 all runs were made, whether each succeeded or not; 1 workers were lost or the disk is full; 2 invalid
 arguments; 130 Ctrl-C, 143 SIGTERM.
 
 **Examples**
@@ -37,7 +37,7 @@ from .options import flag
 from .terminal import FAILED, complain, interrupted_status, report_written, stdout_console
 from .user_files import arguments_of
 
-MAX_REASONS = 5  # listed
+MAX_REASONS = 5  # reasons for failure that are listed
 
 
 def sweep(
@@ -46,7 +46,7 @@ def sweep(
     *,
     out: Annotated[Path, Parameter(help="Folder for report and pictures.")] = Path("out/sweep"),
     store: Annotated[Path | None, Parameter(help="Store of the runs [default: sweep.zarr in --out].")] = None,
-    resume: Annotated[bool, flag("Go on with the store that exists.")] = False,
+    resume: Annotated[bool, flag("Continue with an existing store.")] = False,
     scheduler: Annotated[
         str | None,
         Parameter(metavar="ADDRESS", help="Address of a dask cluster, tcp://host:8786 [default: this machine]."),
@@ -76,7 +76,7 @@ def sweep(
     written = [_write_report(console, table, out / "report.txt")]
     if plots:
         with console.status("drawing"):
-            from geomctrl.viewing.sweeps import plot_sweep  # here: matplotlib is slow to import
+            from geomctrl.viewing.sweeps import plot_sweep  # imported here because matplotlib is slow to import
 
             written += plot_sweep(table, out)
     report_written(console, written, out, f"; the runs are in {store}")
@@ -84,7 +84,7 @@ def sweep(
 
 
 def _client(address: str) -> Any:
-    """The dask cluster at an address. Raises ArgumentError where there is none."""
+    """The client of the dask cluster at an address. Raises ArgumentError if there is none."""
     from geomctrl.control.sweeping.job import needed_for
 
     with needed_for("--scheduler"):
@@ -107,7 +107,9 @@ def _write_report(console: Console, table: Any, path: Path) -> Path:
 
 
 def _measure_table(table: Any) -> Table:
-    """Each measure: its least value, median and largest, at which run, and how many runs have none."""
+    """For each measure its smallest, median and largest value, the run of each, and the number of runs without a
+    value.
+    """
     space = ", ".join(f"{name} {n}" for name, n in table["run"].sizes.items())
     title = f"{table['run'].size} runs: {space}"
     out = Table(title=title, title_justify="left", title_style="bold")
@@ -120,7 +122,7 @@ def _measure_table(table: Any) -> Table:
 
 
 def _numbers(table: Any, x: Any) -> list[str]:
-    rows = x.values.reshape(table["run"].size, -1)  # the runs' dimensions come first
+    rows = x.values.reshape(table["run"].size, -1)  # the dimensions of the runs come first
     good = rows[np.isfinite(rows)]
     without = str(int(np.isnan(rows).any(axis=1).sum()))
     if not len(good):
@@ -130,7 +132,7 @@ def _numbers(table: Any, x: Any) -> list[str]:
 
 
 def _endings(table: Any) -> str:
-    """How many runs went well, and of the others the most frequent reasons with the first run of each."""
+    """Number of successful runs, and the most frequent reasons for failure with the first run of each."""
     success, reasons = table["success"].values.ravel(), table["reason"].values.ravel()
     lines = [f"{int(success.sum())} of {len(success)} runs reached their end"]
     failed = Counter(reasons[~success].tolist())

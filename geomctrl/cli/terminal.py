@@ -1,4 +1,4 @@
-"""What the commands share at a terminal: consoles, progress, messages, exit statuses."""
+"""Terminal output that the commands share: consoles, progress bars, messages, exit statuses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ command_line: ContextVar[tuple[str, ...]] = ContextVar("command_line")  # as typ
 
 
 class Stdout:
-    """Standard output whose failure ends nothing: a command goes on and saves what it computes.
+    """Standard output that never raises: a command continues and saves its results.
 
-    What can not be written any more, to a closed pipe or a full disk, is dropped; the last error is `Stdout.lost`.
-    Characters that the encoding lacks are written as question marks.
+    Text that can not be written, because of a closed pipe or a full disk, is dropped; `Stdout.lost` is the last error.
+    Characters that the encoding lacks become question marks.
     """
 
     lost: OSError | None = None
@@ -48,7 +48,7 @@ class Stdout:
             act(*arguments)
         except OSError as error:
             Stdout.lost = error
-            with suppress(OSError, ValueError):  # what is left in Python's buffer goes nowhere, without a word
+            with suppress(OSError, ValueError):  # the rest of Python's buffer is dropped silently
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self.file.fileno())
                 os.close(nowhere)
@@ -59,7 +59,7 @@ def progress_bar(console: Console):
 
     class Bar(Progress):
         def stop(self) -> None:
-            self.live.stop()  # and no empty line in files, as of rich's own
+            self.live.stop()  # unlike rich's own, without an empty line in files
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     return Bar(*columns, console=console, transient=True)
@@ -67,8 +67,8 @@ def progress_bar(console: Console):
 
 @contextmanager
 def compiling(console: Console, guess: str) -> Iterator[None]:
-    """Say so, once, when a kernel has to be compiled; silent with a warm cache."""
-    from geomctrl.kernels.jit import watch_compiling  # here: it imports numpy
+    """Print a message, once, if a kernel has to be compiled; nothing if the cache has it."""
+    from geomctrl.kernels.jit import watch_compiling  # imported here because it imports numpy
 
     status, started = console.status("compiling"), []
 
@@ -89,8 +89,10 @@ def compiling(console: Console, guess: str) -> Iterator[None]:
 
 
 def stdout_console() -> Console:
-    """Standard output. Where nobody watches nothing moves, no cursor is hidden, and there are at least 110 columns, so
-    that files hold whole tables; notebooks' cells have colours still.
+    """Console for standard output.
+
+    Without a terminal nothing is animated, the cursor is not hidden, and there are at least 110 columns, so that files
+    contain whole tables. Notebook cells keep colours.
     """
     if moves():
         return plain_console(file=Stdout(sys.stdout))
@@ -100,7 +102,7 @@ def stdout_console() -> Console:
 
 
 def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
-    """What a shell calls the end by Ctrl-C, or by the signal that `main` has made a SystemExit of."""
+    """Exit status of a shell for Ctrl-C, or for the signal that `main` has turned into a SystemExit."""
     return 130 if isinstance(error, KeyboardInterrupt) else int(error.code or 0)
 
 
@@ -109,5 +111,5 @@ def complain(message: str) -> None:
 
 
 def report_written(console: Console, files: Any, out: Any, more: str = "") -> None:
-    """List the files that a command wrote in its folder."""
+    """List the files that a command wrote to its folder."""
     console.print(f"wrote {', '.join(path.name for path in files)} in {out}{more}", soft_wrap=True)

@@ -1,31 +1,31 @@
-"""Track a reference and report whether the properties behind the proof held.
+"""Simulate a robot that tracks a reference, and check the properties that the stability proof needs.
 
-The controller is built on the nominal model; the plant also carries --payload, has --friction, --actuators and
---sensors. Ends with a table, run.npz, report.txt, PNG plots and, with the extra 'view', run.html, the robot in
-three dimensions, in --out. Torque limits are reported, and enforced
-with `--actuators limits`. The laws command all coordinates: a free base is driven too, by a wrench on its body,
-and the report says so; `--actuators joints` leaves it to gravity.
+The controller uses the nominal model; the plant also has --payload, --friction, --actuators and --sensors. Prints a
+table and writes run.npz, report.txt, PNG plots and, with the extra 'view', run.html (the robot in three dimensions) to
+--out. Torques beyond the limits are reported; `--actuators limits` enforces the limits. Controllers command all
+coordinates: a free base is driven too, by a wrench on its body, and the report says so; `--actuators joints` drives
+the joints only.
 
-Write FILE.py:CLASS to use a law of your own. It is constructed as CLASS(robot, reference), or by its classmethod
+FILE.py:CLASS selects your own controller. It is constructed as CLASS(robot, reference), or by its classmethod
 tuned(tuning), see `geomctrl.control.tuning`. Delays and sensors need --control-dt; times are in s, or as 5ms.
 
-Give a Python file in place of the robot to run any closed loop. The file sets the arguments of `geomctrl.simulate` by
-their names: `plant`, `controller`, `q0`, `v0`, `t_end`, `dt` and any others; options of the scenario do not apply.
+A Python file instead of the robot defines any closed loop. It sets the arguments of `geomctrl.simulate` by name:
+`plant`, `controller`, `q0`, `v0`, `t_end`, `dt` and any others; the scenario options do not apply.
 
-**Gains** come from the robot's mass matrix: with D_i the mean of M_ii, kappa_i = kappa (max D / D_i)^(1/3) and
-Lambda, in 1/s, every law gets the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0:
+**Gains** scale with the robot's mass matrix. With D_i the mean of M_ii, kappa_i = kappa (max D / D_i)^(1/3) and
+Lambda in 1/s, every controller has the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0:
 
-- slotine-li, passivity: `Lambda` = 5, K = kappa_i D_i with `kappa` = 20; slotine-li: `rate` = 20, of adaptation
+- slotine-li, passivity: `Lambda` = 5, K = kappa_i D_i with `kappa` = 20; slotine-li: adaptation `rate` = 20
 
 - computed-torque: `kp` = kappa_i Lambda, `kd` = kappa_i + Lambda
 
-- pd-gravity: the same times D_i; it holds the reference's last configuration
+- pd-gravity: the same times D_i; it holds the last configuration of the reference
 
-kappa and Lambda are lowered where the fastest closed-loop rate would exceed 1.5 / dt, rate where adaptation would
-be faster than 1 / dt. The comparison with computed torque uses this rule, so both laws have the same bandwidth.
+kappa and Lambda are reduced if the fastest closed-loop rate would exceed 1.5 / dt, and rate if adaptation would
+be faster than 1 / dt. The comparison with computed torque uses the same rule, so both have the same bandwidth.
 
-**Exit status**: 0 the run finished, whatever the monitors say (see --strict); 1 it diverged or --strict stopped
-it; 130 Ctrl-C, 143 SIGTERM; the part up to then is saved; 2 bad arguments.
+**Exit status**: 0 the run finished, whatever the monitors report (see --strict); 1 it diverged or --strict stopped
+it; 130 Ctrl-C, 143 SIGTERM, and the part up to then is saved; 2 invalid arguments.
 
 **Examples**
 
@@ -70,17 +70,17 @@ from .scenario import Scenario, ScenarioOptions, check_options
 from .terminal import FAILED, compiling, complain, interrupted_status, progress_bar, report_written, stdout_console
 from .user_files import arguments_of
 
-MAX_SAMPLES = 20000  # stored
+MAX_SAMPLES = 20000  # largest number of stored samples
 
 
 @Parameter(name="*", group=Group("The run", sort_key=2))
 @dataclass(frozen=True)
 class RunOptions:
-    """How the scenario is run, and where its results go."""
+    """Options for the simulation and its results."""
 
     compare: Annotated[
         bool,
-        Parameter(help="slotine-li: run computed torque with the same wrong model too."),
+        Parameter(help="slotine-li: also run computed torque with the same wrong model."),
     ] = True
     strict: Annotated[bool, flag("Stop when a monitor's violation is confirmed.")] = False
     method: Annotated[str, Parameter(help="Integration method on the group.")] = "MK4"
@@ -114,14 +114,14 @@ def track(
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a run stopped early, and the exit status that says so."""
+    """Why a run stopped early, and the exit status for it."""
 
     reason: str
     status: int = FAILED
 
 
 def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | None:
-    """Run a scenario, print and save what came of it; why it stopped early, or None."""
+    """Run a scenario, print and save its results; return why it stopped early, or None."""
     if case.rule.slowed < 1.0:
         lowered = f"gains lowered to {case.rule.slowed:.0%} of their rates"
         console.print(f"note: {lowered}, which a step of {case.options.dt:g} s can follow")
@@ -130,7 +130,7 @@ def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | Non
     if options.compare and case.adapts and stop is None:
         others["ComputedTorque"], stop = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
         if stop is not None and stop.status == FAILED:
-            stop = None  # the report says that the other law failed
+            stop = None  # the report mentions the failure of the other controller
     kept, text = transcript()
     show = partial(report, case=case, run=run, others=others, failure=None if run.success else run.reason)
     show(kept)
@@ -148,13 +148,13 @@ def _simulate(
 
 
 def _sample_interval(t_end: float, dt: float) -> int:
-    """Steps from one stored sample to the next, so that at most MAX_SAMPLES are stored. Raises ArgumentError."""
+    """Number of steps between stored samples, so that at most MAX_SAMPLES are stored. Raises ArgumentError."""
     t_end, dt = number("t_end", t_end), number("dt", dt, "a positive number of seconds", lambda dt: dt > 0.0)
     return max(1, round(min(t_end / dt, 1e12)) // MAX_SAMPLES)  # `simulate` refuses more steps
 
 
 def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Run, Stop | None]:
-    """Simulate with a progress bar; returns (run, None), or the part until it failed or was interrupted, and why."""
+    """Simulate with a progress bar; return (run, None), or the part until it failed or was interrupted, and why."""
     with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
@@ -182,7 +182,7 @@ def save(
 ) -> Stop | None:
     """Write the run and its report, then `show` the report and draw the pictures.
 
-    Returns why things stopped early: `stop`, or that there was no room for the run where it should be.
+    Returns why things stopped early: `stop`, or that the disk had no space for the run.
     """
     out = options.out
     try:
@@ -193,9 +193,9 @@ def save(
         return Stop(f"{error.strerror}: {error.filename}; the run is kept in {elsewhere}")
     written.append(write_text(out / "report.txt", text))
     show(console)
-    if options.plots and len(run.t) > 1 and (stop is None or stop.status == FAILED):  # who interrupts does not wait
+    if options.plots and len(run.t) > 1 and (stop is None or stop.status == FAILED):  # no plots after an interruption
         with console.status("drawing"):
-            from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import
+            from geomctrl.viewing.plots import plot_run  # imported here because matplotlib is slow to import
 
             written += plot_run(run, out, others)
             if find_spec("viser") is not None:
@@ -205,8 +205,9 @@ def save(
 
 
 def own_loop(study: Path, scenario: ScenarioOptions, options: RunOptions, console: Console) -> Stop | None:
-    """Run it, print and save what came of it; why it stopped early, or None. Raises ArgumentError for options that
-    say of the loop what the file says.
+    """Run a closed loop from a file, print and save its results; return why it stopped early, or None.
+
+    Raises ArgumentError for options that the file defines.
     """
     stated = [f.name for f in fields(scenario) if getattr(scenario, f.name) != f.default]
     if stated:

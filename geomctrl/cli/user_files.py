@@ -1,4 +1,4 @@
-"""Python files of the user: control laws, closed loops, studies."""
+"""Load Python files of the user: controllers, closed loops, studies."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 
 
 def arguments_of(file: Path, function: Callable[..., Any], without: Collection[str], argument: str) -> dict[str, Any]:
-    """Return the arguments of `function` that a file sets by their names, except those in `without`.
+    """Return the arguments of `function` that a file defines by name, except those in `without`.
 
-    Raises ArgumentError where one is missing, and whatever the file raises. argument: the command's name for the file.
+    Raises ArgumentError if one is missing, and whatever the file raises. argument: the command's name for the file.
     """
     names = _run(argument, file, "__study__")
     parameters = inspect.signature(function).parameters.values()
@@ -27,7 +27,7 @@ def arguments_of(file: Path, function: Callable[..., Any], without: Collection[s
 
 
 def law_class(name: str) -> type[Any]:
-    """The class of a bundled controller, or, as "my.py:Law", one in a file. Raises GeomctrlError children."""
+    """Return the class of a bundled controller, or, for "my.py:Law", one in a file. Raises GeomctrlError."""
     from geomctrl import controllers
 
     path, colon, own = name.rpartition(":")
@@ -58,13 +58,15 @@ def _law_in(path: Path, name: str) -> type[Any]:
 
 
 def _run(argument: str, path: Path, run_name: str) -> dict[str, Any]:
-    """The names that a file sets. It runs as a script does, with its folder first among those to import from, but is
-    not `__main__`. Raises ArgumentError, naming the argument, where it is no file; whatever the file raises.
+    """Return the names that a file defines.
+
+    The file runs like a script, with its folder first in the import path, but not as `__main__`. Raises ArgumentError,
+    naming the argument, if the file does not exist, and whatever the file raises.
     """
     if not path.is_file():
         raise ArgumentError(f"{argument}: no such file: {str(path)!r}")
     try:
-        compile(path.read_bytes(), str(path), "exec")  # runpy would run archives as well
+        compile(path.read_bytes(), str(path), "exec")  # because runpy would also run archives
     except (SyntaxError, ValueError) as error:
         raise ArgumentError(f"{argument}: expected a Python file, got {str(path)!r}: {error}") from None
     sys.path.insert(0, str(path.resolve().parent))

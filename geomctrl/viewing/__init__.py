@@ -1,1 +1,1 @@
-"""Pictures: the only room that knows a plotting library."""
+"""Pictures and three-dimensional views: the only package that imports plotting libraries."""

@@ -1,6 +1,6 @@
-"""A run as one HTML file: the robot in three dimensions, and beside it curves whose cursor follows the same time.
+"""A run as one HTML file: the robot in three dimensions, and curves with a cursor at the same time.
 
-The scene, its player and its time slider are viser's; the curves are matplotlib's, as SVG.
+viser provides the scene, its player and its time slider; matplotlib provides the curves, as SVG.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, a
 from .server import serve, stop
 from .shapes import reach
 
-FPS, FRAMES = 30.0, 1200  # pictures a second, and how many at most
-ROUNDING = 1e-9  # of a force, times a length: a moment that is none
+FPS, FRAMES = 30.0, 1200  # frames per second, and largest number of frames
+ROUNDING = 1e-9  # forces and moments below this share of each other are rounding errors
 
 
 def save_html(run: Samples, path: Path, title: str, frames: Iterable[str] | None = None) -> Path:
-    """Write the page, whole or not at all."""
+    """Write the page to a file atomically."""
     return write_text(path, page(run, title, frames))
 
 
 class Page:
-    """An HTML page that a notebook shows in a frame."""
+    """An HTML page that notebooks display."""
 
     def __init__(self, text: str):
         self.text = text
 
     def open(self) -> None:
-        """Show it in a browser, from a temporary file; where there is none, say where that file is."""
+        """Show the page in a browser, from a temporary file; without a browser, print where that file is."""
         with tempfile.NamedTemporaryFile("w", suffix=".html", delete=False, encoding="utf-8") as file:
             file.write(self.text)
         address = Path(file.name).as_uri()
@@ -56,9 +56,9 @@ class Page:
 
 
 def page(run: Samples, title: str, frames: Iterable[str] | None = None) -> str:
-    """A page that needs no network: `title` is escaped. frames: of `Scene`."""
+    """Return a page that works offline. `title` is escaped; frames: as for `Scene`."""
     if run.plant is None:
-        raise ArgumentError("run: was loaded from a file, which has no robot: give it one, load(path, plant)")
+        raise ArgumentError("run: was loaded from a file, which has no robot: pass one, load(path, plant)")
     if len(run.t) < 2:
         raise ArgumentError(f"run: nothing to draw, it has {len(run.t)} samples")
     scene, legend = recorded(run, frames)
@@ -67,7 +67,7 @@ def page(run: Samples, title: str, frames: Iterable[str] | None = None) -> str:
 
 
 def robot_page(robot: Mechanism, title: str, frames: Iterable[str] | None = None) -> str:
-    """A page of a robot whose joints go through their ranges, one after the other."""
+    """Return a page with a robot whose joints move through their ranges, one after another."""
     t, q = tour(robot)
     scene = _recording(robot, frames, _pictures(t), lambda row: (all_poses(robot, q[row]), None, []), None)
     return _filled(title, scene, [], "", "[]")
@@ -82,8 +82,8 @@ def _filled(title: str, scene: str, legend: Sequence[tuple[Colour, str]], drawn:
 
 
 def recorded(run: Samples, frames: Iterable[str] | None = None) -> tuple[str, list[tuple[Colour, str]]]:
-    """(the scene as a page of its own, what its colours mean): robot, desired motion, the trail of the end effector,
-    what pushes, over the time.
+    """Return (the scene as a page, the meaning of its colours): robot, desired motion, path of the end effector,
+    forces.
     """
     robot, tip = run.plant.robot, end_effector(run.plant.robot)
     legend: list[tuple[Colour, str]] = [(TRAIL, f"path of {tip}")]
@@ -107,7 +107,9 @@ def _recording(
     moving: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None, list[Arrow]]],
     trail: Callable[[np.ndarray], np.ndarray] | None,
 ) -> str:
-    """viser's page of the pictures; moving: poses of bodies, of the ghost's, arrows, at the samples that are shown."""
+    """viser's page for the frames; moving: poses of the bodies, of the desired robot, and arrows, at the samples
+    shown.
+    """
     shown = np.array([k for k, _ in pictures])
     T, desired, arrows = moving(shown)
     server = serve()
@@ -129,7 +131,7 @@ def _recording(
 
 
 def _arrows(run: Samples, samples: np.ndarray) -> tuple[list[Arrow], list[tuple[Colour, str]]]:
-    """(arrows of what pushes at the samples `at`, how long they are)."""
+    """(arrows of forces and moments at the samples, their scales)."""
     acting = run.external_forces(samples)
     length = LONGEST * reach(run.plant.robot)
     kinds = ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment"))
@@ -147,7 +149,7 @@ def _arrows(run: Samples, samples: np.ndarray) -> tuple[list[Arrow], list[tuple[
 
 
 def _pictures(t: np.ndarray) -> list[tuple[int, float]]:
-    """(sample, seconds until the next picture) of the pictures that are shown."""
+    """(sample, seconds until the next frame) of the frames that are shown."""
     count = int(np.clip(np.ceil((t[-1] - t[0]) * FPS), 1, FRAMES)) + 1
     shown = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], count)).clip(0, len(t) - 1))
     return list(zip(shown.tolist(), [*np.diff(t[shown]).tolist(), 0.0]))

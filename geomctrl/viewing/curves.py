@@ -1,4 +1,4 @@
-"""Curves of a run over one time axis, as SVG, with what a cursor needs to know to follow it."""
+"""Curves of a run over one time axis, as SVG, with the data that a moving cursor needs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ WIDTH, HEIGHT = 5.2, 2.1  # of a panel, inches
 
 
 def curves(run: Samples) -> tuple[str, str]:
-    """(an SVG element; JSON of a list of panels: left, right, top, bottom in its coordinates, and the time at left and
-    right) with tracking error, torques, V and monitors, those that the run has.
+    """Return (SVG element, JSON list of panels) with tracking error, torques, V and monitors, as far as the run has
+    them.
+
+    Each panel has left, right, top, bottom in SVG coordinates, and the time at left and right.
     """
     panels = [overview.error_panel] * (run.desired is not None) + [torques.panel]
     panels += [lyapunov.panel] * ("lyapunov" in run.signals) + [monitor_panel] * bool(run.monitors)

@@ -1,4 +1,4 @@
-"""Robots in matplotlib's axes of three dimensions, for pictures in print; figures that are shown, or written."""
+"""Draw robots in matplotlib's 3D axes, for pictures in print, and show or save figures."""
 
 from __future__ import annotations
 
@@ -21,17 +21,34 @@ from geomctrl.terms.kinematics import poses
 
 from .shapes import capsules, reach
 
-JOINT = 0.45  # the colour of joints, of that of links
-LIGHT = np.array([0.36, -0.6, 0.71])  # where it comes from
-DARK = 0.5  # of the colour is left where no light falls
-LONG, HALVINGS = 0.06, 4  # an edge, per reach of the robot, above which a triangle is cut in two, and how often
+JOINT = 0.45  # brightness of joints, relative to the links' colour
+LIGHT = np.array([0.36, -0.6, 0.71])  # direction of the light source
+DARK = 0.5  # brightness of faces without light
+LONG, HALVINGS = 0.06, 4  # edge length, relative to the robot's reach, above which triangles are split; how often
 
 
 def draw_robot(ax: Any, robot: Mechanism, q: ArrayLike, color: Any = "0.85") -> Poly3DCollection:
-    """The robot, made of capsules along its tree, in axes with `projection="3d"`.
+    """Draw a robot as capsules along its tree, in axes with `projection="3d"`.
 
-    q (nq,), or (k, nq): so many of it in one picture, of which near ones hide far ones. color: of the links, as
-    matplotlib takes colours, one or k of them; joints are darker. Raises ArgumentError.
+    Parameters
+    ----------
+    ax : Axes3D
+        matplotlib's axes.
+    robot : Robot
+        The robot.
+    q : array_like, shape (nq,) or (k, nq)
+        One configuration, or k configurations that are drawn together, with correct occlusion.
+    color : optional
+        Colour of the links, or k colours, as matplotlib accepts them; joints are darker. Default "0.85".
+
+    Returns
+    -------
+    Poly3DCollection
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid.
     """
     require_robot("robot", robot)
     _, (q,) = as_batch(robot, q=q)
@@ -52,9 +69,9 @@ def draw_robot(ax: Any, robot: Mechanism, q: ArrayLike, color: Any = "0.85") -> 
 
 
 def _short(corners: np.ndarray, length: float) -> np.ndarray:
-    """Triangles (n, 3, 3) cut until their edges are short: matplotlib sorts whole ones by their distance."""
+    """Triangles (n, 3, 3), split until their edges are short: matplotlib sorts whole triangles by distance."""
     for _ in range(HALVINGS):
-        edges = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)  # from a corner to the next
+        edges = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)  # from each corner to the next
         long = edges.max(1) > length
         corner = edges[long].argmax(1)[:, None] + np.arange(3)
         a, b, c = np.take_along_axis(corners[long], (corner % 3)[..., None], axis=1).swapaxes(0, 1)
@@ -64,7 +81,7 @@ def _short(corners: np.ndarray, length: float) -> np.ndarray:
 
 
 def _light(corners: np.ndarray) -> np.ndarray:
-    """How bright triangles (n, 3, 3) are."""
+    """Brightness of triangles (n, 3, 3)."""
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     size = np.linalg.norm(normal, axis=1)
     facing = (normal @ LIGHT) / np.where(size > 0.0, size, 1.0)
@@ -72,10 +89,10 @@ def _light(corners: np.ndarray) -> np.ndarray:
 
 
 def show_space(ax: Any, low: ArrayLike, high: ArrayLike, elevation: float = 18.0, azimuth: float = -60.0) -> None:
-    """Axes of three dimensions without walls: the box from low (3,) to high (3,) [m], equal scales, seen from there.
+    """Show 3D axes without walls: the box from low (3,) to high (3,) [m], with equal scales.
 
-    elevation and azimuth are in degrees. To be called last: what is drawn is no longer cut off at the edges of the
-    square that matplotlib makes of these axes.
+    elevation and azimuth of the camera are in degrees. Call it last: the drawing is then no longer clipped to the
+    square of the axes.
     """
     low, high = np.asarray(low, float), np.asarray(high, float)
     for name, a, b in zip("xyz", low, high):
@@ -85,13 +102,13 @@ def show_space(ax: Any, low: ArrayLike, high: ArrayLike, elevation: float = 18.0
     ax.set_axis_off()
     for drawn in (*ax.lines, *ax.collections, *ax.texts):
         drawn.set_clip_on(False)
-        drawn.set_in_layout(False)  # its box is that of what it was before the projection
+        drawn.set_in_layout(False)  # its bounding box does not account for the projection
 
 
 def show(path: str | Path) -> Path | None:
-    """The current figure in a window where there is a screen, and written to `path` where there is none.
+    """Show the current figure in a window if there is a screen, otherwise write it to `path`.
 
-    Its folder is made. Returns the path of what was written, None where a window was shown. Raises ArgumentError.
+    Its folder is created. Returns the path that was written, None if a window was shown. Raises ArgumentError.
     """
     path = path_of("path", path)
     if matplotlib.get_backend().lower() not in ("agg", "pdf", "svg", "ps", "cairo", "template"):

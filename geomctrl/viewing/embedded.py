@@ -1,7 +1,7 @@
-"""Figures inside a web page: SVG with text as text, in the page's own colours, which may be dark.
+"""Figures inside a web page: SVG with text as text, in the page's colours, which may be dark.
 
-What the page sets: `color` for axes and text, and the variables --grid, --shade, --measured, --predicted, --residual,
---unseen for the rest; where it sets none, the colours are those of the files.
+The page defines `color` for axes and text, and the variables --grid, --shade, --measured, --predicted, --residual,
+--unseen for the rest. Without them, the colours are those of the files.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COLOURS = {
     fits.RESIDUAL: f"var(--residual, {fits.RESIDUAL})",
     fits.UNSEEN: f"var(--unseen, {fits.UNSEEN})",
 }
-IMAGE_DPI = 100  # of what is an image inside the SVG: many dots
-LARGEST = 200_000  # letters: a figure whose SVG is longer becomes an image as a whole
+IMAGE_DPI = 100  # resolution of rasterised parts of the SVG, for plots with many points
+LARGEST = 200_000  # characters: a figure whose SVG is longer is rasterised
 NOTHING = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def inline_svg(figure: Figure, said: str) -> str:
-    """The figure as an <svg> element, or an <img> of it where that is smaller; `said`: for those who do not see it."""
+    """Return the figure as an <svg> element, or as an <img> if that is smaller; `said` is the alternative text."""
     salt = sha256(said.encode()).hexdigest()[:12]
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": salt, "svg.id": None, "path.simplify_threshold": 0.3}
     file = io.StringIO()
@@ -47,9 +47,9 @@ def inline_svg(figure: Figure, said: str) -> str:
 def _cleaned(text: str, said: str) -> str:
     svg = text[text.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # figure_1, axes_1: the same in every figure
-    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")  # HTML knows
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # would be the page's
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # ids such as figure_1 would occur in every figure of the page
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")  # HTML does not need namespaces
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would apply to the whole page
     svg = re.sub(r"font-family: [^;\"]*;?", "", svg)
     svg = re.sub(r' (?:d|x|y|transform)="[^"]*"', _rounded, svg)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
@@ -63,7 +63,7 @@ def _cleaned(text: str, said: str) -> str:
 
 
 def _rounded(attribute: re.Match[str]) -> str:
-    """To hundredths of a point."""
+    """Round to hundredths of a point."""
     return re.sub(r"(\.\d\d)\d+", r"\1", attribute[0])
 
 

@@ -1,4 +1,4 @@
-"""The controller's state: estimates of parameters, and the truth where it is known."""
+"""Pictures of the controller's state: parameter estimates, and the true values if they are known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ MOST_BODIES = 8
 
 
 def figure(run: Samples) -> Figure | None:
-    """The controller's state: parameter estimates, grouped by body where the controller says so, and the truth."""
+    """The controller's state: parameter estimates, grouped by body if the controller defines it, and the true
+    values.
+    """
     if run.z is None or run.z.ndim != 2 or run.z.shape[1] == 0:
         return None
     truth = true_state(run)
@@ -49,7 +51,7 @@ def figure(run: Samples) -> Figure | None:
 
 
 def panel(ax: Axes, run: Samples) -> None:
-    """The estimate of the mass that the model has most wrong, or what else there is of z."""
+    """The estimate of the mass with the largest model error, or another part of z."""
     truth, columns = true_state(run), getattr(run.controller, "columns", None)
     if run.z is None or run.z.ndim != 2 or run.z.shape[1] == 0:
         say_nothing(ax, "no adaptation")
@@ -98,7 +100,7 @@ def _draw(ax: Axes, run: Samples, truth: np.ndarray | None, members: list[int], 
 def _bodies_shown(
     run: Samples, truth: np.ndarray | None, columns: np.ndarray
 ) -> tuple[list[tuple[int, list[int]]], int]:
-    """(body, its places in z) of the bodies whose estimates move most, in the robot's order; how many are left out."""
+    """(body, its indices in z) of the bodies whose estimates change most, in the robot's order; number of others."""
     z = run.z
     assert z is not None
     groups = {int(b): [k for k in range(len(columns)) if columns[k] // 10 == b] for b in np.unique(columns // 10)}

@@ -1,4 +1,6 @@
-"""An exciting motion: the robot at moments of it with what is around, and its joints against their limits."""
+"""Picture of an exciting motion: the robot at several times with its surroundings, and its joints against their
+limits.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,17 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from .style import BLUE, CYCLE, LIMIT, RED, legend_below, new_figure, open_frame, own_style, write_png
 
-MOMENTS = 9  # of the robot that are drawn
-POINTS = 72.0  # an inch
+MOMENTS = 9  # number of times at which the robot is drawn
+POINTS = 72.0  # points per inch
 
 
 class Motion(NamedTuple):
-    """What is drawn: t (N,); by name, curves (N, nv) with their limits (2, nv); capsules' ends (2, N, capsules, 3) [m]
-    and radii; floor [m] or None; boxes (., 6); distances (N,) by name and the clearance asked for [m]; random motions'
-    criteria by name, with that of this motion."""
+    """Data of the picture.
+
+    t (N,); curves (N, nv) with their limits (2, nv), by name; ends of the capsules (2, N, capsules, 3) [m] and radii;
+    floor [m] or None; boxes (., 6); distances (N,) by name and the required clearance [m]; criteria of random motions
+    by name, with that of this motion.
+    """
 
     title: str
     names: Sequence[str]
@@ -73,8 +78,10 @@ def excitation(motion: Motion, path: Path) -> Path:
 
 
 def _draw_curves(ax: Any, motion: Motion, name: str, values: np.ndarray, limits: np.ndarray) -> None:
-    """Every joint scaled so that its limits are -1 and 1: they have different units and sizes. Joints without limits by
-    their own greatest value."""
+    """Draw every joint scaled such that its limits are -1 and 1, because units and sizes differ.
+
+    Joints without limits are scaled by their own maximum.
+    """
     finite = np.isfinite(limits).all(axis=0)
     middle = np.where(finite, 0.5 * limits.sum(axis=0), 0.0) if finite.any() else np.zeros(values.shape[1])
     own = np.maximum(np.abs(values).max(axis=0), 1e-12)
@@ -93,7 +100,7 @@ def _draw_robot(ax: Any, motion: Motion) -> None:
     points = np.concatenate((motion.ends[:, moments].reshape(-1, 3), motion.boxes.reshape(-1, 3)))
     low, high = points.min(axis=0), points.max(axis=0)
     middle, half = 0.5 * (low + high), 0.55 * (high - low).max()
-    inches = 5.0 / (2.0 * half)  # about what the axes take of the paper
+    inches = 5.0 / (2.0 * half)  # approximate width of the axes in the figure
     for shade, k in zip(np.linspace(0.0, 0.9, MOMENTS), moments):
         for p0, p1, r in zip(motion.ends[0, k], motion.ends[1, k], motion.radii):
             ax.plot(

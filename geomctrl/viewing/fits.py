@@ -1,7 +1,7 @@
-"""How a fit to a log looks, an axes a function: torques, what is left of them, parameters with their intervals.
+"""Plots of a fit to a log, one function for each kind of axes: torques, residuals, parameters with intervals.
 
-Everything comes as arrays, so that nothing here knows an estimate or a report. `identification` puts the axes together,
-as files and for web pages. Names are drawn as they are: a dollar in one begins no formula.
+All data are arrays, so this module depends on no estimate or report. `identification` combines the axes, for files and
+web pages. Names are drawn literally: a dollar sign does not start a formula.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from matplotlib.ticker import MaxNLocator
 
 INK, GRID, SHADE = "#0a0b0c", "#dcdddf", "#ebecee"
 MEASURED, PREDICTED, RESIDUAL, UNSEEN = "#1f6fb4", "#e07b00", "#7d7f83", "#c2417f"
-POINTS = 1200  # a curve: the least and the greatest of each of half as many intervals
-DOTS = 400  # as shapes; more become an image in an SVG
+POINTS = 1200  # points of a curve: minimum and maximum in each of half as many intervals
+DOTS = 400  # largest number of dots that are drawn as shapes in an SVG; more are rasterised
 LAGS = 100
-BINS = 24  # of velocity, with equally many samples each
-REACH = 1.8  # of the axis of parameters, in their sizes
+BINS = 24  # bins of velocity, with equal numbers of samples
+REACH = 1.8  # range of the parameter axis, in units of their sizes
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint's name, the unit of its torque and of its velocity."""
+    """A joint's name, and the units of its torque and velocity."""
 
     name: str
     unit: str
@@ -35,7 +35,7 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Torques:
-    """Torques (N, nv) of one log at times t (N,) [s]; used: False where a sample was left out; velocity (N, nv)."""
+    """Torques (N, nv) of one log at times t (N,) [s]; used: False for samples that were left out; velocity (N, nv)."""
 
     title: str
     t: np.ndarray
@@ -45,14 +45,16 @@ class Torques:
     velocity: np.ndarray
 
     def residual(self, k: int) -> np.ndarray:
-        """Of joint k, of the samples used."""
+        """Residuals of joint k at the used samples."""
         used = self.used[:, k]
         return self.measured[used, k] - self.predicted[used, k]
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Estimates by `method` with their standard deviations; `half`: of their 95 % intervals, default a Gaussian's."""
+    """Estimates by `method` with their standard deviations; `half`: half of their 95 % intervals, by default
+    Gaussian.
+    """
 
     names: Sequence[str]
     method: str
@@ -85,7 +87,7 @@ def torque(ax: Axes, part: Torques, k: int) -> None:
 
 
 def difference(ax: Axes, part: Torques, k: int) -> None:
-    """Measured less predicted torque of joint k, with its RMS."""
+    """Measured minus predicted torque of joint k, with its RMS."""
     r = part.measured[:, k] - part.predicted[:, k]
     _curve(ax, part, k, r, color=RESIDUAL, lw=0.9, label="measured - predicted")
     used = part.residual(k)
@@ -97,7 +99,7 @@ def difference(ax: Axes, part: Torques, k: int) -> None:
 
 
 def envelope(t: np.ndarray, x: np.ndarray, points: int = POINTS) -> tuple[np.ndarray, np.ndarray]:
-    """Samples to draw a line through that keeps every peak: of long ones the least and the greatest a bin, in turn."""
+    """Samples for a line that keeps every peak: for long signals the minimum and maximum of each bin, alternating."""
     if len(t) <= points:
         return t, x
     edges = np.linspace(0, len(t), points // 2 + 1).astype(int)
@@ -108,20 +110,20 @@ def envelope(t: np.ndarray, x: np.ndarray, points: int = POINTS) -> tuple[np.nda
 
 
 def pieces(t: np.ndarray) -> list[slice]:
-    """Where time runs on without a hole."""
+    """Slices between gaps in time."""
     step = np.diff(t)
     cuts = np.flatnonzero(step > 1.5 * np.median(step)) + 1 if len(step) else []
     return [slice(int(a), int(b)) for a, b in zip([0, *cuts], [*cuts, len(t)])]
 
 
 def runs(where: np.ndarray) -> list[tuple[int, int]]:
-    """[start, stop) of each run of True."""
+    """[start, stop) of each sequence of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], where, [False])).astype(int)))
     return list(zip(edges[0::2].tolist(), edges[1::2].tolist()))
 
 
 def _curve(ax: Axes, part: Torques, k: int, x: np.ndarray, **look: Any) -> None:
-    """One line, which breaks at holes and where samples of joint k were not used."""
+    """One line, interrupted at gaps and at unused samples of joint k."""
     ts, xs = [np.nan], [np.nan]
     for whole, (a, b) in product(pieces(part.t), runs(part.used[:, k])):
         piece = slice(max(whole.start, a), min(whole.stop, b))
@@ -134,7 +136,7 @@ def _curve(ax: Axes, part: Torques, k: int, x: np.ndarray, **look: Any) -> None:
 
 
 def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -np.inf) -> None:
-    """The axis fits all that was used and +-least; of what was not, shaded, it says how much is outside."""
+    """Fit the axis to all used samples and +-least; note the number of unused samples, which are shaded, outside."""
     used = part.used[:, k]
     style(ax)
     ax.yaxis.set_major_locator(MaxNLocator(5))
@@ -152,15 +154,15 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -n
     beyond = int(((shown < low) | (shown > high)).any(1).sum())
     if beyond:
         said = f"{beyond} unused samples beyond, up to {np.abs(shown[~used]).max():.2g}"
-        # above the axes, where no curve is; the exponent of the axis stands left of it, the legend right
+        # above the axes, where there is no curve, between the axis exponent on the left and the legend on the right
         ax.text(0.08, 1.02, said, transform=ax.transAxes, va="bottom", fontsize=6.5, color=INK)
 
 
-# --- what is left --------------------------------------------------------------------------------------------------
+# --- residuals -----------------------------------------------------------------------------------------------------
 
 
 def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> None:
-    """Residuals of joint k over its velocity, and their mean in bins: what friction's model lacks shows here."""
+    """Residuals of joint k over its velocity, and their mean in bins: errors of the friction model show here."""
     style(ax)
     for part, color in zip(parts, (MEASURED, UNSEEN)):
         used = part.used[:, k]
@@ -177,7 +179,9 @@ def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> N
 
 
 def binned(v: np.ndarray, r: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
-    """(mean velocity, mean residual) of about as many samples a bin; no bin has both signs, as friction jumps there."""
+    """(mean velocity, mean residual) of bins with similar numbers of samples; no bin contains both signs of
+    velocity.
+    """
     order = np.argsort(v, kind="stable")
     split = int(np.searchsorted(v[order], 0.0))
     groups = []
@@ -188,7 +192,7 @@ def binned(v: np.ndarray, r: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, 
 
 
 def histogram(ax: Axes, r: np.ndarray) -> None:
-    """Of residuals, beside a Gaussian about 0 of their RMS."""
+    """Histogram of residuals, with a zero-mean Gaussian of the same RMS."""
     style(ax)
     ax.grid(visible=False)
     ax.set_yticks([])
@@ -202,7 +206,7 @@ def histogram(ax: Axes, r: np.ndarray) -> None:
 
 
 def autocorrelation(ax: Axes, rho: np.ndarray, samples: int) -> None:
-    """Of residuals, with the 95 % band of white noise of that many samples."""
+    """Autocorrelation of residuals, with the 95 % band of white noise with this number of samples."""
     style(ax)
     if not samples:
         return
@@ -218,10 +222,10 @@ def autocorrelation(ax: Axes, rho: np.ndarray, samples: int) -> None:
 def intervals(
     ax: Axes, estimate: Intervals, nominal: np.ndarray, other: tuple[str, np.ndarray] | None, letters: int
 ) -> None:
-    """Parameters with their 95 % intervals, the model's own beside, and those of another (method, values) if any.
+    """Parameters with their 95 % intervals, the model's values, and those of another method (method, values) if given.
 
-    In sizes: the greater of |value| and three standard deviations, so that every interval fits. What does not, a value
-    of the model's or of the other method, is an arrow at the axis's end with its number [sizes].
+    The unit is the size of each parameter: the maximum of |value| and three standard deviations, so that every interval
+    fits. Values outside the axis are arrows at its end with a number [sizes].
     """
     style(ax)
     std = np.maximum(estimate.std, 1e-300)

@@ -1,6 +1,6 @@
-"""An identification in pictures: PNG files, and the same axes joint by joint as SVG for a web page.
+"""Pictures of an identification: PNG files, and SVG of each joint for a web page.
 
-Drawn with matplotlib's objects (no pyplot state); a function that takes a path writes one file and returns the path.
+They use matplotlib's objects without pyplot's state. A function with a path writes one file and returns the path.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from .style import Picture, own_style, write_png
 
 __all__ = ["Intervals", "Joint", "Torques", "joint_pictures", "parameter_picture", "parameters", "residuals", "torques"]
 
-WIDE, NARROW = 60, 30  # letters of a parameter's name: in a file, in a page that phones show
+WIDE, NARROW = 60, 30  # characters of a parameter's name: in a file, and in a page that also fits phones
 
 
 @own_style()
 def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Path:
-    """Measured and predicted torque, and their difference on an axis of its own, per joint; the parts (training and
-    unseen data) side by side."""
+    """Measured and predicted torque, and their difference on a separate axis, for each joint; training and unseen data
+    side by side.
+    """
     figure = Picture(figsize=(6.5 * len(parts), 2.9 * len(joints) + 0.8), layout="constrained")
     heights = [1.7, 1.0] * len(joints)
     axes = figure.subplots(2 * len(joints), len(parts), squeeze=False, sharex="col", height_ratios=heights)
@@ -46,7 +47,7 @@ def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Pa
 def residuals(
     joints: Sequence[Joint], parts: Sequence[Torques], autocorrelations: Sequence[np.ndarray], path: Path
 ) -> Path:
-    """Per joint: residuals over velocity, of all parts; the histogram and autocorrelation of the first part's."""
+    """For each joint: residuals over velocity of all parts; histogram and autocorrelation of the first part."""
     figure = Picture(figsize=(13.0, 1.9 * len(joints) + 0.8), layout="constrained")
     axes = figure.subplots(len(joints), 3, squeeze=False)
     for k, (row, joint, rho) in enumerate(zip(axes, joints, autocorrelations)):
@@ -70,12 +71,12 @@ def parameters(estimate: Intervals, nominal: np.ndarray, other: tuple[str, np.nd
     return write_png(_intervals(estimate, nominal, other, 9.0, WIDE), path)
 
 
-# --- for a page ----------------------------------------------------------------------------------------------------
+# --- for a web page ------------------------------------------------------------------------------------------------
 
 
 @own_style()
 def parameter_picture(estimate: Intervals, nominal: np.ndarray, other: tuple[str, np.ndarray] | None) -> str:
-    """The same as SVG."""
+    """The picture of `parameters` as SVG."""
     return inline_svg(_intervals(estimate, nominal, other, 5.4, NARROW), "Parameters with their 95 % intervals")
 
 
@@ -83,9 +84,7 @@ def parameter_picture(estimate: Intervals, nominal: np.ndarray, other: tuple[str
 def joint_pictures(
     joint: Joint, k: int, parts: Sequence[Torques], autocorrelation: np.ndarray
 ) -> list[tuple[str, str]]:
-    """(what it shows, SVG) of joint k: torques of each part, residuals over velocity, their histogram and
-    autocorrelation.
-    """
+    """(title, SVG) for joint k: torques of each part, residuals over velocity, their histogram and autocorrelation."""
     out = []
     for part in parts:
         figure = _page_figure(2.9, top=0.92, bottom=0.14, hspace=0.32)
@@ -120,14 +119,14 @@ def joint_pictures(
 
 
 def _page_figure(height: float, left: float = 0.125, **margins: float) -> Figure:
-    """With margins that are given: to find them by drawing takes as long as the picture."""
+    """A figure with given margins, because computing them would take as long as the drawing."""
     figure = Picture(figsize=(5.4, height))
-    figure.subplots_adjust(left=left, right=0.965, **margins)  # the last tick's label goes beyond the axes
+    figure.subplots_adjust(left=left, right=0.965, **margins)  # the label of the last tick extends beyond the axes
     return figure
 
 
 def _figure_legend(figure: Figure, ax) -> None:
-    """The legend of one axes, above all of them."""
+    """The legend of one axes, above the figure."""
     handles, labels = ax.get_legend_handles_labels()
     if labels:
         figure.legend(handles, labels, loc="outside upper left", ncols=len(labels), fontsize=8, frameon=False)

@@ -1,4 +1,4 @@
-"""Motions that show what a robot's joints do."""
+"""Motions that demonstrate a robot's joints."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from geomctrl.mechanism.configuration import integrate, neutral, single_coordinates
 from geomctrl.mechanism.mechanism import Mechanism
 
-TURN, SLIDE = 0.8, 0.2  # rad, m: how far a joint without limits goes, to either side
-EDGE = 0.05  # of a range
-WIDE_TURN, WIDE_SLIDE = np.pi, 0.5  # rad, m: how far sliders go from zero where there is no limit
-PERIOD, MAX_SECONDS = 1.5, 40.0  # s: of one coordinate, of all
+TURN, SLIDE = 0.8, 0.2  # rad, m: range of a joint without limits, to either side
+EDGE = 0.05  # margin, relative to the range
+WIDE_TURN, WIDE_SLIDE = np.pi, 0.5  # rad, m: range of sliders about zero if there is no limit
+PERIOD, MAX_SECONDS = 1.5, 40.0  # s: of one coordinate, of all coordinates
 STEP = 1 / 30  # s
 
 
 def rest(robot: Mechanism) -> np.ndarray:
-    """A configuration (nq,) to look at: neutral, or in the middle of a range where that is not well within."""
+    """A configuration (nq,) to show: neutral, or the middle of a range that does not contain zero with a margin."""
     q, lower, upper = neutral(robot).copy(), robot.limits.lower, robot.limits.upper
     for q_at, v_at in zip(*single_coordinates(robot)):
         low, high = lower[v_at], upper[v_at]
@@ -26,8 +26,9 @@ def rest(robot: Mechanism) -> np.ndarray:
 
 
 def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
-    """(t (n,), q (n, nq)): from `rest`, one coordinate after the other goes to both sides and back, within its limits
-    and a radian or two decimetres at most.
+    """Return (t (n,), q (n, nq)): from `rest`, one coordinate after another moves to both sides and back.
+
+    It stays within the limits, and within 0.8 rad or 0.2 m if there are none.
     """
     q0, period = rest(robot), min(PERIOD, MAX_SECONDS / robot.nv)
     room = np.where(robot.is_rotational, TURN, SLIDE)
@@ -44,7 +45,7 @@ def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
 
 def span(lower: float, upper: float, turns: bool) -> tuple[float, float]:
-    """From where to where a slider goes: its limits, else about zero, or as far from the one limit."""
+    """Range of a slider: the limits, otherwise a range about zero, or on one side of the only limit."""
     wide = WIDE_TURN if turns else WIDE_SLIDE
     low = lower if np.isfinite(lower) else min(-wide, upper - 2.0 * wide)
     return low, upper if np.isfinite(upper) else max(wide, low + 2.0 * wide)

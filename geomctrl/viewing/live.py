@@ -1,4 +1,4 @@
-"""Views in a browser while something computes: a closed loop that runs, a robot whose joints one moves."""
+"""Live views in a browser: a closed loop while it is simulated, or a robot with sliders for its joints."""
 
 from __future__ import annotations
 
@@ -23,24 +23,38 @@ from .joints import rest, span
 from .scene import GHOST, Scene, all_poses
 from .server import checked_token, serve, stop
 
-RATE = 30.0  # pictures a second, at most
-PATIENCE = 10.0  # s to wait for a browser that was asked for
+RATE = 30.0  # largest number of frames per second
+PATIENCE = 10.0  # s to wait for a browser
 KEPT = 400  # points of a curve
 
 
 class LiveView:
-    """A page on this machine that shows a closed loop while `simulate(..., progress=view)` runs it.
+    """A web page on this machine that shows a closed loop while `simulate(..., progress=view)` runs it.
 
-    speed: simulated seconds a second, at most: a loop that is faster waits, one that is slower is shown as it comes;
-    infinity lets all loops run as fast as they can. port: where the page is, or the next one that is free. frames:
-    names of those whose axes are drawn, by default the world's and the end effector's. browser: whether to open one
-    and wait until it is there, at most ten seconds; by default where there is a display. The page stays until `close`,
-    which the end of a `with` block calls, and shows one run after another.
+    The page stays until `close`, which the end of a `with` block calls, and shows one run after another. It listens on
+    this machine only and refuses requests from pages of other sites.
 
-    The page listens on this machine alone and answers no page of another site. Where others use this machine too, give
-    it a `token`, as of `secrets.token_urlsafe()`: only who opens the printed address, which carries it, sees the page.
+    Parameters
+    ----------
+    speed : float
+        Largest ratio of simulated time to real time: a faster simulation is slowed down. Infinity never waits. Default
+        1.
+    port : int
+        Port of the page, or the next free one.
+    frames : iterable of str, optional
+        Frames whose axes are drawn. Default: the world and the end effector.
+    browser : bool, optional
+        Open a browser and wait until it shows the page, at most ten seconds. Default: if there is a display.
+    token : str, optional
+        A secret for machines with several users, for example `secrets.token_urlsafe()`: only users of the printed
+        address, which contains it, see the page.
 
-    Raises ArgumentError for what is none of these, ImportError without the extra `view` (viser).
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid.
+    ImportError
+        Without the extra `view` (viser).
     """
 
     def __init__(
@@ -70,7 +84,7 @@ class LiveView:
 
     @property
     def address(self) -> str:
-        """Of the page."""
+        """Address of the page."""
         return f"http://localhost:{self._open().get_port()}" + (f"/?token={self._token}" if self._token else "")
 
     def __repr__(self) -> str:
@@ -83,13 +97,13 @@ class LiveView:
         self.close()
 
     def close(self) -> None:
-        """End the page; once more does nothing."""
+        """Close the page; further calls do nothing."""
         if self._server is not None:
             stop(self._server)
             self._server = None
 
     def wait(self, seconds: float) -> bool:
-        """Until a browser shows the page, at most so many seconds; whether one does."""
+        """Wait until a browser shows the page, at most this many seconds; return whether one does."""
         end = time.monotonic() + number("seconds", seconds)
         server = self._open()
         while not server.get_clients() and time.monotonic() < end:
@@ -101,7 +115,7 @@ class LiveView:
             raise ArgumentError("view: is closed")
         return self._server
 
-    # --- what loops call -------------------------------------------------------------------------------------------
+    # --- called by simulations -----------------------------------------------------------------------------------
 
     def _begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
         """Show another robot, or the same one again, at q (nq,)."""
@@ -114,7 +128,7 @@ class LiveView:
         T = all_poses(robot, q[None])
         self._scene.surroundings(T)
         self._scene.show(T[0])
-        for client in [] if same else server.get_clients().values():  # who has looked around goes on to
+        for client in [] if same else server.get_clients().values():  # for the same robot the user's view stays
             self._aim(client)
         self._text = server.gui.add_markdown("")
         self._started, self._last = time.monotonic(), -np.inf
@@ -124,11 +138,11 @@ class LiveView:
             self._scene.aim(client)
 
     def _steps(self, dt: float) -> int | None:
-        """How many steps of dt [s] a picture is apart; None where that does not matter."""
+        """Number of steps of dt [s] between frames; None if it does not matter."""
         return None if not np.isfinite(self.speed) else max(1, int(self.speed / RATE / dt))
 
     def _due(self, t: float, end: bool) -> bool:
-        """Wait until time t is to be shown; whether it is, as the pictures before were long enough ago."""
+        """Wait until time t should be shown; return whether enough time has passed since the previous frame."""
         ahead = t / self.speed - (time.monotonic() - self._started)
         if ahead > 0.0:
             time.sleep(ahead)
@@ -141,7 +155,7 @@ class LiveView:
     def _show(
         self, t: float, q: np.ndarray, desired: np.ndarray | None, curves: Mapping[str, float], notes: Iterable[str]
     ) -> None:
-        """A robot at q, a ghost of it at `desired` (nq,); the curves' next points; lines of text."""
+        """Show a robot at q, the desired robot at `desired` (nq,), the next points of the curves, and lines of text."""
         scene = self._scene
         assert scene is not None
         T = all_poses(scene.robot, np.stack([q, q if desired is None else desired]))
@@ -152,7 +166,7 @@ class LiveView:
                 self._add(name, t, y)
 
     def _add(self, name: str, t: float, y: float) -> None:
-        """A point of a curve; with twice as many as are kept every second one goes."""
+        """Add a point to a curve; if there are twice as many as allowed, every second one is removed."""
         points, plot = self._curves.setdefault(name, ([], None))
         points.append((t, y))
         if len(points) >= 2 * KEPT:
@@ -177,7 +191,7 @@ class LiveView:
 
 
 def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | None = None) -> Any:
-    """viser's server of a page on which sliders move the joints of a robot; `stop` ends it."""
+    """Return viser's server of a page with sliders for the joints of a robot; its method `stop` ends it."""
     server = serve(port)
     try:
         scene = Scene(server, robot, frames)
@@ -216,14 +230,14 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
 
 
 def has_display() -> bool:
-    """Whether a browser opened here would be seen by the person here."""
+    """Whether the user of this process would see a browser."""
     if "ipykernel" in sys.modules or "pytest" in sys.modules or os.environ.get("SSH_CONNECTION"):
         return False
     return sys.platform in ("darwin", "win32") or any(os.environ.get(x) for x in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def opened(address: str) -> bool:
-    """Open a browser where there is a display; whether that went."""
-    with contextlib.suppress(Exception):  # whatever a desktop's browser raises
+    """Open a browser if there is a display; return whether that succeeded."""
+    with contextlib.suppress(Exception):  # desktop browsers raise different exceptions
         return has_display() and webbrowser.open(address)
     return False

@@ -1,4 +1,4 @@
-"""The Lyapunov function of the controller's proof, and the rate it promises."""
+"""Picture of the Lyapunov function of the controller's proof, and its promised rate."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def panel(ax: Axes, run: Samples) -> None:
 
 
 def _numerical_rate(run: Samples) -> np.ndarray:
-    """dV/dt by central differences; nan at the ends and beside a change of the true robot, where V jumps."""
+    """dV/dt by central differences; nan at the ends and at changes of the true robot, where V jumps."""
     V = run.signals["lyapunov"]
     with np.errstate(all="ignore"):
         rate = np.gradient(V, run.t)

@@ -1,4 +1,4 @@
-"""What the monitors measured: the properties behind the proof."""
+"""Pictures of the monitors: measurements of the properties that the proof needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOURS = {True: GREEN, False: RED, None: ORANGE}
 
 
 def figure(run: Samples) -> Figure | None:
-    """What the monitors measured, with their limits."""
+    """The monitors' values with their limits."""
     if not run.monitors:
         return None
     results = list(run.monitors.values())
@@ -31,7 +31,7 @@ def figure(run: Samples) -> Figure | None:
             top = max(m.limit, m.worst if np.isfinite(m.worst) else m.limit)
             ax.set_ylim(floor * 0.3, top * 100.0)
             ax.yaxis.get_major_locator().set_params(numticks=6)
-        else:  # a distance to a limit, or what is only watched: no error
+        else:  # a distance to a limit, or a quantity without limit, is not an error
             ax.plot(run.t, m.values, **look)
             ax.margins(y=0.2)
         if np.isfinite(m.limit):
@@ -56,16 +56,16 @@ def _short(x: float, digits: int = 0) -> str:
 
 
 def _decades(m: Verdict) -> float:
-    """By how many decades the worst value is above its limit, below which it may be zero or less."""
+    """Decades by which the worst value exceeds its limit; distances to a limit may be zero or negative."""
     if not np.isfinite(m.worst):
         return 9.0
-    if not 0.0 < m.limit < np.inf:  # a distance to a limit, or none: there is no ratio
+    if not 0.0 < m.limit < np.inf:  # without a positive limit there is no ratio
         return 0.0 if m.ok else 2.0
     return float(np.log10(max(m.worst, 1e-9 * m.limit) / m.limit))
 
 
 def panel(ax: Axes, run: Samples) -> None:
-    """How far below or above its limit each monitor's worst value is."""
+    """Distance of each monitor's worst value from its limit."""
     if not run.monitors:
         say_nothing(ax, "no monitors")
         return

@@ -1,4 +1,4 @@
-"""A run at a glance, six panels: tracking, its error, torques, the Lyapunov function, an estimate, the monitors."""
+"""Overview of a run in six panels: tracking, its error, torques, the Lyapunov function, an estimate, the monitors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .style import (
 
 
 def figure(run: Samples, compare: Mapping[str, Samples]) -> Figure:
-    """The story at a glance: tracking, its error, torques, the Lyapunov function, an estimate, the monitors."""
+    """Overview: tracking, its error, torques, the Lyapunov function, an estimate, the monitors."""
     more = "lyapunov" in run.signals or run.monitors or (run.z is not None and run.z.size)
     fig = new_figure(13.0, 7.4 if more else 3.9, heading(run))
     axes = fig.subplots(2 if more else 1, 3, squeeze=False)
@@ -47,7 +47,7 @@ def figure(run: Samples, compare: Mapping[str, Samples]) -> Figure:
 
 
 def _draw_coordinates(ax: Axes, run: Samples) -> None:
-    """The joints that move most, at most four."""
+    """At most four joints, those that move most."""
     names, units, q, desired, _ = coordinates(run)
     moved = np.nan_to_num(np.ptp(q, axis=0))
     chosen = np.sort(np.argsort(-moved, kind="stable")[:4])

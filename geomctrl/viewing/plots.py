@@ -1,4 +1,4 @@
-"""A run in pictures: PNG files, drawn off screen. Nothing here touches pyplot or a display."""
+"""Write pictures of a run as PNG files, without pyplot and without a display."""
 
 from __future__ import annotations
 
@@ -15,16 +15,26 @@ from . import estimates, lyapunov, monitors, overview, signals, torques, trackin
 from .samples import Samples
 from .style import own_style, write_png
 
-PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")  # what no folder is called
+PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")  # suffixes that a folder should not have
 
 
 @own_style()
 def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samples] | None = None) -> list[Path]:
-    """Draw a run as PNG files in `folder`: overview, tracking, torques, Lyapunov function, estimates, signals,
-    monitors.
+    """Draw a run as PNG files: overview, tracking, torques, Lyapunov function, estimates, signals, monitors.
 
-    What the run does not have is left out. `compare`: further runs by name, whose tracking error is drawn beside this
-    one's in the overview. Each file is written whole or not at all. Returns the files written.
+    Parameters
+    ----------
+    run : Run
+        The run. Pictures of data that it does not have are left out.
+    folder : str or Path
+        The folder to write to.
+    compare : mapping of str to Run, optional
+        Other runs by name; the overview shows their tracking errors too.
+
+    Returns
+    -------
+    list of Path
+        The files, each written atomically.
     """
     folder = path_of("folder", folder)
     if folder.suffix.lower() in PICTURES and not folder.is_dir():
@@ -53,7 +63,7 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
 
 @own_style()
 def run_overview(run: Samples) -> Figure:
-    """The overview alone, as a figure."""
+    """Return the overview as a figure."""
     _require_samples(run)
     return overview.figure(run, {})
 

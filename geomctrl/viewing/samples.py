@@ -1,4 +1,4 @@
-"""What is drawn of a closed loop, described by what it must have, and what its parts mean on a robot."""
+"""Protocols of the closed-loop data that pictures need, and their meaning on a robot."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from geomctrl.mechanism.configuration import joint_coordinates
 
 
 class Verdict(Protocol):
-    """What a monitor found: its values at the samples (n,), the worst of all steps and when, the verdict in a word,
-    with an explanation where it took confirmation, and ok: True where it held, False where not, None if unresolved."""
+    """The result of a monitor.
+
+    Its values at the samples (n,), the worst of all steps and its time, the verdict as a word with an explanation, and
+    ok: True if the property held, False if not, None if unresolved.
+    """
 
     @property
     def name(self) -> str: ...
@@ -42,7 +45,7 @@ class Motion(Protocol):
 
 
 class Pushing(Protocol):
-    """What acts at one place, in world axes: point, force and moment (n, 3) at n samples."""
+    """External loads at one place, in world axes: point, force and moment (n, 3) at n samples."""
 
     @property
     def point(self) -> np.ndarray: ...
@@ -53,11 +56,11 @@ class Pushing(Protocol):
 
 
 class Samples(Protocol):
-    """Samples of a closed loop, a row each: t (n,), q (n, nq), v and the torques `applied` (n, nv), z (n, ...) or None,
-    signals by name.
+    """Samples of a closed loop, one row each: t (n,), q (n, nq), v and the torques `applied` (n, nv), z (n, ...) or
+    None, signals.
 
-    What may be None is left out of the pictures: `desired`, the motion wished for; `plant`, with its `robot`, `changes`
-    and `at(t)`; `controller`, whose `columns` and `true_parameters(plant)` say what z estimates.
+    Data that are None are left out of the pictures: `desired`, the reference motion; `plant`, with its `robot`,
+    `changes` and `at(t)`; `controller`, whose `columns` and `true_parameters(plant)` define what z estimates.
     """
 
     @property
@@ -89,10 +92,10 @@ class Samples(Protocol):
 
 
 def coordinates(run: Samples):
-    """(names, units, q, desired, error) per velocity coordinate.
+    """(names, units, q, desired, error) for each velocity coordinate.
 
-    Of a free joint the rotation vector from the first sample on and the position [m], of others with several degrees of
-    freedom the logarithm from there on. Without a robot the entries of q as they are.
+    A free joint has the rotation vector from the first sample on and the position [m]; other joints with several
+    degrees of freedom the logarithm from there on. Without a robot the entries of q are used.
     """
     want = run.desired
     if run.plant is None:
@@ -105,12 +108,12 @@ def coordinates(run: Samples):
 
 
 def alike(run: Samples) -> bool:
-    """Whether q has an entry for each of v, as where no joint has several degrees of freedom."""
+    """Whether q has one entry for each of v, because no joint has several degrees of freedom."""
     return run.q.shape[1] == run.v.shape[1]
 
 
 def error_of(run: Samples) -> np.ndarray | None:
-    """The tracking error (n, nv), where there is one that can be told."""
+    """The tracking error (n, nv), None if it can not be computed."""
     return run.tracking_error() if run.plant is not None or alike(run) else None
 
 
@@ -125,7 +128,7 @@ def _relative(robot, start, q):
 
 
 def _without_jumps(turned: np.ndarray) -> np.ndarray:
-    """Rotation vectors (n, 3), whole turns more or less, each the one nearest to that before it."""
+    """Rotation vectors (n, 3) plus whole turns, each the nearest to the previous one."""
     angle = np.linalg.norm(turned, axis=1)
     axis = turned / np.maximum(angle, 1e-12)[:, None]
     out = turned.copy()
@@ -146,7 +149,7 @@ def coordinate_units(run: Samples, turning: str, sliding: str) -> list[str]:
 
 
 def true_state(run: Samples) -> np.ndarray | None:
-    """What z would be if the controller knew the plant, at each sample (n, nz); None if nobody can say."""
+    """The true value of z at each sample (n, nz), for a controller that knows the plant; None if it is not defined."""
     if run.plant is None or not hasattr(run.controller, "true_parameters") or run.z is None:
         return None
     starts = [0.0, *(t for t, _ in run.plant.changes)]

@@ -1,6 +1,6 @@
-"""A robot in viser's scene: bodies, a ghost of the desired motion, frames, a trail, arrows of what pushes.
+"""A robot in viser's scene: bodies, the desired robot, frames, a path, arrows of forces.
 
-Nothing of a run is known here: a scene is shown poses.
+The scene shows poses and does not depend on a run.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .visuals import meshes
 COLOURS = {"link": (205, 209, 216), "joint": (60, 64, 72)}
 Colour = tuple[int, int, int]
 BASE, GHOST, TRAIL, FORCE, MOMENT = (96, 100, 108), (0, 158, 115), (0, 114, 178), (213, 94, 0), (204, 121, 167)
-FAINT = 0.25  # opacity of the ghost
-LONGEST = 0.35  # of arrows, per reach
-SMALLEST = 0.01  # of the longest: shorter ones are not drawn
-VIEW, FIELD = np.array([1.0, -1.1, 0.5]), np.radians(40.0)  # from where one looks, and how much of it one sees
+FAINT = 0.25  # opacity of the desired robot
+LONGEST = 0.35  # length of the longest arrow, relative to the robot's reach
+SMALLEST = 0.01  # length relative to the longest arrow below which arrows are not drawn
+VIEW, FIELD = np.array([1.0, -1.1, 0.5]), np.radians(40.0)  # direction of the camera, field of view
 
-RAISED = 0.8  # how far up the picture things are on a narrow screen, of the room that there is
+RAISED = 0.8  # vertical shift on a narrow screen, as a share of the free space
 
 
 class Arrow(NamedTuple):
-    """Arrows at one place over pictures: from start (k, 3) [m] along vector (k, 3), in world axes."""
+    """Arrows at one place in each frame: from start (k, 3) [m] along vector (k, 3), in world axes."""
 
     colour: Colour
     start: np.ndarray
@@ -37,10 +37,10 @@ class Arrow(NamedTuple):
 
 
 class Scene:
-    """A robot in a server's scene. frames: names of those whose axes are drawn. ghost: the colour in which the
-    robot is there once more, faint.
+    """A robot in a server's scene.
 
-    arrows: how many, and in which colours. Raises NameNotFoundError for frames that are none.
+    frames: names of frames whose axes are drawn. ghost: colour of a second, transparent robot. arrows: their number and
+    colours. Raises NameNotFoundError for unknown frames.
     """
 
     def __init__(
@@ -72,7 +72,9 @@ class Scene:
         ]
 
     def surroundings(self, T: np.ndarray, others: np.ndarray | None = None) -> None:
-        """The floor, and what cameras are aimed at: bodies at T (k, nbodies, 4, 4) and `others` (n, 3), points [m]."""
+        """Draw the floor, and define what cameras look at: bodies at T (k, nbodies, 4, 4) and points `others` (n, 3)
+        [m].
+        """
         R, p = T[:, :, None, :3, :3], T[:, :, None, :3, 3:]
         placed = [R[:, body] @ vertices[:, :, None] + p[:, body] for body, vertices in self.corners]
         points = np.concatenate([*(x.reshape(-1, 3) for x in placed), T[..., :3, 3].reshape(-1, 3)])
@@ -87,26 +89,26 @@ class Scene:
         self.middle, self.radius = middle, radius
 
     def aim_first(self) -> None:
-        """Turn the camera that a page begins with; of pages that are there it would undo `aim`."""
+        """Set the initial camera of new pages; for open pages it would undo `aim`."""
         self._place(self.server.initial_camera, 1.0)
 
     def aim(self, client: Any) -> None:
-        """Turn the camera of a browser that is there to all that `surroundings` was told of, narrow as it may be."""
+        """Turn the camera of an open browser to everything that `surroundings` defined, on narrow screens too."""
         with client.atomic():
             self._place(client.camera, client.camera.aspect)
 
     def _place(self, camera: Any, aspect: float) -> None:
         narrow, back = min(aspect, 1.0), VIEW / np.linalg.norm(VIEW)
-        half = np.arctan(narrow * np.tan(0.5 * FIELD))  # of what is seen of the shorter side
+        half = np.arctan(narrow * np.tan(0.5 * FIELD))  # half of the field of view along the shorter side
         up = np.array([0.0, 0.0, 1.0]) - back[2] * back
-        room = (1.0 / narrow - 1.0) * self.radius  # above and below; phones have viser's panel below
+        room = (1.0 / narrow - 1.0) * self.radius  # free space above and below; on phones viser's panel is below
         target = self.middle - RAISED * room * up / np.linalg.norm(up)
         camera.fov = FIELD
         camera.position = tuple(target + self.radius / np.sin(half) * back)
-        camera.look_at = tuple(target)  # last: a camera that is moved looks elsewhere
+        camera.look_at = tuple(target)  # last, because moving the camera changes its target
 
     def trail(self, points: np.ndarray) -> None:
-        """A line through points (k, 3) [m]."""
+        """Draw a line through points (k, 3) [m]."""
         self.server.scene.add_line_segments(
             "/trail", np.stack([points[:-1], points[1:]], 1), TRAIL, thickness=2.0, thickness_units="screen"
         )
@@ -114,7 +116,7 @@ class Scene:
     def show(
         self, T: np.ndarray, desired: np.ndarray | None = None, arrows: Iterable[tuple[np.ndarray, np.ndarray]] = ()
     ) -> None:
-        """Move the bodies to T (nbodies, 4, 4), the ghost's to `desired`; arrows: (start, vector) each."""
+        """Move the bodies to T (nbodies, 4, 4), the desired robot's to `desired`; arrows: (start, vector) each."""
         for handle, pose in zip(self.bodies, T):
             place(handle, pose)
         for handle, pose in zip(self.ghost, T if desired is None else desired):
@@ -129,7 +131,7 @@ class Scene:
                 handle.visible = seen
 
     def _robot(self, name: str, drawn: list[Mesh], ghost: Colour | None) -> list[Any]:
-        """A frame for each body, with its meshes in it."""
+        """A frame for each body, with its meshes."""
         add = self.server.scene
         frames = [add.add_frame(f"/{name}/{i}", show_axes=False) for i in range(self.robot.nbodies)]
         for n, mesh in enumerate(drawn):
@@ -146,7 +148,7 @@ class Scene:
 
 
 def _box(V: np.ndarray) -> np.ndarray:
-    """The corners (8, 3) of what holds all vertices."""
+    """Corners (8, 3) of the bounding box of all vertices."""
     ends = np.stack([V.min(axis=0), V.max(axis=0)])
     return np.array([[ends[i, 0], ends[j, 1], ends[k, 2]] for i in (0, 1) for j in (0, 1) for k in (0, 1)])
 
@@ -162,7 +164,7 @@ def place(handle: Any, T: np.ndarray) -> None:
 
 
 def _from_z_to(n: np.ndarray) -> tuple[float, ...]:
-    """The rotation (w, x, y, z) that turns the z axis into n."""
+    """The rotation (w, x, y, z) from the z axis to n."""
     w, axis = 1.0 + n[2], np.array([-n[1], n[0], 0.0])  # z x n
     if w < 1e-9:
         return 0.0, 1.0, 0.0, 0.0
@@ -171,12 +173,12 @@ def _from_z_to(n: np.ndarray) -> tuple[float, ...]:
 
 
 def default_frames(robot: Mechanism) -> list[str]:
-    """The world's and that of the end effector."""
+    """The world's frame and that of the end effector."""
     return [WORLD, end_effector(robot)]
 
 
 def end_effector(robot: Mechanism) -> str:
-    """Of a free base its body, else the frame farthest out on the body at the end of the longest chain."""
+    """For a free base its body, otherwise the outermost frame on the body at the end of the longest chain."""
     if robot.joints[0].S.shape[1] == 6:
         return robot.body_names[0]
     depth = [0] * robot.nbodies

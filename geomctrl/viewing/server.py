@@ -1,8 +1,8 @@
-"""viser's server on this machine, and the check of who connects to it.
+"""viser's server on this machine, with checks of the requests.
 
-A page of a foreign site that is open in the same browser can reach a server on localhost. So each request must name
-this machine as its host, which a foreign name that was rebound to this machine does not, and must come from a page of
-this server. With a token it must also know the token, which other users of this machine do not.
+A page of another site in the same browser can reach a server on localhost. Each request must therefore name this
+machine as its host, which excludes foreign names that were rebound to it, and must come from a page of this server.
+With a token it must also contain the token, which other users of this machine do not know.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-MIN_TOKEN = 16  # characters: fewer can be tried out
+MIN_TOKEN = 16  # characters: shorter tokens could be guessed
 
 _starting = threading.Lock()
 
 
 def serve(port: int = 0, token: str | None = None) -> Any:
-    """viser's server, which listens on this machine alone and answers its own pages alone; port 0: any.
+    """Return viser's server, which listens on this machine only and answers only its own pages; port 0: any free port.
 
-    token: a secret that whoever opens the page must know. Raises ImportError without the extra, or with a version of
-    viser whose requests can not be checked.
+    token: a secret that users of the page must know. Raises ImportError without the extra, or with a version of viser
+    whose requests can not be checked.
     """
     try:
         import viser
     except ImportError as error:
         raise ImportError("robots in three dimensions need viser: pip install 'geomctrl[view]'") from error
-    logging.getLogger("websockets.server").setLevel(logging.CRITICAL)  # browsers that leave are no news
+    logging.getLogger("websockets.server").setLevel(logging.CRITICAL)  # do not log disconnecting browsers
     with contextlib.redirect_stdout(io.StringIO()), _guarded(token) as guards:
         server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
         if not guards:
@@ -54,7 +54,7 @@ def stop(server: Any) -> None:
 
 
 def checked_token(token: object) -> str | None:
-    """token itself; raises ArgumentError unless it is None or a secret that an address can carry."""
+    """Return token; raises ArgumentError unless it is None or a secret that a URL can contain."""
     if token is None:
         return None
     text = instance("token", token, str, f"None or at least {MIN_TOKEN} letters, digits, '-' or '_'")
@@ -68,9 +68,9 @@ def checked_token(token: object) -> str | None:
 
 @contextlib.contextmanager
 def _guarded(token: str | None) -> Iterator[list[Any]]:
-    """Let servers that are started meanwhile check requests; yields a list of their checks.
+    """Make servers that are started in this context check requests; yields a list of their checks.
 
-    viser has no argument for it: it calls `websockets.asyncio.server.serve`, which is replaced while it does.
+    viser has no argument for it, so this replaces `websockets.asyncio.server.serve`, which viser calls.
     """
     import websockets.asyncio.server as library
 
@@ -91,7 +91,7 @@ def _guarded(token: str | None) -> Iterator[list[Any]]:
 
 
 def _answer(token: str | None, inner: Callable[[Any, Any], Any] | None, connection: Any, request: Any) -> Any:
-    """The response to a request, or None where a websocket may open."""
+    """The response to a request, or None to let a websocket open."""
     if why := _refusal(request.headers):
         return connection.respond(HTTPStatus.FORBIDDEN, f"{why}\n")
     cookie = f"geomctrl_{connection.local_address[1]}"
@@ -105,11 +105,11 @@ def _answer(token: str | None, inner: Callable[[Any, Any], Any] | None, connecti
 
 
 def _refusal(headers: Any) -> str:
-    """The reason why a request with these headers is refused, or an empty string."""
+    """Why a request with these headers is refused, or an empty string."""
     hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
     if len(hosts) != 1 or _host_name(f"//{hosts[0]}") not in LOOPBACK:
         return f"this page is served to {', '.join(LOOPBACK)} alone"
-    if origins not in ([], [f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):  # programs send none, browsers always do
+    if origins not in ([], [f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):  # only browsers send an origin
         return "this page answers no page of another origin"
     return ""
 

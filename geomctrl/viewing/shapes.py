@@ -1,4 +1,4 @@
-"""Bodies one can look at, made of a robot's tree: capsules from joint to joint, ellipsoids where there are no two."""
+"""Shapes of bodies generated from a robot's tree: capsules from joint to joint, ellipsoids otherwise."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from geomctrl.mechanism.capsules import joint_in_parent, joint_point
 from geomctrl.mechanism.inertia import SYMMETRIC
 from geomctrl.mechanism.mechanism import Mechanism
 
-DENSITY = 1500.0  # kg/m^3: between castings that are hollow and motors that are not
-SLIM, STOUT = 0.012, 0.05  # radii, per reach of the robot
-ROUND, RINGS = 16, 5  # corners around a capsule, rings of each of its ends
+DENSITY = 1500.0  # kg/m^3: between hollow castings and solid motors
+SLIM, STOUT = 0.012, 0.05  # limits of the radii, relative to the robot's reach
+ROUND, RINGS = 16, 5  # vertices around a capsule, rings at each of its ends
 
 
 class Mesh(NamedTuple):
-    """Triangles fixed in a body (-1: the world): vertices (n, 3) [m] in its frame, faces (m, 3); "link" or "joint".
+    """Triangles fixed to a body (-1: the world): vertices (n, 3) [m] in its frame, faces (m, 3); "link" or "joint".
 
-    colour: red, green, blue from 0 to 255, None for that of its part; opacity from 0 to 1.
+    colour: red, green, blue from 0 to 255, None for the default of its part; opacity from 0 to 1.
     """
 
     body: int
@@ -30,11 +30,11 @@ class Mesh(NamedTuple):
 
 
 def capsules(robot: Mechanism) -> list[Mesh]:
-    """A robot's links and joints.
+    """Generate shapes of a robot's links and joints.
 
     A link is a capsule from the body's joint to each joint that it carries; at the end of a chain to its named frames,
-    or through its centre of mass. It is as thick as its mass makes a rod. A body that ends where it begins is the
-    ellipsoid of uniform density with its inertia.
+    or through its centre of mass. Its thickness is that of a rod with its mass. A body without extent is the ellipsoid
+    of uniform density with its inertia.
     """
     size, meshes = reach(robot), []
     for body in range(robot.nbodies):
@@ -58,7 +58,7 @@ def capsules(robot: Mechanism) -> list[Mesh]:
 
 
 def reach(robot: Mechanism) -> float:
-    """The longest way from the base along joints' origins to centres of mass and named frames [m], at least 1 cm."""
+    """The longest path from the base along joint origins to centres of mass and named frames [m], at least 1 cm."""
     along = np.zeros(robot.nbodies)
     longest = 0.0
     for i, p in enumerate(robot.parents):
@@ -69,7 +69,7 @@ def reach(robot: Mechanism) -> float:
 
 
 def _ends(robot: Mechanism, body: int, size: float) -> list[np.ndarray]:
-    """Where the capsules end that begin at the body's joint."""
+    """End points of the capsules that begin at the body's joint."""
     start = joint_point(robot, body)
     children = [joint_in_parent(robot, i) for i, p in enumerate(robot.parents) if p == body]
     ends = [x for x in children if np.linalg.norm(x - start) > 1e-3 * size]
@@ -87,7 +87,7 @@ def _centre(robot: Mechanism, body: int) -> np.ndarray:
 
 
 def capsule(a: np.ndarray, b: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """(vertices, faces) of all points within `radius` of the segment from a to b."""
+    """(vertices, faces) of the surface at distance `radius` from the segment from a to b."""
     z = b - a
     length = float(np.linalg.norm(z))
     z = z / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
@@ -104,7 +104,7 @@ def capsule(a: np.ndarray, b: np.ndarray, radius: float) -> tuple[np.ndarray, np
 
 
 def _ellipsoid(parameters: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """That of uniform density with the body's inertia about its centre of mass."""
+    """The ellipsoid of uniform density with the body's inertia about its centre of mass."""
     mass, h = parameters[0], parameters[1:4]
     c = h / mass if mass > 0.0 else np.zeros(3)
     inertia = parameters[4:][SYMMETRIC] - mass * (c @ c * np.eye(3) - np.outer(c, c))
@@ -116,7 +116,7 @@ def _ellipsoid(parameters: np.ndarray, size: float) -> tuple[np.ndarray, np.ndar
 
 
 def _grid(rows: int, columns: int) -> np.ndarray:
-    """Triangles of a tube of rows x columns vertices, closed around."""
+    """Triangles of a closed tube with rows x columns vertices."""
     k = np.arange((rows - 1) * columns)
     right = k - k % columns + (k + 1) % columns
     return np.concatenate([np.stack([k, right, k + columns], 1), np.stack([right, right + columns, k + columns], 1)])

@@ -1,4 +1,4 @@
-"""What the controller recorded: its signals by name."""
+"""Pictures of the signals that the controller recorded, by name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from .samples import Samples
 from .style import CYCLE, cells, heading, new_figure, style_axes, thinned
 
-ELSEWHERE = ("lyapunov", "lyapunov_rate", "e")  # drawn in pictures of their own
+ELSEWHERE = ("lyapunov", "lyapunov_rate", "e")  # signals that other pictures show
 MAX_SIGNALS = 24
-LINES = 8  # of one signal: entries that move most
+LINES = 8  # largest number of entries of one signal; those that change most are drawn
 
 
 def figure(run: Samples) -> Figure | None:
-    """A panel for each signal that has no picture of its own; of an array the entries that move most."""
+    """A panel for each signal without a picture of its own; for an array the entries that change most."""
     drawn = {name: x for name, x in run.signals.items() if name not in ELSEWHERE and np.size(x)}
     if not drawn:
         return None

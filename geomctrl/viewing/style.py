@@ -1,6 +1,7 @@
-"""How pictures look: colours, axes that share their time, headings, legends.
+"""Style of the pictures: colours, axes with a common time, headings, legends.
 
-Colours are Okabe and Ito's, which the colour-blind tell apart. What was wished for or promised is black and dashed.
+Colours are those of Okabe and Ito, which colour-blind people can distinguish. Desired and promised values are black and
+dashed.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, "0.55")
 WANTED: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.1}
 LIMIT: dict[str, Any] = {"color": RED, "linestyle": ":", "linewidth": 1.3}
 DPI = 110
-SHOWN = 5000  # samples a line is drawn through
+SHOWN = 5000  # largest number of samples of a line
 
 
 @contextlib.contextmanager
 def own_style() -> Iterator[None]:
-    """matplotlib's defaults meanwhile: in a style of the caller's, titles may be elsewhere, and text white on white."""
+    """Use matplotlib's defaults in this context: the caller's style could move titles or draw white text on white."""
     with mpl.rc_context():
         mpl.rcdefaults()
         yield
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, though pyplot knows nothing of it. Texts in it are drawn as they are."""
+    """A figure that a notebook shows although pyplot does not manage it. Its texts are drawn literally."""
 
     def draw(self, renderer: Any) -> None:
         _do_not_typeset(self)
@@ -58,7 +59,7 @@ class Picture(Figure):
 
 
 def _do_not_typeset(figure: Figure) -> None:
-    """Keep matplotlib from reading formulas between dollar signs, as names hold those; not in powers of ten on axes."""
+    """Draw text between dollar signs literally, because names can contain them; except powers of ten on axes."""
     axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
     texts = figure.findobj(Text)
     powers = [axis for axis in axes if not isinstance(axis.get_major_formatter(), FixedFormatter)]
@@ -76,7 +77,7 @@ def new_figure(width: float, height: float, title: str) -> Figure:
 
 
 def cells(n: int) -> tuple[int, int]:
-    """(columns, rows)."""
+    """Number of (columns, rows) for n panels."""
     columns = n if n <= 3 else 2 if n == 4 else 3 if n <= 6 else 4 if n <= 16 else 6
     return columns, -(-n // columns)
 
@@ -101,7 +102,7 @@ def open_frame(ax: Axes) -> None:
 
 
 def legend_above(ax: Axes, columns: int) -> None:
-    """Above the data: the axis is stretched to make room."""
+    """Draw the legend above the data, by extending the axis."""
     _, labels = ax.get_legend_handles_labels()
     if not labels:
         return

@@ -1,4 +1,4 @@
-"""A sweep in pictures: a heat map a measure, or a line or dots where the space has one dimension."""
+"""Pictures of a sweep: a heat map for each measure, or a line or dots for a one-dimensional space."""
 
 from __future__ import annotations
 
@@ -17,17 +17,31 @@ from geomctrl.errors import ArgumentError
 from .style import BLUE, new_figure, open_frame, own_style, say_nothing, write_png
 
 MAP = "viridis"
-ABSENT = "0.85"  # where runs have no number
-MOST_NAMES = 30  # ticks with words
-GEOMETRIC = 30.0  # times the least value from which a scale of positive values is logarithmic
+ABSENT = "0.85"  # colour of runs without a value
+MOST_NAMES = 30  # largest number of ticks with strings
+GEOMETRIC = 30.0  # ratio of largest to smallest positive value above which a scale is logarithmic
 
 
 @own_style()
 def plot_sweep(table: Any, folder: str | os.PathLike) -> list[Path]:
-    """Draw each measure of a sweep, an xarray.Dataset, as a PNG file in `folder`; returns the files written.
+    """Draw each measure of a sweep as a PNG file.
 
-    Of more than two dimensions the two longest are drawn, and of the others, as of the axes of a measure that is an
-    array, the largest value.
+    Parameters
+    ----------
+    table : xarray.Dataset
+        The result of `geomctrl.sweep`.
+    folder : str or Path
+        The folder to write to.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Notes
+    -----
+    With more than two dimensions the two longest are drawn. Over the others, and over the axes of a measure that is an
+    array, the maximum is taken.
     """
     folder = path_of("folder", folder)
     if not all(hasattr(table, field) for field in ("data_vars", "sizes", "variables")) or "run" not in table:
@@ -37,7 +51,7 @@ def plot_sweep(table: Any, folder: str | os.PathLike) -> list[Path]:
 
 
 def figure(table: Any, name: str) -> Figure:
-    """One measure over the space."""
+    """One measure over the parameter space."""
     dims = sorted((dim for dim in table["run"].dims if table.sizes[dim] > 1), key=lambda dim: -table.sizes[dim])[:2]
     shown = [dim for dim in table["run"].dims if dim in dims]
     others = [dim for dim in table[name].dims if dim not in shown]
@@ -73,7 +87,7 @@ def _heat_map(fig: Figure, ax: Axes, table: Any, dims: list[str], values: np.nda
 
 
 def _along(fig: Figure, ax: Axes, table: Any, dim: str, values: np.ndarray) -> None:
-    """Over the dimension's own values, or listed samples as dots over the first two parameters."""
+    """Draw over the values of the dimension, or listed samples as dots over the first two parameters."""
     listed = [name for name, x in table.coords.items() if x.dims == (dim,) and name != dim and x.dtype.kind in "fiu"]
     open_frame(ax)
     if dim in table.coords or len(listed) < 2:
@@ -90,7 +104,7 @@ def _along(fig: Figure, ax: Axes, table: Any, dim: str, values: np.ndarray) -> N
 
 
 def _places(table: Any, name: str) -> np.ndarray:
-    """Where the values of a dimension or parameter are drawn: numbers in order as they are, others counted."""
+    """Positions of the values of a dimension or parameter: increasing numbers as they are, others by their index."""
     if name not in table.coords:
         return np.arange(table.sizes[name])
     values = table[name].values
@@ -102,7 +116,7 @@ def _places(table: Any, name: str) -> np.ndarray:
 
 
 def _edges(places: np.ndarray) -> np.ndarray:
-    """Of cells about the values, halfway between them as the axis will show them."""
+    """Edges of cells around the values, halfway between them on the axis."""
     x = np.log(places) if _geometric(places) else places.astype(float)
     middle = (x[1:] + x[:-1]) / 2.0
     edges = np.concatenate(([2.0 * x[0] - middle[0]], middle, [2.0 * x[-1] - middle[-1]]))
@@ -110,7 +124,7 @@ def _edges(places: np.ndarray) -> np.ndarray:
 
 
 def _geometric(places: np.ndarray) -> bool:
-    """Whether positive values reach far and their steps grow with them, as those of `np.geomspace` do."""
+    """Whether positive values cover a large range and their steps grow with them, as those of `np.geomspace`."""
     if places.dtype.kind != "f" or not (places > 0).all() or places.max() <= GEOMETRIC * places.min():
         return False
     steps = np.abs(np.diff(np.sort(places)))
@@ -118,14 +132,14 @@ def _geometric(places: np.ndarray) -> bool:
 
 
 def _colours(values: np.ndarray) -> Any:
-    """Values on the scale of colours: logarithmic where they are positive and reach far."""
+    """The colour scale of the values: logarithmic if they are positive and cover a large range."""
     finite = values[np.isfinite(values)]
     wide = len(finite) and finite.min() > 0.0 and finite.max() > GEOMETRIC * finite.min()
     return LogNorm(finite.min(), finite.max()) if wide else None
 
 
 def _describe(ax: Axes, letter: str, table: Any, name: str, places: np.ndarray) -> None:
-    """Label, scale and, for what are no numbers, words of the axis."""
+    """Label and scale of an axis, and tick labels for values that are not numbers."""
     ax.set(**{f"{letter}label": label(table, name)})
     values = table[name].values if name in table.coords else places
     if not np.array_equal(values, places):

@@ -1,4 +1,4 @@
-"""What the motors did."""
+"""Picture of the joint torques."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .style import BLUE, CYCLE, LIMIT, cells, heading, legend_above, legend_belo
 
 
 def figure(run: Samples) -> Figure:
-    """Torques, one panel a joint, with effort limits where they are near."""
+    """Torques, one panel for each joint, with effort limits if they are near."""
     names, units = coordinate_names(run), coordinate_units(run, "N m", "N")
     columns, rows = cells(len(names))
     fig = new_figure(3.6 * columns + 0.4, 1.9 * rows + 0.9, heading(run, "joint torques and forces"))

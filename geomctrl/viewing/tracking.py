@@ -1,4 +1,4 @@
-"""Joint by joint, where the robot was and where it should have been."""
+"""Picture of the tracking of each joint: actual and desired position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .style import BLUE, RED, WANTED, cells, heading, legend_below, new_figure, 
 
 
 def figure(run: Samples) -> Figure:
-    """One cell a joint: coordinate and desired, and their difference below."""
+    """One cell for each joint: coordinate and desired coordinate, and their difference below."""
     names, units, q, desired, error = coordinates(run)
     columns, rows = cells(len(names))
     fig = new_figure(3.6 * columns + 0.4, 2.7 * rows + 0.9, heading(run, "joint tracking"))

@@ -1,7 +1,7 @@
-"""Bodies as their maker draws them: meshes from files, boxes, cylinders and balls, as triangles with one colour each.
+"""Shapes of bodies from the robot's file: meshes, boxes, cylinders and spheres, as triangles with one colour each.
 
-Files are trimesh's to read (STL, OBJ, DAE, PLY, glTF). A colour of the mesh's own comes before that of the URDF, as in
-RViz; of a texture the mean is shown. Robots of more than `MAX_TRIANGLES` triangles are drawn with fewer, see `coarser`.
+trimesh reads the files (STL, OBJ, DAE, PLY, glTF). The colour of a mesh takes precedence over that of the URDF, as in
+RViz; of a texture the mean is used. Robots with more than `MAX_TRIANGLES` triangles are simplified, see `coarser`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from geomctrl.mechanism.origin import Shape
 
 from .shapes import Mesh, capsules, reach
 
-MAX_TRIANGLES = 40_000  # triangles of a robot
-CREASE = np.radians(35.0)  # neighbours that meet at more are shaded apart
-HUGE = 100.0  # times as large as its robot, a mesh is likely in mm
-MENTIONED = 4  # of what is missing, in one warning
+MAX_TRIANGLES = 40_000  # largest number of triangles of a robot
+CREASE = np.radians(35.0)  # angle between neighbouring triangles above which their edge looks sharp
+HUGE = 100.0  # a mesh that is larger than its robot by this factor is probably in mm
+MENTIONED = 4  # missing files that one warning lists
 DEFAULT = (205, 209, 216)
 
 Triangles = tuple[np.ndarray, np.ndarray]  # vertices (n, 3), faces (m, 3)
@@ -30,10 +30,9 @@ Part = tuple[np.ndarray, np.ndarray, tuple[int, ...] | None]  # and a colour, wi
 
 
 def meshes(robot: Mechanism) -> list[Mesh]:
-    """A robot's bodies: from its file's shapes where there are any, else capsules.
+    """Return the shapes of a robot's bodies: those of its file, otherwise capsules.
 
-    A moving body with a mass that has none of its own, as its file is missing, is a capsule among the others. What is
-    not there is named in one warning.
+    If the file of a moving body with mass is missing, that body is a capsule. One warning lists what is missing.
     """
     if robot.origin.visual is None:
         return capsules(robot)
@@ -55,7 +54,7 @@ def meshes(robot: Mechanism) -> list[Mesh]:
 
 
 def _doubt_units(robot: Mechanism, shapes: list[Shape], drawn: list[Mesh]) -> None:
-    """Warn of meshes that are much larger than their robot."""
+    """Warn about meshes that are much larger than their robot."""
     largest = max((float(np.ptp(m.vertices, axis=0).max()) for m in drawn), default=0.0)
     if any(s.file is not None for s in shapes) and largest > HUGE * reach(robot):
         said = f"a mesh is {largest:.3g} m large, the robot about {reach(robot):.2g} m: if its file is in mm, it needs"
@@ -63,13 +62,13 @@ def _doubt_units(robot: Mechanism, shapes: list[Shape], drawn: list[Mesh]) -> No
 
 
 def _drawn(shapes: list[Shape]) -> tuple[list[Mesh], list[str]]:
-    """(what the shapes look like, files that could not be read)."""
+    """(triangles of the shapes, files that could not be read)."""
     files: dict[Path, list[Part]] = {}
     unread = []
     for file in dict.fromkeys(s.file for s in shapes if s.file is not None):
         try:
             files[file] = read_mesh(file)
-        except Exception as error:  # readers of many formats raise all kinds on what is none
+        except Exception as error:  # the readers of the many formats raise different exceptions
             unread.append(f"{file} ({type(error).__name__}: {error!s:.60})")
     parts = [
         (shape, V, F, colour)
@@ -88,13 +87,13 @@ def _drawn(shapes: list[Shape]) -> tuple[list[Mesh], list[str]]:
 
 
 def _scaled(parts: list[Part], scale: tuple[float, ...]) -> list[Part]:
-    """Of a mirrored one the faces look outwards again."""
+    """Scale meshes; the faces of a mirrored one are flipped so that they point outwards."""
     turn = slice(None, None, -1 if np.prod(scale) < 0.0 else 1)
     return [(V * scale, F[:, turn], colour) for V, F, colour in parts]
 
 
 def read_mesh(file: Path) -> list[Part]:
-    """The meshes in a file [m], each with its colour (red, green, blue, opacity from 0 to 255) if it has one."""
+    """Return the meshes in a file [m], each with its colour (red, green, blue, opacity from 0 to 255) if it has one."""
     import trimesh
 
     scene = trimesh.load_scene(file, process=False)
@@ -113,7 +112,7 @@ def read_mesh(file: Path) -> list[Part]:
 
 
 def _unit(scene: Any) -> float:
-    """Metres in the file's unit: COLLADA says, of others URDF says that it is a metre."""
+    """Metres per unit of the file: COLLADA files state it; for others URDF assumes metres."""
     units = str(next((g.metadata.get("units") for g in scene.geometry.values() if g.metadata.get("units")), ""))
     try:
         return float(units.partition(" * ")[0]) if " * " in units else 1.0
@@ -129,7 +128,7 @@ def _own_colour(visual: Any) -> tuple[int, ...] | None:
     if material is not None:
         said = getattr(material, "diffuse", None) if hasattr(material, "diffuse") else material.main_color
         rgba = tuple(int(x) for x in np.asarray(said if said is not None else material.main_color).ravel()[:4])
-        return None if rgba == (102, 102, 102, 255) else (*rgba, 255)[:4]  # trimesh's own, where a file has none
+        return None if rgba == (102, 102, 102, 255) else (*rgba, 255)[:4]  # trimesh's default for files without colour
     if getattr(visual, "defined", False) and visual.kind in ("vertex", "face"):
         colours = visual.vertex_colors if visual.kind == "vertex" else visual.face_colors
         return tuple(int(x) for x in np.asarray(colours).reshape(-1, 4).mean(axis=0))
@@ -153,7 +152,7 @@ def _primitive(shape: Shape) -> Part:
 
 
 def _joined(meshes: list[Mesh]) -> list[Mesh]:
-    """One mesh for all of a body's with the same colour: fewer things to draw."""
+    """Merge the meshes of a body with the same colour, so that fewer objects are drawn."""
     groups: dict[Any, list[Mesh]] = {}
     for mesh in meshes:
         groups.setdefault((mesh.body, mesh.colour, mesh.opacity), []).append(mesh)
@@ -169,7 +168,7 @@ def _joined(meshes: list[Mesh]) -> list[Mesh]:
 
 
 def welded(V: np.ndarray, F: np.ndarray) -> Triangles:
-    """With one vertex for all at one place, and without triangles that then have no area."""
+    """Merge vertices at the same place, and remove triangles without area."""
     V, new = np.unique(V.astype(np.float32), axis=0, return_inverse=True)
     return V.astype(float), _proper(new.reshape(-1)[F])
 
@@ -179,7 +178,7 @@ def _proper(F: np.ndarray) -> np.ndarray:
 
 
 def _cell(parts: list[Triangles]) -> float:
-    """The side of cells [m] with which all have at most `MAX_TRIANGLES` triangles; 0 where they have not more."""
+    """Side of cells [m] for which the total has at most `MAX_TRIANGLES` triangles; 0 if no simplification is needed."""
     if sum(len(F) for _, F in parts) <= MAX_TRIANGLES:
         return 0.0
     side = 1e-3 * max(float(np.ptp(V, axis=0).max()) for V, _ in parts)
@@ -189,7 +188,7 @@ def _cell(parts: list[Triangles]) -> float:
 
 
 def _merged(V: np.ndarray, F: np.ndarray, side: float) -> tuple[np.ndarray, np.ndarray]:
-    """(the number of each vertex's cell, the triangles that are left when a cell has one vertex)."""
+    """(the cell of each vertex, the remaining triangles if each cell has one vertex)."""
     _, cell = np.unique(np.floor(V / side).astype(np.int64), axis=0, return_inverse=True)
     cell = cell.reshape(-1)
     left = _proper(cell[F])
@@ -197,15 +196,17 @@ def _merged(V: np.ndarray, F: np.ndarray, side: float) -> tuple[np.ndarray, np.n
 
 
 def coarser(V: np.ndarray, F: np.ndarray, side: float) -> Triangles:
-    """With one vertex in each cell of a grid, where the squared distances to the planes of the triangles around are
-    least: P. Lindstrom, Out-of-core simplification of large polygonal models, SIGGRAPH 2000.
+    """Simplify a mesh: one vertex in each cell of a grid, at the point with the least squared distances to the
+    triangles' planes.
+
+    P. Lindstrom, Out-of-core simplification of large polygonal models, SIGGRAPH 2000.
     """
     cell, left = _merged(V, F, side)
     n = cell.max() + 1
     counts = np.bincount(cell, minlength=n)[:, None]
     middle = np.stack([np.bincount(cell, V[:, k], minlength=n) for k in range(3)], axis=1) / counts
     normals = np.cross(V[F[:, 1]] - V[F[:, 0]], V[F[:, 2]] - V[F[:, 0]])
-    A, b = np.zeros((n, 3, 3)), np.zeros((n, 3))  # of the normal equations, about the middle
+    A, b = np.zeros((n, 3, 3)), np.zeros((n, 3))  # normal equations, about the centre
     for k in range(3):
         c = cell[F[:, k]]
         off = np.einsum("ij,ij->i", normals, V[F[:, k]] - middle[c])
@@ -213,7 +214,7 @@ def coarser(V: np.ndarray, F: np.ndarray, side: float) -> Triangles:
         np.add.at(b, c, normals * off[:, None])
     A += (1e-3 * np.trace(A, axis1=1, axis2=2) + 1e-30)[:, None, None] * np.eye(
         3
-    )  # where planes do not say, the middle
+    )  # the centre in directions that the planes do not determine
     moved = np.linalg.solve(A, b[:, :, None])[:, :, 0]
     stray = np.linalg.norm(moved, axis=1) > side
     moved[stray] = 0.0
@@ -222,7 +223,7 @@ def coarser(V: np.ndarray, F: np.ndarray, side: float) -> Triangles:
 
 
 def creased(V: np.ndarray, F: np.ndarray) -> Triangles:
-    """With vertices of their own on both sides of an edge that is to look sharp, as viewers shade vertex by vertex."""
+    """Duplicate the vertices of edges that should look sharp, because viewers shade by vertex."""
     if not len(F):
         return V, F
     normals = np.cross(V[F[:, 1]] - V[F[:, 0]], V[F[:, 2]] - V[F[:, 0]])

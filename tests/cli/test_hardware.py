@@ -107,7 +107,7 @@ def test_joints_that_are_driven_alone():
         (found,) = hardware.actuators("joints", robot)
         free = 6 if robot.joints[0].kind == "free" else 0
         np.testing.assert_array_equal(found.B, np.diag([0.0] * free + [1.0] * (robot.nv - free)))
-    with pytest.raises(ArgumentError, match="joints: quadrotor has none but free ones"):
+    with pytest.raises(ArgumentError, match="joints: quadrotor has only free joints"):
         hardware.actuators("joints", models.quadrotor())
     assert hardware.driven(models.panda(), []) == ""
     assert hardware.driven(models.quadrotor(), []).endswith("by a wrench on its body")

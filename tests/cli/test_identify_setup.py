@@ -114,7 +114,7 @@ def test_truth_values_answer_options_of_yes_and_no(value, option, tmp_path):
         ("[modell]\nrotor = true\n", "'modell' is not known; did you mean 'model'?"),
         ("[model]\nrotors = true\n", "[model]: 'rotors' is not known; did you mean 'rotor'?"),
         ("model = 3\n", "model: expected a table [model], got 3"),
-        ("[log]\nrate = 2020-01-01\n", "[log] rate: expected words, numbers, true or false"),
+        ("[log]\nrate = 2020-01-01\n", "[log] rate: expected strings, numbers, true or false"),
         ("[log\n", "not a TOML file"),
         ("[filters]\ncutoff = 'high'\n", "Invalid value for --cutoff from"),
         ("[[column]]\nname = 'x'\njoint = 'joint1'\ntorque = 'p'\n", "torque: no number is called 'p'"),

@@ -72,5 +72,5 @@ def test_a_setup_file_can_ignore_as_well(logs, tmp_path):
 
 def test_the_help_says_what_statuses_mean():
     said = " ".join(run("--help", status=0).split())
-    for words in ("1 written, but it can not be trusted", "3 written, with doubts to look at", "--ignore"):
+    for words in ("1 written, but not trustworthy", "3 written, with doubts to check", "--ignore"):
         assert words in said
