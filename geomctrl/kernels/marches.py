@@ -75,7 +75,7 @@ def march_kernel(module: str, name: str, begin: Callable, step: Callable, veloci
     """march(model, numbers, taus, first, last, q, v, every, q_out, v_out) -> (how it went, the step that went wrong, or
     `last`), for `module` to hold under `name`: steps `first` to `last` (exclusive) of (q, v), in place.
 
-    numbers: what the method is told about its steps. taus: one row for all steps, or one a step. After step k, a
+    numbers: parameters of the method. taus: one row for all steps, or one per step. After step k, a
     multiple of `every`, row k / every of q_out and v_out gets the state.
 
     begin(model, numbers, q, v) returns `work`; step(model, numbers, tau, q, v, k, work) makes step k and looks whether

@@ -23,7 +23,7 @@ from .tree import n_v
 # exponent p, coefficient of friction mu, speed of slip u.
 
 
-TINY = 1e-300  # whose logarithm is finite, and whose powers are nothing
+TINY = 1e-300  # the logarithm is finite, and powers are negligible
 
 
 @primitive

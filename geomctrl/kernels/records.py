@@ -10,7 +10,7 @@ are numbers, tuples of numbers or such NamedTuples; where they lie is computed f
     get_motion, put_motion = reader(Motion), writer(Motion)
     put_motion(rows, i, Motion(V, A));  get_motion(rows, i).V
 
-A reader that reads more than is used costs nothing: what nobody uses is not loaded.
+Reading more fields than are used costs nothing: the compiler removes unused loads.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,18 +1,18 @@
 """Base parameters: the combinations of inertial parameters that the dynamics depend on.
 
-Two ways to find them, which agree. Numerically: pivoted QR of the regressor over random states (Gautier 1990). Exactly,
-from the tree alone, without samples (after Wensing, Niemeyer, Slotine, "A geometric characterization of observability
-in inertial parameter identification", 2024). The exact way follows each body's motions outward:
+Two methods find them, with the same result. Numerically: pivoted QR of the regressor over random states (Gautier 1990).
+Exactly, from the tree alone, without samples (after Wensing, Niemeyer, Slotine, "A geometric characterization of
+observability in inertial parameter identification", 2024). The exact way follows each body's motions outward:
 
     V_i   the twists body i can have, gravity as one of them: the least space that holds X_i V_p and the joint's screws
           Phi_i and is closed under ad_Phi
-    F_i   what joint i feels of body i: the functionals phi^T I(pi) v of its parameters pi, v in V_i, phi in Phi_i
-    O_i   what is felt of body i by its own joint and by those before it: F_i, and what is felt of the parent, O_p, of
-          parameters handed to it, the least space that holds O_p T_i and is closed under the joint's motion A(Phi_i)
-    N_i   = F_i + O_i' A(Phi_i), with O_i' = O_i without F_i: what a change of body i does that no constant change of
-          its parent undoes
+    F_i   the effect of body i on joint i: the functionals phi^T I(pi) v of its parameters pi, v in V_i, phi in Phi_i
+    O_i   the effect of body i on its own joint and on those before it: F_i, and the effect on the parent, O_p, of
+          transferred parameters, the least space that holds O_p T_i and is closed under the joint's motion A(Phi_i)
+    N_i   = F_i + O_i' A(Phi_i), with O_i' = O_i without F_i: the effect of a change of body i that no constant change
+          of its parent compensates
 
-Handing parameters over: pi_p = T_i pi_i with the joint at zero, and A(Phi) pi is the rate at which the handed-over
+Transfer of parameters: pi_p = T_i pi_i with the joint at zero, and A(Phi) pi is the rate at which the transferred
 parameters change with the joint. A change in the null space of N_i, taken from the parent, changes no torque; all such
 changes are combinations of these. So there are sum_i rank N_i base parameters.
 """
@@ -35,18 +35,24 @@ from .dynamics import Form
 from .regressor import regressor
 
 SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}", "Iyy{0}", "Ixz{0}", "Iyz{0}", "Izz{0}")
-# Which of a body's parameters to keep as names of base parameters, the dearest first: first moments and products of
+# Order in which a body's parameters are preferred as names of base parameters: first moments and products of
 # inertia are easier to read than masses, and this is the order that textbooks' grouped parameters come in.
 KEEP_FIRST = (1, 2, 9, 4, 5, 7, 8, 3, 6, 0)
-TIE = 1e-12  # relative: by how much a column goes before the one to its left, where both are as independent
+TIE = 1e-12  # relative: by how much a column must exceed the one to its left if both are equally independent
 EXACT = 1e-9  # relative singular value below which a rank of O(1) geometry counts as deficient
 
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """tau = Y[:, columns] @ (projection @ pi) for every state, with as few columns as possible.
+    """Base parameters of a robot: tau = Y[:, columns] @ (projection @ pi) for every state, with as few columns as
+    possible.
 
-    `columns` (nb,): the regressor's independent columns; `projection` (nb, 10 nbodies): base from full parameters.
+    Attributes
+    ----------
+    columns : ndarray, shape (nb,)
+        Independent columns of the regressor.
+    projection : ndarray, shape (nb, 10 nbodies)
+        Maps full parameters to base parameters.
     """
 
     columns: np.ndarray
@@ -58,21 +64,22 @@ class BaseParameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every base parameter written out, "m3 c3x + 0.4 m4", bodies numbered from 1."""
+        """Every base parameter as a combination, "m3 c3x + 0.4 m4", with bodies numbered from 1."""
         return combinations(self.projection, lead=self.columns)
 
     def lift(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
-        """Full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` (default 0) as there
-        are.
+        """Return full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` (default 0) as
+        possible.
         """
         values, size = exactly("values", values, (len(self.projection),)), self.projection.shape[1]
         x = np.zeros(size) if prior is None else exactly("prior", np.ravel(checked("prior", prior, ())), (size,))
         return x + np.linalg.lstsq(self.projection, values - self.projection @ x, rcond=None)[0]
 
     def null_space(self) -> np.ndarray:
-        """(10 nbodies, 10 nbodies - nb): changes of the full parameters that change no torque, one a column.
+        """Return changes of the full parameters that change no torque, one in each column, (10 nbodies, 10 nbodies -
+        nb).
 
-        Column j raises one parameter that is not in `columns` by 1 and undoes it by those that are.
+        Column j increases one parameter that is not in `columns` by 1 and compensates it with those that are.
         """
         p = self.projection.shape[1]
         free = np.setdiff1d(np.arange(p), self.columns)
@@ -82,7 +89,7 @@ class BaseParameters:
         return null
 
     def unobservable(self) -> list[str]:
-        """Every direction of `null_space` in words."""
+        """Describe every direction of `null_space`."""
         descriptions = []
         for direction in self.null_space().T:
             used = np.flatnonzero(np.abs(direction) > 1e-9)
@@ -99,11 +106,32 @@ class BaseParameters:
 def base_parameters(
     robot: Mechanism, form: Form | None = None, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
 ) -> BaseParameters:
-    """Base parameters by pivoted QR of the regressor stacked over random states (Gautier 1990).
+    """Compute base parameters by pivoted QR of the regressor over random states (Gautier 1990).
 
-    form=None: of inverse dynamics. form="ploen", "christoffel" or "adjoint": of the reference-velocity dynamics
-    M a + C v_ref + g with that C, for adaptive control; the first and last C depend on parameters that motion does not.
-    Columns whose remainder is below `tolerance` of the largest count as dependent.
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    form : {"ploen", "christoffel", "adjoint"}, optional
+        None (default): for inverse dynamics. Otherwise for the dynamics with reference velocity M a + C v_ref + g and
+        this C, for adaptive control. The C of "ploen" and "adjoint" depend on parameters that the motion does not.
+    samples : int, optional
+        Number of random states.
+    seed : int
+        Seed of the random states. Default 0.
+    tolerance : float
+        Columns whose remainder is below this share of the largest are dependent. Default 1e-9.
+
+    Returns
+    -------
+    BaseParameters
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> from geomctrl.identification import base_parameters
+    >>> len(base_parameters(gc.models.two_link()).columns)
+    4
     """
     require_robot("robot", robot)
     tolerance = number("tolerance", tolerance, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
@@ -120,13 +148,13 @@ def base_parameters(
 
 
 def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
-    """The independent columns of Y (rows, p) by pivoted QR, and the map from all parameters to theirs.
+    """Select independent columns of Y (rows, p) by pivoted QR, and map all parameters to theirs.
 
-    Columns are scaled to length 1 first, but for those of rounding errors only (below 1e-12 of the longest), which
-    count as zero; one whose remainder is then below `tolerance` of the largest counts as dependent. Of equal
-    remainders the last column's is taken, whatever the rounding. A coefficient that moves less than `tolerance` of such
-    a column is zero: that much of it was just left out as a remainder, so it says nothing (angles that a model file
-    rounds to twelve digits leave 1e-12 of friction in a rotor's column).
+    Columns are first scaled to unit length, except those of rounding errors (below 1e-12 of the longest), which count
+    as zero. A column whose remainder is then below `tolerance` of the largest is dependent. Among equal remainders the
+    last column is taken, independent of rounding. A coefficient whose effect is less than `tolerance` of such a column
+    is set to zero, because that much was already neglected as a remainder (angles that a model file rounds to twelve
+    digits leave 1e-12 of friction in a rotor's column).
     """
     from scipy.linalg import qr
 
@@ -138,7 +166,7 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     R, order = factors[0][: Y.shape[1]], factors[1]
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > tolerance * diagonal[0]).sum()) if diagonal[0] > 0.0 else 0
-    dependent = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])  # of columns of length 1: free of units
+    dependent = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])  # for unit columns, so independent of units
     dependent[np.abs(dependent) <= tolerance] = 0.0
     keep = np.argsort(order[:rank])
     columns = order[:rank][keep]
@@ -149,9 +177,9 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
 
 
 def exact_base_parameters(robot: Mechanism) -> BaseParameters:
-    """Base parameters of inverse dynamics from the tree alone: no samples, no regressor; see the module's text.
+    """Compute base parameters of inverse dynamics from the tree alone, without samples or regressor; see the module.
 
-    The kept columns of each body are chosen so that names read well (KEEP_FIRST).
+    The kept columns of each body are chosen such that names are readable (KEEP_FIRST).
     """
     require_robot("robot", robot)
     require_free_joints("exact_base_parameters (base_parameters samples the regressor)", robot)
@@ -192,7 +220,8 @@ def exact_base_parameters(robot: Mechanism) -> BaseParameters:
 def combinations(
     rows: np.ndarray, lead: Sequence[int] | np.ndarray = (), symbols: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Linear combinations of parameters in words, "m3 c3x + 0.4 m4"; `lead`: which parameter to write first, per row.
+    """Write linear combinations of parameters, "m3 c3x + 0.4 m4"; `lead`: parameter that is written first, for each
+    row.
 
     symbols: names of the parameters; default: the ten of each body, bodies numbered from 1.
     """
@@ -242,7 +271,7 @@ def _handover(T):
 
 
 def _rate(s):
-    """10x10: d/dt of a body's parameters seen from where exp(s t) starts, P -> hat(s) P + P hat(s)^T."""
+    """10x10: derivative of a body's parameters in the frame where exp(s t) starts, P -> hat(s) P + P hat(s)^T."""
     H = np.zeros((4, 4))
     H[:3, :3], H[:3, 3] = _hat(s[:3]), s[3:]
     P = inertia.pseudo(np.eye(10))
@@ -266,7 +295,7 @@ def _row_space(A):
 
 
 def _closure(A, maps):
-    """The least space that holds the columns of A and that no map leads out of."""
+    """The smallest space that contains the columns of A and is invariant under the maps."""
     space = _column_space(A)
     while True:
         grown = _column_space(np.hstack((space, *(m @ space for m in maps))))
@@ -276,7 +305,7 @@ def _closure(A, maps):
 
 
 def _independent(N):
-    """As many columns of N as its rank, independent, in the order of KEEP_FIRST."""
+    """Independent columns of N, as many as its rank, in the order of KEEP_FIRST."""
     kept: list[int] = []
     for j in KEEP_FIRST:
         trial = N[:, [*kept, j]]
@@ -286,7 +315,7 @@ def _independent(N):
 
 
 def _null_of(N, kept):
-    """Null vectors of N (rows), each raising one parameter that is not kept by 1."""
+    """Null vectors of N (rows); each increases one parameter that is not kept by 1."""
     free = np.flatnonzero(~kept)
     columns = np.flatnonzero(kept)
     null = np.zeros((len(free), 10))

@@ -1,6 +1,7 @@
-"""The constants that theorems assume of a robot: m1 <= M(q) <= m2, |C(q, v)| <= k_C |v|, |dg/dq| <= k_g, |g(q)| <= g.
+"""Compute the constants that stability theorems need: m1 <= M(q) <= m2, |C(q, v)| <= k_C |v|, |dg/dq| <= k_g, |g(q)| <=
+g.
 
-docs/how-to/bounds.md says what is proved and how; the modules of `terms.bounding` do it.
+docs/how-to/bounds.md explains what is proved and how; the modules of `terms.bounding` implement it.
 """
 
 from __future__ import annotations
@@ -28,15 +29,25 @@ from .dynamics import FORMS, Form
 Method = Literal["auto", "closed form", "branch and bound"]
 METHODS = ("auto", "closed form", "branch and bound")
 NAMES = ("m1", "m2", "k_C", "k_g", "g")
-NEGLIGIBLE = 1e-10  # of what a constant is made of
+NEGLIGIBLE = 1e-10  # relative to the size of the terms that make up a constant
 CLOSED, CERTIFIED, BRANCHED = "triangle inequalities", "matrix inequalities", "branch and bound"
 
 
 class Bound(NamedTuple):
-    """A proved bound `value`, the most extreme value found, `sampled`, and where: q (nq,), for k_C also the unit v
-    (nv,).
+    """A proved bound and the most extreme value that was found.
 
-    `method`: what proved it. `finished`: whether branch and bound came within its tolerance (else its budget ended).
+    Attributes
+    ----------
+    value : float
+        The proved bound.
+    sampled : float
+        The most extreme value found.
+    q : ndarray, shape (nq,)
+        Where it was found; for k_C also the unit velocity `v` (nv,).
+    method : str
+        The method of the proof.
+    finished : bool
+        Whether branch and bound reached its tolerance; otherwise its budget ended.
     """
 
     value: float
@@ -49,7 +60,7 @@ class Bound(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """|value - sampled| in terms of |sampled|: the true constant lies between the two."""
+        """|value - sampled| relative to |sampled|: the true constant is between the two."""
         away = abs(self.value - self.sampled)
         return away / abs(self.sampled) if self.sampled else float("inf") if away else 0.0
 
@@ -60,7 +71,7 @@ class Bound(NamedTuple):
 class Bounds(NamedTuple):
     """m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y|, |dg/dq| <= k_g, |g(q)| <= g: a `Bound` each.
 
-    In the units of the joints' coordinates (rad and m mixed, where both kinds are).
+    Units are those of the joint coordinates (rad and m are mixed if both kinds exist).
     """
 
     robot: str
@@ -92,7 +103,7 @@ class Bounds(NamedTuple):
 
 
 def _rounded(x: float, away: str) -> float:
-    """Five digits of a bound, that are one too."""
+    """Round a bound to five digits so that it remains a bound."""
     return float(Context(prec=5, rounding=away).create_decimal(repr(float(x))))
 
 
@@ -108,21 +119,56 @@ def bounds(
     seconds: float = 300.0,
     progress: Callable[[float], Any] | None = None,
 ) -> Bounds:
-    """Constants m1, m2, k_C, k_g and g that hold at every configuration, and the gap to the extremes found.
+    """Compute constants m1, m2, k_C, k_g and g that hold at every configuration.
 
-    m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y| for the C of `form`, |dg/dq| <= k_g (Kelly,
-    Santibanez and Loria 2005, chapter 4; norms are Euclidean and spectral), |g(q)| <= g.
+    They satisfy m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y|, |dg/dq| <= k_g and |g(q)| <= g.
 
-    box: (lower, upper), (nv,) each, infinite where there is no range; default the joints' limits. What slides and is
-    not the first joint of its tree needs a finite range. Ranges of joints that turn tighten branch and bound alone.
-    parameters: a relative error of every inertial parameter, or (lower, upper), (nbodies, 10) each: the constants hold
-    for every choice in the intervals. method: "closed form" for any robot, "branch and bound" for up to three joints
-    with one degree of freedom; "auto" turns to it where it can and the gap is larger than `tolerance`, relative. It
-    ends after `boxes` boxes or `seconds` a constant, with what is proved by then. progress: a function of the fraction
-    done of each constant. The search for extremes is seeded: the same call gives the same result unless time runs out.
+    Parameters
+    ----------
+    box : tuple of array_like, shape (nv,) each, optional
+        Lower and upper end of the coordinates, infinite if there is none. Default: the joint limits. A prismatic joint
+        that is not the first joint of its tree needs a finite range. Ranges of revolute joints affect only branch and
+        bound.
+    parameters : float or tuple of array_like, shape (nbodies, 10) each, optional
+        Relative error of every inertial parameter, or lower and upper bounds. The constants hold for all parameters in
+        these intervals. Default: the robot's parameters.
+    form : {"ploen", "christoffel", "adjoint"}
+        The Coriolis matrix, see `terms`. Default "ploen".
+    method : {"auto", "closed form", "branch and bound"}
+        "closed form" works for any robot, "branch and bound" for up to three joints with one degree of freedom. "auto"
+        (default) uses branch and bound if it is possible and the gap exceeds `tolerance`.
+    tolerance : float
+        Relative gap at which branch and bound stops. Default 0.01.
+    boxes, seconds : int, float
+        Budget of branch and bound for each constant; after that it returns what is proved. Defaults 2 000 000 and 300
+        s.
+    progress : callable, optional
+        Called with the fraction done, for each constant.
 
-    Raises ArgumentError for a joint without a bound, for more joints than branch and bound can do, and InertiaError for
-    bodies that can not be. docs/how-to/bounds.md: what is proved, and what is not.
+    Returns
+    -------
+    Bounds
+        The constants with the gap to the most extreme values found. The search is seeded: results are reproducible
+        unless the time runs out.
+
+    Raises
+    ------
+    ArgumentError
+        If a joint has no bound, or the robot has too many joints for branch and bound.
+    InertiaError
+        If a body is physically impossible.
+
+    Notes
+    -----
+    Kelly, Santibanez and Loria 2005, chapter 4; norms are Euclidean and spectral. docs/how-to/bounds.md states what is
+    proved.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> constants = gc.models.two_link().bounds(method="closed form")
+    >>> constants.m1.value <= constants.m1.sampled and constants.m2.value >= constants.m2.sampled
+    True
     """
     started = time.monotonic()
     require_robot("robot", robot)
@@ -159,7 +205,7 @@ def _check_bodies(robot: Mechanism, parameters: np.ndarray, argument: str) -> No
 
 
 def _why_not(robot: Mechanism) -> str | None:
-    """Why branch and bound is not for this robot."""
+    """Why branch and bound does not support this robot."""
     if robot.nq != robot.nv:
         joint = next(j for j in robot.joints if j.dof > 1)
         return f"branch and bound takes joints with one degree of freedom, {joint.name!r} has {joint.dof}"
@@ -173,14 +219,14 @@ def _why_not(robot: Mechanism) -> str | None:
 
 
 def _size(name: str, closed: ClosedForm) -> float:
-    """What a constant is made of: where all of it cancels, rounding is left."""
+    """Size of the terms that make up a constant: if they cancel completely, only rounding is left."""
     if name in ("k_g", "g"):
         return float(np.linalg.norm(closed.robot.gravity) * closed.U.sum())
     return closed.m2()
 
 
 def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> Bound:
-    """The bound for any robot, and the extreme found."""
+    """The bound by closed form, and the most extreme value found."""
     robot, bodies = closed.robot, closed.bodies
     if name in ("m1", "m2"):
         certified = inertia_extremes.least if name == "m1" else inertia_extremes.greatest
@@ -201,8 +247,11 @@ def _velocity(measure: Measure, extreme: Extreme) -> np.ndarray:
 
 
 def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: Budget) -> Bound:
-    """The bound by branch and bound, where that is the better one. Of uncertain parameters: of the nominal robot, and
-    by closed form what the deviations add; for M, of which the matrix inequalities say more, not at all."""
+    """The bound by branch and bound, if it is better.
+
+    For uncertain parameters: that of the nominal robot plus the effect of the deviations by closed form. M is left out,
+    because the matrix inequalities give better bounds.
+    """
     robot, bodies, addition = closed.robot, closed.bodies, 0.0
     if not bodies.certain:
         if name in ("m1", "m2"):

@@ -1,8 +1,8 @@
-"""Operational space: inertia and mobility of a frame, and redundancy resolution with M as the metric (Khatib 1987).
+"""Operational space: inertia and mobility of a frame, and redundancy resolution with the metric M (Khatib 1987).
 
-For a task whose velocity is J v, J (m, nv) any Jacobian, such as `robot.jacobian(q, "tool", "hybrid")[3:]`,
+For a task velocity J v with any Jacobian J (m, nv), for example `robot.jacobian(q, "tool", "hybrid")[3:]`,
 
-    Jbar = M^-1 J^T (J M^-1 J^T)^-1,   J Jbar = 1      of all right inverses the one of least kinetic energy
+    Jbar = M^-1 J^T (J M^-1 J^T)^-1,   J Jbar = 1      the right inverse with the least kinetic energy
     N = 1 - Jbar J,                    J N = 0, N N = N, M N = N^T M
 
 Velocities and accelerations N x do not move the task; torques N^T tau do not accelerate it.
@@ -33,13 +33,14 @@ __all__ = [
     "null_space_projector",
 ]
 
-SINGULAR = 1e-12  # of the eigenvalues of J M^-1 J^T with ones on its diagonal
+SINGULAR = 1e-12  # smallest accepted eigenvalue of J M^-1 J^T, scaled to a unit diagonal
 
 
 def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
-    """Jac M^-1 Jac^T (..., 6, 6): the frame's acceleration per wrench on it, O(n); singular below six freedoms.
+    """Return J M^-1 J^T (..., 6, 6) in O(n): the acceleration of a frame for each wrench on it.
 
-    Khatib 1987; `representation` as for `jacobian`. Raises ModelError where M is not positive definite.
+    It is singular if the frame has fewer than six degrees of freedom. `representation` as for `Robot.jacobian`. Raises
+    ModelError if M is not positive definite. Khatib 1987.
     """
     require_robot("robot", robot)
     body, placement = where_is(robot, frame)
@@ -53,7 +54,9 @@ def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
 def mobility_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
-    """The derivative (..., 6, 6) of `mobility` along the motion v; v = e_k: by coordinate k."""
+    """Return the derivative (..., 6, 6) of `mobility` along the velocity v; v = e_k gives that with respect to
+    coordinate k.
+    """
     require_robot("robot", robot)
     Jac, rate = jacobian(robot, q, frame, representation), jacobian_rate(robot, q, v, frame, representation)
     X = mass_matrix_solve(robot, q, Jac.swapaxes(-1, -2))
@@ -62,9 +65,9 @@ def mobility_rate(
 
 
 def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
-    """Lambda = (Jac M^-1 Jac^T)^-1 (..., 6, 6): the wrench on the frame per acceleration, O(n) (Khatib 1987).
+    """Return Lambda = (J M^-1 J^T)^-1 (..., 6, 6) in O(n): the wrench on a frame for each acceleration (Khatib 1987).
 
-    Raises ModelError where the frame can not move in all six directions, and where M is not positive definite.
+    Raises ModelError if the frame can not move in all six directions, or M is not positive definite.
     """
     require_robot("robot", robot)
     body, placement = where_is(robot, frame)
@@ -74,7 +77,7 @@ def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Represen
         return compiled
 
     def failure(robot: Mechanism, q: np.ndarray) -> ModelError:
-        mobility(robot, q, frame)  # which raises where it is M that fails
+        mobility(robot, q, frame)  # raises the error if M is not positive definite
         return ModelError(
             f"robot {robot.name!r}: frame {frame!r} can not move in all six directions here, so it has no operational"
             " inertia: use operational_space.mobility"
@@ -86,17 +89,17 @@ def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Represen
 def inertia_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
-    """The derivative (..., 6, 6) of `inertia` along the motion v: -Lambda (Lambda^-1)' Lambda."""
+    """Return the derivative (..., 6, 6) of `inertia` along the velocity v: -Lambda (Lambda^-1)' Lambda."""
     require_robot("robot", robot)
     L = inertia(robot, q, frame, representation)
     return -L @ mobility_rate(robot, q, v, frame, representation) @ L
 
 
 def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:
-    """Jbar = M^-1 J^T (J M^-1 J^T)^-1 (..., nv, m) of a Jacobian J (..., m, nv) (Khatib 1987 (46)).
+    """Return Jbar = M^-1 J^T (J M^-1 J^T)^-1 (..., nv, m) for a Jacobian J (..., m, nv) (Khatib 1987 (46)).
 
-    Its transpose takes joint torques to the forces on the task that they amount to. Raises ModelError where J has not
-    full row rank, ArgumentError for shapes that do not fit.
+    Its transpose maps joint torques to task forces. Raises ModelError if J does not have full row rank, ArgumentError
+    for wrong shapes.
     """
     require_robot("robot", robot)
     lead, (flat,) = as_batch(robot, q=q)
@@ -110,7 +113,7 @@ def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike)
 
 
 def null_space_projector(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:
-    """N = 1 - Jbar J (..., nv, nv) of a Jacobian J (..., m, nv): J N = 0, and of torques J M^-1 N^T = 0.
+    """Return N = 1 - Jbar J (..., nv, nv) for a Jacobian J (..., m, nv): J N = 0, and J M^-1 N^T = 0 for torques.
 
     Raises as `dynamically_consistent_inverse`.
     """
@@ -120,7 +123,7 @@ def null_space_projector(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.nda
 
 
 def _inverse(robot: Mechanism, G: np.ndarray) -> np.ndarray:
-    """Of symmetric matrices, scaled so that units do not decide what is singular."""
+    """Invert symmetric matrices after scaling, so that units do not affect what counts as singular."""
     if has_symbols(G):
         return np.linalg.inv(G)
     diagonal = np.diagonal(G, axis1=-2, axis2=-1)
@@ -128,5 +131,5 @@ def _inverse(robot: Mechanism, G: np.ndarray) -> np.ndarray:
     scale = scale[..., :, None] * scale[..., None, :]
     values = np.linalg.eigvalsh(G * scale)
     if not (values[..., 0] > SINGULAR * values[..., -1]).all():
-        raise ModelError(f"robot {robot.name!r}: J has not full row rank here, so that it has no right inverse")
+        raise ModelError(f"robot {robot.name!r}: J does not have full row rank here, so it has no right inverse")
     return np.linalg.inv(G * scale) * scale

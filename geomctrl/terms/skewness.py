@@ -1,4 +1,6 @@
-"""Whether Mdot - 2C is skew and C a Coriolis matrix, from two sides that share no sum (see `kernels.skewness`)."""
+"""Check that Mdot - 2C is skew and C is a Coriolis matrix, from two independent computations (see
+`kernels.skewness`).
+"""
 
 from __future__ import annotations
 
@@ -14,22 +16,22 @@ from .dynamics import Form, form_number
 
 
 def mass_matrix_in_motion(robot: Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """M (nv, nv) and its rate along v, by the sums that make M: C and `Robot.mass_matrix_rate` come from others."""
+    """M (nv, nv) and its rate along v, from the sums of M; C and `Robot.mass_matrix_rate` are computed differently."""
     result = robot._code.at(kernels.mass_matrix_in_motion)(q, v)
     return over_states(robot, kernels.mass_matrix_in_motion, q=q, v=v) if result is None else result
 
 
 def residual_of_terms(robot: Mechanism, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: Form) -> float:
-    """The largest relative error of the robot's own terms, C in that form, s being any velocity (nv,)."""
+    """The largest relative error of the robot's own terms, for C in this form and any velocity s (nv,)."""
     return _number(robot, kernels.skewness, form_number(form), q=q, v=v, s=s)
 
 
 def residual_of(robot: Mechanism, q: np.ndarray, v: np.ndarray, C: np.ndarray) -> float:
-    """That of somebody's C (nv, nv)."""
+    """The largest relative error of a given C (nv, nv)."""
     return _number(robot, kernels.skewness_of, q=q, v=v, C=C)
 
 
 def _number(robot: Mechanism, algorithm: Any, *options: int, **state: Any) -> Any:
-    """An algorithm's only number, at one state."""
+    """The only output of an algorithm, a number, at one state."""
     result = robot._code.at(algorithm, *options)(*state.values())
     return (over_states(robot, algorithm, *options, **state) if result is None else result).item(0)

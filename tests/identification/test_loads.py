@@ -373,7 +373,7 @@ def test_bad_input_is_refused_with_its_name(logs, tmp_path):
         (ArgumentError, "identified: with a log without the load", (log, empty), {"identified": {}}),
         (ArgumentError, "identified: expected what geomctrl identify keeps in robot.json", (log,),
          {"identified": {"load": {}}}),
-        (ArgumentError, "'spring1' is a column of one's own", (log,), {"identified": {"identified": {"spring1": 1.0}}}),
+        (ArgumentError, "'spring1' is a user-defined column", (log,), {"identified": {"identified": {"spring1": 1.0}}}),
         (ArgumentError, "model: belongs to another robot", (log,), {"model": RegressorModel(models.two_link())}),
     ):  # fmt: skip
         with pytest.raises(error, match=words):

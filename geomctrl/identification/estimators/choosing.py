@@ -55,8 +55,8 @@ class PriorChoice:
     """What cross-validation chose, and why.
 
     options: for `fit`. kind: "entropic", "euclidean", "euclidean and entropic", or "as given". error: the folds'
-    relative error; best: the least of all that were tried. tried: rows (kind, weighted joints, weight, relative
-    error). notes: the same in words; doubts: what to look at.
+    relative error; best: the smallest of all that were tried. tried: rows (kind, weighted joints, weight, relative
+    error). notes: the same as text; doubts: findings to check.
     """
 
     options: dict[str, Any]
@@ -77,7 +77,7 @@ def chosen(
     guard: float | None,
     period: float | None,
 ) -> PriorChoice:
-    """What the options that are "auto" should be. Raises ArgumentError, DataError, SolverError."""
+    """Values for the options that are "auto". Raises ArgumentError, DataError, SolverError."""
     _check(estimator, options)
     all_folds = folds_of(model, data, folds, guard, period)
     prior = prior_for(model, all_folds, options)
@@ -147,7 +147,7 @@ class _Curve:
 
 @dataclass
 class _Search:
-    """What was tried on a log's folds."""
+    """The settings that were tried on a log's folds."""
 
     model: RegressorModel
     folds: Folds
@@ -168,7 +168,7 @@ class _Search:
     # --- weights of joints ---------------------------------------------------------------------------------------
 
     def weights(self) -> tuple[FoldProblem, bool, str]:
-        """(the problem with its weights of joints, whether they differ, in words)."""
+        """(the problem with its weights of joints, whether they differ, a description)."""
         if "weights" not in self.auto:
             w = weights_of(self.model, self.folds.whole, self.options_given.get("weights"))
             return self._problem(w), self.options_given.get("weights") is not None, ""
@@ -257,7 +257,7 @@ class _Search:
     def away_from_the_edge(
         self, setting: _Setting, problem: FoldProblem, weighted: bool, best: float
     ) -> tuple[_Setting, str]:
-        """(a setting whose bodies are not at the edge of what can exist, if that is to be had; in words)."""
+        """(a setting whose bodies are not at the edge of physical feasibility, if possible; a description)."""
         if not is_ours(self.estimator) or "entropic" not in self.auto:
             return setting, ""
         model, stronger = self.model, setting
@@ -279,7 +279,7 @@ class _Search:
                 return stronger, f"; {names} at the edge of possible bodies, which a stronger prior would cost too much"
             stronger = trial
 
-    # --- what is said --------------------------------------------------------------------------------------------
+    # --- notes and findings --------------------------------------------------------------------------------------
 
     def options(self, setting: _Setting, w: np.ndarray | None, prior: Prior) -> dict[str, Any]:
         out = dict(self.options_given)

@@ -59,7 +59,7 @@ MIN_CUTOFF, MAX_CUTOFF = 0.5, 100.0  # Hz: what robot arms do lies between
 PER_OCTAVE = 2.0  # cut-offs tried
 BLOCKS = 6  # of the cross-validation
 MAX_ROWS = 3000  # that are compared
-MAX_SAMPLES = 120_000  # that are filtered; of a longer log, pieces
+MAX_SAMPLES = 120_000  # largest number of samples that are filtered; longer logs are represented by pieces
 MIN_RISE = 0.1  # a best cut-off at an end of the range is a bound if the next one is worse by more than this
 
 
@@ -69,11 +69,20 @@ class TooShort(DataError):
 
 @dataclass(frozen=True, eq=False)
 class Cutoffs:
-    """What was chosen, and from what.
+    """The chosen cut-offs and the data of the choice.
 
-    cutoff, torque_cutoff [Hz]. measured_velocities: whether they are used, not differences of positions. tried (n,)
-    [Hz] and errors (n,): relative errors of the prediction, geometric means over joints. bound: None, or which end of
-    the range that was searched the best cut-off is at, "lowest" or "highest".
+    Attributes
+    ----------
+    cutoff, torque_cutoff : float
+        Cut-offs of positions and torques [Hz].
+    measured_velocities : bool
+        Whether measured velocities are used instead of differentiated positions.
+    tried : ndarray, shape (n,)
+        Cut-offs that were tried [Hz].
+    errors : ndarray, shape (n,)
+        Relative errors of the prediction, geometric means over joints.
+    bound : str or None
+        "lowest" or "highest" if the best cut-off is at an end of the range.
     """
 
     cutoff: float
@@ -109,8 +118,23 @@ class Cutoffs:
 
 
 def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
-    """The cut-offs for a log that is not filtered yet. Raises DataError for logs too short to choose from, or without
-    torques.
+    """Choose the cut-offs for an unfiltered log.
+
+    Parameters
+    ----------
+    model : RegressorModel
+        Contributions to the torques.
+    data : Dataset
+        An unfiltered log.
+
+    Returns
+    -------
+    Cutoffs
+
+    Raises
+    ------
+    DataError
+        If the log is too short or has no torques.
     """
     instance("model", model, RegressorModel, "a RegressorModel")
     instance("data", data, Dataset, "a Dataset")
@@ -345,9 +369,9 @@ def white_noise(x: np.ndarray, rate: float, above: float) -> np.ndarray | None:
 def with_bias_of_noise(
     estimate: Estimate, part: Dataset, training: Dataset, filter_: LogFilter
 ) -> tuple[Estimate, str | None]:
-    """(the estimate with a covariance that holds the bias of noise in the motion, in words where that is worth saying).
+    """(the estimate whose covariance includes the bias from motion noise, a note if the bias matters).
 
-    part: what trains, as it was before `filter_` made `training` of it.
+    part: the training data before `filter_` produced `training` from it.
     """
     field = "v" if part.v is not None and filter_.measured_velocities else "q"
     x = np.asarray(getattr(part, field))

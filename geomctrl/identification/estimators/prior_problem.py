@@ -134,7 +134,7 @@ class Prior:
 
 
 def prior_for(model: RegressorModel, folds: Folds, options: Mapping[str, Any]) -> Prior:
-    """The prior that was asked for, with geometric bodies where it has none to use."""
+    """The requested prior, with bodies of uniform density where it has no usable ones."""
     x = prior_of(model, options.get("prior"))
     nominal = x[: model.inertial].reshape(-1, 10)
     bad = ~usable(nominal)

@@ -1,4 +1,4 @@
-"""Exciting trajectories: motions within a robot's limits, clear of what is around, that tell its base parameters apart.
+"""Exciting trajectories: motions within limits and without collisions, from which base parameters can be identified.
 
 excitation = optimize(RegressorModel(robot), 10.0, objective="log_det", surroundings=Surroundings(floor=0.0))
 print(excitation.text())

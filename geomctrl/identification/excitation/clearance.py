@@ -147,7 +147,7 @@ class Clearances:
 
     @property
     def names(self) -> list[str]:
-        """What each of the C distances is, in words."""
+        """A description of each of the C distances."""
         bodies = [self.body_name(c.body) for c in self.capsules]
         ends = [*bodies, *bodies]
         return [

@@ -1,14 +1,14 @@
-"""What an optimisation found, beside random motions within the same limits, and what it guarantees.
+"""`Excitation`: the result of an optimised motion, compared with random motions, and proofs that it keeps its limits.
 
-That a motion keeps its limits and clearances at every time, not at samples only.
+Limits and clearances are guaranteed at every time, not only at samples.
 
-Positions, velocities, accelerations, jerks: between two samples h apart a function stays within the greater of both
-plus h^2 / 8 times a bound of its second derivative, and bounds of all derivatives are known (`Trajectory.bounds`).
+Positions, velocities, accelerations, jerks: between two samples h apart a function is at most the larger of both plus
+h^2 / 8 times a bound of its second derivative, and bounds of all derivatives are known (`Trajectory.bounds`).
 
-Clearances: no distance changes faster than L = `sweeps` times joint speeds, so that between samples with d_0 and d_1 it
-is not below (d_0 + d_1 - L h) / 2; intervals where that is not enough are halved.
+Clearances: no distance changes faster than L = `sweeps` times joint speeds, so between samples with d_0 and d_1 it is
+at least (d_0 + d_1 - L h) / 2. Intervals where this is not sufficient are split.
 
-Torques have no such bound here: they are checked on the same fine grid, and have `torque_margin`.
+Torques have no such bound here: they are checked on the same fine grid, with the reserve `torque_margin`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ MAX_INTERVALS = 200_000  # intervals
 
 
 def margins(model: RegressorModel, limits: Limits, trajectory: Trajectory) -> dict[str, np.ndarray]:
-    """By name (position, velocity, acceleration, jerk, torque), what is left of each joint's limit (nv,), as a fraction
-    of it (of half the range), negative outside."""
+    """What is left of each joint's limit (nv,) by name (position, velocity, acceleration, jerk, torque).
+
+    It is a fraction of the limit (for positions of half the range), negative outside.
+    """
     t = np.linspace(0.0, trajectory.duration, FINE_SAMPLES)
     q, v, a = trajectory.at(t)
     beyond = (t[1] - t[0]) ** 2 / 8.0
@@ -55,7 +57,7 @@ def margins(model: RegressorModel, limits: Limits, trajectory: Trajectory) -> di
 
 
 def keeps_clear(clearances: Clearances, limits: Limits, trajectory: Trajectory) -> bool:
-    """Whether every distance is the clearance asked for or more at every time: True is a proof, within rounding."""
+    """Whether every distance is at least the required clearance at every time: True is a proof, up to rounding."""
     least = clearances.surroundings.clearance
     L = sweeps(clearances, limits.lower, limits.upper)  # (C, nv)
     faster = 0.5 * trajectory.bounds(2)
@@ -83,7 +85,7 @@ def keeps_clear(clearances: Clearances, limits: Limits, trajectory: Trajectory) 
 
 
 def nearest(clearances: Clearances, trajectory: Trajectory) -> dict[str, tuple[str, float]]:
-    """By kind (floor, keep-out boxes, itself), what comes nearest and how near [m], on a fine grid."""
+    """The nearest object and its distance [m] by kind (floor, keep-out boxes, the robot itself), on a fine grid."""
     d = clearances.values(trajectory.at(np.linspace(0.0, trajectory.duration, FINE_SAMPLES))[0]).min(axis=0)
     names, kinds = clearances.names, np.array(clearances.kinds)
     out = {}
@@ -96,16 +98,28 @@ def nearest(clearances: Clearances, trajectory: Trajectory) -> dict[str, tuple[s
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """An optimised trajectory beside random ones.
+    """An optimised trajectory, compared with random ones.
 
-    `condition`: of the base regressor with rows over the torque noise and columns of unit length; `log_det`: the mean
-    log of the information's eigenvalues, a row's average, columns in SI units. `random`: the best random motion within
-    the same limits, from which this one started (or another as good), `random_condition`, `random_log_det` its own;
-    `random_conditions`, `random_log_dets` (compare,) those of all random motions. `cost`: the criterion per iteration;
-    `margin`: the smallest distance from a limit, as a fraction of it; `margins`: by kind of limit, of each joint (nv,);
-    `clearances`: by what is around, what comes nearest and how near [m], on a fine grid (the clearance asked for holds
-    at all times). `names`, `deviations` (base parameters,): the standard deviations that least squares will have after
-    one period, with torque noise `noise` (nv,) and `rate` independent samples a second; `sizes`: typical magnitudes.
+    Attributes
+    ----------
+    condition : float
+        Condition number of the base regressor with rows divided by the torque noise and unit columns.
+    log_det : float
+        Mean log of the eigenvalues of the average information of a row, columns in SI units.
+    random : Trajectory
+        The best random motion within the same limits, with `random_condition` and `random_log_det`.
+    random_conditions, random_log_dets : ndarray, shape (compare,)
+        Criteria of all random motions.
+    cost : ndarray
+        The criterion at each iteration.
+    margin : float
+        Smallest distance from a limit, as a fraction of it; `margins` has it by kind of limit for each joint (nv,).
+    clearances : dict
+        By kind of obstacle, the nearest object and its distance [m] on a fine grid. The required clearance holds at all
+        times.
+    names, deviations : sequences
+        Base parameters, and the standard deviations that least squares will have after one period with torque noise
+        `noise` (nv,) and `rate` independent samples per second; `sizes`: typical magnitudes.
     """
 
     trajectory: Trajectory
@@ -168,7 +182,7 @@ class Excitation:
         return "\n".join(lines)
 
     def report(self) -> str:
-        """`text`, and base parameter by base parameter what its 95 % interval will be."""
+        """Return `text`, and the predicted 95 % interval of each base parameter."""
         robot, start = self.model.robot, self.trajectory.at([0.0])[0][0]
         noise = ", ".join(f"{x:.3g}" for x in self.noise)
         lines = [
@@ -191,7 +205,8 @@ class Excitation:
         self, folder: str | Path, *, rate: float = 100.0, repeats: int = 1, name: str = "excitation", plots: bool = True
     ) -> list[Path]:
         """Write NAME.csv, NAME.yaml, NAME.json, NAME.h (`save_trajectory`), NAME.txt (`report`), NAME_parameters.csv
-        (`table`) and the picture NAME.png to a folder, each whole or not at all."""
+        (`table`) and the picture NAME.png to a folder, each atomically.
+        """
         folder = path_of("folder", folder)
         flag("plots", plots)
         joints = self.model.robot.dof_names
@@ -209,8 +224,9 @@ class Excitation:
         return written
 
     def plot(self, path: str | Path) -> Path:
-        """The picture, as PNG: the robot at moments of the motion with what is around, q, v, a and torques against
-        their limits, distances, and random motions' criteria beside this one's."""
+        """Write a PNG picture: the robot at several times with its surroundings, q, v, a and torques against their
+        limits, distances, and the criteria of random motions.
+        """
         from geomctrl.viewing.excitation import Motion, excitation
 
         path = path_of("path", path)
@@ -243,7 +259,9 @@ class Excitation:
         )
 
     def table(self) -> list[dict[str, Any]]:
-        """A row a base parameter: its name, typical size, predicted standard deviation and 95 % interval (half)."""
+        """Return one row for each base parameter: name, typical size, predicted standard deviation and 95 % interval
+        (half).
+        """
         return [
             {"name": name, "size": float(size), "std": float(std), "interval": float(1.96 * std)}
             for name, size, std in zip(self.names, self.sizes, self.deviations)
@@ -253,7 +271,9 @@ class Excitation:
 def compared(
     problem: Problem, trajectory: Trajectory, start: Trajectory, random: np.ndarray, cost: np.ndarray
 ) -> Excitation:
-    """What solved a problem, beside random motions: `random` (compare, 2), their condition and mean log det."""
+    """The solution of a problem, compared with random motions: `random` (compare, 2), their condition and mean log
+    det.
+    """
     W, rows = problem.whitened(trajectory)
     condition, log_det = measures(W)
     random_condition, random_log_det = problem.measured(start)

@@ -248,7 +248,7 @@ class Problem:
                 f"duration, terms, samples: expected > 0 s, >= 2, >= 20, got {duration}, {terms}, {samples}"
             )
         if model.curves or model.columns:
-            raise ArgumentError("model: optimise the excitation without friction curves and columns of one's own")
+            raise ArgumentError("model: optimise the excitation without friction curves and user-defined columns")
         self.model, self.robot, self.objective, self.limits = model, robot, objective, limits
         self.kind, self.duration, self.clearances = kind, float(duration), clearances
         self.rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)

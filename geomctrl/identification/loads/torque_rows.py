@@ -292,7 +292,7 @@ FRICTION = ("viscous", "coulomb", "offset")
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Parameters x (size,) of a model, and in words where they are from."""
+    """Parameters x (size,) of a model, and a description of their source."""
 
     model: RegressorModel
     x: np.ndarray
@@ -349,7 +349,7 @@ def _of_extra(robot: Robot, extra: Mapping[str, Any]) -> Known:
     own = [name for name in values if name not in model.names[model.inertial :]]
     if own:
         raise ArgumentError(
-            f"identified: {own[0]!r} is a column of one's own, whose torque robot.json does not hold: give the estimate"
+            f"identified: {own[0]!r} is a user-defined column, which robot.json does not contain: pass the estimate"
         )
     x = model.prior
     x[model.inertial :] = [values[name] for name in model.names[model.inertial :]]

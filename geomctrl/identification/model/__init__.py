@@ -1,1 +1,1 @@
-"""The regressor of a robot: parameters, friction curves, columns of one's own, and logs compressed to factors."""
+"""The regressor of a robot: parameters, friction curves, user-defined columns, and logs compressed to factors."""

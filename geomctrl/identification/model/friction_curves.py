@@ -1,15 +1,13 @@
-"""Friction beyond Coulomb's and viscous: sigmoids and Stribeck's curve, found by nonlinear least squares.
+"""Friction beyond Coulomb and viscous: sigmoid and Stribeck curves by least squares, and friction models of plants.
 
-The amplitudes are linear and join the regressor; the speeds at which a curve bends are not. They are found by variable
-projection (Golub and Pereyra 1973): for given speeds all linear parameters, inertial ones included, are eliminated
-exactly, and what remains is a small problem in the speeds, one an actuator, with an exact Jacobian (Kaufman's). The
-result is a model with those speeds fixed, linear again, for any estimator.
+The amplitudes of curves are linear and join the regressor; the speeds at which a curve bends are not. Variable
+projection (Golub and Pereyra 1973) finds them: for given speeds all linear parameters, including the inertial ones, are
+eliminated exactly. A small problem in the speeds remains, one for each actuator, with an exact Jacobian (Kaufman's).
+The result is a model with fixed speeds, which is linear again, for any estimator.
 
-Friction models of plants in identification: columns of the regressor, and fits by output error.
-
-A model that is linear in its parameters joins the regressor: `friction_columns`. The parameters of any other, LuGre's
-for instance, are found by `fit_friction`, which simulates the model's state along measured velocities and compares its
-torque with what the robot's inverse dynamics leave of the measured torques.
+A friction model of a plant that is linear in its parameters joins the regressor with `friction_columns`. The parameters
+of others, for example LuGre, are found by `fit_friction`, which simulates the model's state along measured velocities
+and compares its torque with the difference of measured torques and inverse dynamics.
 """
 
 from __future__ import annotations
@@ -31,13 +29,23 @@ from geomctrl.robot import Robot
 from .columns import SHAPES, Column, Curve, chosen_actuators
 from .regressor_model import RegressorModel
 
-MAX_ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them all
+MAX_ROWS = 20_000  # largest number of samples in the nonlinear part; the linear part uses all
 
 
 @dataclass(frozen=True, eq=False)
 class CurveFit:
-    """`model`: with the curves found; `speeds`, `std` [rad/s]: one a curve; `errors`: |residual| / |tau| without,
-    with them; `at_bound`: which speeds stopped at a bound, so that the log does not determine them.
+    """The result of `fit_curves`.
+
+    Attributes
+    ----------
+    model : RegressorModel
+        The model with the curves.
+    speeds, std : ndarray
+        Speed of each curve and its standard deviation [rad/s].
+    errors : tuple of float
+        |residual| / |tau| without and with the curves.
+    at_bound : ndarray of bool
+        Speeds that stopped at a bound, so that the log does not determine them.
     """
 
     model: RegressorModel
@@ -55,10 +63,27 @@ def fit_curves(
     start: float | None = None,
     bounds: tuple[float, float] | None = None,
 ) -> CurveFit:
-    """Add one friction curve to each of `actuators` (default all) and find its speed within `bounds` [rad/s].
+    """Add a friction curve to each actuator and find its speed by nonlinear least squares.
 
-    start: first guess of all speeds; default: a quarter of each actuator's greatest speed for a sigmoid, a twentieth
-    for Stribeck's. Default bounds: from three times the model's smoothing to twice the greatest speed.
+    Parameters
+    ----------
+    model : RegressorModel
+        The model without these curves.
+    data : Dataset
+        A filtered log.
+    shape : {"sigmoid", "stribeck"}
+        Default "sigmoid".
+    actuators : sequence of int, optional
+        Actuator numbers. Default: all.
+    start : float, optional
+        First guess of all speeds [rad/s]. Default: a quarter of each actuator's maximum speed for a sigmoid, a
+        twentieth for Stribeck's curve.
+    bounds : tuple of float, optional
+        Bounds of the speeds [rad/s]. Default: from three times the model's smoothing to twice the maximum speed.
+
+    Returns
+    -------
+    CurveFit
     """
     from scipy.optimize import least_squares
 
@@ -85,7 +110,7 @@ def fit_curves(
     speeds = np.exp(solution.x)
     curves = (*model.curves, *projected.curves(speeds))
     errors = float(np.linalg.norm(projected.tau)), float(np.linalg.norm(projected.residual(solution.x)))
-    at_bound = np.minimum(speeds / low, high / speeds) < 1.02  # the solver stays inside, and stops near
+    at_bound = np.minimum(speeds / low, high / speeds) < 1.02  # the solver stays inside the bounds, but stops near them
     std = speeds * projected.std_of_logarithms(solution.x)
     return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)
 
@@ -113,7 +138,7 @@ def _guess(model, data, shape, numbers, start, bounds) -> tuple[np.ndarray, np.n
 
 
 class _Projected:
-    """The residual that is left when all linear parameters have been eliminated, as a function of log(speeds)."""
+    """The residual after elimination of all linear parameters, as a function of log(speeds)."""
 
     def __init__(self, model: RegressorModel, data: Dataset, shape: str, actuators: np.ndarray):
         self.model, self.data, self.shape, self.actuators = model, data, shape, actuators
@@ -147,7 +172,7 @@ class _Projected:
         return x - self.U @ (self.U.T @ x)
 
     def _columns(self, speeds):
-        """Of the curves with unit amplitudes, and their derivatives by log(speed)."""
+        """Columns of the curves for unit amplitudes, and their derivatives with respect to log(speed)."""
         T, smoothing = self.model.transmission, self.model.smoothing
         curves = self.curves(speeds)
 
@@ -165,7 +190,9 @@ class _Projected:
         return self._outside(F[:, 0::2]), self._outside(F[:, 1::2])
 
     def _solved(self, theta):
-        """(residual, its Jacobian, Kaufman's); the last one is remembered: residual and Jacobian are asked in turn."""
+        """(residual, its Jacobian, Kaufman's). The last one is cached, because the solver requests them one after
+        the other.
+        """
         key = theta.tobytes()
         if self._last is None or self._last[0] != key:
             F, dF = self._columns(np.exp(theta))

@@ -1,4 +1,4 @@
-"""Identification by simulating the closed loop: DIDIM, closed-loop output error, the loops they run."""
+"""Identification by simulation of the closed loop: DIDIM, closed-loop output error, and the loops they simulate."""
 
 from __future__ import annotations
 

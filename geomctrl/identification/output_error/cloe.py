@@ -54,7 +54,7 @@ def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
 
 
 def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str, ...]:
-    """The directions lost (k, size), in units `scale`: as few parameters each as there are, in words."""
+    """Describe the undetermined directions (k, size), in units `scale`, with as few parameters each as possible."""
     from scipy.linalg import qr  # slow to import
 
     shared = unknown.shared

@@ -1,4 +1,4 @@
-"""What a fit by simulation returns."""
+"""The result of an identification by simulation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from geomctrl.identification.logs import Dataset
 
 
 class Iteration(NamedTuple):
-    """error: |measured - simulated| / |measured| of the torques, when the step began; change: what the step then
-    changed of them, as a part of that residual; damping: Levenberg and Marquardt's, 0 where there is none."""
+    """One iteration of a fit.
+
+    error: |measured - simulated| / |measured| of the torques at its beginning; change: change of the torques by the
+    step, relative to that residual; damping: of Levenberg-Marquardt, 0 without damping.
+    """
 
     error: float
     change: float
@@ -24,15 +27,27 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OutputErrorFit:
-    """A robot and a loop that, simulated, do what the log says.
+    """A robot and a loop whose simulation agrees with the log.
 
-    estimate: the robot's parameters, as other estimators give them, on the simulated motion; `robot` is its robot.
-    loop: with the gains and the delay found. names, values, covariance: of all that was estimated, base parameters
-    first, then gains ("kp1", ...) and "delay". simulated: t, q, v, a of the last simulation and the torques measured.
-    undetermined: changes of them, in words, that the log tells no better than to their own size (where a value is near
-    zero, a tenth of the largest of its kind): they keep their first values where these are as likely, and what is in
-    them has an infinite deviation. correlated: pairs it hardly tells apart, with their correlation. history: an
-    `Iteration` each; converged: whether the last changed no more than the tolerance.
+    Attributes
+    ----------
+    estimate : Estimate
+        The robot's parameters on the simulated motion; `robot` is the identified robot.
+    loop : ServoLoop or ControllerLoop
+        With the estimated gains and delay.
+    names, values, covariance : sequences
+        All estimated quantities: base parameters, then gains ("kp1", ...) and "delay".
+    simulated : Dataset
+        t, q, v, a of the last simulation and the measured torques.
+    undetermined : list of str
+        Changes that the log determines no better than their own size (near zero: a tenth of the largest of their kind).
+        They keep their initial values, and their standard deviation is infinite.
+    correlated : list
+        Strongly correlated pairs, with their correlation.
+    history : list of Iteration
+        One entry for each iteration.
+    converged : bool
+        Whether the last change was within the tolerance.
     """
 
     method: str
@@ -60,11 +75,11 @@ class OutputErrorFit:
 
     @property
     def std(self) -> np.ndarray:
-        """Standard deviations of `values`, infinite for what the log does not tell."""
+        """Standard deviations of `values`; infinite for undetermined ones."""
         return np.sqrt(np.diag(self.covariance).clip(0.0))
 
     def intervals(self, level: float = 0.95) -> np.ndarray:
-        """(n, 2) confidence intervals of `values` under Gaussian noise."""
+        """Confidence intervals (n, 2) of `values` for Gaussian noise."""
         from scipy.stats import norm
 
         level = number("level", level, "a probability between 0 and 1", lambda x: 0.0 < x < 1.0)
@@ -72,11 +87,11 @@ class OutputErrorFit:
         return np.stack((self.values - half, self.values + half), -1)
 
     def value(self, name: str) -> float:
-        """Of what is called `name`."""
+        """The value with this name."""
         return float(self.values[self._at(name)])
 
     def deviation(self, name: str) -> float:
-        """The standard deviation of what is called `name`."""
+        """The standard deviation of the value with this name."""
         return float(self.std[self._at(name)])
 
     def _at(self, name: str) -> int:

@@ -48,7 +48,7 @@ def require_forwards(model: RegressorModel) -> None:
     require_vectors("model", model.robot, "only joints with one degree of freedom are simulated")
     if model.columns:
         raise ArgumentError(
-            f"model: column {model.columns[0].name!r}: columns of one's own have no derivatives: expected none"
+            f"model: column {model.columns[0].name!r}: user-defined columns have no derivatives: expected none"
         )
     if model.smoothing == 0.0 and (len(model.acts["coulomb"]) or any(c.shape == "stribeck" for c in model.curves)):
         raise ArgumentError("model: smoothing: expected a speed > 0, as friction that jumps can not be integrated")
@@ -75,7 +75,7 @@ class Dynamics:
         self.in_robot = bool((own >= 0.0).all()) and not (self.extra - np.diag(own)).any()
         robot = model.robot.with_armature(own) if self.in_robot else model.robot
         self.robot = robot.with_parameters(inertial, physical=False)
-        # bodies alone: their mass matrix need not be positive where that with rotors is, which nobody looks at here
+        # without rotors the mass matrix need not be positive definite, and this is not checked here
         self.bare = replace(self.robot, joints=tuple(replace(j, armature=0.0) for j in self.robot.joints))
         self.geared = not np.array_equal(T, np.eye(model.robot.nv))
 

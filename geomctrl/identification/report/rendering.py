@@ -168,7 +168,7 @@ DEFINITIONS = {  # of every identification's report
     " jackknife, moderated over parameters; Student's t), for ols, wls, irls and ridge",
     "moving, at rest": "apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction"
     ' there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error" at the top is'
-    " of moving rows; published figures are often of all rows, which are said beside it",
+    " of moving rows; published figures often use all rows, which the report also shows",
     "within friction, left": "of resting rows: the share that static friction explains, anything up to Coulomb's"
     " friction and curves; the relative error that it can not make up for",
     "noise floor": "RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above"

@@ -1,1 +1,1 @@
-"""The constants that theorems assume of a robot: how `terms.bounds` finds them."""
+"""Implementation of `terms.bounds`: constants that stability theorems need."""

@@ -37,7 +37,7 @@ ROUNDING = 1e-11  # of the closed form's bound: ten thousand times the error of 
 
 
 class Outcome(NamedTuple):
-    """The proved bound, the best value found with its q, how many boxes were looked at, and whether all are done."""
+    """The proved bound, the best value found with its q, the number of boxes examined, and whether all are finished."""
 
     bound: float
     extreme: float
@@ -78,7 +78,7 @@ class Quantity(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How sharp a bound is to be, relative to the best value found or absolute, and how much it may cost."""
+    """Required sharpness of a bound, relative to the best value found or absolute, and largest cost."""
 
     tolerance: float
     absolute: float
@@ -91,8 +91,7 @@ class Budget(NamedTuple):
 
 
 def searched(quantity: Quantity, domain: Domain, best: float, where: np.ndarray, budget: Budget) -> Outcome:
-    """A bound of f(A(q)) over the domain, as sharp as the budget says if that is enough. best: a value, found at
-    `where`."""
+    """Bound f(A(q)) over the domain, as sharply as the budget requires if possible. best: a value, found at `where`."""
     low, high = domain.sides
     whole, until = 0.5 * (high - low), time.monotonic() + budget.seconds
     active = [k for k in range(len(low)) if quantity.slopes[k] * whole[k] > 1e-3 * budget.slack(best)]
@@ -123,7 +122,7 @@ def searched(quantity: Quantity, domain: Domain, best: float, where: np.ndarray,
 
 
 def _halved(middles: np.ndarray, halves: np.ndarray, bounds: np.ndarray, active: list[int], sharpness: np.ndarray):
-    """Each box in two, across the side that matters most."""
+    """Split each box across the side with the largest effect."""
     k = np.asarray(active)[np.argmax(halves[:, active] * sharpness[active], axis=1)]
     rows = np.arange(len(k))
     halves = halves.copy()
@@ -137,10 +136,10 @@ def _halved(middles: np.ndarray, halves: np.ndarray, bounds: np.ndarray, active:
 
 
 def quantity_of(name: str, robot: Mechanism, measure: Measure, closed: ClosedForm) -> Quantity:
-    """The quantity of that name, of a robot whose joints have one degree of freedom, with its closed form."""
+    """The quantity with this name, for a robot whose joints have one degree of freedom, with its closed form."""
     n = robot.nv
     entries, norm = _entries(name, closed), trilinear_norm_of_bounds if name == "k_C" else norm_of_bounds
-    # M and C do not know where the first joint is
+    # M and C do not depend on the first coordinate
     is_nonzero = [name in ("k_g", "g") or robot.parents[field.body] >= 0 for field in closed.reach.fields]
     slopes = np.array([norm(entries(k)) if is_nonzero[k] else 0.0 for k in range(n)])
     bends = np.array(
@@ -172,7 +171,7 @@ def _entries(name: str, closed: ClosedForm) -> Callable[..., np.ndarray]:
 
 
 def _central_differences(robot: Mechanism, measure: Measure, is_nonzero: list[bool], q: np.ndarray) -> np.ndarray:
-    """dA/dq_k of the coordinates that A knows."""
+    """dA/dq_k for the coordinates on which A depends."""
     there = []
     for k, step in enumerate(STEP * np.eye(robot.nv)):
         sides = [measure.array(robot, q + s * step) for s in (1.0, -1.0)] if is_nonzero[k] else [np.zeros(1)] * 2
@@ -199,7 +198,7 @@ def _trilinear_above(T: np.ndarray, enough: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def _polytope(n: int) -> np.ndarray:
-    """Corners (count, n) of a polytope that contains the unit ball, one of each pair of opposite ones."""
+    """Corners (count, n) of a polytope that contains the unit ball, one of each opposite pair."""
     if n == 1:
         return np.ones((1, 1))
     if n == 2:
@@ -209,7 +208,9 @@ def _polytope(n: int) -> np.ndarray:
 
 
 def _sphere(cuts: int) -> np.ndarray:
-    """For n = 3: a cube's grid thrown on the sphere, and moved out until the planes of its hull miss the ball."""
+    """For n = 3: the grid of a cube projected to the sphere, and scaled until the planes of its hull do not cut the
+    ball.
+    """
     from scipy.spatial import ConvexHull
 
     side = np.tan(np.linspace(-np.pi / 4, np.pi / 4, cuts))

@@ -51,7 +51,7 @@ def in_episodes(recording: Recording, values: dict[str, np.ndarray], episodes: S
 
 
 def _ranges(numbers: np.ndarray) -> str:
-    """Numbers in words: 0 to 3, 7."""
+    """Integers as text: 0 to 3, 7."""
     whole = np.unique(numbers).astype(int)
     runs = np.split(whole, np.flatnonzero(np.diff(whole) > 1) + 1)
     texts = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in runs]
@@ -83,7 +83,7 @@ def fields(recording: Recording, options: FileOptions) -> tuple[dict[str, Any], 
     if o.mapping is not None:
         _map(label, values, o.mapping)
     for x in values.values():
-        x.setflags(write=False)  # nobody else has them: the Dataset need not copy
+        x.setflags(write=False)  # no other references exist, so the Dataset need not copy
     return {**values, "gaps": gaps, "history": (*notes, *dropped)}, joints
 
 

@@ -34,7 +34,7 @@ class Recording:
     frame: str = ""
 
     def there_are(self) -> str:
-        """The names, in words."""
+        """The names as text."""
         names = list(self.arrays) if self.kind == "column" else sorted(self.arrays)
         more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
         return f"there are {', '.join(names[:MAX_SHOWN])}{more}" if names else "there are none"
