@@ -1,7 +1,7 @@
-"""A collision, felt without a sensor
+"""A collision, detected without a sensor
 
-Somebody runs into the forearm of a moving Panda. A momentum observer (De Luca and others 2006) compares the momentum
-that the commanded torques explain with the one there is: what is missing is the external torque of each joint, a few
+Somebody bumps into the forearm of a moving Panda. A momentum observer (De Luca and others 2006) compares the momentum
+that the commanded torques explain with the actual momentum. The difference is the external torque of each joint, a few
 milliseconds late. Neither accelerations nor force sensors are needed.
 """
 

@@ -1,8 +1,8 @@
 """All motions become one
 
-A pendulum with spring and damper is shaken by a torque. Where neighbouring motions approach each other in some metric
-the loop is contracting: whatever the start, there is one motion in the end, and nobody had to know it. The rate is
-looked for over all states first; no two of the sixty motions then approach more slowly than that.
+A torque shakes a pendulum with spring and damper. If neighbouring motions approach each other in some metric, the loop
+is contracting: all initial states lead to the same motion, which need not be known. The contraction rate is first
+determined over all states; no two of the sixty motions then approach each other more slowly.
 """
 
 import matplotlib.pyplot as plt

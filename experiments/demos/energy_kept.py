@@ -1,8 +1,8 @@
-"""Energy that stays
+"""Conservation of energy
 
-Three spheres on joints turn and tumble without any force: energy is to stay for ever. An explicit method of order four
-loses it slowly and steadily. A variational method's energy error oscillates within a band that depends on the step;
-the energy-momentum method keeps it to rounding. All take the same steps, on the group.
+Three spheres connected by joints tumble without external forces, so their energy is constant. An explicit method of
+order four loses energy slowly and steadily. The energy error of a variational method oscillates within a band that
+depends on the step. The energy-momentum method conserves energy up to rounding. All use the same step, on the group.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """Flexible joints
 
-Harmonic drives are springs. Computed torque that takes the arm for rigid leads the motors well and leaves the links
-swinging on their springs; a law that knows them (Spong 1987) places all four poles of every joint, and follows the same
-motion from the same start. Both were told to forget errors at 8/s.
+Harmonic drives are elastic. Computed torque for a rigid arm controls the motors well but leaves the links swinging on
+their springs. A control law that models the springs (Spong 1987) places all four poles of every joint and follows the
+same motion from the same initial state. Both are designed for errors that decay at 8/s.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
-"""A four-bar linkage and its bearing's force
+"""A four-bar linkage and the force in its bearing
 
-Crank, coupler and rocker are a chain; a constraint closes the loop. Pushed to 9 rad/s and left alone, the crank turns
-on under gravity, and a point of the coupler draws its curve. The force in the bearing that was closed comes with the
-motion: its tip draws the green curve, 250 N to the metre.
+Crank, coupler and rocker are a chain; a constraint closes the loop. The crank starts at 9 rad/s and keeps turning under
+gravity, while a point of the coupler draws its curve. The force in the closed bearing is computed with the motion: its
+tip draws the green curve, 250 N per metre.
 """
 
 import matplotlib.pyplot as plt

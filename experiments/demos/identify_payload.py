@@ -1,8 +1,8 @@
-"""What is in the hand? A load from two logs
+"""Identify a load from two logs
 
-A Panda moves for ten seconds with a load and ten without; joint torques are noisy and there is friction. From the two
-logs come mass, centre of mass and inertia of the load, with 95 % intervals, and always a body that can exist. Of the
-robot nothing but its geometry is used.
+A Panda moves for ten seconds with a load and ten seconds without; joint torques are noisy and there is friction. The
+two logs determine mass, centre of mass and inertia of the load with 95 % intervals, and the result is always physically
+possible. Of the robot only the geometry is used.
 """
 
 import matplotlib.pyplot as plt

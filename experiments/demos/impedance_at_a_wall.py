@@ -1,7 +1,8 @@
 """Touching a wall with a Cartesian impedance
 
-A Panda's tool is told to go 4 cm into a stiff wall. Under an impedance it presses with stiffness times distance and no
-more, and lands without bouncing: the law is passive at the tool, and so is the wall. Softer springs press less.
+The desired position of a Panda's tool is 4 cm inside a stiff wall. With an impedance controller it presses with
+stiffness times distance, and lands without bouncing: the controller is passive at the tool, and so is the wall. Softer
+springs press less.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
-"""Least energy: straight lines of a bent space
+"""Least energy: geodesics of the mass matrix
 
-The mass matrix is a metric on the joints' angles. Its geodesics are the paths of least kinetic energy, and what an arm
-does that is thrown and left alone. From one posture they fan out; where the curvature is positive (red) they meet
-again, where it is negative (blue) they part. The thick one is aimed at a goal, and costs less than the straight line.
+The mass matrix is a metric on the joint angles. Its geodesics are the paths of least kinetic energy, and the free
+motions of an arm. From one posture they fan out. Where the curvature is positive (red) they meet again, where it is
+negative (blue) they separate. The thick one reaches a goal and costs less than the straight line.
 """
 
 import matplotlib.pyplot as plt

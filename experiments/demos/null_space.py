@@ -1,8 +1,8 @@
 """The elbow moves, the hand does not
 
-Seven joints, six coordinates of a hand: one motion is left over. Torques that are projected into the dynamically
-consistent null space (Khatib 1987) swing the elbow of a Panda about, while the hand stays where it is. Unprojected, the
-same torques push the hand around.
+A hand has six coordinates and the Panda seven joints, so one motion is left over. Torques that are projected into the
+dynamically consistent null space (Khatib 1987) swing the elbow while the hand stays in place. Without the projection,
+the same torques push the hand around.
 """
 
 import matplotlib.pyplot as plt

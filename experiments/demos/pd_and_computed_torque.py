@@ -1,7 +1,8 @@
 """PD against computed torque
 
-The tool of a Panda is to follow a fast motion. PD with gravity compensation, however well damped, is always late: it
-knows nothing of inertia. Computed torque with the same gains has an error that decays as exp(-5 t), down to rounding.
+The tool of a Panda follows a fast motion. PD with gravity compensation always lags, even if it is well damped, because
+it does not compensate inertia. Computed torque with the same gains has an error that decays as exp(-5 t), down to
+rounding.
 """
 
 import matplotlib.pyplot as plt

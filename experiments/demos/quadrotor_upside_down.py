@@ -1,7 +1,7 @@
 """A quadrotor thrown upside down
 
-Geometric tracking on SE(3) (Lee, Leok and McClamroch 2010) has no angles that could be singular. Released on its back,
-the quadrotor turns over, loses some height meanwhile, and joins its path.
+Geometric tracking on SE(3) (Lee, Leok and McClamroch 2010) uses no angles that could be singular. The quadrotor starts
+on its back, turns over, loses some height, and joins its path.
 """
 
 import matplotlib.pyplot as plt

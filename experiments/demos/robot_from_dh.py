@@ -1,8 +1,8 @@
 """A robot from its Denavit-Hartenberg table
 
-Six rows, masses and centres of mass, as a UR5's maker publishes them, are all it takes: the tree, drawn as capsules,
-its frames, and every term of its dynamics. On the right, what gravity asks of each joint while the arm is lowered from
-upright to stretched out.
+Six rows, masses and centres of mass, as published by the maker of the UR5, are enough: the example shows the tree drawn
+as capsules, its frames, and every term of its dynamics. On the right are the gravity torques of the joints while the
+arm moves from upright to stretched out.
 """
 
 import matplotlib.pyplot as plt

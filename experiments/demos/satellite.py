@@ -1,8 +1,8 @@
-"""A satellite turns to where it should look
+"""A satellite turns to its target
 
-Three reaction wheels turn a satellite of 750 kg by almost half a turn, and then along a moving attitude. The law lives
-on SO(3): no angles, no quaternion with two signs. Its error falls exponentially from every attitude but those turned by
-pi. The three lines are what the body's axes draw on the sphere of directions.
+Three reaction wheels rotate a satellite of 750 kg by almost half a turn, and then along a moving attitude. The control
+law works on SO(3): no angles, no quaternion with two signs. Its error decreases exponentially from every attitude
+except rotations by pi. The three lines are the paths of the body's axes on the unit sphere.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,8 @@
-"""Cart and pole: swung up, then caught
+"""Cart and pole: swing-up and balance
 
-The law of Lozano, Fantoni and Block pumps energy until the pole moves on the orbit through upright, where an LQR has a
-region that it holds for good. The phase plane spirals outwards to that orbit; the star is where the pole is caught.
+The control law of Lozano, Fantoni and Block increases the energy until the pole moves on the orbit through the upright
+position, where an LQR takes over in a region in which it is proved to work. The phase plane spirals outwards to that
+orbit; the star marks the switch.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """Torque limits and an obstacle, by quadratic programs
 
-The straight way is blocked by a ball, and the drives may give 45 % of what they can. A quadratic program at every
-sample finds the acceleration nearest to what the motion wants among those that torques and the ball allow (control
-barrier functions). Computed torque, cut off at the limits, runs through.
+A ball blocks the direct path, and only 45 % of the drives' torque is available. At every sample a quadratic program
+finds the acceleration nearest to the desired one that torque limits and the ball permit (control barrier functions).
+Computed torque with saturated torques runs through the ball.
 """
 
 import matplotlib.pyplot as plt

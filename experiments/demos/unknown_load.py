@@ -1,8 +1,8 @@
-"""A load that the controller does not know
+"""A load that the controller does not model
 
-A Panda picks up 2 kg that nobody told its controller of. Passivity-based control with the empty hand's model stays off
-for good; Slotine and Li's law starts from the same model and adapts. V, the sum of kinetic error and error
-of the parameters, never grows: that is its proof, and the run shows it.
+A Panda picks up 2 kg that its controller does not model. Passivity-based control with the model of the empty hand keeps
+a constant error; Slotine and Li's law starts from the same model and adapts. V, the sum of kinetic error and parameter
+error, never increases: that is the statement of its proof, and the simulation shows it.
 """
 
 import matplotlib.pyplot as plt

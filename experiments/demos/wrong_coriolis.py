@@ -1,8 +1,9 @@
 """The wrong Coriolis matrix breaks the proof
 
-Many matrices give the same torque C v. Only those that make Mdot - 2C skew let V = s.Ms/2 fall at the rate -s.Ks that
-passivity-based control promises. The same law is built on the C that falls out of the Newton-Euler recursion: the arm
-tracks, nearly as well, and yet the proof is void: V grows at times. The red areas are what the promise hides.
+Many matrices C give the same torque C v. Only those with skew-symmetric Mdot - 2C let V = s.Ms/2 decrease at the rate
+-s.Ks that the proof of passivity-based control promises. Here the same control law uses the C that the Newton-Euler
+recursion yields: the arm tracks almost as well, but the proof is void, and V increases at times. The red areas show
+where.
 """
 
 import matplotlib.pyplot as plt

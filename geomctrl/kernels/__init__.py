@@ -1,1 +1,1 @@
-"""The equations on scalars and tuples: plain functions that know the model array and nothing else."""
+"""The equations of rigid-body dynamics on scalars and tuples: plain functions of a robot's packed array."""

@@ -1,11 +1,12 @@
-"""Algorithms: kernels that say what goes in, what comes out and what memory they need, so that any way of running them
-can be made from the same signature: a loop over states, straight-line code, C.
+"""Declare algorithms: kernels with a signature of inputs, outputs and work memory.
+
+From the signature every way to run a kernel is generated: a loop over states, straight-line code, C.
 
     @algorithm("q, v, a -> tau[nv]", memory=(per_body(Motion), per_body(Wrench)))
     def inverse_dynamics(model, q, v, a, motion, wrenches, tau): ...
 
-The kernel takes the model, its inputs, the memory and the outputs to fill, in that order. `inverse_dynamics.one` is the
-entry for a single state, `inverse_dynamics.many` loops over a batch; called itself, or by another kernel, it is the
+The kernel takes the model, its inputs, the memory and the outputs to fill, in this order. `inverse_dynamics.one` is the
+entry for a single state, `inverse_dynamics.many` loops over a batch. Called directly, or by another kernel, it is the
 plain function.
 """
 
@@ -24,7 +25,7 @@ from .tree import good_configuration, good_velocity, n_bodies, n_q, n_v
 
 
 class Array(NamedTuple):
-    """An input or output: its name, its sizes in terms of nb (bodies), nq and nv, whether a batch may leave it out."""
+    """An input or output: its name, its sizes in terms of nb (bodies), nq and nv, whether it is optional."""
 
     name: str
     shape: tuple[str, ...]
@@ -36,7 +37,7 @@ class Array(NamedTuple):
 
 
 class Option(NamedTuple):
-    """What a batch shares: its name, its type in numba's notation, an array's sizes."""
+    """An argument that a batch shares: its name, its type in numba's notation, an array's sizes."""
 
     name: str
     type: str
@@ -48,7 +49,7 @@ class Option(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Work memory: how many records of how many numbers."""
+    """Work memory: number of records, and of numbers in each."""
 
     count: str
     width: int
@@ -80,7 +81,7 @@ SIZES |= {"friction": "3, nv", "contact": "9"}
 
 
 class Algorithm:
-    """A kernel with its entries. `inputs` differ from state to state, `options` are shared by a batch."""
+    """A kernel with its entries. `inputs` have one value per state, `options` are shared by a batch."""
 
     def __init__(
         self,
@@ -104,10 +105,10 @@ class Algorithm:
 
     @functools.cached_property
     def one(self) -> Callable[..., None]:
-        """one(model, *inputs, *options, *outputs): fills the outputs. Optional inputs are left out.
+        """one(model, `*inputs`, `*options`, `*outputs`): fills the outputs. Optional inputs are left out.
 
-        Raises ValueError, before anything is allocated, for a state of the wrong length, with nan in it or with a pose
-        that is none: the public function then finds the words; and where the algorithm fails.
+        Raises ValueError, before anything is allocated, for a state of the wrong length, with nan or with an invalid
+        pose, and if the algorithm fails. The public function then explains the error.
         """
         inputs = [x for x in self.inputs if not x.optional]
         names = [
@@ -134,9 +135,9 @@ class Algorithm:
 
     @functools.cached_property
     def many(self) -> Callable[..., Any]:
-        """many(model, *inputs, *options) -> outputs with a leading axis.
+        """many(model, `*inputs`, `*options`) -> outputs with a leading axis.
 
-        Where the algorithm may fail: (outputs, number of the first state that failed or -1). States are not checked; an
+        If the algorithm may fail: (outputs, number of the first state that failed or -1). States are not checked; an
         optional input may have no rows.
         """
         names = ["model", *(x.name for x in self.inputs), *(x.name for x in self.options)]
@@ -170,7 +171,7 @@ class Algorithm:
         return [*sizes, "none = model[:0]"] if any(x.optional for x in self.inputs) else sizes
 
     def _allocation(self) -> list[str]:
-        """The work memory: one array of a kind, cut into pieces, since every array costs a call 20 to 50 ns."""
+        """The work memory: one array for each kind, cut into pieces, because every array costs a call 20 to 50 ns."""
         lines = []
         for kind in dict.fromkeys(m.kind for m in self.memory):
             parts = [(f"memory{k}", f"({m.count}) * {m.width}") for k, m in enumerate(self.memory) if m.kind == kind]
@@ -184,7 +185,7 @@ class Algorithm:
         return f"ALGORITHM({', '.join(['model', *inputs, *(x.name for x in self.options), *memory, *outputs])})"
 
     def _made(self, kind: str, names: list[str], lines: list[str], signature: str) -> Any:
-        """An entry from its lines; for tracebacks it stands in the algorithm's own file."""
+        """Compile an entry from its lines; tracebacks show it in the algorithm's own file."""
         body = "".join(f"\n    {line}" for line in lines)
         code = compile(f"def entry({', '.join(names)}):{body}\n", self.py_func.__code__.co_filename, "exec")
         scope: dict[str, Any] = {"np": np, "ALGORITHM": self}
@@ -199,12 +200,12 @@ class Algorithm:
 def algorithm(
     signature: str, memory: tuple[Memory, ...] = (), *, may_fail: bool = False
 ) -> Callable[[Callable[..., Any]], Algorithm]:
-    """Decorator: see the module's docstring.
+    """Decorator that declares an algorithm; see the module.
 
-    signature: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
-    where they are not those of `SIZES`. An input with a "?" is optional: an empty array stands for none. Options are
-    "name: type" in numba's notation, arrays among them of the sizes in `SIZES`. may_fail: the kernel returns False
-    where there is no result.
+    signature: "inputs; options -> outputs". Sizes are in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
+    unless they are those of `SIZES`. An input with a "?" is optional; an empty array then means none. Options are
+    "name: type" in numba's notation; arrays among them have the sizes in `SIZES`. may_fail: the kernel returns False if
+    it has no result.
     """
     return lambda function: Algorithm(function, signature, memory, may_fail)
 

@@ -1,12 +1,13 @@
-"""Robots whose joints follow others, q_tree = A q + b: what every algorithm is for them, made from its words.
+"""Algorithms for robots whose joints follow others, q_tree = A q + b, generated from those for trees.
 
-The model array of such a robot (`tree.pack_coupled`) holds that of its tree, A and b, and the independent joints. An
-algorithm on coordinates alone (`ON_COORDINATES`) runs on the latter as it is. All other algorithms are functions of
-velocities that give forces, forms and motions: `projected` runs them on the tree at (A q + b, A v, ...) and contracts
-every axis of length nv of what they give with A. Forward dynamics and M^-1 come from the projected mass matrix, which
-articulated bodies know nothing of. An algorithm that calls others (`COMPOSED`) is itself with theirs in their places.
+The packed array of such a robot (`tree.pack_coupled`) contains that of its tree, A and b, and the independent joints.
+An algorithm on coordinates only (`ON_COORDINATES`) runs on the latter unchanged. All other algorithms map velocities to
+forces, forms and motions: `projected` runs them on the tree at (A q + b, A v, ...) and contracts every output axis of
+length nv with A. Forward dynamics and M^-1 use the projected mass matrix, because articulated bodies do not support
+couplings. An algorithm that calls others (`COMPOSED`) is generated with their coupled versions.
 
-`fitting(algorithm, model)` is asked wherever an algorithm meets a model array; uncoupled robots get the algorithm back.
+`fitting(algorithm, model)` selects the version wherever an algorithm meets a packed array; uncoupled robots get the
+algorithm itself.
 """
 
 from __future__ import annotations
@@ -113,11 +114,11 @@ def contract(model, before, after, x, out):
                 out[(p * m + c) * after + s] = y
 
 
-# --- from an algorithm's words -----------------------------------------------------------------------------------
+# --- generated kernels -------------------------------------------------------------------------------------------
 
 
 def _source(algorithm: Algorithm, lines: list[str], memory: bool) -> Callable[..., Any]:
-    """A kernel that takes what the algorithm takes; without its memory if not asked for."""
+    """Compile a kernel with the algorithm's arguments; without its memory unless requested."""
     names = ["model", *(x.name for x in algorithm.inputs), *(x.name for x in algorithm.options)]
     names += [f"memory{k}" for k in range(len(algorithm.memory))] if memory else []
     names += [y.name for y in algorithm.outputs]
@@ -180,7 +181,7 @@ def _contracted(y: Array) -> list[str]:
 
 
 def on_coordinates(algorithm: Algorithm) -> Callable[..., Any]:
-    """The algorithm on the independent joints alone."""
+    """The algorithm on the independent joints only."""
     arguments = [*(x.name for x in (*algorithm.inputs, *algorithm.options))]
     arguments += [*(f"memory{k}" for k in range(len(algorithm.memory))), *(y.name for y in algorithm.outputs)]
     return _source(
@@ -189,7 +190,7 @@ def on_coordinates(algorithm: Algorithm) -> Callable[..., Any]:
 
 
 def composed(algorithm: Algorithm) -> Callable[..., Any]:
-    """The algorithm with those that it calls replaced by what they are for coupled robots."""
+    """The algorithm with the algorithms that it calls replaced by their versions for coupled robots."""
     return _replaced(algorithm.py_func)
 
 
@@ -333,5 +334,5 @@ def _coupled(algorithm: Algorithm) -> Algorithm:
 
 
 def fitting(algorithm: Algorithm, model: np.ndarray) -> Algorithm:
-    """The algorithm as it is for the robot with this model array."""
+    """The version of the algorithm for the robot with this packed array."""
     return _coupled(algorithm) if model[FIRST - WIDTH] else algorithm

@@ -1,12 +1,12 @@
-"""Kernels are plain Python functions; this module says which ones are entries and lets numba run them when called.
+"""Mark kernels that Python calls, and compile them with numba at their first call.
 
 `@primitive` marks a small function that kernels call: numba inlines it. `@kernel(signature)` marks an entry from
-Python, a `Kernel`. Decorating costs nothing: numba is imported at an entry's first call (`numba_loops`), and what is
-decorated stays callable on whatever Python computes with: floats, complex numbers, intervals, symbols.
+Python, a `Kernel`. Decorating is free: numba is imported at an entry's first call (`numba_loops`), and the function
+remains callable with floats, complex numbers, intervals and symbols.
 
-An entry is compiled for exactly the declared argument types, once, or loaded from the disk, and raises
-`KernelTypeError` for any other: the public function then validates, converts and calls again, so that the common call
-pays for no validation in Python and no call compiles a variant by accident.
+An entry is compiled for exactly the declared argument types, once, or loaded from disk, and raises `KernelTypeError`
+for other types. The public function then validates, converts and calls again. The common call therefore needs no
+validation in Python, and no call compiles a variant by accident.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _watchers: list[Callable[[str], object]] = []
 
 @contextlib.contextmanager
 def watch_compiling(watcher: Callable[[str], object]) -> Iterator[None]:
-    """Inside `with`, `watcher` is called with an entry's name before it is compiled, not before it is loaded."""
+    """In this context, `watcher` is called with an entry's name before it is compiled, but not before it is loaded."""
     _watchers.append(watcher)
     try:
         yield
@@ -38,10 +38,10 @@ def _announce(name: str) -> None:
 
 
 class Kernel:
-    """An entry from Python: `py_func` is the function as written, a call runs what numba makes of it.
+    """An entry from Python: `py_func` is the function as written, a call runs its compiled version.
 
-    The first call puts numba's dispatcher in the place of this object in the module that defines it: entries are best
-    called as attributes of their modules, `so3.exp_many(...)`, which then costs nothing extra.
+    The first call replaces this object by numba's dispatcher in the module that defines it. Call entries as attributes
+    of their modules, `so3.exp_many(...)`, so that further calls have no overhead.
     """
 
     def __init__(self, function: Callable[..., Any], signature: str):
@@ -61,12 +61,12 @@ class Kernel:
 
 
 def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: an entry from Python, compiled for exactly `signature` (numba's notation) at its first call."""
+    """Decorator for an entry from Python, compiled for exactly `signature` (numba's notation) at its first call."""
     return lambda function: Kernel(function, signature)
 
 
 def compiled(function: Callable[..., Any], signature: str) -> Any:
-    """The function as numba runs it from Python, for exactly `signature`; the first of several threads makes it."""
+    """The function compiled by numba for exactly `signature`; with several threads, the first one compiles it."""
     from .numba_loops import entry
 
     with _compiling:

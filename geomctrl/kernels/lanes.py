@@ -1,7 +1,7 @@
-"""Many states side by side: what a kernel needs to run one algorithm on LANES states at once.
+"""Run one algorithm on LANES states at once, for vector instructions.
 
-The innermost loop runs over states, so that LLVM turns it into vector instructions: it reads from one buffer and writes
-to another, and calls nothing. Number k of lane b is at k LANES + b.
+The innermost loop runs over states, so that LLVM vectorises it: it reads from one buffer, writes to another and calls
+nothing. Number k of lane b is stored at k LANES + b.
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from .tree import WIDTH, A, B, C, D, base_acceleration, n_bodies, n_q, n_v, pare
 
 LANES = 16
 STACKED = 24  # numbers of a body: f (12), V and A (12)
-MAX_BODIES = 40  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
+MAX_BODIES = 40  # with more bodies the memory of the lanes exceeds the cache, and the plain loop is faster
 
 
 @primitive
 def lanes_of(model, q):
-    """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond REDUCIBLE."""
+    """Number of full groups of lanes in a batch; 0 for many bodies, for poses, for coordinates beyond REDUCIBLE."""
     if n_q(model) != n_v(model) or n_bodies(model) > MAX_BODIES:
         return 0
     for b in range(q.shape[0]):

@@ -1,14 +1,14 @@
-"""The two passes over a tree, written once: an algorithm gives the step of a body.
+"""Outward and inward passes over a tree: an algorithm only defines the step for one body.
 
     @outward(Motion)                        # from the root to the leaves: a body's record from its parent's
     def move(model, i, parent, q, v): ...   # returns Motion(...); called as move(model, root, rows, q, v)
 
-    @inward(Wrench)                         # from the leaves to the root: what a body hands to its parent
-    def transmit(model, i, F, tau): ...     # F with the children's share; called as transmit(model, wrenches, tau)
+    @inward(Wrench)                         # from the leaves to the root: what is added to the parent
+    def transmit(model, i, F, tau): ...     # F includes the children; called as transmit(model, wrenches, tau)
 
-Algorithms in body frames transport twists from frame to frame (Ploen 1999 (14)-(18)). Algorithms in inertial axes are
-summed about the first body's origin, where a subtree's inertia is a plain sum and screws need no transport: `place` and
-`place_axes` bring bodies and joints there.
+Algorithms in body frames transport twists from frame to frame (Ploen 1999 (14)-(18)). Algorithms in inertial axes sum
+about the first body's origin, where a subtree's inertia is a plain sum and screws need no transport: `place` and
+`place_axes` transform bodies and joints to these axes.
 """
 
 import inspect
@@ -20,7 +20,7 @@ from .records import adder, reader, writer
 from .screws import Ad, Pose, Twist, ad, compose, eye33, neg3, twist_add, twist_mul
 from .tree import dofs_of, joint_frame, last_dof_of_parent, n_bodies, parent_of, root_origin, screw_of
 
-# names in capitals: a step's inputs have their own
+# The capital letters avoid clashes with the names of a step's inputs.
 OUTWARD = """
 def walk(model, ROOT, ROWS, {inputs}):
     for I in range(n_bodies(model)):
@@ -39,22 +39,26 @@ def walk(model, ROWS, {inputs}):
 
 
 def outward(record: Any) -> Callable[[Callable], Callable]:
-    """Decorator: step(model, i, parent's record, *inputs) -> record, for every body, parents first.
+    """Decorator: step(model, i, parent's record, `*inputs`) -> record, for every body, parents first.
 
-    The pass is called with the record that stands for the world and the rows to fill: walk(model, root, rows, *inputs).
+    The pass is called with the record of the world and the rows to fill: walk(model, root, rows, `*inputs`).
     """
     return lambda step: _walk(OUTWARD, step, record)
 
 
 def inward(record: Any) -> Callable[[Callable], Callable]:
-    """Decorator: step(model, i, record, *inputs) -> what is added to the parent's record, for every body, children
-    first. The rows hold the bodies' own share at the beginning: walk(model, rows, *inputs).
+    """Decorator: step(model, i, record, `*inputs`) -> what is added to the parent's record, for every body, children
+    first.
+
+    The rows initially hold the bodies' own contributions: walk(model, rows, `*inputs`).
     """
     return lambda step: _walk(INWARD, step, record)
 
 
 def _walk(source: str, step: Callable, record: Any) -> Callable:
-    """The pass made for a step: its inputs by name, since numba counts the references of *inputs for every body."""
+    """Generate the pass for a step with named inputs, because numba counts references of variadic inputs for every
+    body.
+    """
     inputs = ", ".join(list(inspect.signature(step).parameters)[3:])
     scope = {"step": primitive(step), "get": reader(record), "put": writer(record), "add": adder(record)}
     scope |= {"n_bodies": n_bodies, "parent_of": parent_of}
@@ -69,15 +73,16 @@ def _walk(source: str, step: Callable, record: Any) -> Callable:
 
 
 class Axis(NamedTuple):
-    """A velocity coordinate in inertial axes: its screw S = Ad_T S_i, and its ancestor, the next one on the way to the
-    root, or -1."""
+    """A velocity coordinate in inertial axes: its screw S = Ad_T S_i, and the next coordinate towards the root, or
+    -1.
+    """
 
     S: Twist
     ancestor: float
 
 
 class MovingAxis(NamedTuple):
-    """An `Axis` and the rate at which its screw changes, dS = ad_V S."""
+    """An `Axis` and the rate of its screw, dS = ad_V S."""
 
     S: Twist
     dS: Twist
@@ -97,7 +102,7 @@ get_moving_axis, put_moving_axis = reader(MovingAxis), writer(MovingAxis)
 
 @primitive
 def inertial_axes(model, q):
-    """The world's frame in axes parallel to its own through the first body's origin: where outward passes begin."""
+    """A frame parallel to the world's at the first body's origin, where outward passes begin."""
     return Pose(eye33(), neg3(root_origin(model, q)))
 
 

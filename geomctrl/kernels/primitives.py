@@ -1,5 +1,6 @@
-"""What a kernel is made of: plain Python functions marked as primitives, the flags they are compiled with, and a
-fingerprint of what a function computes."""
+"""Primitives: plain Python functions that kernels call, their compiler flags, and a fingerprint of what they
+compute.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _primitives: set[Callable[..., Any]] = set()
 
 
 class KernelTypeError(TypeError):
-    """A kernel was called with argument types it was not declared for: (its name, what was declared, what came)."""
+    """A kernel was called with other argument types than declared: (its name, declared types, arguments)."""
 
-    def __str__(self):  # made when it is read: public functions catch this error, and to name numba's types takes 50 us
+    def __str__(self):  # formatted lazily: public functions catch this error, and naming numba's types takes 50 us
         if len(self.args) != 3:
             return super().__str__()
         import numba
@@ -33,7 +34,7 @@ class KernelTypeError(TypeError):
 
 
 def primitive(function: F) -> F:
-    """Decorator: a function that kernels call. It stays what it is; in numba's loops it is inlined."""
+    """Decorator for a function that kernels call. The function is unchanged; numba's loops inline it."""
     _primitives.add(function)
     return function
 
@@ -43,7 +44,7 @@ def is_primitive(x: object) -> bool:
 
 
 def python_function(x: Any) -> Callable[..., Any] | None:
-    """The Python function behind a primitive, a `Kernel` or what took its place; None for anything else."""
+    """The Python function behind a primitive, a `Kernel` or its replacement; None for other objects."""
     if is_primitive(x):
         return x
     function = getattr(x, "py_func", None)
@@ -54,17 +55,17 @@ def python_function(x: Any) -> Callable[..., Any] | None:
 
 
 def references(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals that the function uses, those of comprehensions and inner functions included."""
+    """The globals that a function uses, including those of comprehensions and inner functions."""
     scope = function.__globals__
     return {name: scope[name] for name in sorted(names_of(function.__code__).loaded) if name in scope}
 
 
 @functools.cache
 def fingerprint(function: Callable[..., Any]) -> str:
-    """A hash of what the function computes: its bytecode and constants, and those of all that it calls.
+    """A hash of what the function computes: its bytecode and constants, and those of all functions that it calls.
 
-    What is compiled is kept under this key, so that no edit leaves anything stale, and no edit elsewhere (or of a
-    comment) recompiles anything. Raises TypeError where a kernel refers to what can not be fingerprinted.
+    Compiled code is cached under this key. An edit therefore never leaves stale code, and an edit elsewhere, or of a
+    comment, never recompiles. Raises TypeError if a kernel refers to an object without a fingerprint.
     """
     digest = hashlib.sha256()
     for code in codes(function.__code__):

@@ -1,7 +1,7 @@
-"""Records: named tuples of numbers, vectors and frames kept row by row in a flat array of work memory.
+"""Records: named tuples of numbers, vectors and frames, stored row by row in a flat array of work memory.
 
-A kernel's memory is flat, since a view of a row would count references. What a row holds is a NamedTuple whose fields
-are numbers, tuples of numbers or such NamedTuples; where they lie is computed from their types:
+The memory of a kernel is flat, because views of rows would count references. A row is a NamedTuple whose fields are
+numbers, tuples of numbers or such NamedTuples; their positions are computed from the types:
 
     class Motion(NamedTuple):
         V: Twist
@@ -23,9 +23,9 @@ from .screws import Inertia, Pose, Twist, Wrench
 
 
 def width(record: Any) -> int:
-    """How many numbers a record takes in memory.
+    """Number of floats that a record takes in memory.
 
-    A whole number of vector registers, unless arrays from outside hold such records row by row.
+    It is a multiple of the vector register, unless external arrays contain such records row by row.
     """
     n = sum(1 for _ in _paths(record, ""))
     return n if record in (Twist, Wrench, Inertia, Pose) else -(-n // 4) * 4

@@ -1,14 +1,14 @@
-"""A robot as kernels see it: one float64 array, and the primitives that read it.
+"""A robot's packed array: one float64 array that kernels read, and the primitives that read it.
 
-Record i < nbodies describes body i and the joint that carries it; the last record holds sizes and gravity. One plain
-array costs a call 0.1 us to unbox, a structured one twice that, separate arrays far more.
+Record i < nbodies describes body i and the joint that carries it; the last record holds sizes and gravity. A call
+unboxes one plain array in 0.1 us; a structured array takes twice as long, separate arrays far longer.
 
 A joint with one degree of freedom is f(q) = M exp(S q), expanded once into constants (Ploen 1999 (9)-(11)):
 
     f(q) = A + sin(q) B + cos(q) C + q D        (3x4 matrices; D has a translation only)
 
-so that a joint of any axis, offset and pitch costs 27 multiplications and no branch but for the sine. A joint with
-more degrees of freedom stores its pose in q, and f(q) = M q.
+A joint with any axis, offset and pitch therefore costs 27 multiplications and has no branch except in the sine. A joint
+with more degrees of freedom stores its pose in q, and f(q) = M q.
 """
 
 import math
@@ -54,7 +54,7 @@ ROTATING, SLIDING, POSE = 0, 1, 2  # kinds of joint: with one rotation, pure tra
 
 
 def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
-    """The packed array of a tree given parents first."""
+    """Return the packed array of a tree whose bodies have parents first."""
     model = np.zeros((len(joints) + 1, WIDTH))
     nq = nv = 0
     last_dof = [-1] * len(joints)
@@ -76,9 +76,11 @@ def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
 
 
 def pack_coupled(tree, A, b, bodies, joints) -> np.ndarray:
-    """The packed array of a robot whose joints follow others (`kernels.couplings`): that of its tree, the numbers of
-    q = A x + b, the independent joints as a tree of their own, whose "parents" are the numbers of their `bodies`, and a
-    last record."""
+    """Return the packed array of a robot whose joints follow others (`kernels.couplings`).
+
+    It contains the array of its tree, the coefficients of q = A x + b, the independent joints as a tree (whose
+    "parents" are the numbers of their `bodies`), and a last record.
+    """
     numbers = np.concatenate((A.ravel(), b))
     rows = np.zeros((-(-len(numbers) // WIDTH), WIDTH))
     rows.ravel()[: len(numbers)] = numbers
@@ -118,7 +120,7 @@ def _expand(M, screw, kind):
         d = R @ v
     elif kind == ROTATING:
         W = np.cross(np.eye(3), w)  # [w]
-        pitch = w @ v if abs(w @ v) > 1e-14 * np.linalg.norm(v) else 0.0  # rounding is no pitch
+        pitch = w @ v if abs(w @ v) > 1e-14 * np.linalg.norm(v) else 0.0  # ignores rounding errors
         a[:, :3], b[:, :3], c[:, :3] = R @ (np.eye(3) + W @ W), R @ W, -R @ W @ W
         a[:, 3] += R @ W @ v
         b[:, 3], c[:, 3], d = -R @ W @ W @ v, -R @ W @ v, R @ w * pitch
@@ -145,8 +147,9 @@ def n_v(model):
 
 @primitive
 def joints_begin(model):
-    """Where the tree of the joints begins whose coordinates q holds: the robot's own, or that of a coupled robot's
-    independent ones (`pack_coupled`)."""
+    """Start of the tree of the joints whose coordinates q holds: the robot's, or that of a coupled robot's
+    independent joints.
+    """
     return int(model[model.shape[0] - WIDTH + FIRST]) * WIDTH
 
 
@@ -274,13 +277,13 @@ def inertia_of(model, i):
 
 @primitive
 def armature_of(model, i):
-    """The inertia of the joint's motor, as the joint feels it: added to M's diagonal, and to nothing else."""
+    """Reflected inertia of the joint's motor, which is added to the diagonal of M."""
     return model[i * WIDTH + ARMATURE]
 
 
 @primitive
 def add_armature(model, M):
-    """To the diagonal of M."""
+    """Add the armature to the diagonal of M."""
     for i in range(n_bodies(model)):
         first, end = dofs_of(model, i)
         for k in range(first, end):
@@ -289,8 +292,10 @@ def add_armature(model, M):
 
 @primitive
 def root_origin(model, q):
-    """Where the first body is. Sums in inertial axes are taken about this point: far from the world's origin a
-    floating robot would lose digits about the origin itself."""
+    """Origin of the first body, about which sums in inertial axes are taken.
+
+    About the world's origin a floating robot far away from it would lose digits.
+    """
     return joint_frame(model, 0, q).p
 
 
@@ -304,7 +309,7 @@ def good_velocity(model, v):
 
 @primitive
 def good_configuration(model, q):
-    """Right length, finite, every pose's rotation a rotation, and every pose one that its joint can reach."""
+    """Whether q has the right length, is finite, and every pose is a rotation that its joint can reach."""
     if q.shape[0] != n_q(model) or not finite(q):
         return False
     return q.shape[0] == n_v(model) or good_poses(model, q)
@@ -312,7 +317,7 @@ def good_configuration(model, q):
 
 @primitive
 def good_poses(model, q):
-    """Every pose's rotation is a rotation, and every pose one that its joint can reach."""
+    """Whether every pose is a rotation that its joint can reach."""
     good, joints = True, model[joints_begin(model) : joints_end(model)]
     for i in range(n_bodies(joints)):
         if holds_pose(joints, i):
@@ -324,7 +329,7 @@ def good_poses(model, q):
 
 @primitive
 def is_rotation(R, tolerance):
-    """R^T R = 1 to `tolerance`, and no reflection."""
+    """Whether R^T R = 1 to `tolerance`, without reflection."""
     x, y, z = R
     error = max(
         abs(dot(x, x) - 1.0), abs(dot(y, y) - 1.0), abs(dot(z, z) - 1.0),
@@ -335,9 +340,10 @@ def is_rotation(R, tolerance):
 
 @primitive
 def off_subgroup(model, i, T):
-    """|log T - S S^+ log T| / (1 + |p|): how far a pose is from those that its joint can reach, rotations by pi.
+    """|log T - S S^+ log T| / (1 + |p|): distance of a pose from those that its joint can reach, except rotations by
+    pi.
 
-    0 for a joint that holds no pose or can reach every one.
+    0 for a joint that stores no pose or can reach every pose.
     """
     first, end = dofs_of(model, i)
     if end - first == 1 or end - first == 6:
