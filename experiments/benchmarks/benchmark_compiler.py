@@ -1,4 +1,4 @@
-"""What code made for a robot costs to make and saves to run, from 2 to 50 joints: where the budget lies.
+"""Cost of compiling code for one robot, and time it saves, from 2 to 50 joints: the basis of the compiler's budget.
 
 Chains of revolute joints in general position, the worst case. For each term: scalar operations, the time to trace and
 to compile (one state; eight at a time), the sizes of both codes, and the time of a state beside numba's loops, single

@@ -1,4 +1,4 @@
-"""What a chain of ball-jointed bars in maximal coordinates costs as it grows to a thousand bodies.
+"""Cost of simulating a chain of bars on ball joints in maximal coordinates, with up to a thousand bodies.
 
 The skyline factors of J M^-1 J^T and the kernels over bodies make a field evaluation linear in the number of bodies;
 scipy's sparse LU of the whole matrix of (3) is timed beside it, and, while it fits, numpy's dense solution.

@@ -1,4 +1,4 @@
-"""Terms on one NVIDIA GPU, arrays on the device, beside this machine's CPU: states a second, and what bounds them.
+"""Terms on one NVIDIA GPU with arrays on the device, compared with this machine's CPU: states per second, bottlenecks.
 
 Needs a GPU with its driver and `pip install 'geomctrl[cuda]'`; says so and stops where one is missing. Times are
 between two events around many launches in one stream, without checks, the results' memory allocated in the stream. The

@@ -1,4 +1,4 @@
-"""What derivatives cost beside Pinocchio's, in the same process, printed as ratios; rates beside our inverse dynamics.
+"""Cost of derivatives relative to Pinocchio's in the same process, and of rates relative to our inverse dynamics.
 
 Peers take turns as in `benchmark_dynamics`. Our side is the public method with its validation.
     python experiments/benchmarks/benchmark_derivatives.py [--quick]

@@ -1,4 +1,4 @@
-"""What geomctrl's terms cost beside Pinocchio, MuJoCo and dynibo, in the same process, printed as ratios.
+"""Cost of geomctrl's terms relative to Pinocchio, MuJoCo and dynibo, in the same process.
 
 Peers take turns call by call of a few milliseconds each and the best of many rounds counts, so that a busy machine
 slows all of them alike. Our side is the public method with its validation. Run it with `make bench`, or

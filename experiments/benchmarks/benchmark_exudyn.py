@@ -1,4 +1,4 @@
-"""exudyn as a peer: the heavy top and the spherical double pendulum, time for the same accuracy and what each keeps.
+"""Comparison with exudyn: heavy top and spherical double pendulum, time for the same accuracy, conserved quantities.
 
 Both libraries hold the bodies on their ball joints in maximal coordinates: we by the index-1 equations and explicit
 methods on SE(3), or by generalized-alpha on SO(3) x R^3; exudyn (https://exudyn.readthedocs.io) by its implicit

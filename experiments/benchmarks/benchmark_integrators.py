@@ -1,4 +1,4 @@
-"""What integration costs: compiled steps beside the forward dynamics in them, long runs, memory, and peers.
+"""Cost of integration: compiled steps relative to their forward dynamics, long runs, memory, and other libraries.
 
 - One MK4 step of the three spheres and of a floating humanoid against four forward dynamics, both inside the compiled
   code (the strict measure) and as called from Python.

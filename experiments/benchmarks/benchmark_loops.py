@@ -1,4 +1,4 @@
-"""How fast closed loops run: compiled and in Python, alone and side by side, beside one written by hand with Pinocchio.
+"""Speed of closed loops: compiled and in Python, single and in batches, compared with a hand-written Pinocchio loop.
 
 The Panda carries a load that its controller, Slotine and Li's law with 70 parameters, does not know; MK4 at 1 kHz, the
 law at every stage. Measured are times real time: a run alone, with monitors and without; many loops a core and on all;

@@ -1,4 +1,4 @@
-"""What the recursive Newton-Euler algorithm costs in Mueller's three representations as a chain grows.
+"""Cost of the recursive Newton-Euler algorithm in Mueller's three representations, for chains of increasing length.
 
 Chains of revolute joints about random axes; microseconds per state of the compiled recursions, one state after another
 in one call, best of turns taken by turn. Last, what `Robot.inverse_dynamics` makes of the body-fixed one in a batch:

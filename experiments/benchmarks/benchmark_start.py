@@ -1,4 +1,4 @@
-"""How long it takes to start: imports and commands as a user meets them, each in a Python of its own.
+"""Start-up time: imports and commands as users run them, each in a new Python process.
 
 Wall time with files in the operating system's cache and bytecode compiled: medians, and what each adds to Python alone.
 Each line also says which libraries were loaded. Then what `make demo` compiles in its first run, with empty caches: how

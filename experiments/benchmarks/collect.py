@@ -1,4 +1,4 @@
-"""The benchmarks' results in one file, which the documentation's page of benchmarks shows: docs/_static/bench.json.
+"""Collect the results of the benchmarks in docs/_static/bench.json, which the documentation shows.
 
 `make bench` runs this last. A benchmark that was not run, as the GPU's where there is none, keeps what the file has of
 it. Results of --quick are rough and are left out, unless `--quick` says here too that the page may have them.

@@ -1,4 +1,4 @@
-"""What a step of a Lie-group method costs, counted by running its own code: Park and Chung 2005, Tables IV and V."""
+"""Operation counts of a step of a Lie-group method, from running its code: Park and Chung 2005, Tables IV and V."""
 
 from __future__ import annotations
 

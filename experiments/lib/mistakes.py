@@ -1,4 +1,4 @@
-"""Simulated logs whose truth is known, and what people do to logs by mistake."""
+"""Simulated logs with known parameters, and common mistakes in logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Park and Chung 2005 print in section VI, and the runs it is compared with: three spheres afloat, no forces."""
+"""Published numbers of Park and Chung 2005, section VI, and our simulations: three floating spheres without forces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triangles drawn with a depth buffer: small pictures of robots that need no browser and take a hundredth of a second.
+"""Draw triangles with a depth buffer: small pictures of robots without a browser, in a hundredth of a second.
 
 A picture is drawn four times as large in area as it is, and shrunk.
 """
@@ -94,7 +94,7 @@ def draw(
 
 
 def shrunk(image: np.ndarray) -> np.ndarray:
-    """Bytes (h, w, 3) of a picture as large as was asked for."""
+    """Bytes (h, w, 3) of a picture with the requested size."""
     h, w = image.shape[0] // FINE, image.shape[1] // FINE
     return (255.0 * image.reshape(h, FINE, w, FINE, 3).mean(axis=(1, 3)) + 0.5).astype(np.uint8)
 

@@ -1,4 +1,4 @@
-"""What the scripts of papers share: a table of numbered results with their residuals."""
+"""A table of a paper's numbered results with their residuals, for the scripts in experiments/papers."""
 
 from __future__ import annotations
 

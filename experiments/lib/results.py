@@ -1,4 +1,4 @@
-"""What a benchmark found, kept beside what it prints: out/bench/NAME.json, with machine, date and versions."""
+"""Save the results of a benchmark to out/bench/NAME.json, with machine, date and versions."""
 
 from __future__ import annotations
 

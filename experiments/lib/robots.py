@@ -1,4 +1,4 @@
-"""Robots of the benchmarks, and the same in Pinocchio where it is installed (`pin` is None where it is not)."""
+"""Robots of the benchmarks, and the same robots in Pinocchio if it is installed (otherwise `pin` is None)."""
 
 from __future__ import annotations
 

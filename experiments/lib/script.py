@@ -1,4 +1,4 @@
-"""A script's command line: the parameters of its `main` are its options, its docstring is the help page."""
+"""Command line of a script: the parameters of its `main` are the options, its docstring is the help page."""
 
 from __future__ import annotations
 

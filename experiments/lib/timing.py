@@ -1,4 +1,4 @@
-"""What the benchmarks share: functions timed turn by turn, and their ratios as a table."""
+"""Time functions alternately and print their ratios as a table, for the benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closed loops in which something a proof relies on does not hold, by mistakes that people make: `wrong()`."""
+"""Closed loops in which common mistakes violate an assumption of the stability proof: `wrong()`."""
 
 from __future__ import annotations
 

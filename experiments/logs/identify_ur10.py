@@ -1,4 +1,4 @@
-"""UR10: train on the first 70 % of the log, test on the rest, which was never filtered together with it.
+"""UR10: train on the first 70 % of the log, and test on the rest, which is filtered separately.
 
     relative error = |tau - tau_hat| / |tau|, 2-norms over all joints and rows; tau: motor current times drive gain,
     low-passed at the cut-off printed (zero phase, amplitude 1/2 there), the regressor alike; every second row kept.

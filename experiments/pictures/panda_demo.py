@@ -1,4 +1,4 @@
-"""The animated picture of the demo, docs/demo.webp: what `make demo` computes, as the README shows it.
+"""The animated picture docs/demo.webp of the README: the simulation of `make demo`.
 
     python experiments/pictures/panda_demo.py --urdf .../panda_description/urdf/panda.urdf
 

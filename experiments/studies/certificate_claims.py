@@ -1,4 +1,4 @@
-"""Right and wrong claims about Lyapunov functions, generated: which does `testing.certify_lyapunov` prove?
+"""Generated true and false claims about Lyapunov functions: which does `testing.certify_lyapunov` prove?
 
     python experiments/studies/certificate_claims.py 200
 
@@ -76,7 +76,7 @@ class Law:
 
 
 class Claim(NamedTuple):
-    """What `certify_lyapunov` is asked, and of which kind the flaw is."""
+    """Arguments of `certify_lyapunov`, and the kind of the flaw."""
 
     kind: str
     law: Law

@@ -1,4 +1,4 @@
-"""Which law tracks best on a robot that is not ideal? All bundled tracking laws on the Panda, on equal terms.
+"""Which controller tracks best on a robot that is not ideal? All bundled tracking laws on the Panda, tuned alike.
 
 Problem: on paper every law converges. A real arm has encoders with counts, a velocity made of their differences, a
 delay, drives with limits, rotors and friction. Each law runs on that plant at 1 kHz, with the gains that one rule

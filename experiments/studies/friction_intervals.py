@@ -1,4 +1,4 @@
-"""Coverage of 95 % intervals where the joints' friction follows Stribeck's curve and the model's may not.
+"""Coverage of 95 % intervals if the friction of the joints follows Stribeck's curve and the model's may not.
 
     python experiments/studies/friction_intervals.py [--logs 50] [--first 0] [--method wls] [--page]
 

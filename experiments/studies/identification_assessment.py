@@ -1,4 +1,4 @@
-"""False accusations and missed mistakes of `identify`: simulated logs that are right, and logs with one mistake each.
+"""False alarms and missed mistakes of `identify`: simulated correct logs, and logs with one mistake each.
 
     python experiments/studies/identification_assessment.py [--right 200] [--broken 400] [--first 0] [--full] [--page]
 

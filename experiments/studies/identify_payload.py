@@ -1,4 +1,4 @@
-"""Closing the circle: find out what the Panda carries from a log of it, and track with what was found.
+"""Identify the load of a Panda from a log, and use the result in a tracking controller.
 
 1. The arm grips an unknown load. It follows a short exciting trajectory under computed torque that knows nothing of
    load and friction; torques, positions at the motors and their noise are logged (simulated: closed loop, torque held

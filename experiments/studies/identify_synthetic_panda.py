@@ -1,4 +1,4 @@
-"""A truth test: a Panda whose parameters are known moves on an optimised trajectory, with noise; are they found again?
+"""Identify a simulated Panda with known parameters from an optimised trajectory with noise: are they recovered?
 
 Torques carry white noise of 2 % of each joint's range of torques, positions the noise of a 1e-5 rad encoder; the log is
 sampled at 500 Hz, and identified from positions and torques alone, as a real one: low-pass, derivatives, least

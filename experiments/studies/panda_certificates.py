@@ -1,4 +1,4 @@
-"""What can be certified of a robot of seven joints, in 14 dimensions?
+"""What can be certified for a robot with seven joints, in 14 dimensions?
 
 Problem: the Panda under `Passivity`, at rest at its usual pose, every one of its 70 inertial parameters off by up to
 10 %. Its equilibrium is then elsewhere, so that V' < 0 does not hold near the set point: either a ball about it is left

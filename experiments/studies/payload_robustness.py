@@ -1,4 +1,5 @@
-"""How heavy a load does an adaptive controller bear? Tracking over payload and adaptation gain, in 1024 closed loops.
+"""How heavy a load can an adaptive controller carry? Tracking error over payload and adaptation gain, 1024 closed
+loops.
 
 Problem: the Panda follows a motion under Slotine and Li's law, which starts with the empty hand's parameters; the hand
 carries a payload. The proof says V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true) never grows, for any

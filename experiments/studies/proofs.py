@@ -1,4 +1,4 @@
-"""Who catches a proof that is wrong? Five laws whose proofs are right and ten that are subtly wrong, and four judges.
+"""Which methods detect a wrong proof? Four methods on five laws with correct and ten with subtly wrong proofs.
 
 Problem: a controller comes with a Lyapunov function V and what its proof says of V'. Ten times the proof, or the code,
 has a mistake that people have made: it compiles, it looks right, most of them even stabilise the arm that they are
@@ -131,7 +131,7 @@ class Limited(controllers.PDGravity):
 
 @dataclass
 class Case:
-    """A law, the plant it is said to be for, and what the judges are told."""
+    """A control law, the plant it is designed for, and the information for the methods."""
 
     name: str
     law: Any

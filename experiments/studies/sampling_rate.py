@@ -1,4 +1,4 @@
-"""How fast must a controller be sampled? Growth of its Lyapunov function against the time a command is held.
+"""How fast must a controller be sampled? Growth of its Lyapunov function over the sampling period.
 
 Problem: proofs are of laws in continuous time, and their V never grows. On hardware a command is held for control_dt,
 and within that time V may grow: the slower the sampling, the more. Each bundled controller runs on the Panda, started

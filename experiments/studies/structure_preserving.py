@@ -1,4 +1,4 @@
-"""What the structure-preserving methods keep in a long run, what they do not, and at what cost.
+"""Conserved quantities and cost of the structure-preserving methods in a long simulation.
 
 Three systems: Park and Chung's three spheres turning about a mass centre at rest (no forces: energy and both momenta
 are to stay); a falling floating robot, the A1 quadruped with limp legs and no ground (gravity: energy, m g t and the

@@ -1,4 +1,4 @@
-"""Who accuses whom? Closed loops that are right and closed loops that are wrong, and what says so.
+"""False alarms and misses of the monitors: correct and wrong closed loops, and the methods that report them.
 
 Problem: a library that judges proofs is worth what its verdicts are worth. A right loop that is accused teaches people
 to ignore the next verdict; a wrong one that is cleared is why they came.

@@ -1,10 +1,9 @@
-"""What an identification found, as numbers: errors, intervals, and what the log leaves open.
+"""Numbers of an identification report: errors, intervals, and what the log does not determine.
 
-Errors of moving and of resting joints apart: at rest, friction is whatever holds a joint, which no curve knows.
-
-Static friction is bounded, not determined. What is certain of it is a band: friction holds a joint at rest with
-anything up to what it resists with once it moves, Coulomb's friction and curves; it may break away at more. A torque at
-rest is explained where one within that band makes up for what the rest of the model leaves.
+Errors of moving and of resting joints are reported separately, because at rest friction balances any load and no
+friction curve describes it. Static friction is bounded, not determined: up to the Coulomb friction and curves of
+motion, possibly more. A torque at rest counts as explained if a friction torque within this bound accounts for what the
+rest of the model leaves.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from .provenance import Provenance
 
 
 def moving_and_resting(estimate: Estimate, data: Dataset) -> dict[str, float]:
-    """At the rows used of a log at which joints move, and at those at which they rest, see `logs.signals.at_rest`:
-    moving_rmse, resting_rmse [N m], moving_error, resting_error (relative), nan without such rows; resting_share.
+    """Errors of a log at the used rows at which joints move, and at which they rest (`logs.signals.at_rest`).
 
-    resting_within: the share of resting rows that static friction within its band explains; resting_beyond: the
-    relative error of resting rows that it can not make up for.
+    moving_rmse, resting_rmse [N m]; moving_error, resting_error (relative); nan without such rows. resting_share: share
+    of resting rows; resting_within: share of these that static friction explains; resting_beyond: relative error of
+    resting rows that static friction can not explain.
     """
     model, rests = estimate.model, at_rest(data)
     frictionless, band = _without_static(estimate)
@@ -59,7 +58,7 @@ def moving_and_resting(estimate: Estimate, data: Dataset) -> dict[str, float]:
 
 
 def _without_static(estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:
-    """(the parameters without Coulomb's friction and curves, what these can hold a joint with (nv,) [N m])."""
+    """(the parameters without Coulomb friction and curves, the largest static friction of each joint (nv,) [N m])."""
     model, x = estimate.model, estimate.x.copy()
     drives = np.zeros(len(model.transmission))
     actuators = {"coulomb": list(model.acts["coulomb"]), "curve": [c.actuator for c in model.curves]}
@@ -71,7 +70,7 @@ def _without_static(estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first_line(errors: Mapping[str, Mapping[str, Any]]) -> str:
-    """The error that counts, of the rows at which joints move, and that of all rows; in one line."""
+    """One line with the error at rows at which joints move, and that of all rows."""
     part, p = ("unseen", errors["test"]) if "test" in errors else ("training", errors["training"])
     if p["resting_share"] == 0.0 or not np.isfinite(p["moving_error"]):
         return f"{part} error {100 * p['relative_error']:.2f} %"
@@ -89,8 +88,10 @@ def first_line(errors: Mapping[str, Mapping[str, Any]]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ReportNumbers:
-    """An estimate with the data it came from. `raw`: the log before filters, for the noise floor; `test`: unseen
-    data. `ignore`: kinds of doubts that do not count in the verdict, see `findings.KINDS`.
+    """An estimate with its data.
+
+    `raw`: the unfiltered log, for the noise floor; `test`: unseen data. `ignore`: kinds of findings that do not count
+    in the assessment, see `findings.KINDS`.
     """
 
     estimate: Estimate
@@ -106,7 +107,7 @@ class ReportNumbers:
 
     @cached_property
     def assessment(self) -> Assessment:
-        """Whether to trust it: the doubts that came up on the way, and those of all checks in `assessment`."""
+        """Whether to trust the result: findings of the identification, and of all checks in `assessment`."""
         correlation = np.array([white["correlation"] for white in self.whiteness])
         seen = Evidence(
             self.estimate, self.training, self.errors, correlation, self.reference, self.all_notes, self.boxes, self.raw
@@ -120,7 +121,7 @@ class ReportNumbers:
 
     @cached_property
     def fitted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(t, tau measured, tau predicted, mask) of the training data, see `RegressorModel.predict`."""
+        """(t, measured tau, predicted tau, mask) of the training data, see `RegressorModel.predict`."""
         return self.estimate.model.predict(self.estimate.x, self.training)
 
     @cached_property
@@ -129,9 +130,11 @@ class ReportNumbers:
 
     @cached_property
     def errors(self) -> dict[str, dict[str, Any]]:
-        """For "training" and "test": rms (nv,), relative (nv,), rmse, relative_error, samples; and of the rows at which
-        joints move and rest: moving_rmse, moving_error, resting_rmse, resting_error (nan without such rows),
-        resting_share, resting_within, resting_beyond; see `stiction_errors`.
+        """Errors of "training" and "test" data.
+
+        rms (nv,), relative (nv,), rmse, relative_error, samples; for rows at which joints move and rest: moving_rmse,
+        moving_error, resting_rmse, resting_error (nan without such rows), resting_share, resting_within,
+        resting_beyond.
         """
         out = {}
         for part, c in (("training", self.estimate.training), ("test", self.test_factors)):
@@ -153,8 +156,11 @@ class ReportNumbers:
 
     @cached_property
     def whiteness(self) -> list[dict[str, float]]:
-        """Per joint, of the training residuals: autocorrelation one row apart, correlation factor, and the share of
-        autocorrelations (lags 1 to 50) outside the 95 % band of white noise, 0.05 for white residuals."""
+        """Whiteness of the training residuals of each joint.
+
+        Autocorrelation at lag one, correlation factor, and the share of autocorrelations (lags 1 to 50) outside the 95
+        % band of white noise, which is 0.05 for white residuals.
+        """
         _, tau, predicted, mask = self.fitted
         out = []
         for r, m in zip((tau - predicted).T, mask.T):
@@ -168,15 +174,17 @@ class ReportNumbers:
 
     @cached_property
     def noise_floor(self) -> np.ndarray | None:
-        """RMS per joint (nv,) [N m] of white noise within the pass band; None without the raw log or room above it."""
+        """RMS of white noise within the pass band for each joint (nv,) [N m]; None without the raw log or a band
+        above it.
+        """
         cutoff = self.notes.get("torque_cutoff")
         return None if self.raw is None or cutoff is None else _torque_noise(self.raw, cutoff)
 
     def _parameter_table(self) -> list[dict[str, Any]]:
-        """One row a base parameter: name, value, std, low, high (95 %), percent.
+        """One row for each base parameter: name, value, std, low, high (95 %), percent.
 
-        Where the estimator has no covariance, the last four are those of unconstrained least squares, whose value is
-        "least_squares"; where that is missing too, name and value only.
+        If the estimator has no covariance, the last four are those of unconstrained least squares, whose value is
+        "least_squares"; without that, only name and value.
         """
         e, reference = self.estimate, self.reference
         rows = []
@@ -195,7 +203,7 @@ class ReportNumbers:
 
     @property
     def uncertainty(self) -> str:
-        """A remark on the standard deviations, if there is one to make."""
+        """A remark on the standard deviations, if needed."""
         remark = named(self.estimate.method).uncertainty
         if self.reference is None:
             return f"no covariance: {remark}"
@@ -205,12 +213,12 @@ class ReportNumbers:
 
     @property
     def reference(self) -> Estimate | None:
-        """The estimate with a covariance: this one, else unconstrained least squares, else none."""
+        """The estimate with a covariance: this one, otherwise unconstrained least squares, otherwise None."""
         return next((e for e in (self.estimate, self.unconstrained) if e is not None and e.std is not None), None)
 
     @property
     def units(self) -> list[str]:
-        """Of the joints' torques: N m, or N where a joint slides."""
+        """Units of the joint torques: N m, or N for prismatic joints."""
         robot = self.estimate.model.robot
         return [
             "N m" if column[:3].any() else "N" for joint in robot.coupling.independent_joints for column in joint.S.T
@@ -218,12 +226,12 @@ class ReportNumbers:
 
     @cached_property
     def left_open(self) -> list[Exchange]:
-        """Changes of the base parameters that the training log does not tell from none, least visible first."""
+        """Changes of the base parameters that the training log does not exclude, least visible first."""
         return exchanges(self.estimate, None if self.reference is None else self.reference.correlation)
 
     @cached_property
     def beside(self) -> list[NonInertialParameter]:
-        """What was identified beside inertial parameters: friction, rotors, springs, columns of one's own."""
+        """Identified parameters other than inertial ones: friction, rotors, springs, user-defined columns."""
         return non_inertial_parameters(self.estimate, self.reference, self.left_open)
 
 
