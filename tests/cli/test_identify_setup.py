@@ -117,7 +117,7 @@ def test_truth_values_answer_options_of_yes_and_no(value, option, tmp_path):
         ("[log]\nrate = 2020-01-01\n", "[log] rate: expected strings, numbers, true or false"),
         ("[log\n", "not a TOML file"),
         ("[filters]\ncutoff = 'high'\n", "Invalid value for --cutoff from"),
-        ("[[column]]\nname = 'x'\njoint = 'joint1'\ntorque = 'p'\n", "torque: no number is called 'p'"),
+        ("[[column]]\nname = 'x'\njoint = 'joint1'\ntorque = 'p'\n", "torque: unknown name 'p'"),
         ("[robot]\na = [1, 2]\n", "[robot]: convention: missing"),
     ],
 )
