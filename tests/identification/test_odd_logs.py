@@ -244,8 +244,10 @@ def test_geometry_that_is_wrong_is_not_passed_over_in_silence(monkeypatch):
     said = []
     console = SimpleNamespace(print=lambda text, **_: said.append(text))
     assert identify_command._boxes(console, "arm.urdf", models.two_link()) == {}
-    assert said == ["note: centres of mass are bounded by boxes around joints, not by the links' geometry: arm.urdf: link 'a': a sphere"
-                    " without a radius"]  # fmt: skip
+    assert said == [
+        "note: centres of mass are bounded by boxes around joints, not by the links' geometry: arm.urdf: link 'a': a"
+        " sphere without a radius"
+    ]
 
 
 @pytest.mark.parametrize(("cores", "starts", "compare", "used"), [(2, 4, 200, 2), (16, 4, 200, 16), (64, 4, 20, 4)])
