@@ -131,7 +131,7 @@ def base_parameters(
     >>> import geomctrl as gc
     >>> from geomctrl.identification import base_parameters
     >>> len(base_parameters(gc.models.two_link()).columns)
-    4
+    6
     """
     require_robot("robot", robot)
     tolerance = number("tolerance", tolerance, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
