@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import operator
 import os
 import re
 import shutil
@@ -111,6 +112,18 @@ def module_lists():
 autosummary_context = {"public": module_lists()}
 
 
+def documented():
+    """The full names of all objects that have an entry in the reference, methods of classes included."""
+    paths = [f"geomctrl.{name}" for name in geomctrl.NAMES]
+    paths += [path for module in autosummary_context["public"].values() for path in module["names"]]
+    for path in list(paths):
+        value = operator.attrgetter(path.removeprefix("geomctrl."))(geomctrl)
+        if inspect.isclass(value):
+            members = {name: x for name, x in vars(value).items() if not name.startswith("_")}
+            paths += [f"{path}.{name}" for name, x in members.items() if inspect.isfunction(x) and inspect.getdoc(x)]
+    return paths
+
+
 def literal_equations(app, what, name, obj, options, lines):
     """Indented equations and tables of docstrings are literal blocks, and bars are norms, not substitutions."""
     if what == "data" and obj.__doc__ == type(obj).__doc__:  # the documentation of dict, not of this dictionary
@@ -144,6 +157,7 @@ def setup(app):
     app.connect("builder-inited", pages.write_gallery, priority=400)
     app.connect("source-read", pages.read_benchmarks)
     app.connect("env-before-read-docs", pages.execute_cells)
+    app.connect("source-read", pages.link_names(documented()))
     app.connect("source-read", pages.read_cells)
     app.connect("autodoc-process-docstring", literal_equations, priority=400)  # before numpydoc
     return {"parallel_read_safe": False}

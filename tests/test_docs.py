@@ -266,3 +266,23 @@ def test_the_readmes_picture_moves_and_is_small():
     assert path.stat().st_size < 1e6
     with Image.open(path) as picture:
         assert picture.n_frames > 30
+
+
+# --- names in tables -----------------------------------------------------------------------------------------------
+
+
+def test_names_in_tables_become_links_and_others_stay():
+    class App:
+        env = type("Env", (), {"doc2path": staticmethod(lambda name: f"{name}.md")})
+
+    paths = ["geomctrl.Plant", "geomctrl.Robot.mass_matrix", "geomctrl.so3.exp", "geomctrl.se3.exp"]
+    row = "| `gc.Plant(robot)` | `robot.mass_matrix` | `so3.exp` | `exp` | `rate` |"
+    text = f"{row}\n`gc.Plant`\n```py\n{row}\n```\n"
+    source = [text]
+    tool("pages").link_names(paths)(App, "page", source)
+    first, *rest = source[0].split("\n")
+    assert first == (
+        "| {py:obj}`gc.Plant(robot) <geomctrl.Plant>` | {py:obj}`robot.mass_matrix <geomctrl.Robot.mass_matrix>`"
+        " | {py:obj}`so3.exp <geomctrl.so3.exp>` | `exp` | `rate` |"
+    )
+    assert rest == text.split("\n")[1:]

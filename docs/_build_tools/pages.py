@@ -26,7 +26,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -253,6 +253,38 @@ def number(x: Any) -> str:
 
 def markdown(heads: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(x) + " |" for x in (heads, ["---"] * len(heads), *rows))
+
+
+# --- names in tables -----------------------------------------------------------------------------------------------
+
+
+def link_names(paths: list[str]) -> Callable[[Any, str, list[str]], None]:
+    """A handler of Sphinx's event source-read: code in tables that names one of `paths` becomes a link to it.
+
+    Bare names are linked if they are unique among `paths` and look like no argument: `Passivity`, `mass_matrix`.
+    """
+    targets: dict[str, set[str]] = {}
+    for path in paths:
+        parts = path.split(".")
+        for k in range(len(parts)):
+            if k < len(parts) - 1 or parts[k][0].isupper() or "_" in parts[k]:
+                targets.setdefault(".".join(parts[k:]), set()).add(path)
+
+    def linked(code: re.Match[str]) -> str:
+        name = re.sub(r"^(gc|robot)\.", lambda x: {"gc": "geomctrl.", "robot": "Robot."}[x[1]], code[1].split("(")[0])
+        found = targets.get(name, set())
+        return f"{{py:obj}}`{code[1]} <{min(found)}>`" if len(found) == 1 and not set(code[1]) & set("<>|") else code[0]
+
+    def read(app: Any, name: str, source: list[str]) -> None:
+        if Path(app.env.doc2path(name)).suffix == ".md":
+            blocks = re.split(r"(^```.*?^```)", source[0], flags=re.MULTILINE | re.DOTALL)
+            row = re.compile(r"^\|.*$", re.MULTILINE)
+            source[0] = "".join(
+                x if x.startswith("```") else row.sub(lambda line: re.sub(r"(?<!\})`([^`]+)`", linked, line[0]), x)
+                for x in blocks
+            )
+
+    return read
 
 
 # --- cells ---------------------------------------------------------------------------------------------------------
