@@ -1,5 +1,6 @@
 """Numbers of monitors against closed forms: growth of V beyond an allowance, energy that the power does not explain."""
 
+import itertools
 import re
 
 import numpy as np
@@ -235,6 +236,18 @@ def test_growth_that_other_numbers_of_parts_do_not_show_is_not_confirmed(monkeyp
     growth = staticmethod(lambda parts, stretch=1.0: 1.0 if parts & (parts - 1) == 0 else others)
     monkeypatch.setattr("geomctrl.control.monitors.lyapunov._Repeated.growth", growth)
     assert monitored(0.3, 0.0).verdict == verdict
+
+
+@pytest.mark.parametrize(("neighbours", "verdict"), [([2.0, 3.0, 2.0], "VIOLATED"), ([2.0, 0.5, 2.0], "UNRESOLVED")])
+def test_an_asymmetry_is_confirmed_by_all_neighbours_of_a_state(monkeypatch, neighbours, verdict):
+    """In units of the limit: an identity that does not hold is broken everywhere, rounding here and there."""
+    monitor, residuals = gc.monitors.Skew(), itertools.cycle(neighbours)
+    monkeypatch.setattr(gc.monitors.Skew, "measure", lambda self, sample: 2.0 * self.limit)
+    monkeypatch.setattr(gc.monitors.Skew, "_residual", lambda self, q, v, s: self.limit * next(residuals))
+    run = gc.simulate(
+        CART, Coasting(), [0.0], [0.1], 0.05, DT, **grouped(monitors=[monitor], compiled=False)
+    )  # fmt: skip
+    assert run.monitors["skew"].verdict == verdict
 
 
 class Ratchet(Coasting):
