@@ -15,7 +15,7 @@ SLACK = 4  # callables below its maximum that a part may have before the maximum
 
 # What is above these numbers today, with what it has. Entries may only become smaller, and go.
 MAXIMUM = {
-    "": 117,
+    "": 115,
     "actuators": 21,
     "constrained": 34,
     "control": 6,
@@ -23,7 +23,7 @@ MAXIMUM = {
     "derivatives": 11,
     "friction": 7,
     "groups": 22,
-    "identification": 72,
+    "identification": 67,
     "inertia": 12,
     "integrators": 8,
     "interop": 10,
@@ -37,13 +37,10 @@ MAXIMUM = {
     "sensors": 10,
     "so3": 12,
     "structure_preserving": 6,
-    "testing": 49,
+    "testing": 48,
 }
 WITH_MORE_PARAMETERS = {
-    "identification.Dataset": 12,
-    "identification.DriveGains": 13,
     "identification.Estimate": 11,
-    "identification.OutputErrorFit": 11,
     "identification.Reading": 11,
 }
 WITHOUT_DOCSTRING = 0  # callables

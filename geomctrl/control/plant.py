@@ -140,7 +140,7 @@ class Plant(Described):
         put(self, "_coulomb", int(rows is not None and rows[1].any()))
         stops = self.stops
         if stops is not None:
-            stops = instance("stops", stops, JointStops, "geomctrl.JointStops or None").of(self.robot)
+            stops = instance("stops", stops, JointStops, "geomctrl.JointStops or None")._of(self.robot)
         put(self, "_stops", stops)
         put(self, "_springs", joint_springs(self.robot))
         put(self, "sensors", checked_sensors(self))
@@ -159,7 +159,7 @@ class Plant(Described):
         if isinstance(self.f_ext, ExternalWrenches):
             object.__setattr__(plant, "f_ext", self.f_ext.at(t))
         if self.stops is not None:
-            object.__setattr__(plant, "_stops", self.stops.of(robot))
+            object.__setattr__(plant, "_stops", self.stops._of(robot))
         return plant
 
     @property
@@ -235,7 +235,7 @@ class Plant(Described):
             stiffness, preload = self._springs
             tau = tau - (q @ stiffness - preload)
         if self._stops is not None:
-            tau = tau + self._stops.torque(q, v)
+            tau = tau + self._stops._torque(q, v)
         return tau
 
     def _net(self, t, q, v, tau, x):

@@ -66,7 +66,7 @@ class JointStops(Described):
         dissipation = per_coordinate("dissipation", self.dissipation, "a number, not negative", lambda x: x >= 0.0)
         object.__setattr__(self, "dissipation", dissipation)
 
-    def of(self, robot: Robot) -> JointStops:
+    def _of(self, robot: Robot) -> JointStops:
         """The stops at the limits of this robot's joints. Raises ArgumentError if no joint has limits."""
         require_robot("robot", robot)
         for name in ("stiffness", "dissipation"):
@@ -82,7 +82,7 @@ class JointStops(Described):
         object.__setattr__(own, "_at", (bounds, dofs))
         return own
 
-    def torque(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _torque(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Torques on the joints (nv,)."""
         (_, places, lower, upper), dofs = self._at
         q, v = q[places], dofs @ v

@@ -2,7 +2,6 @@
 from geomctrl.terms.base_parameters import base_parameters as base_parameters
 from geomctrl.terms.base_parameters import exact_base_parameters as exact_base_parameters
 
-from .drives import DriveGains as DriveGains
 from .drives import KnownLoad as KnownLoad
 from .drives import drive_gains as drive_gains
 from .errors import DataError as DataError
@@ -30,7 +29,6 @@ from .model.friction_curves import friction_columns as friction_columns
 from .model.regressor_model import RegressorModel as RegressorModel
 from .online import RecursiveLeastSquares as RecursiveLeastSquares
 from .output_error import ControllerLoop as ControllerLoop
-from .output_error import OutputErrorFit as OutputErrorFit
 from .output_error import SampledReference as SampledReference
 from .output_error import ServoLoop as ServoLoop
 from .output_error import closed_loop_fit as closed_loop_fit

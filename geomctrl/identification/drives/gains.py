@@ -175,7 +175,8 @@ def drive_gains(
     Returns
     -------
     DriveGains
-        Gains whose interval is wider than +-25 % are refused, with the reason.
+        A `Report` with `gains` (nv,) [N m/A], nan where the interval is wider than +-25 %; `estimates`, `std` and
+        `intervals` (nv, 2) of all joints; `refused`, the reason by joint; `findings`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from geomctrl.identification.logs import Dataset, filters, reading
 from geomctrl.identification.logs.dataset import joints_of, read_log
 from geomctrl.identification.logs.reading import FileOptions, Reading
 from geomctrl.identification.logs.reading.recording import real
-from geomctrl.identification.logs.samples import derive
+from geomctrl.identification.logs.samples import Processing, derive
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
@@ -394,4 +394,4 @@ def _at_times(t: np.ndarray, W: np.ndarray, data: Dataset) -> Dataset:
         raise DataError(f"{data.label}: wrench: expected finite numbers")
     values = np.stack([np.interp(data.t, t, w) for w in W.T], -1)
     return Dataset(data.t, values, values, gaps=data.gaps, label=data.label,
-                   history=("wrenches interpolated to the motion's times",))  # fmt: skip
+                   processing=Processing(history=("wrenches interpolated to the motion's times",)))  # fmt: skip

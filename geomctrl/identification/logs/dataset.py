@@ -23,7 +23,7 @@ from geomctrl.robot import Robot
 
 from . import parts, reading, signals
 from .reading import ANGULAR, DEGREE, LINEAR, RPM, FileOptions, Reading, recorded
-from .samples import Samples, derive
+from .samples import Processing, Samples, derive
 
 LAG_SECONDS = 0.1  # s: short compared with a robot's reversals, long enough to move by more than an encoder step
 STEP_TOLERANCE = 0.01  # relative: how close quantised torques are to multiples of the step
@@ -163,8 +163,14 @@ class Dataset(Samples):
         Torques [N m, N].
     mask : array_like of bool, shape (N, nv), optional
         True for torque samples to use. Default: all.
-    names, label, band, stride, gaps, history
-        See `Samples`.
+    names : sequence of str, optional
+        One for each joint. Default: "joint1", "joint2", ...
+    label : str, default "log"
+        The name of the log in messages.
+    gaps : sequence of int, optional
+        Sample numbers at which a new uninterrupted part begins.
+    processing : Processing, optional
+        What was done to the samples; methods record it.
     """
 
     def __repr__(self) -> str:
@@ -249,7 +255,8 @@ class Dataset(Samples):
     ) -> Dataset:
         """Create a log from the numbers of a recording."""
         values, joints = reading.fields(recording, options)
-        return cls(**values, label=label, names=tuple(names) or joints)
+        processing = Processing(history=values.pop("history"))
+        return cls(**values, processing=processing, label=label, names=tuple(names) or joints)
 
     def save(self, path: str | Path) -> None:
         """Write t, q, v, a, tau and mask as an npz archive that `read` can read."""

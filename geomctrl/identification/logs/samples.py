@@ -9,15 +9,36 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from geomctrl.arguments import count, number
+from geomctrl.arguments import count, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
 from . import filters, reading
+
+
+class Processing(NamedTuple):
+    """What was done to the samples of a log.
+
+    Parameters
+    ----------
+    band : tuple (float, int), optional
+        Cut-off [Hz] and order of the low-pass that a model applies to torques and regressor alike; default none.
+    stride : int, default 1
+        Which of the rows after it are kept: every `stride`-th.
+    history : tuple of str
+        What was done, in sentences that reports print.
+    """
+
+    band: tuple[float, int] | None = None
+    stride: int = 1
+    history: tuple[str, ...] = ()
+
+
+UNPROCESSED = Processing()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,12 +59,10 @@ class Samples:
         True for torque samples to use.
     names : tuple of str
         One name for each column of tau.
-    band : tuple or None
-        (cut-off [Hz], order) of the low-pass that is applied to both torques and regressor.
-    stride : int
-        Every `stride`-th row is kept after this low-pass.
     gaps : ndarray of int
         Sample numbers at which a new uninterrupted part begins.
+    processing : Processing
+        What was done to the samples: `band`, `stride` and `history`.
     """
 
     t: np.ndarray
@@ -54,10 +73,8 @@ class Samples:
     mask: np.ndarray | None = None
     names: tuple[str, ...] = ()
     label: str = "log"
-    band: tuple[float, int] | None = None
-    stride: int = 1
     gaps: tuple[int, ...] = ()
-    history: tuple[str, ...] = ()
+    processing: Processing = UNPROCESSED
 
     def __post_init__(self):
         _check_words(self)
@@ -88,6 +105,21 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    @property
+    def band(self) -> tuple[float, int] | None:
+        """Cut-off [Hz] and order of the low-pass that a model applies to torques and regressor alike; None: none."""
+        return self.processing.band
+
+    @property
+    def stride(self) -> int:
+        """Which rows a model keeps after that low-pass: every `stride`-th."""
+        return self.processing.stride
+
+    @property
+    def history(self) -> tuple[str, ...]:
+        """What was done to the samples, in sentences."""
+        return self.processing.history
 
     @property
     def nv(self) -> int:
@@ -126,6 +158,8 @@ Log = TypeVar("Log", bound=Samples)
 
 def derive(data: Log, **changes: Any) -> Log:
     """Return the data with these fields changed. Only for results of the library: nothing is copied or checked."""
+    done = {name: changes.pop(name) for name in Processing._fields if name in changes}
+    changes["processing"] = data.processing._replace(**done)
     out = object.__new__(type(data))
     _put(out, {f.name: getattr(data, f.name) for f in fields(data)} | changes)
     return out
@@ -169,6 +203,7 @@ def _check_words(x: Samples) -> None:
     """Check the fields that are not arrays."""
     if not isinstance(x.label, str):
         raise ArgumentError(f"label: expected words, got {x.label!r:.60}")
+    instance("processing", x.processing, Processing, "what filters record, a Processing")
     count("stride", x.stride, 1)
     for name, kind in (("names", str), ("gaps", (int, np.integer)), ("history", str)):
         value = getattr(x, name)

@@ -42,6 +42,9 @@ def closed_loop_fit(start: Any, logs: Any, loop: Any, method: str = "didim", **o
     Returns
     -------
     OutputErrorFit
+        `robot` and `estimate` (an `Estimate`), the `loop` with what was found of it; `names`, `values`, `std` and
+        `intervals()` of all parameters, `value(name)` of one; `converged`, `history`; `undetermined` and `correlated`,
+        what the log does not tell, in words; `simulated`, the last simulation.
 
     Raises
     ------

@@ -13,6 +13,7 @@ from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators import Estimate
 from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.samples import Processing
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 
@@ -156,6 +157,6 @@ def motion(
     where = tuple(np.cumsum(gaps)[:-1].tolist())
     label = " + ".join(log.label for log in experiment.data)
     return Dataset(
-        t, q, tau, v=v, a=a, mask=mask, names=names, label=f"{label}, simulated motion", gaps=where, band=band,
-        stride=stride,
+        t, q, tau, v=v, a=a, mask=mask, names=names, label=f"{label}, simulated motion", gaps=where,
+        processing=Processing(band, stride),
     )  # fmt: skip

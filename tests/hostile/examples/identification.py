@@ -167,10 +167,8 @@ EXAMPLES = {
             "mask": MASK,
             "names": ("a", "b"),
             "label": words("log"),
-            "band": (10.0, 4),
-            "stride": 1,
             "gaps": (),
-            "history": (),
+            "processing": LOG.processing,
         }
     ),
     "identification.Dataset.between": Example(
@@ -411,9 +409,9 @@ EXAMPLES = {
         compare=False,
         called={"without_load": "log", "load": "mass"},
     ),
-    "identification.DriveGains.text": Example({}, Fresh(drives_report)),
-    "identification.DriveGains.tables": Example({}, Fresh(drives_report)),
-    "identification.DriveGains.save": Example({"folder": path("gains")}, Fresh(drives_report)),
+    "DriveGains.text": Example({}, Fresh(drives_report)),
+    "DriveGains.tables": Example({}, Fresh(drives_report)),
+    "DriveGains.save": Example({"folder": path("gains")}, Fresh(drives_report)),
     "models.save_model": Example(
         {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}
     ),
@@ -534,10 +532,10 @@ LEFT_OUT = dict.fromkeys(
         "Compressed",
         "CurveFit",
         "Cutoffs",
-        "identification.DriveGains",
+        "DriveGains",
         "identification.LoadReport",
         "PriorChoice",
-        "identification.OutputErrorFit",
+        "OutputErrorFit",
         "identification.excitation.Excitation",
         "identification.excitation.Trajectory",
     ),

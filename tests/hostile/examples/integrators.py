@@ -23,12 +23,10 @@ def height(t, y):
     return y[0, 0] - 0.5
 
 
-RK4 = integrators.method("MK4")
 INTERPOLANT = np.array([[1.0, -0.5], [0.0, 0.5], [0.0, 0.0]])  # u(theta) = h (theta F1 + theta^2 (F2 - F1) / 2)
 STEP = number(0.125, positive=True)
 ACROSS = {"t_end": number(0.5, positive=True), "dt": STEP, "every": Argument(1), "progress": fraction}
 START = {"robot": ROBOT, "q0": Q, "v0": V}
-SOLUTION = integrators.integrate(field, Y0, (0.0, 0.5), 0.125, "MK4", GROUP, dense=True)
 NOW = {"robot": ROBOT, "q": Q, "v": V, "tau": Argument(A, "none"), "dt": 0.125, "t": 0.25}
 METHOD = "MK4"
 FREE = gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, BODY)])

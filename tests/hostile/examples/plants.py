@@ -17,7 +17,6 @@ LAGGING = gc.Plant(LIMITED, actuators=LAG, stops=STOPS)
 NOW = {"t": number(0.25), "q": Q, "v": V, "tau": A, "x": TWO}
 EXAMPLES = {
     "JointStops": Example({"stiffness": gain(TWO, "shape"), "dissipation": gain(TWO, "shape")}),
-    "JointStops.of": Example({"robot": LIMITED}, STOPS),
     "Plant#actuated": Example(
         {"robot": LIMITED, "actuators": Argument([LAG], "empty"), "stops": Argument(STOPS, "none")}
     ),
@@ -87,7 +86,6 @@ LEFT_OUT = {"actuators.Actuator": "a contract for subclasses"} | dict.fromkeys(
             for plant in ("Plant", "control.ElasticPlant")
             for method in ("start", "net_torque", "state_rate", "stored_energy", "storage_power")
         ),
-        "JointStops.torque",
         "monitors.JointLimits.start",
         "monitors.JointLimits.measure",
     ),

@@ -94,9 +94,9 @@ EXAMPLES = {
         {**FITTED, **COMMON, "gains": ["kp"], "delay": True, "positions": True}
     ),
     "identification.closed_loop_fit": Example({**FITTED, "method": "cloe"}),
-    "identification.OutputErrorFit.intervals": Example({"level": number(0.5, positive=True)}, Fresh(found)),
-    "identification.OutputErrorFit.value": Example({"name": "fv1"}, Fresh(found)),
-    "identification.OutputErrorFit.deviation": Example({"name": "fv1"}, Fresh(found)),
+    "OutputErrorFit.intervals": Example({"level": number(0.5, positive=True)}, Fresh(found)),
+    "OutputErrorFit.value": Example({"name": "fv1"}, Fresh(found)),
+    "OutputErrorFit.deviation": Example({"name": "fv1"}, Fresh(found)),
     "identification.RecursiveLeastSquares": Example(
         {
             "model": MODEL,
