@@ -154,12 +154,8 @@ def drive_gains(
         Log of motor currents, with the load if there is one. A Dataset holds currents [A] as tau.
     without_load : Dataset, str or Path, optional
         Log without the load.
-    mass : float, optional
-        Mass of the load [kg].
-    centre : array_like, shape (3,), optional
-        Centre of mass of the load in `frame` [m]. Default: identified.
-    inertia : array_like, shape (3, 3), optional
-        Inertia of the load about its centre of mass [kg m^2]. Default: identified.
+    load : float or KnownLoad, optional
+        Mass of the load [kg], or what else is known of it.
     frame : str, optional
         Frame that carries the load. Default: the last body.
     known_bodies : sequence of str
@@ -191,7 +187,7 @@ def drive_gains(
 
     Examples
     --------
-    gains = drive_gains(robot, "with.csv", "without.csv", mass=5.012, frame="tool0").gains
+    gains = drive_gains(robot, "with.csv", "without.csv", load=5.012, frame="tool0").gains
     """
     reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
     filtering = replace(filtering, saturation=False)

@@ -89,12 +89,8 @@ def identify_load(
     friction : {"own", "same", "load"}
         Friction of the loaded robot. "own" (default): viscous, Coulomb, offsets fitted separately. "same": as without
         load. "load": with a part proportional to the transmitted torque (Hamon, Gautier, Garrec 2010).
-    sensor : str, optional
-        Frame of the force-torque sensor. Its offsets are identified.
-    wrench : optional
-        Columns fx, fy, fz, tx, ty, tz of the log, or a bag's topic of wrenches; with a Dataset the numbers (N, 6).
-    estimate_gravity : bool
-        Also estimate the direction of gravity in the base (with a sensor). Default False.
+    sensor : str or WristSensor, optional
+        The force-torque sensor whose wrenches are in the log; a name is its frame. Its offsets are identified.
     reading, filtering : optional
         As for `identify`. With a sensor the default cut-off is five times the bandwidth of the motion.
 
