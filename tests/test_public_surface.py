@@ -37,7 +37,7 @@ MAXIMUM = {
     "sensors": 10,
     "so3": 12,
     "structure_preserving": 6,
-    "testing": 48,
+    "testing": 49,
 }
 WITH_MORE_PARAMETERS = {
     "identification.Estimate": 11,

@@ -328,7 +328,8 @@ def _motion(recording: reading.Recording, robot: Robot, options: Reading, label:
     values, names = reading.fields(
         silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows)
     )
-    data = Dataset(**values, label=label, names=names)
+    processing = Processing(history=values.pop("history"))
+    data = Dataset(**values, processing=processing, label=label, names=names)
     data.check(robot, units=False)
     return derive(data, tau=_holding(data, robot))
 

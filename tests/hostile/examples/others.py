@@ -151,6 +151,7 @@ EXAMPLES = {
         {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
     ),
     "testing.Certificate.save": Example({"path": path("proof.npz")}, on=CERTIFICATE, compare=False),
+    "testing.Certificate.arrays": Example(on=CERTIFICATE, compare=False),
     "testing.assert_lyapunov#domain": Example(
         {
             "controller": LAW,
