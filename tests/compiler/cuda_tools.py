@@ -1,4 +1,4 @@
-"""NVIDIA's assembler and bitcode, where they are installed (make cuda-tools): they need no GPU."""
+"""NVIDIA's assembler and bitcode, if installed (make cuda-tools); they need no GPU."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""A trace evaluated number by number in plain Python: the reference that code generators are held against."""
+"""Evaluation of a trace operation by operation in plain Python: the reference for code generators."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Kernels on numbers that are no floats: each shows of the equations what floats can not."""
+"""Kernels with other numbers than floats, which show properties of the equations that rounding hides."""
 
 import cmath
 import math

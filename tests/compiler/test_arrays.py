@@ -1,4 +1,4 @@
-"""Numpy on arrays of symbols: what it computes is what it computes on numbers, and what it can not is named."""
+"""Numpy on arrays of symbols agrees with numpy on numbers; unsupported functions are named."""
 
 import math
 from math import sqrt

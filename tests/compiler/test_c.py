@@ -1,4 +1,4 @@
-"""C export: compiled by the machine's C compiler without a warning, and equal to Python."""
+"""C export compiles without warnings and agrees with Python."""
 
 import ctypes
 import math

@@ -1,4 +1,4 @@
-"""Compiled functions of a robot: equal to the loops, one compilation for a structure, and what they refuse."""
+"""Compiled functions of a robot agree with the loops, share one compilation per structure, and refuse bad arguments."""
 
 import math
 import pickle

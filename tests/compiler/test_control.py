@@ -1,4 +1,4 @@
-"""What a control loop calls: for every robot the compiled functions are the kernels run by plain Python."""
+"""Functions for control loops: for every robot compiled code agrees with the kernels in plain Python."""
 
 import math
 import os

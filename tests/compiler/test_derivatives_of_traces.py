@@ -1,4 +1,4 @@
-"""Derivatives of traces: against mpmath's differences of the same functions, and forward against reverse."""
+"""Derivatives of traces against differences by mpmath, and forward against reverse mode."""
 
 import operator
 

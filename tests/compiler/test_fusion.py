@@ -1,4 +1,4 @@
-"""Products and sums in one operation: the same values, chosen by the expression alone."""
+"""Fused multiply-add operations: the same values, selected by the expression alone."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Terms on a GPU, on a stand-in for it: arrays, streams, launches, errors. Where there is one: `test_on_gpu`."""
+"""Terms on a simulated GPU: arrays, streams, launches, errors. `test_on_gpu` uses a real one."""
 
 import sys
 import types

@@ -1,4 +1,4 @@
-"""Compiled code is freed when nothing uses it any more, and not before."""
+"""Compiled code is freed when it is no longer used, and not earlier."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""The machine code of calls looks into numpy's arrays: rightly in numpy 1.26 too, not only in the one installed."""
+"""The machine code of calls reads numpy's arrays correctly with numpy 1.26 and the installed version."""
 
 import json
 import os

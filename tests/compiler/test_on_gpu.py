@@ -1,4 +1,4 @@
-"""Terms on a GPU, where there is one: the CPU's numbers, its errors, streams, arrays of other libraries."""
+"""Terms on a GPU, if there is one: agreement with the CPU, errors, streams, arrays of other libraries."""
 
 import numpy as np
 import pytest

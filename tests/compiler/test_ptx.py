@@ -1,4 +1,4 @@
-"""Kernels for GPUs: their LLVM code run on this machine thread after thread, their PTX read by NVIDIA's assembler."""
+"""GPU kernels: their LLVM code executed on this machine, and their PTX checked by NVIDIA's assembler."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The graph: what is folded, what is shared, what is refused, and that a traced expression means what Python means."""
+"""The graph of symbols: folding, sharing, refusals, and agreement of traced expressions with Python."""
 
 import math
 

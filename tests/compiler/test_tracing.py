@@ -1,4 +1,4 @@
-"""Traces compute what the kernels compute, for robots of all joint types, with the robot's numbers as inputs."""
+"""Traces agree with the kernels for robots of all joint types, with the robot's numbers as inputs."""
 
 import numpy as np
 import pytest

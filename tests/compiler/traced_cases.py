@@ -1,4 +1,4 @@
-"""Robots and algorithms that the compiler's tests run, and what numba's loops compute for them."""
+"""Robots and algorithms of the compiler's tests, with reference results from numba's loops."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Actuators against closed forms, the power that goes through them, MuJoCo's, and in every way of running a loop."""
+"""Actuators against closed forms, the power balance, and MuJoCo, in every mode of running a loop."""
 
 import numpy as np
 import pytest

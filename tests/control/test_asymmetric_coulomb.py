@@ -1,4 +1,4 @@
-"""Coulomb friction that differs between directions: limits, symmetry, and its work wherever friction is used."""
+"""Coulomb friction that depends on the direction: limits, symmetry and dissipation, in all places that use friction."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Compiled loops are compared with Python before and after every run; what differs is refused or run in Python."""
+"""Comparison of compiled loops with Python before and after every run: differing code is refused or run in Python."""
 
 import itertools
 import warnings

@@ -1,4 +1,4 @@
-"""Controllers as compiled code: the bundled ones and a user's own, what they refuse, and C."""
+"""Compiled controllers: the bundled ones, user-defined ones, refusals and C export."""
 
 import math
 import shutil

@@ -1,4 +1,4 @@
-"""Closed loops in compiled code: the same runs as in Python, in whatever lane and company, and what stays in Python."""
+"""Compiled closed loops: the same runs as in Python in any lane, and loops that remain in Python."""
 
 import warnings
 from dataclasses import replace

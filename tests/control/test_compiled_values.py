@@ -1,4 +1,4 @@
-"""A compiled law is a value: it does not change, it is copied and sent, and it raises what Python raises."""
+"""A compiled law is immutable, can be copied and pickled, and raises the same exceptions as Python."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""A monitor's accusation is confirmed before a run says VIOLATED; what can not be decided is UNRESOLVED."""
+"""A monitor's suspected violation is confirmed before a run reports VIOLATED; undecided ones are UNRESOLVED."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Compliant contact against closed forms, MuJoCo, and the energy that it must account for."""
+"""Compliant contact against closed forms, MuJoCo and the energy balance."""
 
 import mujoco
 import numpy as np

@@ -1,4 +1,4 @@
-"""A store of a sweep that was damaged: what is wrong is named and computed again, no number is taken for another."""
+"""Damaged sweep stores: damage is reported and recomputed, and never read as data."""
 
 import json
 import re

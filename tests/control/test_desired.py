@@ -1,4 +1,4 @@
-"""The desired motion: evaluated once a time while a loop runs, kept with the run; what a loop gives to user code."""
+"""The desired motion is evaluated once per time and stored with the run; arguments of user code are read-only."""
 
 import itertools
 

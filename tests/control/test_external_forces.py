@@ -1,4 +1,4 @@
-"""What pushes a robot from outside, as forces at points: the same generalized force as the plant's own wrenches."""
+"""External forces at points give the same generalized force as the plant's wrenches."""
 
 import numpy as np
 import pytest

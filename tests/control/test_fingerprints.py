@@ -1,4 +1,4 @@
-"""A sweep's store fits by all that its law reaches, whoever wrote it."""
+"""Fingerprints of sweeps: a store matches only if all code that its law uses is unchanged."""
 
 import importlib
 import sys

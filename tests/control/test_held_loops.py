@@ -1,4 +1,4 @@
-"""What monitors say of loops whose commands are held: the law by itself, and what holding does to it."""
+"""Monitors of sampled loops: the continuous law, and the effect of the zero-order hold."""
 
 import numpy as np
 import pytest

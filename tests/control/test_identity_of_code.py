@@ -1,4 +1,4 @@
-"""Whatever is changed between two runs of the same law, the second compiled run is what Python computes."""
+"""After any change of code or data between two runs, the second compiled run agrees with Python."""
 
 import functools
 import sys

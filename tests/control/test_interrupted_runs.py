@@ -1,4 +1,4 @@
-"""Whatever ends a run early, what it has is kept: equal to the beginning of the run that nobody stops."""
+"""Interrupted runs keep their samples, which equal the beginning of an uninterrupted run."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Memories of sampled laws that compiled code has to follow, refuse, or leave to Python: in rare states as well."""
+"""Memory of sampled laws that compiled code follows, refuses or leaves to Python, also in rare states."""
 
 import threading
 import warnings

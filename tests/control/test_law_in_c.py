@@ -1,4 +1,4 @@
-"""Laws in C: one call a sample, the same as a sampled loop in Python; names; the memory that arrays share."""
+"""Laws in C: one call per sample agrees with a sampled loop in Python; names; arrays that share memory."""
 
 import ctypes
 import re

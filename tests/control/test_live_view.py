@@ -1,4 +1,4 @@
-"""`simulate(progress=LiveView())`: the same run to the bit, pictures on the way, an end to the page."""
+"""`simulate(progress=LiveView())`: identical runs, frames during the run, and an orderly end of the page."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""The closed loop: accuracy, both kinds of control, monitors, what a failed run keeps."""
+"""The closed loop: accuracy, continuous and sampled control, monitors, contents of failed runs."""
 
 from dataclasses import replace
 

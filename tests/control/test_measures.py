@@ -1,4 +1,4 @@
-"""Measures: as formulas on a stored run and as accumulations along it, and what they say of known runs."""
+"""Measures as formulas on stored runs and as accumulations agree, and are right for known runs."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Numbers of monitors against closed forms: growth of V beyond an allowance, energy that the power does not explain."""
+"""Values of monitors against closed forms: growth of V beyond an allowance, energy that the power does not explain."""
 
 import itertools
 import re

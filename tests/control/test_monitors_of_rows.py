@@ -1,4 +1,4 @@
-"""Monitors whose value depends on one sample alone: compiled loops compute it later, for many samples at once."""
+"""Monitors that depend on a single sample: compiled loops compute them later for many samples at once."""
 
 import math
 

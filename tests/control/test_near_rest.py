@@ -1,4 +1,4 @@
-"""Robots that begin at rest, or nearly: no monitor mistakes rounding for a fault."""
+"""Robots that start at rest or nearly so: no monitor reports rounding as a violation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a subclass of Plant overrides, the state it may have, and what of a model a plant takes on."""
+"""Subclasses of Plant: overridden methods, states, and properties taken from the robot's model."""
 
 from dataclasses import replace
 

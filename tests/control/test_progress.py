@@ -1,4 +1,4 @@
-"""Bars: in notebooks without widgets, for functions that take steps, and what is no bar."""
+"""Progress bars: in notebooks without widgets, for functions with named steps, and invalid arguments."""
 
 import pytest
 

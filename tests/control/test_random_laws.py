@@ -1,4 +1,4 @@
-"""Random controllers move the robot the same compiled as in Python, and remember the same; or are refused untouched."""
+"""Random controllers give the same runs and memory compiled as in Python, or are refused without side effects."""
 
 import warnings
 from collections import deque

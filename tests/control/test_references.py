@@ -1,4 +1,4 @@
-"""References: velocity and acceleration consistent with the configuration, on the group too."""
+"""References: velocity and acceleration are consistent with the configuration, also on Lie groups."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Actuators with memories that are renewed at the steps of a run: transport delay, rate limits in steps."""
+"""Sampled actuators: transport delay and discrete rate limits."""
 
 import numpy as np
 import pytest

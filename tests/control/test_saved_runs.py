@@ -1,4 +1,4 @@
-"""Runs on disk: what comes back, and what is none."""
+"""Saved runs: what is restored, and refusal of other files."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What sensors tell a controller of the truth, in Python and in compiled loops."""
+"""Sensors: what a controller measures, in Python and in compiled loops."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Controllers whose state is renewed at samples: difference equations, beside states that move between samples."""
+"""Controllers with discrete states (z_next), alone and combined with continuous states."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Sweeps: spaces, what comes back, random numbers, replay, and what is refused."""
+"""Sweeps: spaces, results, random numbers, replay and refused arguments."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""What compiled loops know of a user's objects and code, and leave alone: runs are what they are in Python."""
+"""Symbolic copies of user objects and code: runs agree with Python, and the objects remain unchanged."""
 
 import collections
 import functools

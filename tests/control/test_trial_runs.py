@@ -1,4 +1,4 @@
-"""Trial runs touch nothing: after a law has been traced, or refused, all that it reaches is as it was."""
+"""Trial runs have no side effects: after tracing or refusal all reachable state is unchanged."""
 
 import collections
 import copy

@@ -111,8 +111,8 @@ def of_a_generator(self, t, q, v):
 @pytest.mark.parametrize(
     ("tau", "words"),
     [
-        (unending, r"more than 40 ways .* in .*test_unusual_laws.py, line \d+"),
-        (recursive, r"more than 40 ways .* in .*test_unusual_laws.py, line \d+"),
+        (unending, r"more than 40 paths .* in .*test_unusual_laws.py, line \d+"),
+        (recursive, r"more than 40 paths .* in .*test_unusual_laws.py, line \d+"),
         (of_a_thread, "thread"),
         (of_a_generator, r"gains .*may be memory"),
     ],

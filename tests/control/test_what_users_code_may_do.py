@@ -1,4 +1,4 @@
-"""What a loop hands to code of others stays what it is; what that code returns is looked at, at every stage."""
+"""Arguments of user code are protected against modification, and its results are checked at every stage."""
 
 import operator
 

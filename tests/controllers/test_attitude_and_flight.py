@@ -1,4 +1,4 @@
-"""Tracking on SO(3) and SE(3): errors, references from flat outputs, promises, the paper's manoeuvres."""
+"""Tracking on SO(3) and SE(3): errors, references from flat outputs, proofs, and the manoeuvres of the paper."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Slotine and Li's law made robust: leakage, dead zone and projection, each with the bound that its proof ends in."""
+"""Robust variants of Slotine and Li's law: leakage, dead zone and projection with the bounds of their proofs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Impedances, operational space and energy tank: what the frame does under a force, ports, V', and sampled runs."""
+"""Impedances, operational space and energy tank: motion under a force, passivity at ports, V', and sampled runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each controller keeps the promise of its proof: V-dot as an identity at random states, V along closed-loop runs."""
+"""Each controller satisfies its proof: V' as an identity at random states, V along closed-loop runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A law made without gains works on every bundled robot with a torque that is held for a millisecond."""
+"""Laws with default gains work on every bundled robot with a torque held for one millisecond."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Every bundled law with its default gains on several bundled robots keeps what its proof promises."""
+"""Every bundled law with default gains satisfies its proof on several bundled robots."""
 
 import shutil
 import subprocess

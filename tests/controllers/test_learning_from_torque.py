@@ -1,4 +1,4 @@
-"""Laws that learn from filtered torques: the regression that they make of them, and what they promise."""
+"""Laws that learn from filtered torques: their regression and their proofs."""
 
 import numpy as np
 import pytest

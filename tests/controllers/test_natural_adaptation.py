@@ -1,4 +1,4 @@
-"""Adaptation in the metric of pseudo-inertias: V' as an identity, and bodies that stay bodies in any frame."""
+"""Adaptation in the metric of pseudo-inertias: V' as an identity, and estimates that remain physical in any frame."""
 
 import numpy as np
 import pytest

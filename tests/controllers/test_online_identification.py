@@ -1,4 +1,4 @@
-"""A component that identifies beside a law: it finds the load, moves nothing, and its bodies can always be."""
+"""Online identification next to a law finds the load, does not affect the motion, and reports physical bodies."""
 
 import numpy as np
 import pytest

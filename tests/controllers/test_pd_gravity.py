@@ -1,4 +1,4 @@
-"""PD control with constant gravity compensation: Kp > k_g makes q_d the only equilibrium, and it is not idle talk."""
+"""PD control with constant gravity compensation: Kp > k_g makes q_d the only equilibrium, smaller Kp may not."""
 
 import functools
 

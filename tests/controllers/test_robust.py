@@ -1,4 +1,4 @@
-"""Spong's robust law: its bound, with the constant that is told, and that the constant can not be smaller."""
+"""Spong's robust law: its bound with the constant of `allowance`, and that this constant can not be smaller."""
 
 import numpy as np
 import pytest

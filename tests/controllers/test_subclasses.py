@@ -1,4 +1,4 @@
-"""A public method of a law that a subclass overrides is called by the law, or the subclass is refused."""
+"""A subclass that overrides a public method which the law never calls is refused."""
 
 import contextlib
 

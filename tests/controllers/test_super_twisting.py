@@ -1,4 +1,4 @@
-"""Super-twisting sliding mode: V' off s = 0 as an identity, the finite time that it bounds, and disturbances undone."""
+"""Super-twisting sliding mode: V' for s != 0 as an identity, finite convergence time, rejection of disturbances."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""LQR about an equilibrium, and swing-up by energy with its catch: Riccati, promises, whole runs."""
+"""LQR about an equilibrium and swing-up by energy: Riccati equation, proofs and complete runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`testing.certify`: claims that are true are proved, those that are wrong are refuted, and nothing else is said."""
+"""`testing.certify` proves true claims, refutes false ones, and makes no other statement."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""V that jumps is never proved, and refuted with the jump; V that does not is proved to be continuous."""
+"""Continuity of V in certificates: a V that jumps is refuted with the jump, others are proved continuous."""
 
 import numpy as np
 import pytest

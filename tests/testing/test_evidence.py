@@ -1,4 +1,4 @@
-"""What is recorded is heard by who listens, and by nobody else."""
+"""Evidence reaches the listeners of its context and no others."""
 
 import contextvars
 import functools

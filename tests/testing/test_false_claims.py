@@ -1,4 +1,4 @@
-"""No false claim about a Lyapunov function is proved: those that once were, and generated ones."""
+"""No false claim about a Lyapunov function is proved: earlier failures and generated claims."""
 
 import sys
 from pathlib import Path

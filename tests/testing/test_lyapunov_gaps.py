@@ -1,4 +1,4 @@
-"""What a V needs besides V > 0 and V' <= 0 at samples: no other zero, a bound for all times, no jumps, no memory."""
+"""Further conditions on V: no other zero, a bound for all times, no jumps, no memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Laws that are subtly wrong are caught, whatever the seed, with the simplest state; right ones are never accused."""
+"""Subtly wrong laws are caught for any seed with the simplest state; correct ones never fail."""
 
 import numpy as np
 import pytest

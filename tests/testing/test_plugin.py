@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest of its own."""
+"""The pytest plugin, tested in separate runs of pytest."""
 
 import contextvars
 import re
@@ -151,7 +151,9 @@ def test_two(rng, k):
     assert drawn("--geomctrl-seed=0", "-n", "2")[0] == first
     other, result = drawn("--geomctrl-seed=7")
     assert not set(other) & set(first)
-    result.stdout.fnmatch_lines(["geomctrl: --geomctrl-seed=7", "random numbers: --geomctrl-seed=7 and*"])
+    result.stdout.fnmatch_lines(
+        ["geomctrl: --geomctrl-seed=7", "random numbers: reproduce with --geomctrl-seed=7 and*"]
+    )
     other, result = drawn("--geomctrl-seed=random", "-n", "2")
     seed = re.search(r"^geomctrl: --geomctrl-seed=(\d+)$", words(result), re.MULTILINE)[1]
     assert drawn(f"--geomctrl-seed={seed}")[0] == other

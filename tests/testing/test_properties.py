@@ -1,4 +1,4 @@
-"""Every check of `geomctrl check` fails on a robot that is broken in what it measures, and on no other account."""
+"""Every check of `geomctrl check` fails on a robot with exactly that defect, and on no other."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""What a quadratic form decides, held against its values at many points."""
+"""Decisions by quadratic forms against their values at many points."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What python-flint confirms of forms, held against where functions written by hand change their sign."""
+"""Quadratic forms confirmed by python-flint against hand-written functions with known sign changes."""
 
 from fractions import Fraction
 from types import SimpleNamespace

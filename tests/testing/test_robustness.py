@@ -1,4 +1,4 @@
-"""Worst cases over boxes of parameters, known in closed form."""
+"""Worst cases over boxes of parameters that are known in closed form."""
 
 import numpy as np
 import pytest

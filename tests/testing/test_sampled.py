@@ -1,4 +1,4 @@
-"""Held laws: the largest period of a PD law on a mass, which the eigenvalues of its discrete loop give exactly."""
+"""Sampled PD control of a mass: the largest period, known exactly from the eigenvalues of the discrete loop."""
 
 import numpy as np
 import pytest

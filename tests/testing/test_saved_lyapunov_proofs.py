@@ -1,4 +1,4 @@
-"""A saved proof is checked against the law, the robot and the claim that are given: of the file only boxes count."""
+"""Saved proofs are checked against the given law, robot and claim; only their boxes are read from the file."""
 
 import numpy as np
 import pytest

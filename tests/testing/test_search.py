@@ -1,4 +1,4 @@
-"""The domain of states, the search in it, and what makes its finds simple."""
+"""The domain of states, the search in it, and the simplification of its results."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""V' that is only semidefinite, the cross term that makes it definite, and what rounding may not decide."""
+"""Semidefinite V', the cross term that makes it definite, and decisions that rounding must not make."""
 
 import numpy as np
 import pytest

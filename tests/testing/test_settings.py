@@ -1,4 +1,4 @@
-"""Groups of arguments: what is bad is named where it is given, and the first field of a group stands for the group."""
+"""Groups of arguments: errors name the argument, and a plain value stands for a group."""
 
 import numpy as np
 import pytest

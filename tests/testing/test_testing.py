@@ -1,4 +1,4 @@
-"""The testing helpers catch what they are for."""
+"""The assertions detect the defects that they test for."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Functions of one array, traced and compiled: by LLVM for one state and for many, as C; and the same in numpy."""
+"""Functions of one array, traced and compiled by LLVM and as C, with their numpy versions."""
 
 import ctypes
 import shutil

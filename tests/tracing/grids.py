@@ -1,4 +1,4 @@
-"""The grid of numbers on which functions are held against numpy and math; which functions there are."""
+"""The grid of numbers for comparing functions with numpy and math, and the list of these functions."""
 
 import itertools
 import math

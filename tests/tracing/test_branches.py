@@ -1,4 +1,4 @@
-"""Functions that branch on what they are given, traced: each way through them, and where there is no result."""
+"""Functions that branch on their arguments: every path, and paths without a result."""
 
 import itertools
 import math

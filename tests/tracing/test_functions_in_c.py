@@ -1,4 +1,4 @@
-"""Each row of the tables of functions, exported as C, is what numpy, math and Python compute, over the same grid."""
+"""Each supported function, exported as C, agrees with numpy, math and Python on the same grid."""
 
 import math
 

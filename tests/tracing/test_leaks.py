@@ -1,4 +1,4 @@
-"""A symbol never becomes anything but a number of the same trace: each way out raises, with file and line."""
+"""A symbol is only used as a number of its own trace: every other use raises with file and line."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""Random functions mean the same compiled as in Python: value for value, nan for nan, an exception for an exception."""
+"""Random functions agree compiled and in Python, including nan and exceptions."""
 
 import warnings
 

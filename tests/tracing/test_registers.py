@@ -1,4 +1,4 @@
-"""Which numbers stay in registers: the plan can be carried out, and alive are no more numbers than there is room."""
+"""Register allocation: the plan is executable and never has more live numbers than registers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What has been replaced in a package is seen; what Python itself adds to a class is not taken for a replacement."""
+"""Replaced (monkeypatched) members of packages are detected; members that Python adds to classes are not."""
 
 import copy
 import sys

@@ -1,4 +1,4 @@
-"""scipy's splines and tables on symbols are what scipy computes on numbers: inside, at knots, outside, for nan."""
+"""scipy's splines and tables on symbols agree with scipy: inside, at knots, outside and for nan."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What code asks about the type of a symbol is answered as of the number that Python has in its place, or refused."""
+"""Type tests on a symbol give the type of the number that it represents, or are refused."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The oracle of enclosures: a trace's exact value at one point, to 60 digits with mpmath."""
+"""Reference for enclosures: the exact value of a trace at one point, to 60 digits with mpmath."""
 
 import mpmath
 

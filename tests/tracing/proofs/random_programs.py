@@ -1,4 +1,4 @@
-"""Random functions of every operation, as traces, on random boxes: for hypothesis."""
+"""Hypothesis strategies for random traced functions of all operations and random boxes."""
 
 import math
 

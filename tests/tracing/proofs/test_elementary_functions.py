@@ -1,4 +1,4 @@
-"""The errors that enclosures allow for in functions which are not rounded correctly."""
+"""The error bounds that enclosures use for functions which are not correctly rounded."""
 
 import ctypes
 import math

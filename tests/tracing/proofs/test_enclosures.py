@@ -1,4 +1,4 @@
-"""An enclosure holds every value that its function takes on a box."""
+"""An enclosure contains every value of its function on a box."""
 
 import itertools
 import math

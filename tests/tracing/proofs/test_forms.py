@@ -1,4 +1,4 @@
-"""The bounds that branch and bound goes by hold at every point of a box, whatever the function."""
+"""The bounds of branch and bound hold at every point of a box for any function."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Saved proofs stand when they are checked again, and fall when they have been tampered with."""
+"""Saved proofs are confirmed by the independent check, and rejected after tampering."""
 
 import builtins
 import json

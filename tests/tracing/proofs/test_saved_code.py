@@ -1,4 +1,4 @@
-"""What checks proofs again encloses exact values too, and makes no proof of what is wrong."""
+"""The independent check of proofs encloses exact values and confirms no false claim."""
 
 import itertools
 import json
