@@ -1,4 +1,4 @@
-"""`geomctrl excite`: files, what is said, exit statuses."""
+"""`geomctrl excite`: files, messages, exit statuses."""
 
 import csv
 import json

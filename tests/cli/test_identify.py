@@ -1,4 +1,4 @@
-"""`geomctrl identify` from a log on disk to files on disk, and what it says where it can not."""
+"""`geomctrl identify` from a log file to its output files, and its error messages."""
 
 import json
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""The exit status of `geomctrl identify`, and what it can be told to ignore."""
+"""The exit status of `geomctrl identify`, and the findings that it can ignore."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Standard output that can not be written: the work goes on and is saved, and the exit status says so."""
+"""Standard output that can not be written: the command continues, saves its results, and its exit status shows it."""
 
 import os
 import signal

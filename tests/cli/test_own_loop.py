@@ -1,4 +1,4 @@
-"""`geomctrl track LOOP.py`: a loop of the user's own, and what every command answers to `--version`."""
+"""`geomctrl track LOOP.py`: a user-defined loop; and `--version` of every command."""
 
 import numpy as np
 import pytest

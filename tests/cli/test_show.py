@@ -1,4 +1,4 @@
-"""`geomctrl show`: pages of robots and runs, and what it says where there is none."""
+"""`geomctrl show`: pages of robots and runs, and its error messages."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`geomctrl sweep`: a study run, gone on with, refused; what is printed and written."""
+"""`geomctrl sweep`: a study is run, resumed, refused; output and files."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The studies say what they say: small pieces of them."""
+"""Small parts of the studies give the results that the studies state."""
 
 import numpy as np
 import pytest

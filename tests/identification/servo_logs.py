@@ -1,4 +1,4 @@
-"""Logs of robots whose truth is known, run by `gc.simulate` and a law of its own: nothing of what fits them."""
+"""Logs of robots with known parameters, from `gc.simulate` and a separate controller: independent of the fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs whose truth is known: noise correlated in time, models whose bodies are off."""
+"""Simulated logs with known parameters: noise that is correlated in time, models with wrong bodies."""
 
 import numpy as np
 from scipy.signal import lfilter

@@ -1,4 +1,4 @@
-"""Logs whose truth is known: bundled robots on Fourier series, friction, encoders of so many bits, torque noise."""
+"""Simulated logs with known parameters: bundled robots on Fourier series, friction, encoders, torque noise."""
 
 from dataclasses import dataclass
 

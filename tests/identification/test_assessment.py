@@ -1,4 +1,4 @@
-"""What a verdict says, and the checks that look at the fit rather than at the log's columns."""
+"""The text of an assessment, and the checks of the fit (those of the log's columns are elsewhere)."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Causes that no exchange of columns undoes, each put into a log whose truth is known, and logs that have none."""
+"""Causes of a bad fit other than exchanged columns, each in a log with known parameters, and logs without any."""
 
 import dataclasses
 

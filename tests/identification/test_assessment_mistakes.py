@@ -1,4 +1,4 @@
-"""Logs broken on purpose are caught, with the right joint named; good ones are not accused."""
+"""Deliberately corrupted logs are detected, with the right joint; correct logs give no alarm."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Drive gains from currents that were made with known ones, of Pinocchio's torques."""
+"""Drive gains from currents that were computed with known gains from Pinocchio's torques."""
 
 import json
 

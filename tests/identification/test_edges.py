@@ -1,4 +1,4 @@
-"""Ends, holes and splits: bridged where short, masked where filters have not settled; rest told from motion."""
+"""Ends, gaps and splits of logs: short gaps are filled, unsettled filters masked; rest and motion are separated."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What an estimator says of itself is so, and one that is added is known to all who ask."""
+"""The properties that estimators declare are true, and a new estimator is available everywhere."""
 
 from dataclasses import replace
 from inspect import Parameter

@@ -1,4 +1,4 @@
-"""Columns of one's own from formulas: arithmetic on joint states."""
+"""User-defined columns from formulas: arithmetic on joint states."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What torques and logs tell apart: against null spaces, other priors, and simulated logs whose truth is known."""
+"""Identifiability of parameters: against null spaces, other priors, and simulated logs with known parameters."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Logs as they come: ROS bags, MATLAB's files, parquet, CSV of PlotJuggler, currents; and what is refused."""
+"""Log formats: ROS bags, MATLAB files, parquet, CSV of PlotJuggler, currents; and what is refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Logs that something is odd about: what is said of them, and that no number is taken for granted."""
+"""Logs with anomalies: the messages about them, and that no number is accepted without a check."""
 
 import dataclasses
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""Priors by cross-validation: what is chosen, that bodies are ones that nobody doubts, and what it costs."""
+"""Priors by cross-validation: the choice, physically plausible bodies, and the cost."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What logs tell of the unknowns of a closed-loop output error, against closed forms and differences of simulations."""
+"""Sensitivities of a closed-loop output error to its unknowns, against closed forms and finite differences."""
 
 import re
 from itertools import combinations

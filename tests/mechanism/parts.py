@@ -1,4 +1,4 @@
-"""What the robots of these tests are made of."""
+"""Bodies and joints for the robots of these tests."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Robots made from bodies, Denavit-Hartenberg tables and screws, and what is refused with which words."""
+"""Robots built from bodies, Denavit-Hartenberg tables and screws, and the error messages for invalid input."""
 
 import numpy as np
 import pytest

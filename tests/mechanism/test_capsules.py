@@ -1,4 +1,4 @@
-"""Capsules from the tree: where they begin and end, how thick they are."""
+"""Capsules generated from the tree: end points and radii."""
 
 import itertools
 

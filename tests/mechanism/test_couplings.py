@@ -1,4 +1,4 @@
-"""Couplings as data: what they may say, and what is kept of them."""
+"""Couplings as data: valid arguments, and their effect on joint properties."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Ten parameters, 6x6, 4x4, and which of them are a body's."""
+"""Inertial parameters: ten numbers, 6x6 and 4x4 matrices, and physical feasibility."""
 
 import numpy as np
 import pinocchio as pin

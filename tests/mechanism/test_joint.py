@@ -1,4 +1,4 @@
-"""Joints: their screws, and what is refused with which words."""
+"""Joints: their screws, and the error messages for invalid ones."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bodies keep the numbers that they were given: in any order with parents first, and said where there is none."""
+"""Bodies keep their order if parents come first; otherwise they are renumbered and the robot says so."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The same robot with something else, and robots as frozen data."""
+"""Copies of a robot with changed properties, and robots as immutable data."""
 
 import dataclasses
 import pickle

@@ -1,4 +1,4 @@
-"""Identified numbers in the user's own URDF or MJCF file: what changes, what stays, and how others read it."""
+"""Updates of a user's URDF or MJCF file: what changes, what stays, and how other libraries read the result."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""MJCF files that PyPI offers, each against MuJoCo itself: loaded, or refused with the element and its line.
+"""Published MJCF files, each against MuJoCo: loaded, or refused with the element and its line.
 
 `make mjcfs` fetches gymnasium, gymnasium-robotics and dm_control, which carry them; a few come with `mujoco`. Files
 that are only parts of others, which MuJoCo does not compile alone, are refused in MuJoCo's words.

@@ -1,4 +1,4 @@
-"""Boxes about a URDF's geometry: they hold every point of it, in the frames of the bodies it is fixed to."""
+"""Bounding boxes of a URDF's geometry contain all its points, in the frames of the bodies that carry it."""
 
 import numpy as np
 import pinocchio as pin

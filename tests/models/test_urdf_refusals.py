@@ -1,4 +1,4 @@
-"""load_urdf: everything it refuses, and with which words."""
+"""load_urdf: everything it refuses, and the error messages."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Arguments of every term: what is taken as it comes, and what is refused with which words."""
+"""Arguments of every term: what is accepted, and the error messages for the rest."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Wrenches at frames as the dynamics take them."""
+"""Conversion of wrenches at frames to the `f_ext` of the dynamics."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Constants that theorems assume: against closed forms, against adversarial search, and what they are made of."""
+"""Constants that stability theorems need: against closed forms, against adversarial search, and their parts."""
 
 import re
 from types import SimpleNamespace

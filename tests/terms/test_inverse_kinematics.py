@@ -1,4 +1,4 @@
-"""Inverse kinematics: what it says is where the frames are, within limits; against closed forms."""
+"""Inverse kinematics: frames reach their targets within the limits; against closed forms."""
 
 import numpy as np
 import pytest

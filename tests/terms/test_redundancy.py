@@ -1,4 +1,4 @@
-"""The dynamically consistent inverse and its null space, by what defines them, and a frame's inertia traced."""
+"""The dynamically consistent inverse and its null space against their definitions, and a traced frame inertia."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Terms in straight-line code, of one state, a few and many, are what numba's loops compute."""
+"""Terms in straight-line code, for one state, a few and many, equal those of numba's loops."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Who may connect to a live view: its own page alone, and with a token only who knows it."""
+"""Access to a live view: only its own page, and with a token only users who know it."""
 
 import contextlib
 import http.client
