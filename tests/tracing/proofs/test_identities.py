@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from geomctrl.tracing.derivatives import tangents
+from geomctrl.tracing.duals import Dual
 from geomctrl.tracing.proofs.identities import chance, degree_in, identical
 from geomctrl.tracing.proofs.interpreted import enclosed, valued
 from geomctrl.tracing.proofs.substitution import substituted
-from geomctrl.tracing.symbols import Graph, Symbol, add, binary, compare, div, mul, sub, unary, where
+from geomctrl.tracing.symbols import Graph, Symbol, add, binary, compare, div, mul, neg, sub, unary, where
 
 
 def inputs(n):
@@ -135,3 +136,24 @@ def test_what_underflows_is_enclosed():
         exact = mpmath.exp(mpmath.mpf(y))
         assert mpmath.mpf(low[k, 0]) < exact < mpmath.mpf(high[k, 0])
         assert mpmath.mpf(low[k, 1]) < exact * 1e-3 < mpmath.mpf(high[k, 1])
+
+
+@pytest.mark.parametrize("op", ["tan", "tanh", "asinh"])
+def test_odd_functions_change_their_sign_with_their_argument(op):
+    graph = Graph()
+    x, y = graph.load(1, 0), graph.load(1, 1)
+    there, back = unary(op, sub(x, y)), unary(op, sub(y, x))
+    for seed in range(6):
+        assert identical(graph, [(there, neg(back))], {}, seed)
+        assert not identical(graph, [(there, back)], {}, seed)
+
+
+def test_duals_carry_the_derivative_of_what_is_computed():
+    """Of (a t + b)(c t + d) / (e t + f) at t = 2, by the rules of fractions."""
+    a, b, c, d, e, f, t = map(Fraction, (3, -1, 5, 2, 7, 4, 2))
+    moving = Dual(t, Fraction(1))
+    found = (moving * a + b) * (c * moving + d) / (e * moving + f)
+    top, below = (a * t + b) * (c * t + d), e * t + f
+    slope = ((a * (c * t + d) + c * (a * t + b)) * below - top * e) / below**2
+    assert found.real == top / below
+    assert float(found.imag) == pytest.approx(float(slope), rel=1e-14)
