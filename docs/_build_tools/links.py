@@ -21,7 +21,7 @@ LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "vide
 ELSEWHERE = re.compile(r"^(https?:)?//", re.IGNORECASE)
 IN_STYLES = re.compile(r"""(?:url\(|@import\s)\s*["']?((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
 NO_ANCHORS = {"", "top"}  # of every page
-REFERENCE = "reference/api/"  # pages whose text is docstrings
+REFERENCE = ("reference/api/", "reference/index", "py-modindex")  # pages whose text is docstrings
 
 
 class Link(NamedTuple):
