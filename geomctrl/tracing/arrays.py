@@ -7,7 +7,8 @@ other functions while a law is traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dis
+import sys
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype
 from .elementwise import BINARY, TERNARY, UNARY
 from .indices import known_index
-from .operators import exact, leak, refuse_narrow
+from .operators import exact, leak, number_of, refuse_narrow
 from .requirements import on_symbols as on_symbols
 from .requirements import require
 from .selected import Selected
@@ -46,7 +47,7 @@ class SymbolArray(np.ndarray):
         return ufunc_on_symbols(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func, types, args, kwargs):
-        return _row(func, plain(args), plain(kwargs))
+        return row_of(func, plain(args), plain(kwargs))
 
     def __float__(self):
         return float(self.item())
@@ -71,7 +72,10 @@ class SymbolArray(np.ndarray):
     def __getitem__(self, key) -> Any:
         if _is_mask(key):
             return Selected(self, key)
-        return super().__getitem__(known_index(key))
+        return _numpy_number(super().__getitem__(known_index(key)))
+
+    def __iter__(self):
+        return map(_numpy_number, super().__iter__())
 
     def __setitem__(self, key, value):
         if not _is_mask(key):
@@ -124,6 +128,11 @@ class SymbolArray(np.ndarray):
         return self.view(np.ndarray).copy(order).view(SymbolArray)
 
 
+def _numpy_number(x: Any) -> Any:
+    """An entry as numpy has it: a float that is no symbol is numpy's own, too."""
+    return np.float64(x) if type(x) is float else x
+
+
 REFUSED = {
     **dict.fromkeys(("sort", "argsort", "partition", "argpartition"), "is ordered"),
     **dict.fromkeys(("nonzero", "choose", "compress", "put", "setfield", "getfield", "byteswap"), "is asked where"),
@@ -141,27 +150,25 @@ def _python_kind(x: Any) -> Any:
     return [_python_kind(y) for y in x] if isinstance(x, list) else as_python(x)
 
 
-def _row(func: Any, args: Any, kwargs: Any) -> Any:
+def row_of(func: Any, args: Any, kwargs: Any) -> Any:
     """Call the implementation of a numpy function in the table of `functions`."""
     row = ROWS.get(func)
     if row is None:
         raise UntraceableError(f"np.{func.__name__} does not trace{caller()}")
     try:
         with np.errstate(all="ignore"):
-            return wrapped(row(*args, **kwargs))
+            return row.result(row(*args, **kwargs))
     except UntraceableError:
         raise
     except (TypeError, AttributeError, np.linalg.LinAlgError) as error:
         raise UntraceableError(f"np.{func.__name__} does not trace{caller()} ({error})") from None
 
 
-ROWS: dict[Any, Callable[..., Any]] = {}  # filled by `functions`
+ROWS: dict[Any, Any] = {}  # filled by `functions`
 
 
 def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
-    out = np.empty(len(symbols), object)
-    out[:] = list(map(as_numpy, symbols))
-    return out.reshape(shape).view(SymbolArray)
+    return np.fromiter(map(as_numpy, symbols), object, len(symbols)).reshape(shape).view(SymbolArray)
 
 
 def _is_mask(key: Any) -> bool:
@@ -192,7 +199,7 @@ def wrapped(result: Any) -> Any:
         return result.view(SymbolArray)
     if isinstance(result, (tuple, list)) and not hasattr(result, "_fields"):
         return type(result)(wrapped(x) for x in result)
-    return as_numpy(result)
+    return as_numpy(_numpy_number(result))
 
 
 def _stored(value: Any, array: np.ndarray) -> Any:
@@ -284,6 +291,8 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         if python is None:
             raise UntraceableError(f"np.{name} of symbols does not trace{caller()}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
+    if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # truths are counted
+        operands = [np.frompyfunc(number_of, 1, 1)(operands[0]), *operands[1:]]
     whole = name not in FLOATING and all(map(_all_whole, operands))
     if whole and name not in OF_WHOLE:
         raise UntraceableError(f"np.{name} of whole numbers does not trace{caller()}: make them floats, as 1.0 * x")
@@ -306,6 +315,27 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     return target
 
 
+def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    """What numpy makes of a symbol in a list: for tracing's own code the symbol, for anybody else's nothing.
+
+    numpy's own loops over objects would compare and order symbols as Python does, without its rules for nan and kinds;
+    operators of an array of numbers and a list are the same for both.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("numpy."):
+        frame = frame.f_back
+    own = frame.f_globals.get("__name__", "").startswith("geomctrl.")
+    if not own and dis.opname[frame.f_code.co_code[frame.f_lasti]] not in ("BINARY_OP", "COMPARE_OP"):
+        raise UntraceableError(
+            f"numpy gets a list that depends on the state, by a function that was stored elsewhere{caller()}: call it as"
+            " np.name(...), with numpy imported at the top of the module"
+        )
+    return np.fromiter((self,), object, 1).reshape(())
+
+
+Symbol.__array__ = Condition.__array__ = _as_an_entry
+
+
 def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
     return ufunc_on_symbols(ufunc, method, inputs, kwargs)
 
@@ -322,7 +352,7 @@ def _without_an_array(self, func, types, args, kwargs):
     """A numpy function applied to single symbols and conditions."""
     if SymbolArray in types:
         return NotImplemented
-    return _row(func, args, kwargs)
+    return row_of(func, args, kwargs)
 
 
 Symbol.__array_function__ = Condition.__array_function__ = _without_an_array

@@ -39,6 +39,7 @@ from .requirements import require
 from .symbols import (
     UntraceableError,
     as_numpy,
+    as_python,
     both,
     caller,
     invert,
@@ -276,6 +277,12 @@ class Row:
         except TypeError as error:
             raise UntraceableError(f"{self.name}{self.signature} traces{caller()}: {error}") from None
         return self.meaning(*args, **keywords)
+
+    def result(self, x: Any) -> Any:
+        """What the function's value is: of numpy's kinds, but for the truths that numpy answers as Python's own."""
+        if self.function in (np.allclose, np.array_equal):
+            return as_python(x)
+        return symbolic(x) if self.function in (np.where, np.select) else arrays.wrapped(x)
 
 
 def _says_nothing(key: str, x: Any) -> bool:

@@ -7,6 +7,7 @@ as for a division by zero, they require that this does not happen.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -195,6 +196,10 @@ def _relation(op: str, swapped: bool = False) -> Any:
         if not is_number(other):
             return NotImplemented
         refuse_narrow(self, other)
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy."):
+            raise UntraceableError(
+                f"numpy orders the product of an array and a list{caller()}: write np.array(...) of the list"
+            )
         condition = compare(op, other, self) if swapped else compare(op, self, other)
         condition.kind = _kind_of_relation(self, other)
         return condition

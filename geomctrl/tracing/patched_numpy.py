@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, holds_any, plain, wrapped
+from .arrays import SymbolArray, has_symbols, holds_any, plain, row_of, wrapped
 from .code_identity import CACHE, PLAIN
 from .elementwise import BINARY, UNARY
 from .numbers import scalar
@@ -33,6 +33,7 @@ from .symbols import (
     Either,
     UntraceableError,
     add,
+    as_python,
     as_whole,
     binary,
     caller,
@@ -89,7 +90,7 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
 
 
 OF_TYPES = {"type", "float", "int"}
-REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.full))
+REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.sum), np.ufunc)
 
 
 def _names_for(space: dict[str, Any], builtin: dict[str, Any]) -> list[str]:
@@ -150,16 +151,59 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     def own(original: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **kwargs: (twin if threading.get_ident() == owner else original)(*args, **kwargs)
 
-    of_numpy = {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
+    of_numpy: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np)}
+    of_linalg: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np.linalg)}
+    of_numpy |= {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
+    of_numpy["linalg"] = _Module(np.linalg, of_linalg)
     of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
     builtin |= twins_of_types(owner)
     of_statistics = {name: own(getattr(statistics, name), _mean_of(name)) for name in ("mean", "fmean")}
     twins: dict[Any, Any] = {}
-    for module, functions in ((np, of_numpy), (math, of_math), (statistics, of_statistics)):
+    modules = (np.linalg, of_linalg), (np, of_numpy), (math, of_math), (statistics, of_statistics)
+    for module, functions in modules:
         twins |= {getattr(module, name): f for name, f in functions.items()}
         twins[module] = _Module(module, functions)
     return twins, builtin
+
+
+def _functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """numpy's functions of arrays in one of its modules."""
+    return ((name, f) for name, f in vars(module).items() if isinstance(f, (np.ufunc, type(np.sum))))
+
+
+class _TakesLists:
+    """numpy's function, or a method of it, that takes lists of symbols as it takes arrays of them.
+
+    numpy asks arrays and symbols what they make of a function, but not what is in a list.
+    """
+
+    def __init__(self, function: Any, owner: int, method: str = "__call__"):
+        self._function, self._owner, self._method = function, owner, method
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = threading.get_ident() == self._owner
+        if not own or not any(map(_holds_hidden_symbols, (*args, *kwargs.values()))):
+            return getattr(self._function, self._method)(*args, **kwargs)
+        if isinstance(self._function, np.ufunc):
+            return getattr(self._function, self._method)(*map(_array_of_list, args), **kwargs)
+        return row_of(self._function, plain(args), plain(kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        x = getattr(self._function, name)
+        return _TakesLists(self._function, self._owner, name) if name in METHODS else x
+
+
+METHODS = {"reduce", "accumulate", "outer"}  # of ufuncs
+
+
+def _holds_hidden_symbols(x: Any) -> bool:
+    """Whether x holds symbols, and numpy would not ask them: a list, a tuple or a plain array of objects."""
+    return isinstance(x, (list, tuple, np.ndarray)) and type(x) is not SymbolArray and holds_any(x)
+
+
+def _array_of_list(x: Any) -> Any:
+    return wrapped(ORIGINAL["array"](plain(x), object)) if _holds_hidden_symbols(x) else x
 
 
 class _Module(ModuleType):
@@ -178,7 +222,7 @@ def _array_maker(name: str) -> Callable[..., Any]:
     original = ORIGINAL[name]
 
     def filled(*args, **kwargs):
-        array = original(*args, **kwargs)
+        array = original(*map(_array_of_list, args), **kwargs)
         if array.dtype != np.float64:
             return wrapped(array)
         return (0.0 * ORIGINAL["ones"](array.shape) if "empty" in name else array).astype(object).view(SymbolArray)
@@ -219,6 +263,8 @@ def _of_math(name: str) -> Callable[..., Any]:
             require(is_finite(scalar(args[0])))
         elif own and name not in TOTAL and name != "prod":  # Python raises where numpy returns nan or inf
             require(is_finite(result))
+        if isinstance(result, Condition):  # of isnan, isinf, isfinite
+            return as_python(result)
         return result if name == "prod" else with_kind(result, INT if name in WHOLE else FLOAT)
 
     return function

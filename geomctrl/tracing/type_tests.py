@@ -42,6 +42,7 @@ for _kind in (Symbol, Condition):
         "dtype": lambda x: np.dtype(python_type(x)),
         "shape": lambda x: (),
         "ndim": lambda x: 0,
+        "T": lambda x: x,
         "size": lambda x: 1,
     }.items():
         setattr(_kind, _name, _of_numpy(_name, _value))

@@ -38,6 +38,7 @@ OF_INTS = [
     "{i} + {i}", "{i} - {i}", "{i} * {i}", "{i} // {i}", "{i} % {i}", "-{i}", "abs({i})", "int({f})", "round({f})",
     "math.floor({f})", "math.ceil({f})", "min({i}, {i})", "max({i}, 0)", "({f} > 0) + ({f} > 1)", "divmod({i}, 3)[0]",
     "({i} if {c} else {i})", "int({c})", "int(np.argmax(x))", "int(np.digitize({f}, [0.0, 1.0]))", "{i} ** 2",
+    "math.isnan({f}) + {i}", "math.isfinite({f}) * {i}",
 ]  # fmt: skip
 
 

@@ -33,6 +33,13 @@ ASKED = {  # of t, a float, and x, an array
     "dtype": lambda t, x: one(x.dtype == float) + 2.0 * one((x > 0.0).dtype == bool) + 4.0 * one(x.dtype == object),
     "dtype of a number": lambda t, x: one(hasattr(t, "dtype")) + 2.0 * one(x[0].dtype == np.float64),
     "shape of a number": lambda t, x: one(hasattr(t, "shape")) + 2.0 * one(x[0].shape == ()) + 4.0 * np.ndim(t),
+    "truths of math": lambda t, x: (
+        one(type(math.isnan(x[0])) is bool) + 2.0 * one(type(0.0 + math.isinf(x[0])) is float)
+    ),
+    "truths of numpy": lambda t, x: one(type(np.isnan(t)) is bool) + 2.0 * one(type(0.0 + np.isfinite(t)) is float),
+    "truths of arrays": lambda t, x: (
+        one(type(0.0 + np.any(x > t)) is float) + 2.0 * one(type(0.0 + np.isclose(t, x[0])) is float)
+    ),
     "array of its dtype": lambda t, x: np.zeros(2, x.dtype)[0] + x[1],
 }
 

@@ -190,9 +190,8 @@ class SymbolicCopies:
         self._values.append(flat)
         if self.load is None:
             return flat.reshape(np.shape(x)).copy()
-        out = np.empty(flat.size, object)
-        out[:] = [as_numpy(self.load(k)) for k in range(first, self._count)]
-        return out.reshape(np.shape(x))
+        symbols = (as_numpy(self.load(k)) for k in range(first, self._count))
+        return np.fromiter(symbols, object, flat.size).reshape(np.shape(x))
 
     def _scalar(self, x: float) -> Any:
         if self.constant:

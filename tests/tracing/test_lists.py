@@ -1,0 +1,144 @@
+"""numpy's functions of lists: numpy does not ask what is in a list, so that tracing has to see it.
+
+Each expression has the value, and the kind of number or array, that it has in Python, at ordinary states and at nan,
+infinity and signs of zero. Where numpy gets a list by a way that tracing does not see, it is refused.
+"""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from geomctrl.tracing.backends.rounding import evaluated, has_result
+from geomctrl.tracing.tracer import traced
+from geomctrl.tracing.untraceable import UntraceableError
+
+GAINS = np.array([[1.0, 2.0], [3.0, 0.5]])
+STATES = [
+    *((0.4, 0.7, -0.2), (-0.3, 0.7, 0.2), (2.5, -3.5, 0.1), (1e300, 1e300, 2.0), (-0.0, 0.0, 1.0)),
+    *((math.nan, 0.1, 0.2), (-0.5, math.nan, 0.2), (math.inf, 1.0, 2.0)),
+]
+OF_ONE = [
+    "max",
+    "min",
+    "ptp",
+    "sum",
+    "prod",
+    "cumsum",
+    "cumprod",
+    "argmax",
+    "argmin",
+    "sort",
+    "median",
+    "mean",
+    "std",
+    "var",
+    "average",
+    "abs",
+    "sign",
+    "sqrt",
+    "floor",
+    "ceil",
+    "square",
+    "isnan",
+    "isfinite",
+    "nan_to_num",
+    "diff",
+    "ravel",
+    "atleast_1d",
+    "atleast_2d",
+    "diag",
+    "transpose",
+    "flip",
+    "round",
+    "unwrap",
+    "zeros_like",
+    "ones_like",
+    "any",
+    "all",
+    "linalg.norm",
+    "maximum.reduce",
+    "add.accumulate",
+]
+OF_TWO = ["maximum", "minimum", "hypot", "dot", "outer", "inner", "kron", "convolve", "arctan2"]
+OF_ROWS = ["stack", "concatenate", "hstack", "vstack", "trace", "max", "cumsum"]
+EXPRESSIONS = [
+    *(f"np.{name}([t, x[0]])" for name in OF_ONE),
+    *(
+        f"np.{name}([t, 1.0], [x[0], 2.0])"
+        for name in ["maximum", "minimum", "hypot", "dot", "outer", "inner", "kron", "convolve", "arctan2"]
+    ),
+    *(f"np.{name}([[t, 1.0], [x[0], 2.0]])" for name in OF_ROWS),
+    *("np.cross([t, 1.0, 2.0], [0.0, 1.0, x[0]])", "np.clip([t, x[0]], -1.0, 1.0)", "np.power([t, x[0]], 2)"),
+    *("np.where([t > 0, True], [t, 1.0], [x[0], 2.0])", "np.where(t > 0, t, x[0])", "np.select([t > 0], [t], 0.5)"),
+    *("np.interp([t, x[0]], [0.0, 1.0], [0.0, 2.0])", "np.searchsorted([0.0, 1.0], [t, x[0]])", "(x > 0).sum()"),
+    *("np.digitize([t, x[0]], [0.0, 1.0])", "np.linalg.solve([[1.0, t], [0.0, 2.0]], [1.0, x[0]])", "np.zeros(2)[0]"),
+    *("np.linalg.inv([[1.0, t], [0.0, 2.0]])", "np.linalg.det([[1.0, t], [0.0, 2.0]])", "np.eye(2)[0]", "x[0].T"),
+    *("1.0 / np.zeros(2)[0]", "np.full(2, -2.0)[1] ** 0.5", "list(np.array([0.5, t]))[0]", "np.sum([1.0, 2.0])"),
+    *("np.where(t > 0, t, x[0]) + 1.0", "(1.0 if np.where(t > 0, t, x[0]) > 0.3 else 2.0)", "(x > 0).prod()"),
+    *("np.allclose([t, 1.0], [x[0], 1.0])", "np.array_equal([t, 1.0], [x[0], 1.0])", "np.add.reduce(x > 0)"),
+    *("GAINS @ [t, x[0]]", "np.sum(GAINS[0] * [t, x[0]])", "np.max(GAINS[0] * [t, x[0]])", "[t, x[0]] @ GAINS"),
+]
+
+
+def described(y):
+    """The numbers of a result, and of what kind it is."""
+    first = (y.ravel() if isinstance(y, np.ndarray) and y.ndim else [y])[0]
+    kinds = [isinstance(y, np.ndarray), isinstance(y, int), isinstance(y, bool), isinstance(y, float)]
+    kinds += [type(first + 0.0) is float, np.ndim(y) == 0]
+    return np.concatenate([np.ravel(np.asarray(y) * 1.0), [1.0 if kind else 0.0 for kind in kinds]])
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_functions_of_lists_are_numpys(expression):
+    space = {"np": np, "described": described, "GAINS": GAINS, "__name__": "users_module"}
+    exec(f"def f(t, x):\n    return described({expression})", space)
+    f, compared = space["f"], 0
+    trace = traced(f, (), (2,)).trace
+    for t, *x in STATES:
+        arguments = [np.array([t]), np.array(x)]
+        if not has_result(trace, arguments):
+            continue
+        with np.errstate(all="ignore"):
+            expected = f(t, np.array(x))
+        actual = np.array(evaluated(trace, arguments)[0], float)
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, err_msg=str(t))
+        compared += 1
+    assert compared >= 3
+
+
+OPERATIONS = {"max": np.max}
+LARGEST = functools.partial(np.max, axis=0)
+
+
+class Kept:
+    largest = staticmethod(np.max)
+
+
+def by_default(t, x, largest=np.max):
+    return largest([t, x[0]])
+
+
+def by_own_import(t, x):
+    import numpy
+
+    return numpy.max([t, x[0]])
+
+
+HIDDEN = [
+    lambda t, x: OPERATIONS["max"]([t, x[0]]),
+    lambda t, x: LARGEST([t, x[0]]),
+    lambda t, x: Kept.largest([t, x[0]]),
+    by_default,
+    by_own_import,
+    lambda t, x: (GAINS[0] * [t, x[0]]).max(),
+    lambda t, x: GAINS.dot([t, x[0]])[0],
+    lambda t, x: np.r_[t, x[0]][0],
+]
+
+
+@pytest.mark.parametrize("f", HIDDEN)
+def test_lists_that_numpy_gets_unseen_are_refused_with_their_line(f):
+    with pytest.raises(UntraceableError, match=r"numpy (gets|orders) .*test_lists\.py, line \d+: (call|write)"):
+        traced(f, (), (2,))
