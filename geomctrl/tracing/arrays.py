@@ -327,8 +327,8 @@ def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
     own = frame.f_globals.get("__name__", "").startswith("geomctrl.")
     if not own and dis.opname[frame.f_code.co_code[frame.f_lasti]] not in ("BINARY_OP", "COMPARE_OP"):
         raise UntraceableError(
-            f"numpy gets a list that depends on the state, by a function that was stored elsewhere{caller()}: call it as"
-            " np.name(...), with numpy imported at the top of the module"
+            f"numpy gets a list that depends on the state, by a function that was stored elsewhere{caller()}: call it"
+            " as np.name(...), with numpy imported at the top of the module"
         )
     return np.fromiter((self,), object, 1).reshape(())
 
