@@ -29,16 +29,14 @@ class LieGroup(Protocol):
        rotations by less than pi.
     4. `Ad(a)` is the matrix of x -> vee(a hat(x) a^-1), `ad(x)` that of the bracket y -> [x, y].
     5. `dexp` is right-trivialised: d/dt exp(x) = (dexp(x) xdot) exp(x) = exp(x) (dexp(-x) xdot). `dexp_inv` is its
-    inverse,
-       which may be large near the singularities of `dexp`.
+       inverse, which may be large near the singularities of `dexp`.
     6. `advance(y, x)` is compose(y, exp(x)) and `dexp_inv_mul(x, y)` is dexp_inv(x) @ y. Integrators call them in their
        inner loop, so they need not check that y is a group element.
     7. `residual(a)` is a distance of `a` from the group, 0 for group elements. `random(rng)` draws an element.
     8. Wrong shapes, nan, infinity and anything but real numbers raise ArgumentError. A group is immutable and hashable,
        compares by value and has a repr that evaluates to it.
     9. A group may define `rotation(x)`, the largest rotation angle [rad] of exp(x), max |Im eig ad(x)|; `dexp` is
-    singular
-       at 2 pi. The function `rotation` computes it for groups without it, more slowly.
+       singular at 2 pi. The function `rotation` computes it for groups without it, more slowly.
     """
 
     @property

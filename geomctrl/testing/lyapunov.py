@@ -82,16 +82,13 @@ def assert_lyapunov(
     3. A search over t, q, v and z with `search` evaluations finds no violation. It maximises the promised rate, dV/dt
        minus the promised rate, and -V, starting at the worst random states.
     4. V has no other zero: neither on shells about the equilibrium up to the bounds of the domain, nor at minima of V
-    in
-       the domain. A zero is accepted if the loop returns from it to the equilibrium, as from s = 0 in a sliding law,
-       because the proof then still holds (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
+       in the domain. A zero is accepted if the loop returns from it to the equilibrium, as from s = 0 in a sliding
+       law, because the proof then still holds (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
     5. V has a positive lower bound that does not depend on time: at fixed displacements it does not decay at times up
-    to
-       1e8 times the last time of the region. This is not tested if the `domain` has "t".
+       to 1e8 times the last time of the region. This is not tested if the `domain` has "t".
     6. V does not jump upwards where the loop crosses. Continuity is proved if V can be traced and consists of
-    continuous
-       operations. Otherwise V is sampled along lines through the domain, which are bisected at the largest change. A
-       downward jump of V, as of a switching law, is accepted.
+       continuous operations. Otherwise V is sampled along lines through the domain, which are bisected at the largest
+       change. A downward jump of V, as of a switching law, is accepted.
     7. The law has no memory except z: repeated calls at one state return the same result.
     8. V does not grow along `runs` simulations with the controller at every stage. A run whose monitor is UNRESOLVED
        passes; the evidence counts such runs and reports the step that would decide.

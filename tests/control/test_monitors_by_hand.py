@@ -278,3 +278,22 @@ def test_what_a_sample_does_to_the_laws_own_state_is_growth_of_v(up, verdict):
     if up > 0.0:
         grown = float(re.search(r"V grows by ([\d.e+-]+) in the step", found.explanation)[1])
         assert grown == pytest.approx(up, rel=0.05)  # printed with two digits
+
+
+def test_excess_over_limits_is_that_of_the_worst_joint_and_end():
+    """Two carts that roll at constant speeds: where they are is known, and so is what each limit is exceeded by."""
+    limits = [{"lower": -0.1, "upper": 0.3, "velocity": 0.3}, {"lower": -0.5, "upper": 0.05, "velocity": 1.0}]
+    mass = inertia.from_com(2.0, (0, 0, 0), 0.01 * np.eye(3))
+    bodies = [
+        gc.Body(f"cart{k}", None, gc.Joint.prismatic((1, 0, 0), name=f"joint{k}", **ends), None, mass)
+        for k, ends in enumerate(limits)
+    ]
+    robot = gc.Robot.build(bodies, gravity=(0.0, 0.0, 0.0))
+    law = Growing(0.0, 0.0)
+    law.robot, law.q_d = robot, np.zeros(2)
+    run = gc.simulate(robot, law, [0.0, 0.0], [0.2, -0.4], 1.0, DT, monitors=[
+        gc.monitors.JointLimits(of="position"), gc.monitors.JointLimits(of="velocity"),
+    ])  # fmt: skip
+    # at t = 1 s: q = (0.2, -0.4), below 0.3 and above -0.5 by 0.1 each; at the start q1 = 0 is below 0.05 by 0.05
+    assert run.monitors["position_limits"].worst == pytest.approx(-0.05, abs=1e-9)
+    assert run.monitors["velocity_limits"].worst == pytest.approx(-0.1, abs=1e-9)  # |0.2| of 0.3, |-0.4| of 1

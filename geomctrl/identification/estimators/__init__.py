@@ -165,8 +165,8 @@ def choose_prior(
 
     Examples
     --------
-    choice = choose_prior(model, data)
-    estimate = fit(model, data, "consistent", **choice.options)
+    >>> choice = choose_prior(model, data)  # doctest: +SKIP
+    >>> estimate = fit(model, data, "consistent", **choice.options)  # doctest: +SKIP
     """
     estimator = named(method)
     instance("model", model, RegressorModel, "a RegressorModel")

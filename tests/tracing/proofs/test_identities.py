@@ -11,7 +11,7 @@ from geomctrl.tracing.derivatives import tangents
 from geomctrl.tracing.duals import Dual
 from geomctrl.tracing.proofs.identities import chance, degree_in, identical
 from geomctrl.tracing.proofs.interpreted import enclosed, valued
-from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.proofs.substitution import applied, substituted
 from geomctrl.tracing.symbols import Graph, Symbol, add, binary, compare, div, mul, neg, sub, unary, where
 
 
@@ -157,3 +157,16 @@ def test_duals_carry_the_derivative_of_what_is_computed():
     slope = ((a * (c * t + d) + c * (a * t + b)) * below - top * e) / below**2
     assert found.real == top / below
     assert float(found.imag) == pytest.approx(float(slope), rel=1e-14)
+
+
+@pytest.mark.parametrize(("op", "truth"), [("and", lambda a, b: a and b), ("or", lambda a, b: a or b)])
+@pytest.mark.parametrize("a", [-1.0, 1.0])
+@pytest.mark.parametrize("b", [-1.0, 1.0])
+def test_conditions_are_joined_as_in_logic(op, truth, a, b):
+    """Of conditions whose numbers are put in afterwards, and of one that is known from the start."""
+    graph, (x, y) = inputs(2)
+    expected = truth(a < 0.0, b < 0.0)
+    for first in (compare("lt", x, 0.0), a < 0.0):
+        joined = where(applied(op, [first, compare("lt", y, 0.0)]), 2.0, 3.0)
+        value = substituted(graph, [joined], {x.index: a, y.index: b})[0]
+        assert value == (2.0 if expected else 3.0)
