@@ -38,6 +38,7 @@ from .symbols import (
     where,
     with_kind,
 )
+from .untraceable import runs_on_symbols
 
 
 class SymbolArray(np.ndarray):
@@ -324,7 +325,7 @@ def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("numpy."):
         frame = frame.f_back
-    own = frame.f_globals.get("__name__", "").startswith("geomctrl.")
+    own = not runs_on_symbols() or frame.f_globals.get("__name__", "").startswith("geomctrl.")
     if not own and dis.opname[frame.f_code.co_code[frame.f_lasti]] not in ("BINARY_OP", "COMPARE_OP"):
         raise UntraceableError(
             f"numpy gets a list that depends on the state, by a function that was stored elsewhere{caller()}: call it"

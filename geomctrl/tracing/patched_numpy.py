@@ -169,7 +169,8 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
 
 def _functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """numpy's functions of arrays in one of its modules."""
-    return ((name, f) for name, f in vars(module).items() if isinstance(f, (np.ufunc, type(np.sum))))
+    functions = ((name, f) for name, f in vars(module).items() if isinstance(f, (np.ufunc, type(np.sum))))
+    return ((name, f) for name, f in functions if name not in ("may_share_memory", "shares_memory"))
 
 
 class _TakesLists:

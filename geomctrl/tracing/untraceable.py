@@ -38,6 +38,11 @@ def heard() -> Iterator[None]:
         raise UntraceableError(*errors[0].args)
 
 
+def runs_on_symbols() -> bool:
+    """Whether a user's code runs on symbols at present."""
+    return _raised.get() is not None
+
+
 @contextmanager
 def tried() -> Iterator[None]:
     """Context for attempts: errors inside are not recorded, because the caller tries something else."""

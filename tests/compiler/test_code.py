@@ -191,7 +191,7 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
     monkeypatch.setattr(caches, "_unusable_said", False)
     code._structure.cache_clear()
     robot, q = models.two_link(), np.array([0.3, 0.4])
-    with pytest.warns(RuntimeWarning, match="not kept"):
+    with pytest.warns(RuntimeWarning, match="can not be cached"):
         found = Code(robot._model).one(composite_bodies.mass_matrix)(q)
     code._structure.cache_clear()
     np.testing.assert_allclose(found, factored.mass_matrix(robot, q), rtol=1e-13)

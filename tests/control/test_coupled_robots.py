@@ -77,9 +77,9 @@ def test_coordinates_of_joints():
 
 
 def test_stops_push_once_and_at_the_joint_that_is_beyond():
-    stops = gc.JointStops(100.0).of(ROBOT)
-    np.testing.assert_allclose(stops.torque(np.array([0.6, 0.0]), np.zeros(2)), [-10.0, 0.0])
-    np.testing.assert_allclose(stops.torque(np.array([0.0, 1.3]), np.zeros(2)), [0.0, -30.0])
+    stops = gc.JointStops(100.0)._of(ROBOT)
+    np.testing.assert_allclose(stops._torque(np.array([0.6, 0.0]), np.zeros(2)), [-10.0, 0.0])
+    np.testing.assert_allclose(stops._torque(np.array([0.0, 1.3]), np.zeros(2)), [0.0, -30.0])
     plant = gc.Plant(ROBOT, stops=gc.JointStops(1e3, 0.1))
     run = same_compiled(controllers.PDGravity(ROBOT, [0.9, 0.0], kp=200.0), plant, t_end=0.5)
     assert 0.5 < run.q[:, 0].max() < 0.65
