@@ -196,6 +196,7 @@ class Symbol:
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None  # numpy's numbers return NotImplemented, so that our operators apply
     __array_function__: Any
+    __array__: Any
 
     def __init__(self, graph: Graph, index: int, kind: Any = NUMPY):
         self.graph, self.index, self.kind = graph, index, kind
@@ -214,6 +215,7 @@ class Condition:
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]
     __array_ufunc__: Any = None
     __array_function__: Any
+    __array__: Any
 
     def __init__(self, graph: Graph, index: int, kind: Any = NUMPY):
         self.graph, self.index, self.kind = graph, index, kind

@@ -80,7 +80,7 @@ class Replay:
         loop.command = None if tau is None else Command(tau)
         loop.z_rates[:] = 0.0
         if loop.adaptive:
-            rtol, atol = self._tolerances
+            rtol, atol = float(self._tolerances[0]), self._tolerances[1]
             finer = min(float(parts) ** self.order, max(rtol / MIN_RTOL, 1.0)) if rtol else float(parts) ** self.order
             loop.h, loop.method = None, Adaptive(loop.tableau, rtol / finer, atol / finer)
         try:
