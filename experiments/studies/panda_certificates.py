@@ -42,8 +42,8 @@ CLAIMS: list[tuple[float, dict[str, Any]]] = [  # by how much the gains are larg
 def certificate(gain: float, claim: dict[str, Any], seconds: float) -> testing.LyapunovCertificate:
     robot = models.panda()
     law = controllers.Passivity(robot, references.hold(robot, Q_D), LAMBDA, gain * K, strict=True)
-    budget = {"seconds": seconds, "boxes": 10_000_000, "region": False}
-    return testing.certify_lyapunov(law, robot, BOX, parameters=0.1, **claim, **budget)
+    budget = testing.Budget(boxes=10_000_000, seconds=seconds)
+    return testing.certify_lyapunov(law, robot, BOX, parameters=0.1, **claim, budget=budget, levels=False)
 
 
 Number = Annotated[int, Parameter(validator=validators.Number(gte=0, lt=len(CLAIMS)))]

@@ -22,7 +22,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +139,7 @@ class Case:
     start: tuple = (Q_D + OFF, np.zeros(2))
     still: Any = None  # the law holding Q_D, for a certificate
     box: tuple = (0.6, 1.0)  # rad, rad/s about Q_D, of the certificate
-    claim: dict[str, Any] = field(default_factory=dict)  # options of the Lyapunov assertions
+    equilibrium: Any = None  # where it is not the one that the law says
     control_dt: float | None = None
 
 
@@ -180,7 +180,7 @@ def right() -> list[Case]:
 
 def wrong() -> list[Case]:
     sticking = gc.Plant(ARM, gc.Friction(coulomb=2.0, smoothing=0.05))
-    upright = {"equilibrium": np.array([0.5 * np.pi, 0.0])}
+    upright = np.array([0.5 * np.pi, 0.0])
     return [
         tracking("plain C", lambda motion: PlainC(ARM, motion, strict=True)),
         Case("adaptation of the wrong sign", adaptive(WrongSign), LOADED),
@@ -188,7 +188,7 @@ def wrong() -> list[Case]:
         Case("sigma-modification called exact", adaptive(Leaking), LOADED),
         Case("held too long", passivity(STILL, K=5.0), control_dt=0.05),
         tracking("mass matrix of another model", computed_torque, LOADED),
-        regulating("V zero on an orbit", EnergyShaping(ARM, Q_D), claim=upright),
+        regulating("V zero on an orbit", EnergyShaping(ARM, Q_D), equilibrium=upright),
         tracking("Coulomb friction ignored", passivity, sticking),
         regulating("damping that is not passive", LinkDamping(ARM, Q_D, 20.0)),
         regulating("saturation ignored", Limited(ARM, Q_D, 20.0, 5.0), box=(1.5, 2.0)),
@@ -201,14 +201,16 @@ CAUGHT, NOTHING, NOT_FOR_THIS = "caught", "-", "."
 
 
 def sampling(case: Case) -> tuple[str, str]:
-    return _asserted(lambda: testing.assert_lyapunov(case.law, case.plant, search=0, runs=0, **case.claim))
+    region = testing.Region(equilibrium=case.equilibrium)
+    return _asserted(lambda: testing.assert_lyapunov(case.law, case.plant, region=region, search=0, runs=0))
 
 
 def search(case: Case) -> tuple[str, str]:
     if case.control_dt is not None:  # what is claimed of a law that is held: V falls over ten samples
         horizon = 10.0 * case.control_dt
         return _asserted(lambda: testing.assert_sampled(case.law, case.plant, case.control_dt, horizon=horizon))
-    return _asserted(lambda: testing.assert_lyapunov(case.law, case.plant, runs=0, **case.claim))
+    region = testing.Region(equilibrium=case.equilibrium)
+    return _asserted(lambda: testing.assert_lyapunov(case.law, case.plant, region=region, runs=0))
 
 
 def _asserted(check: Callable[[], None]) -> tuple[str, str]:
@@ -222,9 +224,8 @@ def _asserted(check: Callable[[], None]) -> tuple[str, str]:
 def certificate(case: Case) -> tuple[str, str]:
     if case.still is None:
         return NOT_FOR_THIS, ""
-    found = testing.certify_lyapunov(
-        case.still, case.plant, case.box, offset=1e-3, budget=40_000, levels=False, **case.claim
-    )
+    box = testing.Box(*case.box, equilibrium=case.equilibrium)
+    found = testing.certify_lyapunov(case.still, case.plant, box, offset=1e-3, budget=40_000, levels=False)
     return {"proved": "proved", "refuted": CAUGHT, "undecided": NOTHING}[found.status], "\n".join(
         map(str, found.claims)
     )

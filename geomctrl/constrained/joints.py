@@ -90,6 +90,10 @@ class Constraint:
 
     def _check_functions(self, label: str) -> None:
         chosen = HolonomicFunctions(None, None) if self.functions is None else self.functions
+        if not isinstance(chosen, HolonomicFunctions):
+            raise ArgumentError(
+                f"{label}: functions: expected those of `Constraint.holonomic`, got {self.functions!r:.80}"
+            )
         function(f"{label}: function", chosen.function, "function(poses)")
         function(f"{label}: jacobian", chosen.jacobian, "jacobian(poses)")
         if chosen.bias is not None:

@@ -144,7 +144,10 @@ def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], A
         equilibrium = getattr(controller, "q_d", None)
     if equilibrium is None:
         name = type(controller).__name__
-        raise ArgumentError(f"equilibrium: {name} has neither a reference nor q_d; expected the q at which V = 0")
+        raise ArgumentError(
+            f"controller: {name} has neither a reference nor q_d; expected a law that has, or the q at which V = 0 as"
+            " `equilibrium`"
+        )
     pair = isinstance(equilibrium, tuple) and len(equilibrium) == 2 and np.ndim(equilibrium[0]) == 1
     q, z = equilibrium if pair else (equilibrium, None)
     return lambda t: (q, np.zeros(nv), z)

@@ -46,7 +46,7 @@ class Region:
         if isinstance(self.spread, Mapping):
             _require_parts("spread", self.spread, PARTS)
         else:
-            _store(self, spread=number("spread", self.spread, "a positive number", lambda x: x > 0.0))
+            _store(self, spread=number("spread", self.spread, "a positive number up to 1e6", lambda x: 0.0 < x <= 1e6))
         if self.domain is not None:
             _require_parts("domain", self.domain, ("t", *PARTS))
 

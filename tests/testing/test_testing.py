@@ -323,7 +323,7 @@ def test_the_equilibrium_is_q_d_or_given_or_asked_for():
     )
     with pytest.raises(AssertionError, match="V is not zero at the equilibrium"):
         testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=Q_D + 0.01))
-    with pytest.raises(ArgumentError, match="equilibrium: PD has neither a reference nor q_d; expected the q at"):
+    with pytest.raises(ArgumentError, match="controller: PD has neither a reference nor q_d; expected a law that has"):
         testing.assert_lyapunov(PD(q_d=None), ARM)
     with pytest.raises(ArgumentError, match=r"equilibrium: expected shape \(\.\.\., 2\), got \(3,\)"):
         testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=np.zeros(3)))

@@ -67,6 +67,10 @@ class SweepExecution:
         if self.block is not None:
             count("block", self.block, 1)
         count("seed", self.seed, largest=2**64 - 1)
+        if not isinstance(self.progress, bool) and not callable(self.progress):
+            raise ArgumentError(
+                f"progress: expected True, False or a function of the fraction done, got {self.progress!r:.60}"
+            )
 
 
 def check_executor(executor: Any) -> None:

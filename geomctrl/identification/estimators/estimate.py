@@ -179,8 +179,8 @@ class Estimator:
     3. `summary` says in a few words what it minimises or what it is for.
     4. `needs_samples`: it needs more than the triangular factors, for example the correlation of residuals.
     5. `prior_weight` is the name of the option that weighs a prior, None without a prior. An estimator with a prior
-    also
-       works for logs that do not determine all parameters, and reports compare it with unconstrained least squares.
+       also works for logs that do not determine all parameters, and reports compare it with unconstrained least
+       squares.
     6. `physical`: every body of its estimate is physically possible.
     7. `uncertainty`: a remark on its standard deviations, or why it has none, as a clause.
     """

@@ -57,7 +57,7 @@ EXAMPLES = {
         }
     ),
     "integrators.Adaptive": Example(
-        {"method": "MK54", "rtol": number(1e-6, negative=False), "atol": gain(np.full(3, 1e-6), "objects")}
+        {"method": "MK54", "rtol": number(1e-6, negative=False), "atol": gain(np.full(3, 1e-6), "objects shape")}
     ),
     "integrators.step": Example({"method": METHOD, "field": field, "t": 0.25, "y": Y0, "h": 0.125, "group": GROUP}),
     "integrators.method": Example({"name": METHOD}, called={"name": "method"}),
