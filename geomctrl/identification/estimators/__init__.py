@@ -165,8 +165,10 @@ def choose_prior(
 
     Examples
     --------
-    >>> choice = choose_prior(model, data)  # doctest: +SKIP
-    >>> estimate = fit(model, data, "consistent", **choice.options)  # doctest: +SKIP
+    A log is needed for it::
+
+        choice = choose_prior(model, data)
+        estimate = fit(model, data, "consistent", **choice.options)
     """
     estimator = named(method)
     instance("model", model, RegressorModel, "a RegressorModel")
