@@ -300,7 +300,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     result = getattr(function, method)(*operands, **kwargs)
     if whole:
         for x in chain.from_iterable(elements(y).ravel().tolist() for y in operands):
-            exact(x, kind_of(x))  # numpy raises where a Python int has no room in 64 bits
+            exact(x, kind_of(x))  # numpy raises if a Python int does not fit into 64 bits
         for x in elements(operands[1]).ravel().tolist() if name in ("floor_divide", "remainder") else ():
             require(invert(relation("eq", x, 0)))
         result = np.frompyfunc(lambda x: exact(x, INT64), 1, 1)(_operand(result))

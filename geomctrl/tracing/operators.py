@@ -183,7 +183,7 @@ def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = Fa
         a, b = (float(x) if type(x) is bool else x for x in (a, b))
         if partial is not None and not self.graph.finite and not kinds_in(kind) <= {NUMPY}:  # kernels check first
             partial(a, b)
-        if INT64 in kinds_in(kind):  # numpy raises where a Python int has no room in 64 bits
+        if INT64 in kinds_in(kind):  # numpy raises if a Python int does not fit into 64 bits
             for x in (a, b):
                 exact(x, kind_of(x))
         return exact(operation(a, b), kind)

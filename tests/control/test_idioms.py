@@ -178,6 +178,14 @@ def arrays_of_ints_and_bools(self, t, q, v):
     return pd(q, v, np.where(self.near, 4.0, 10.0) + 0.1 * self.count) - 0.01 * change
 
 
+@law(DT, level=lambda: np.array(0.5), sign=lambda: np.array(1.0))
+def arrays_without_dimensions(self, t, q, v):
+    """One is written on in place, the other becomes another array."""
+    self.level += 0.01 * q[0]
+    self.sign = np.where(v[0] > 0.0, 1.0, -1.0)
+    return pd(q, v) * self.level + 0.1 * self.sign
+
+
 @law(DT, i=lambda: np.zeros(2))
 def masks(self, t, q, v):
     e = GOAL - q
