@@ -142,11 +142,11 @@ def integration() -> Iterator[Case]:
 def constraints() -> Iterator[Case]:
     def system(bodies: Any = None, constraint: Any = None, **options: Any) -> None:
         body = constrained.ConstrainedBody("a", SPHERE, np.eye(4))
-        hinge = constrained.Constraint.revolute("j", "world", "a", (0, 0, 0), (0, 1, 0))
+        hinge = constrained.Constraint("revolute", "j", ("world", "a"), point=(0, 0, 0), axis=(0, 1, 0))
         built = constrained.ConstrainedSystem(bodies or [body], [constraint or hinge], **options)
         constrained.integrate_index1(built, built.consistent(), (0.0, 0.01), 0.005)
 
-    hinge = constrained.Constraint.revolute("j", "world", "a", (0, 0, 0), (0, 1, 0))
+    hinge = constrained.Constraint("revolute", "j", ("world", "a"), point=(0, 0, 0), axis=(0, 1, 0))
     wrong = {
         "bodies": (("a",), ("a", "b"), ("a", "a"), ("a", "world", "a"), (0, 1), (), "ab", None),
         "point": ((0, 0), (0, 0, NAN), (0, 0, 1j), "p"),
@@ -167,7 +167,7 @@ def constraints() -> Iterator[Case]:
             body = {"name": "a", "inertia": SPHERE, "pose": np.eye(4), key: bad}
             words = "a" if key == "inertia" else key
             yield words, lambda body=body: system([constrained.ConstrainedBody(**body)])
-    hinge = constrained.Constraint.spherical("s", "world", "link2", (1, 0, 0), (1, 0, 0))
+    hinge = constrained.Constraint("spherical", "s", ("world", "link2"), point=(1, 0, 0), point_b=(1, 0, 0))
     for bad in (("world", "link3"), ("world", 2), ("link2", "link2")):
         yield "s", lambda bad=bad: constrained.ClosedLoops(ARM, [dataclasses.replace(hinge, bodies=bad)])
     yield "robot", lambda: constrained.ClosedLoops("arm", [hinge])

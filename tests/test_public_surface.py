@@ -17,7 +17,7 @@ SLACK = 4  # callables below its maximum that a part may have before the maximum
 MAXIMUM = {
     "": 115,
     "actuators": 21,
-    "constrained": 34,
+    "constrained": 25,
     "control": 6,
     "controllers": 51,
     "derivatives": 11,

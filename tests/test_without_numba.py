@@ -32,7 +32,7 @@ choices = [gc.SimulationOptions(compiled=c) for c in (False, "auto")]
 out += [gc.simulate(arm, law, [0.1, 0.0], [0.0, 0.0], 0.005, 0.001, options=c).q for c in choices]
 out += [groups.SE3().advance(np.eye(4), np.ones(6)), gc.so3.log(np.diag([1.0, -1.0, -1.0]))]
 body = ConstrainedBody("a", gc.inertia.from_com(1.0, (0, 0, 0.5), np.eye(3)), np.eye(4))
-system = ConstrainedSystem([body], [Constraint.revolute("j", "world", "a", (0, 0, 0), (0, 1, 0))])
+system = ConstrainedSystem([body], [Constraint("revolute", "j", ("world", "a"), axis=(0, 1, 0))])
 out.append(integrate_index1(system, system.state(), (0.0, 0.02), 0.01).y)
 masked = np.ma.masked_array([1.0, 2.0], [True, False])
 for bad in (np.array([1.0, np.nan]), np.array([1.0, 2.0 + 1j]), masked, [1.0], "q"):

@@ -35,7 +35,11 @@ def chain(n: int) -> ConstrainedSystem:
         pose[0, 3] = 0.1 + 0.2 * i
         bodies.append(ConstrainedBody(f"bar {i}", BAR, pose))
         before = f"bar {i - 1}" if i else "world"
-        joints.append(Constraint.spherical(f"joint {i}", before, f"bar {i}", (0.1 if i else 0.0, 0, 0), (-0.1, 0, 0)))
+        joints.append(
+            Constraint(
+                "spherical", f"joint {i}", (before, f"bar {i}"), point=(0.1 if i else 0.0, 0, 0), point_b=(-0.1, 0, 0)
+            )
+        )
     return ConstrainedSystem(bodies, joints)
 
 

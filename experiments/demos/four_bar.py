@@ -29,7 +29,15 @@ bars = [
     bar("rocker", "coupler", rocker, 1.0, coupler),
 ]
 robot = gc.Robot.build(bars, name="four-bar", frames=[("pen", "coupler", pen)])
-pin = Constraint.revolute("bearing", "world", "rocker", (ground, 0, 0), (0, 1, 0), (rocker, 0, 0), (0, 1, 0))
+pin = Constraint(
+    "revolute",
+    "bearing",
+    ("world", "rocker"),
+    point=(ground, 0, 0),
+    point_b=(rocker, 0, 0),
+    axis=(0, 1, 0),
+    axis_b=(0, 1, 0),
+)
 loop = ClosedLoops(robot, [pin])
 y0 = loop.consistent((1.6, -1.2, -1.2), (9.0, 0.0, 0.0), free=[False, True, True])
 path = integrate_index1(loop, y0, (0.0, 2.0), 2e-3, project=True)

@@ -22,7 +22,9 @@ def top(group) -> tuple[ConstrainedSystem, np.ndarray]:
     pose = np.eye(4)
     pose[:3, 3] = X0
     body = ConstrainedBody("top", inertia.from_com(MASS, (0, 0, 0), I_COM), pose)
-    system = ConstrainedSystem([body], [Constraint.spherical("pivot", "world", "top", (0, 0, 0))], group=group)
+    system = ConstrainedSystem(
+        [body], [Constraint("spherical", "pivot", ("world", "top"), point=(0, 0, 0))], group=group
+    )
     return system, system.state(None, [[*OMEGA0, *np.cross(OMEGA0, X0)]])
 
 

@@ -45,7 +45,7 @@ def heavy_top(group, **options) -> Case:
     """Section 5.1: m = 21.6 kg, the pivot at r_0 = (0.5, 0, 0) m from it to the centre of mass, no gravity."""
     r0, w = np.array([0.5, 0.0, 0.0]), np.array([0.0, 20.0, 10.0]) * np.pi
     top = ConstrainedBody("top", inertia.from_com(21.6, (0, 0, 0), np.diag([0.36, 0.306, 0.09])), place(np.eye(3), r0))
-    pivot = Constraint.spherical("pivot", "world", "top", (0, 0, 0), -r0)
+    pivot = Constraint("spherical", "pivot", ("world", "top"), point=(0, 0, 0), point_b=-r0)
     system = ConstrainedSystem([top], [pivot], group=group, gravity=(0, 0, 0), **options)
     return Case("heavy top", system, system.state(None, [[*w, *np.cross(w, r0)]]))
 
@@ -54,8 +54,8 @@ def double_pendulum(group, **options) -> Case:
     """Section 5.2: two bars along x, ball joints at the ends (43)."""
     bodies = [bar("bar 1", place(np.eye(3), (HALF, 0, 0))), bar("bar 2", place(np.eye(3), (3 * HALF, 0, 0)))]
     joints = [
-        Constraint.spherical("joint 1", "world", "bar 1", (0, 0, 0), (-HALF, 0, 0)),
-        Constraint.spherical("joint 2", "bar 1", "bar 2", (HALF, 0, 0), (-HALF, 0, 0)),
+        Constraint("spherical", "joint 1", ("world", "bar 1"), point=(0, 0, 0), point_b=(-HALF, 0, 0)),
+        Constraint("spherical", "joint 2", ("bar 1", "bar 2"), point=(HALF, 0, 0), point_b=(-HALF, 0, 0)),
     ]
     system = ConstrainedSystem(bodies, joints, group=group, gravity=GRAVITY, **options)
     w1, w2 = np.array([10.0, 0.0, 0.0]), np.array([10.0, 10.0, 20.0]) * np.pi
@@ -67,7 +67,7 @@ def double_pendulum(group, **options) -> Case:
 def floating_pair(group, **options) -> Case:
     """Section 5.3: the same bars, joint 1 and gravity removed; the first one's centre starts at rest."""
     bodies = [bar("bar 1", place(np.eye(3), (HALF, 0, 0))), bar("bar 2", place(np.eye(3), (3 * HALF, 0, 0)))]
-    joint = Constraint.spherical("joint", "bar 1", "bar 2", (HALF, 0, 0), (-HALF, 0, 0))
+    joint = Constraint("spherical", "joint", ("bar 1", "bar 2"), point=(HALF, 0, 0), point_b=(-HALF, 0, 0))
     system = ConstrainedSystem(bodies, [joint], group=group, gravity=(0, 0, 0), **options)
     w1, w2 = np.array([0.0, 0.0, -10.0]), np.array([1.0, -1.0, 2.0 * np.pi])
     v2 = np.cross(w1, (HALF, 0, 0)) + np.cross(w2, (HALF, 0, 0))
@@ -83,9 +83,9 @@ def three_bar(group, **options) -> Case:
     centres = [0.5 * apex, 0.5 * (apex + pivots[1])]
     bodies = [bar(f"bar {k + 1}", place(turns[k], centres[k])) for k in (0, 1)]
     joints = [
-        Constraint.spherical("joint 1", "world", "bar 1", pivots[0], (-HALF, 0, 0)),
-        Constraint.spherical("joint 2", "bar 1", "bar 2", (HALF, 0, 0), (-HALF, 0, 0)),
-        Constraint.spherical("joint 3", "world", "bar 2", pivots[1], (HALF, 0, 0)),
+        Constraint("spherical", "joint 1", ("world", "bar 1"), point=pivots[0], point_b=(-HALF, 0, 0)),
+        Constraint("spherical", "joint 2", ("bar 1", "bar 2"), point=(HALF, 0, 0), point_b=(-HALF, 0, 0)),
+        Constraint("spherical", "joint 3", ("world", "bar 2"), point=pivots[1], point_b=(HALF, 0, 0)),
     ]
     system = ConstrainedSystem(bodies, joints, group=group, gravity=GRAVITY, **options)
     swing, velocities = np.array([2.0, 0.0, 0.0]), []

@@ -179,7 +179,7 @@ def pair_run(t_end: float, dt: float) -> dict:
             except IntegrationError as stopped:
                 path, note = stopped.solution, f"  stopped at t = {stopped.solution.t[-1]:.3g} s"
             cost = (time.perf_counter() - start) / max(path.n_steps, 1)
-            g, gdot = system.violation(path.y).max(axis=-1), system.velocity_violation(path.y).max(axis=-1)
+            g, gdot = system.violation(path.y).max(axis=-1), system.violation(path.y, "velocity").max(axis=-1)
             row(f"{label} {name}", path.t, system.energy(path.y), momentum_of(system, path.y), g, gdot, cost, note)
     for name, call in METHODS.items():
         cost = seconds_per_step(call, robot, q, v, dt, 0.1)

@@ -13,12 +13,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, number
+from geomctrl.arguments import FLOAT64, checked, choice, number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import OFF_GROUP
 from geomctrl.kernels.maximal import AXES, D_A, D_B, LENGTH, R_B
@@ -189,16 +189,13 @@ class Index1System(ABC):
 
     # --- violation -----------------------------------------------------------------------------------------------
 
-    def violation(self, y: ArrayLike) -> np.ndarray:
-        """|g| (..., number of constraints) of states (..., size), in the order of `names` [m, or of unit vectors]."""
-        return self._norms(y, "g")
+    def violation(self, y: ArrayLike, of: Literal["position", "velocity"] = "position") -> np.ndarray:
+        """|g| of states (..., size) [m, or of unit vectors], or with `of="velocity"` |J V| [m/s or 1/s].
 
-    def velocity_violation(self, y: ArrayLike) -> np.ndarray:
-        """|J V| (..., number of constraints) [m/s or 1/s]."""
-        return self._norms(y, "gdot")
-
-    def _norms(self, y, key):
-        y = checked("y", y, self.group.shape)
+        The result (..., number of constraints) is in the order of `names`.
+        """
+        choice("of", of, ("position", "velocity"))
+        y, key = checked("y", y, self.group.shape), "g" if of == "position" else "gdot"
         out = np.zeros((int(np.prod(y.shape[:-1])), len(self.names)))
         for row, state in zip(out, y.reshape(-1, y.shape[-1])):
             np.add.at(row, self._owner, getattr(self._evaluate(state), key) ** 2)

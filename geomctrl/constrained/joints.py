@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,15 +60,47 @@ class HolonomicFunctions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """What holds bodies a and b together; make one with the class methods. a may be "world".
+    """What holds bodies a and b together.
 
-    `point` and `axis` are given in a's frame, `point_b` and `axis_b` in b's. Where the latter are None they are such
-    that the constraint holds in the reference poses. Lengths in m, axes of any length.
+        kind            what body b can do in body a                                                          rows
+        "spherical"     turn about the point in any direction                                                 3
+        "revolute"      turn about the axis through the point                                                 5
+        "prismatic"     slide along the axis                                                                  5
+        "cylindrical"   turn about the axis through the point and slide along it                              4
+        "universal"     turn about the point, while `axis`, fixed in a, stays perpendicular to `axis_b`       4
+        "planar"        slide on the plane through the point with normal `axis`, and turn about the normal    3
+        "fixed"         nothing                                                                               6
+        "distance"      anything that keeps the points `length` apart: (s . s - L^2) / (2 L) = 0              1
+        "holonomic"     whatever the functions of `Constraint.holonomic` allow
+
+    Parameters
+    ----------
+    kind : str
+        See the table.
+    name : str
+        Name of the constraint.
+    bodies : (str, str)
+        Names of a and b; a may be "world".
+    point, point_b : (3,)
+        The point in a's frame and in b's frame [m]. Default of `point`: the origin. Default of `point_b`: such that the
+        constraint holds in the reference poses. A distance needs both.
+    axis, axis_b : (3,)
+        The axis in a's frame and in b's frame, of any length. Default of `axis_b`: such that the constraint holds in
+        the reference poses. A universal joint needs both.
+    length : float, optional
+        Distance of the points [m]; default as in the reference poses.
+    functions : HolonomicFunctions, optional
+        Set by `holonomic`.
+
+    Raises
+    ------
+    ArgumentError, ModelError
+        If an argument is invalid, with the name of the constraint.
     """
 
     kind: str
     name: str
-    bodies: tuple[str, ...]
+    bodies: Sequence[str]
     point: Any = (0.0, 0.0, 0.0)
     point_b: Any = None
     axis: Any = None
@@ -79,6 +111,8 @@ class Constraint:
     def __post_init__(self):
         if not isinstance(self.name, str):
             raise ArgumentError(f"constraint {self.name!r:.40}: name: expected a string")
+        if not isinstance(self.bodies, str) and isinstance(self.bodies, Sequence):  # a string's letters are no names
+            object.__setattr__(self, "bodies", tuple(self.bodies))
         label, kinds = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
         if not isinstance(self.kind, str) or self.kind not in kinds:
             raise ModelError(f"{label}: kind: expected one of {', '.join(kinds)}, got {self.kind!r:.80}")
@@ -109,53 +143,12 @@ class Constraint:
             raise ModelError(
                 f"{label}: length: expected more than 0 [m], got {self.length}; points that coincide are spherical"
             )
-        if self.axis is not None or (self.kind != "distance" and LOWER_PAIRS[self.kind][1]):
+        if self.axis is not None or (self.kind not in ("distance", "fixed") and LOWER_PAIRS[self.kind][1]):
             direction(f"{label}: axis", self.axis)
         if self.axis_b is not None:
             direction(f"{label}: axis_b", self.axis_b)
         elif self.kind == "universal":
             raise ArgumentError(f"{label}: axis_b: a universal joint needs both axes")
-
-    @classmethod
-    def spherical(cls, name: str, a: str, b: str, point, point_b=None) -> Constraint:
-        """The points coincide: three rows."""
-        return cls("spherical", name, _pair(name, a, b), point, point_b)
-
-    @classmethod
-    def revolute(cls, name: str, a: str, b: str, point, axis, point_b=None, axis_b=None) -> Constraint:
-        """b turns about the axis through the point: five rows."""
-        return cls("revolute", name, _pair(name, a, b), point, point_b, axis, axis_b)
-
-    @classmethod
-    def prismatic(cls, name: str, a: str, b: str, axis, point=(0.0, 0.0, 0.0), point_b=None, axis_b=None) -> Constraint:
-        """b slides along the axis: five rows."""
-        return cls("prismatic", name, _pair(name, a, b), point, point_b, axis, axis_b)
-
-    @classmethod
-    def cylindrical(cls, name: str, a: str, b: str, point, axis, point_b=None, axis_b=None) -> Constraint:
-        """b turns about the axis through the point and slides along it: four rows."""
-        return cls("cylindrical", name, _pair(name, a, b), point, point_b, axis, axis_b)
-
-    @classmethod
-    def universal(cls, name: str, a: str, b: str, point, axis, axis_b, point_b=None) -> Constraint:
-        """The points coincide, and `axis`, fixed in a, stays perpendicular to `axis_b`, fixed in b: four rows."""
-        return cls("universal", name, _pair(name, a, b), point, point_b, axis, axis_b)
-
-    @classmethod
-    def planar(cls, name: str, a: str, b: str, point, normal, point_b=None, axis_b=None) -> Constraint:
-        """b slides on the plane through the point and turns about its normal: three rows."""
-        direction(f"constraint {name!r:.40}: normal", normal)
-        return cls("planar", name, _pair(name, a, b), point, point_b, normal, axis_b)
-
-    @classmethod
-    def fixed(cls, name: str, a: str, b: str, point=(0.0, 0.0, 0.0), point_b=None) -> Constraint:
-        """b does not move in a: six rows."""
-        return cls("fixed", name, _pair(name, a, b), point, point_b, (0.0, 0.0, 1.0))
-
-    @classmethod
-    def distance(cls, name: str, a: str, b: str, point, point_b, length: float | None = None) -> Constraint:
-        """The points stay `length` apart (None: as in the reference poses): one row, (s . s - L^2) / (2 L)."""
-        return cls("distance", name, _pair(name, a, b), point, point_b, length=length)
 
     @classmethod
     def holonomic(
@@ -165,17 +158,7 @@ class Constraint:
         its rate. bias(poses, twists (k, 6)) -> (r,) is Jdot V; None: the Jacobian is differenced along the motion, to
         about 1e-11 of its size. The Jacobian is compared with differences of the function when the system is built.
         """
-        if not isinstance(bodies, str) and isinstance(bodies, Sequence):  # the letters of a string are no names
-            bodies = tuple(bodies)
-        return cls("holonomic", name, cast(Any, bodies), functions=HolonomicFunctions(function, jacobian, bias))
-
-
-def _pair(name, a, b):
-    """The names of two bodies."""
-    for key, body in (("a", a), ("b", b)):
-        if not isinstance(body, str):
-            raise ArgumentError(f"constraint {name!r:.40}: {key}: expected the name of a body, got {body!r:.80}")
-    return a, b
+        return cls("holonomic", name, bodies, functions=HolonomicFunctions(function, jacobian, bias))
 
 
 # --- input ---------------------------------------------------------------------------------------------------------

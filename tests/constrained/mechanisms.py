@@ -28,9 +28,9 @@ def four_bar(group=None, loop="revolute"):
         here, axis = R.T @ (points[i] - p), R.T @ (0.0, 1.0, 0.0)
         kind = "revolute" if i < 3 else loop
         joints.append(
-            Constraint.revolute(f"joint {i}", a, b, here, axis)
+            Constraint("revolute", f"joint {i}", (a, b), point=here, axis=axis)
             if kind == "revolute"
-            else Constraint.spherical(f"joint {i}", a, b, here)
+            else Constraint("spherical", f"joint {i}", (a, b), point=here)
         )
     return ConstrainedSystem(bodies, joints, group=group)
 

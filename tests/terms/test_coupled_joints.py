@@ -226,7 +226,7 @@ def test_four_bar_parallelogram_against_its_closed_loop(kernels):
     ]
     free = gc.Robot.build(bodies)
     robot = gc.Robot.build(bodies, couplings=[gc.Coupling("q2", {"q1": -1.0}), gc.Coupling("q3", {"q1": 1.0})])
-    pin = Constraint.revolute("pin", "world", "rocker", (1.2, 0, 0), Y, (0, 0, -1.0), Y)
+    pin = Constraint("revolute", "pin", ("world", "rocker"), point=(1.2, 0, 0), point_b=(0, 0, -1.0), axis=Y, axis_b=Y)
     loops = ClosedLoops(free, [pin])
     for angle, rate in ((0.4, 1.5), (-1.1, -0.7)):
         q, v = np.array([angle]), np.array([rate])

@@ -17,18 +17,17 @@ from geomctrl.constrained import (
 from geomctrl.constrained.joints import HolonomicFunctions
 
 POINT, AXIS = np.array([0.5, 0.0, -0.25]), np.array([0.0, 1.0, 0.0])
-PIN = Constraint.revolute("pin", "world", "bar", np.zeros(3), AXIS, np.array([-0.5, 0.0, 0.0]), AXIS)
+PIN = Constraint(
+    "revolute", "pin", ("world", "bar"), point=np.zeros(3), point_b=np.array([-0.5, 0.0, 0.0]), axis=AXIS, axis_b=AXIS
+)
 FREE = np.array([[1.0, 0.0, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 BAR = ConstrainedBody("bar", BODY, FREE)
 SYSTEM = ConstrainedSystem([BAR], [PIN], stabilisation=Baumgarte(1.0, 1.0))
 Y = SYSTEM.consistent(None, [[0.0, 0.5, 0.0, 0.0, 0.0, 0.0]])
 LENGTH = 1.5
-LOOP = Constraint.distance("rod", "world", "link2", POINT, 2.0 * POINT, LENGTH)
+LOOP = Constraint("distance", "rod", ("world", "link2"), point=POINT, point_b=2.0 * POINT, length=LENGTH)
 LOOPS = ClosedLoops(ROBOT, [LOOP])
 YL = LOOPS.consistent(Q, V)
-NAMES = {"name": words("pin"), "a": words("world"), "b": words("bar")}
-POINTS = {"point": POINT, "point_b": 2.0 * POINT}
-AXES = {"axis": AXIS, "axis_b": AXIS}
 T_SPAN = np.array([0.0, 0.015625])
 STEP = number(0.0078125, positive=True)
 
@@ -83,6 +82,9 @@ EXAMPLES = {
     "constrained.Constraint#axes": Example(
         {"kind": "universal", "name": words("cross"), "bodies": ("world", "bar"), "axis": AXIS, "axis_b": POINT}
     ),
+    "constrained.Constraint#hinge": Example(
+        {"kind": "revolute", "name": words("hinge"), "bodies": ["world", "bar"], "point": POINT, "axis": AXIS}
+    ),
     "constrained.Constraint#holonomic": Example(
         {
             "kind": "holonomic",
@@ -91,14 +93,6 @@ EXAMPLES = {
             "functions": HolonomicFunctions(function, jacobian, lambda poses, twists: np.zeros(1)),
         }
     ),
-    "constrained.Constraint.spherical": Example({**NAMES, **POINTS}),
-    "constrained.Constraint.fixed": Example({**NAMES, "point": POINT, "point_b": POINT}),
-    "constrained.Constraint.distance": Example({**NAMES, **POINTS, "length": number(1.5, positive=True)}),
-    "constrained.Constraint.revolute": Example({**NAMES, **POINTS, **AXES}),
-    "constrained.Constraint.cylindrical": Example({**NAMES, **POINTS, **AXES}),
-    "constrained.Constraint.prismatic": Example({**NAMES, **POINTS, **AXES}),
-    "constrained.Constraint.universal": Example({**NAMES, **POINTS, "axis": AXIS, "axis_b": POINT}),
-    "constrained.Constraint.planar": Example({**NAMES, **POINTS, "normal": AXIS, "axis_b": AXIS}),
     "constrained.Constraint.holonomic": Example(
         {
             "name": words("own"),
@@ -150,13 +144,13 @@ OF_STATES = (
     "redundant",
     "residual",
     "twists",
-    "velocity_violation",
     "violation",
 )
 for owner, system, y in (("ConstrainedSystem", SYSTEM, Y), ("ClosedLoops", LOOPS, YL)):
     for method in OF_STATES:
         if hasattr(system, method):
-            EXAMPLES[f"constrained.{owner}.{method}"] = Example({"y": y}, system)
+            of = {"of": "velocity"} if method == "violation" else {}
+            EXAMPLES[f"constrained.{owner}.{method}"] = Example({"y": y, **of}, system)
     for method in ("accelerations", "field", "reactions"):
         EXAMPLES[f"constrained.{owner}.{method}"] = Example({"t": number(0.25), "y": y}, system)
 LEFT_OUT: dict[str, str] = {}
