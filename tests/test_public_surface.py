@@ -25,7 +25,7 @@ MAXIMUM = {
     "groups": 22,
     "identification": 67,
     "inertia": 12,
-    "integrators": 8,
+    "integrators": 7,
     "interop": 10,
     "measures": 9,
     "models": 21,
@@ -36,7 +36,7 @@ MAXIMUM = {
     "se3": 10,
     "sensors": 10,
     "so3": 12,
-    "structure_preserving": 6,
+    "structure_preserving": 2,
     "testing": 49,
 }
 WITH_MORE_PARAMETERS = {

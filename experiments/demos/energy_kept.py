@@ -5,6 +5,8 @@ order four loses energy slowly and steadily. The energy error of a variational m
 depends on the step. The energy-momentum method conserves energy up to rounding. All use the same step, on the group.
 """
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,8 +22,8 @@ v0[3:6] -= np.linalg.solve(P[:, 3:6], P @ v0)  # its mass centre at rest
 E0 = robot.energy(q0, v0)
 methods = {
     "Munthe-Kaas, order 4": (gc.rollout, "C1"),
-    "variational, order 2": (structure_preserving.variational, "C0"),
-    "energy-momentum, order 2": (structure_preserving.energy_momentum, "C2"),
+    "variational, order 2": (partial(structure_preserving.integrate, method="variational"), "C0"),
+    "energy-momentum, order 2": (partial(structure_preserving.integrate, method="energy_momentum"), "C2"),
 }
 
 plt.style.use("geomctrl.viewing.gallery")

@@ -49,6 +49,7 @@ from geomctrl.integrators.explicit import Explicit
 from geomctrl.integrators.march import March, Step, collect
 from geomctrl.integrators.solution import Solution
 from geomctrl.integrators.tableaus import Tableau
+from geomctrl.integrators.tableaus import method as tableau_of
 from geomctrl.kernels import maximal as kernels
 
 from .equations import CONSISTENT, Index1System
@@ -189,7 +190,7 @@ def integrate_index1(
     instance("system", system, Index1System, "a ConstrainedSystem or ClosedLoops")
     if not flag("project", project):
         return integrators.integrate(system.field, y0, t_span, h, method, system.group, every=every, **options)
-    tableau = integrators.method(method)
+    tableau = tableau_of(method)
     if tableau.b_hat is not None or options:
         raise ArgumentError(
             f"project: needs a fixed-step method and no further options, got {tableau.name}, {sorted(options)}"

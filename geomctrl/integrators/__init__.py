@@ -4,14 +4,13 @@ from .driver import integrate, steps
 from .explicit import step
 from .solution import Event
 from .step_control import Adaptive
-from .tableaus import Tableau, method, methods
+from .tableaus import Tableau, methods
 
 __all__ = [
     "Adaptive",
     "Event",
     "Tableau",
     "integrate",
-    "method",
     "methods",
     "step",
     "steps",

@@ -15,9 +15,11 @@ stages. There is no bundled order 7: eight costs two stages more.
 """
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -142,20 +144,24 @@ def _begins(rows, head):
     return len(head) <= len(rows) and all(np.array_equal(a, b) for a, b in zip(rows, head))
 
 
-def method(name: str | Tableau) -> Tableau:
-    """Return the bundled tableau with this name; a Tableau is returned unchanged. Raises NameNotFoundError."""
+def method(name: str | Tableau, argument: str = "method") -> Tableau:
+    """Return the bundled tableau with this name; a Tableau is returned unchanged.
+
+    Raises NameNotFoundError, which names the `argument`.
+    """
     if isinstance(name, Tableau):
         return name
     if not isinstance(name, str) or name not in REGISTRY:
         near = difflib.get_close_matches(str(name).upper(), REGISTRY, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise NameNotFoundError(f"method: expected a Tableau or one of {', '.join(REGISTRY)}, got {name!r:.80}{hint}")
+        expected = f"expected a Tableau or one of {', '.join(REGISTRY)}"
+        raise NameNotFoundError(f"{argument}: {expected}, got {name!r:.80}{hint}")
     return REGISTRY[name]
 
 
-def methods() -> tuple[str, ...]:
-    """Return the names of the bundled methods."""
-    return tuple(REGISTRY)
+def methods() -> Mapping[str, Tableau]:
+    """Return the bundled methods: their tableaus by name."""
+    return MappingProxyType(REGISTRY)
 
 
 def _lower(*rows):

@@ -34,12 +34,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number
+from geomctrl.arguments import choice, number
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.kernels import marches as momentum_form_kernels
@@ -60,89 +60,39 @@ from .trajectory import (
     step_compiled,
 )
 
-__all__ = [
-    "energy_momentum",
-    "energy_momentum_step",
-    "momentum_form",
-    "momentum_form_step",
-    "variational",
-    "variational_step",
-]
+__all__ = ["integrate", "step"]
 
+METHODS = ("momentum_form", "variational", "energy_momentum")
+Name = Literal["momentum_form", "variational", "energy_momentum"]
 Torque = ArrayLike | Callable[[float, np.ndarray, np.ndarray], Any] | None
 
 
-# --- the three methods -------------------------------------------------------------------------------------------
-
-
-def momentum_form(
+def integrate(
     robot: Robot,
     q0: ArrayLike,
     v0: ArrayLike,
     tau: Torque,
     t_end: float,
     dt: float,
-    method: str | Tableau = "MK4",
+    method: Name = "variational",
+    tableau: str | Tableau = "MK4",
     every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    """Integrate with the spatial momentum as a state: without external wrenches it is constant to round-off.
+    """Integrate a robot's motion from t = 0 to t_end; the method preserves momentum, energy or the symplectic form.
 
     Parameters
     ----------
     robot : Robot
-        A robot with a free base.
-    q0, v0, t_end, dt, method, every, progress
-        As for `rollout`. Any fixed-step method of any order.
-    tau : array_like, callable or None
-        Joint torques [N m, N], or a function tau(t, q, v), see the module.
-
-    Returns
-    -------
-    Trajectory
-
-    Raises
-    ------
-    ArgumentError
-        If the robot has no free base or an argument is invalid.
-    IntegrationError
-        If a step fails.
-
-    Notes
-    -----
-    The momentum is that of the whole robot about the inertial origin (Mueller 2018 (36)). A torque on the coordinates
-    of the free base, or gravity, changes it as its wrench does. The energy drifts with the order of the method.
-    """
-    tableau = fixed_step(method)
-    if not callable(tau):
-        return march_compiled(partial(_momentum_form, tableau), robot, q0, v0, tau, t_end, dt, every, progress)
-    q, v, _, _ = start_of(robot, q0, v0, None, t_end, dt)
-    _check_free_base(robot)
-    stepper = MomentumForm(robot, tau, tableau)
-    name = f"momentum form, {tableau.name}: "
-    return march_sampled(stepper, stepper.momenta(q, v), t_end, dt, every, progress, stepper.state_of, name)
-
-
-def variational(
-    robot: Robot,
-    q0: ArrayLike,
-    v0: ArrayLike,
-    tau: Torque,
-    t_end: float,
-    dt: float,
-    every: int = 1,
-    progress: Callable[[float], None] | None = None,
-) -> Trajectory:
-    """Integrate with a symplectic, time-symmetric method of second order: the energy oscillates but does not drift.
-
-    Parameters
-    ----------
-    robot : Robot
-        The robot.
+        The robot; for "momentum_form" one with a free base.
     q0, v0, t_end, dt, every, progress
         As for `rollout`.
     tau : array_like, callable or None
         Joint torques [N m, N], or a function tau(t, q, v), see the module.
+    method : {"variational", "energy_momentum", "momentum_form"}
+        What is preserved, see the module. Default "variational".
+    tableau : str or Tableau
+        For "momentum_form": any fixed-step method of any order, as the method of `rollout`. Default "MK4".
 
     Returns
     -------
@@ -151,90 +101,62 @@ def variational(
     Raises
     ------
     ArgumentError
-        If an argument is invalid.
+        If an argument is invalid, or "momentum_form" is asked for without a free base.
     IntegrationError
-        If the implicit equations have no solution nearby, because dt is too long for the motion.
+        If a step fails; with the implicit methods because dt is too long for the motion.
 
     Notes
     -----
-    Discrete mechanics on the group with the midpoint Lagrangian h L(q0 exp(x/2), x/h). Momentum maps are preserved to
-    round-off (the spatial momentum of a free base, without gravity). v is M^-1 p with the discrete momentum p. Torques
-    do the virtual work at the midpoint (forced discrete Euler-Lagrange equations).
+    "variational"
+        Discrete mechanics on the group with the midpoint Lagrangian h L(q0 exp(x/2), x/h). Momentum maps are preserved
+        to round-off (the spatial momentum of a free base, without gravity). v is M^-1 p with the discrete momentum p.
+        Torques do the virtual work at the midpoint (forced discrete Euler-Lagrange equations).
+    "energy_momentum"
+        The energy changes by the work x . tau of the torques, exp x = q0^-1 q1, to round-off. The momentum of a free
+        base is preserved too, as far as gravity and torques on it permit. A single free body under gravity has no
+        joints that could absorb the correction; it keeps its energy at the cost of horizontal momentum, to second
+        order.
+    "momentum_form"
+        The state is the momentum of the whole robot about the inertial origin (Mueller 2018 (36)). A torque on the
+        coordinates of the free base, or gravity, changes it as its wrench does. The energy drifts with the order of the
+        tableau.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import geomctrl as gc
+    >>> robot = gc.models.two_link()
+    >>> q0, v0 = np.array([0.5, 0.0]), np.zeros(2)
+    >>> path = gc.structure_preserving.integrate(robot, q0, v0, None, 1.0, 0.01, "energy_momentum")
+    >>> bool(abs(robot.energy(path.q[-1], path.v[-1]) - robot.energy(q0, v0)) < 1e-10)
+    True
     """
-    return _implicit(_variational, robot, q0, v0, tau, t_end, dt, every, progress)
+    name, method_of, tableau = _chosen(method, tableau)
+    if not callable(tau):
+        return march_compiled(method_of, robot, q0, v0, tau, t_end, dt, every, progress)
+    q, v, _, _ = start_of(robot, q0, v0, None, t_end, dt)
+    stepper, y = _start(method_of(robot), robot, tau, tableau, q, v)
+    return march_sampled(stepper, y, t_end, dt, every, progress, stepper.state_of, name)
 
 
-def energy_momentum(
-    robot: Robot,
-    q0: ArrayLike,
-    v0: ArrayLike,
-    tau: Torque,
-    t_end: float,
-    dt: float,
-    every: int = 1,
-    progress: Callable[[float], None] | None = None,
-) -> Trajectory:
-    """Integrate with an implicit, time-symmetric method of second order that preserves the energy to round-off.
-
-    Parameters
-    ----------
-    robot : Robot
-        The robot.
-    q0, v0, tau, t_end, dt, every, progress
-        As for `variational`.
-
-    Returns
-    -------
-    Trajectory
-
-    Raises
-    ------
-    ArgumentError, IntegrationError
-        As for `variational`.
-
-    Notes
-    -----
-    The energy changes by the work x . tau of the torques, exp x = q0^-1 q1, to round-off. The momentum of a free base
-    is preserved too, as far as gravity and torques on it permit. A single free body under gravity has no joints that
-    could absorb the correction; it keeps its energy at the cost of horizontal momentum, to second order.
-    """
-    return _implicit(_energy_momentum, robot, q0, v0, tau, t_end, dt, every, progress)
-
-
-# --- one step ----------------------------------------------------------------------------------------------------
-
-
-def momentum_form_step(
+def step(
     robot: Robot,
     q: ArrayLike,
     v: ArrayLike,
     tau: Torque,
     dt: float,
-    method: str | Tableau = "MK4",
+    method: Name = "variational",
+    tableau: str | Tableau = "MK4",
     t: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (q, v) after one step of `momentum_form` from time t; dt may be negative. Raises as it does."""
-    tableau, t = fixed_step(method), number("t", t, "a finite number of seconds")
+    """Return (q, v) after one step of `integrate` from time t; dt may be negative. Raises as it does."""
+    _, method_of, tableau = _chosen(method, tableau)
+    t = number("t", t, "a finite number of seconds")
     if not callable(tau):
-        return step_compiled(partial(_momentum_form, tableau), robot, q, v, tau, dt)
+        return step_compiled(method_of, robot, q, v, tau, dt)
     q, v, _, h = step_arguments(robot, q, v, None, dt)
-    _check_free_base(robot)
-    stepper = MomentumForm(robot, tau, tableau)
-    return stepper.state_of(stepper.step(t, stepper.momenta(q, v), h, t + h).y_next)
-
-
-def variational_step(
-    robot: Robot, q: ArrayLike, v: ArrayLike, tau: Torque, dt: float, t: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (q, v) after one step of `variational` from time t; dt may be negative. Raises as it does."""
-    return _implicit_step(_variational, robot, q, v, tau, dt, t)
-
-
-def energy_momentum_step(
-    robot: Robot, q: ArrayLike, v: ArrayLike, tau: Torque, dt: float, t: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (q, v) after one step of `energy_momentum` from time t; dt may be negative. Raises as it does."""
-    return _implicit_step(_energy_momentum, robot, q, v, tau, dt, t)
+    stepper, y = _start(method_of(robot), robot, tau, tableau, q, v)
+    return stepper.state_of(stepper.step(t, y, h, t + h).y_next)
 
 
 # --- the methods ---------------------------------------------------------------------------------------------------
@@ -257,21 +179,21 @@ def _energy_momentum(robot: Robot) -> Method:
     return Method("energy-momentum", march, lambda h: np.array([h, 6.0 if free else 0.0]))
 
 
-def _implicit(method_of, robot, q0, v0, tau, t_end, dt, every, progress) -> Trajectory:
-    if not callable(tau):
-        return march_compiled(method_of, robot, q0, v0, tau, t_end, dt, every, progress)
-    q, v, _, _ = start_of(robot, q0, v0, None, t_end, dt)
-    stepper = Midpoint(method_of(robot), robot, tau)
-    return march_sampled(stepper, np.concatenate((q, v)), t_end, dt, every, progress, stepper.state_of)
+def _chosen(method: Name, tableau: str | Tableau) -> tuple[str, Callable[[Robot], Method], Tableau]:
+    """(prefix of messages, the method of a robot, the tableau)."""
+    choice("method", method, METHODS)
+    tableau = fixed_step(tableau, "tableau")
+    if method == "momentum_form":
+        return f"momentum form, {tableau.name}: ", partial(_momentum_form, tableau), tableau
+    return "", _variational if method == "variational" else _energy_momentum, tableau
 
 
-def _implicit_step(method_of, robot, q, v, tau, dt, t):
-    t = number("t", t, "a finite number of seconds")
-    if not callable(tau):
-        return step_compiled(method_of, robot, q, v, tau, dt)
-    q, v, _, h = step_arguments(robot, q, v, None, dt)
-    stepper = Midpoint(method_of(robot), robot, tau)
-    return stepper.state_of(stepper.step(t, np.concatenate((q, v)), h, t + h).y_next)
+def _start(method: Method, robot: Robot, tau: Callable, tableau: Tableau, q, v) -> tuple[MomentumForm | Midpoint, Any]:
+    """The stepper for a torque function, and its initial state."""
+    if method.march is momentum_form_kernels.march_momentum_form:
+        stepper = MomentumForm(robot, tau, tableau)
+        return stepper, stepper.momenta(q, v)
+    return Midpoint(method, robot, tau), np.concatenate((q, v))
 
 
 def _check_free_base(robot: Robot) -> None:

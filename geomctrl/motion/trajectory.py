@@ -143,10 +143,10 @@ def march_sampled(stepper, y0, t_end, dt, every, progress, state_of: Callable, p
     return trajectory(solution, f"reached t = {t_end:g} s")
 
 
-def fixed_step(method: str | Tableau) -> Tableau:
-    tableau = tableaus.method(method)
+def fixed_step(method: str | Tableau, argument: str = "method") -> Tableau:
+    tableau = tableaus.method(method, argument)
     if tableau.b_hat is not None:
-        raise ArgumentError(f"method: expected a fixed-step method, got the adaptive {tableau.name}")
+        raise ArgumentError(f"{argument}: expected a fixed-step method, got the adaptive {tableau.name}")
     return tableau
 
 

@@ -308,7 +308,7 @@ def scalar(run):
         ({"t_end": -1.0}, "t_end: expected a positive"),
         ({"dt": np.nan}, "dt: expected a positive"),
         ({"method": "MK5000"}, "MK5000"),
-        ({"method": gc.integrators.method("MK4")}, "method: expected the name of a method"),
+        ({"method": gc.integrators.methods()["MK4"]}, "method: expected the name of a method"),
         ({"control_dt": 1.5e-3}, "control_dt: expected a multiple"),
         ({"monitors": "all"}, "monitors: expected 'default'"),
         ({"every": 0}, "every: expected a positive integer"),

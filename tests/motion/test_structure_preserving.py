@@ -12,15 +12,23 @@ from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.motion.rollout import rollout, rollout_step
-from geomctrl.motion.structure_preserving import (
-    energy_momentum,
-    energy_momentum_step,
-    momentum_form,
-    momentum_form_step,
-    variational,
-    variational_step,
-)
+from geomctrl.motion.structure_preserving import METHODS, integrate
+from geomctrl.motion.structure_preserving import step as one_step
 from geomctrl.testing.random_robots import random_joint
+
+
+def of_method(function, name):
+    """`integrate` or `step` with one method, by whose name pytest calls the case."""
+
+    def run(*args, **options):
+        return function(*args, method=name, **options)
+
+    run.__name__ = name
+    return run
+
+
+momentum_form, variational, energy_momentum = (of_method(integrate, name) for name in METHODS)
+momentum_form_step, variational_step, energy_momentum_step = (of_method(one_step, name) for name in METHODS)
 
 FLOATING = models.three_spheres()
 SPIN = np.array([0.3, 0.3, 0.3, 0.1, 0.1, 0.1, 0.4, 0.4])
@@ -53,7 +61,7 @@ CASES = {
     "fixed tree, torques": (FIXED_TREE, *state(FIXED_TREE), np.linspace(-0.5, 0.5, FIXED_TREE.nv)),
 }
 ORDERS = [(variational, {}, 2), (energy_momentum, {}, 2)]
-ORDERS += [(momentum_form, {"method": m}, int(m[-1])) for m in ("MK2", "CG3", "CF4", "MK4")]
+ORDERS += [(momentum_form, {"tableau": m}, int(m[-1])) for m in ("MK2", "CG3", "CF4", "MK4")]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,11 @@ def floating_at_rest_on_average():
 @pytest.mark.parametrize("h", [0.3, 0.02])
 @pytest.mark.parametrize(
     ("integrator", "options"),
-    [(variational, {}), (energy_momentum, {}), *((momentum_form, {"method": m}) for m in ("CG2", "MK2", "CF3", "MK4"))],
+    [
+        (variational, {}),
+        (energy_momentum, {}),
+        *((momentum_form, {"tableau": m}) for m in ("CG2", "MK2", "CF3", "MK4")),
+    ],
 )
 def test_spatial_momentum_is_kept_to_round_off(integrator, options, h):
     q0, v0 = floating_at_rest_on_average()
@@ -205,7 +217,7 @@ def test_momentum_form_with_a_wrench_on_the_base():
     """A force along the base's x axis changes the spatial momentum by its own wrench, integrated along the way."""
     tau = np.zeros(8)
     tau[3] = 5.0
-    path = momentum_form(FLOATING, FLOATING.neutral(), SPIN, tau, 1.0, 0.01, "MK6")
+    path = momentum_form(FLOATING, FLOATING.neutral(), SPIN, tau, 1.0, 0.01, tableau="MK6")
     force = 5.0 * path.q[:, [0, 4, 8]]
     wrench = np.hstack((np.cross(path.q[:, [3, 7, 11]], force), force))
     weights = np.r_[1, np.tile([4, 2], 49), 4, 1] * 0.01 / 3  # Simpson's rule
@@ -274,7 +286,7 @@ def feedback(robot, home):
     [
         (case, *row)
         for case in CASES
-        for row in [*ORDERS[:2], (momentum_form, {"method": "CF3"}, 3), (momentum_form, {"method": "MK4"}, 4)]
+        for row in [*ORDERS[:2], (momentum_form, {"tableau": "CF3"}, 3), (momentum_form, {"tableau": "MK4"}, 4)]
         if row[0] is not momentum_form or CASES[case][0].joints[0].kind == "free"
     ],
     ids=lambda x: getattr(x, "__name__", str(x)),
@@ -462,9 +474,9 @@ def test_momentum_form_needs_a_free_base():
     with pytest.raises(ArgumentError, match=r"needs one free base .* begins with a revolute joint"):
         momentum_form(robot, robot.neutral(), np.zeros(7), None, 1.0, 0.1)
     with pytest.raises(NameNotFoundError, match="got 'RK4'"):
-        momentum_form(FLOATING, FLOATING.neutral(), SPIN, None, 1.0, 0.1, "RK4")
+        momentum_form(FLOATING, FLOATING.neutral(), SPIN, None, 1.0, 0.1, tableau="RK4")
     with pytest.raises(ArgumentError, match="expected a fixed-step method, got the adaptive MK54"):
-        momentum_form(FLOATING, FLOATING.neutral(), SPIN, None, 1.0, 0.1, "MK54")
+        momentum_form(FLOATING, FLOATING.neutral(), SPIN, None, 1.0, 0.1, tableau="MK54")
 
 
 @pytest.mark.parametrize("integrator", [variational, energy_momentum])

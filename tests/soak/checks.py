@@ -178,7 +178,7 @@ def loops(rng: np.random.Generator) -> str:
     name = str(rng.choice(list(laws)))
     law = laws[name]()
     options = {
-        "method": str(rng.choice(integrators.methods())),
+        "method": str(rng.choice(list(integrators.methods()))),
         "control_dt": [None, 2e-3][rng.integers(2)],
         "every": int(rng.integers(1, 5)),
     }

@@ -30,6 +30,8 @@ START = {"robot": ROBOT, "q0": Q, "v0": V}
 NOW = {"robot": ROBOT, "q": Q, "v": V, "tau": Argument(A, "none"), "dt": 0.125, "t": 0.25}
 METHOD = "MK4"
 FREE = gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, BODY)])
+FREE_START = {"robot": FREE, "q0": FREE.neutral(), "v0": np.ones(6), "tau": Argument(np.ones(6), "none")}
+FORM = "momentum_form"
 
 EXAMPLES = {
     "integrators.integrate": Example(
@@ -60,7 +62,6 @@ EXAMPLES = {
         {"method": "MK54", "rtol": number(1e-6, negative=False), "atol": gain(np.full(3, 1e-6), "objects shape")}
     ),
     "integrators.step": Example({"method": METHOD, "field": field, "t": 0.25, "y": Y0, "h": 0.125, "group": GROUP}),
-    "integrators.method": Example({"name": METHOD}, called={"name": "method"}),
     "integrators.methods": Example(),
     "integrators.Tableau": Example(
         {
@@ -83,21 +84,10 @@ EXAMPLES = {
         }
     ),
     "rollout": Example({**START, "tau": Argument(A, "none"), **ACROSS, "method": METHOD}),
-    "structure_preserving.energy_momentum": Example({**START, "tau": Argument(A, "none"), **ACROSS}),
-    "structure_preserving.variational": Example({**START, "tau": Argument(A, "none"), **ACROSS}),
-    "structure_preserving.momentum_form": Example(
-        {
-            "robot": FREE,
-            "q0": FREE.neutral(),
-            "v0": np.ones(6),
-            "tau": Argument(np.ones(6), "none"),
-            **ACROSS,
-            "method": METHOD,
-        }
-    ),
-    "structure_preserving.energy_momentum_step": Example(NOW),
-    "structure_preserving.variational_step": Example(NOW),
-    "structure_preserving.momentum_form_step": Example(
+    "structure_preserving.integrate": Example({**START, "tau": Argument(A, "none"), **ACROSS, "method": "variational"}),
+    "structure_preserving.integrate#momentum": Example({**FREE_START, **ACROSS, "method": FORM, "tableau": METHOD}),
+    "structure_preserving.step": Example({**NOW, "method": "energy_momentum"}),
+    "structure_preserving.step#momentum": Example(
         {
             "robot": FREE,
             "q": FREE.neutral(),
@@ -105,7 +95,8 @@ EXAMPLES = {
             "tau": Argument(np.ones(6), "none"),
             "dt": 0.125,
             "t": 0.25,
-            "method": METHOD,
+            "method": FORM,
+            "tableau": METHOD,
         }
     ),
 }
