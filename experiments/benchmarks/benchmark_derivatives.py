@@ -13,6 +13,7 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import derivatives, interop, models
+from geomctrl.papers import sensitivities
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results
@@ -55,7 +56,7 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
             {"our inverse_dynamics": lambda: robot.inverse_dynamics(q, v, a)},
         ),
         "inverse_dynamics_derivatives_along": (
-            lambda: derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z),
+            lambda: sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z),
             {"our derivatives": lambda: robot.inverse_dynamics_derivatives(q, v, a)},
         ),
         "second derivatives, all": (
@@ -63,7 +64,7 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
             {"our derivatives": lambda: robot.inverse_dynamics_derivatives(q, v, a)},
         ),
         "geometric_sensitivity, all": (
-            lambda: derivatives.geometric_sensitivity(robot, q, v, a),
+            lambda: sensitivities.geometric_sensitivity(robot, q, v, a),
             {"our derivatives": lambda: robot.inverse_dynamics_derivatives(q, v, a)},
         ),
         "linearize": (

@@ -21,7 +21,7 @@ from scipy.linalg import expm
 import geomctrl as gc
 from geomctrl import derivatives as by_derivatives
 from geomctrl import inertia, models, se3, so3
-from geomctrl.papers import closed_forms, curvature, factored, higher_order_kinematics, representations
+from geomctrl.papers import closed_forms, curvature, factored, higher_order_kinematics, representations, sensitivities
 from geomctrl.papers import one_body as halves
 from geomctrl.papers.factored import ad
 
@@ -792,7 +792,7 @@ def derivatives(c: Case) -> list[Residual]:
     n, E, snap = robot.nv, np.eye(robot.nv), v - a
     d, second = (
         robot.inverse_dynamics_derivatives(q, v, a),
-        by_derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, v, a, b),
+        sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, v, a, b),
     )
 
     def torques(x):
@@ -806,7 +806,7 @@ def derivatives(c: Case) -> list[Residual]:
     step = 1j * STEP
     rate = np.imag(factored.inverse_dynamics(robot, q + step * v, v + step * a, a + step * b)) / STEP
     rate2 = d.dq @ a + d.dv @ b + d.da @ snap + second.dq @ v + second.dv @ a + second.da @ b
-    sensitivity, i = by_derivatives.geometric_sensitivity(robot, q, v, a), n // 2
+    sensitivity, i = sensitivities.geometric_sensitivity(robot, q, v, a), n // 2
     U = np.array([0.6, -0.64, 0.48, 0.3, 0.2, -0.4])
     columns = []
     for behind in (False, True):  # the derivative by pi, and by -pi behind the joint, of the equations of n + 1 joints
@@ -825,21 +825,21 @@ def derivatives(c: Case) -> list[Residual]:
             relative(by_derivatives.mass_matrix_derivative(robot, q), dM),
         ),
         Residual(
-            "6.1", "the inverse of M by q", "derivatives.mass_matrix_inverse_derivative",
-            relative(by_derivatives.mass_matrix_inverse_derivative(robot, q), dI),
+            "6.1", "the inverse of M by q", "sensitivities.mass_matrix_inverse_derivative",
+            relative(sensitivities.mass_matrix_inverse_derivative(robot, q), dI),
         ),
         Residual(
-            "6.2", "forces by a placement B_i", "derivatives.geometric_sensitivity",
+            "6.2", "forces by a placement B_i", "sensitivities.geometric_sensitivity",
             relative(sensitivity.placement[:, i] @ U, columns[0]),
         ),
         Residual(
-            "6.2", "forces by a screw iX_i", "derivatives.geometric_sensitivity",
+            "6.2", "forces by a screw iX_i", "sensitivities.geometric_sensitivity",
             relative(sensitivity.screw[:, i] @ U, columns[0] - columns[1]),
         ),
         Residual("6.3", "first time derivative of the forces", RATES, relative(tau[1], rate)),
         Residual(
             "6.3", "second time derivative",
-            f"{RATES}, Robot.inverse_dynamics_derivatives, derivatives.inverse_dynamics_derivatives_along",
+            f"{RATES}, Robot.inverse_dynamics_derivatives, sensitivities.inverse_dynamics_derivatives_along",
             relative(tau[2], rate2),
         ),
     ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Forms of the equations of motion as the papers print them: to read, to check and to compare, not to control with.
 
 A robot's own terms are methods of `Robot`; each function here says the same in another way, or what only the papers ask
-for: curvature, accelerations of any order, other representations of twists, one body alone.
+for: curvature, sensitivities, accelerations of any order, other representations of twists, one body alone.
 """
 
 from . import articulated_bodies as articulated_bodies
@@ -11,6 +11,7 @@ from . import factored as factored
 from . import higher_order_kinematics as higher_order_kinematics
 from . import one_body as one_body
 from . import representations as representations
+from . import sensitivities as sensitivities
 
 __all__ = [
     "articulated_bodies",
@@ -20,4 +21,5 @@ __all__ = [
     "higher_order_kinematics",
     "one_body",
     "representations",
+    "sensitivities",
 ]

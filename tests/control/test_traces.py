@@ -15,7 +15,7 @@ from geomctrl.control.references import Harmonic, Quintic, RestToRest, Sinusoids
 from geomctrl.control.sample import Sample, State
 from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 from geomctrl.mechanism.configuration import configuration_group
-from geomctrl.papers import articulated_bodies, curvature
+from geomctrl.papers import articulated_bodies, curvature, sensitivities
 from geomctrl.papers import higher_order_kinematics as higher
 
 ROBOTS = [models.panda(), models.two_link(), models.ur10(), models.three_spheres(), models.quadruped()]
@@ -222,9 +222,9 @@ TERMS = {
     "articulated_bodies": lambda r, q, v, a: articulated_bodies.articulated_bodies(r, q, v, a),
     "operational_mobility_rate": lambda r, q, v, a: operational_space.mobility_rate(r, q, v, r.body_names[-1]),
     "mass_matrix_derivative": lambda r, q, v, a: derivatives.mass_matrix_derivative(r, q),
-    "mass_matrix_inverse_rate": lambda r, q, v, a: derivatives.mass_matrix_inverse_rate(r, q, v),
-    "geometric_sensitivity": lambda r, q, v, a: derivatives.geometric_sensitivity(r, q, v, a),
-    "pose_sensitivity": lambda r, q, v, a: derivatives.pose_sensitivity(r, q, r.body_names[-1]),
+    "mass_matrix_inverse_rate": lambda r, q, v, a: sensitivities.mass_matrix_inverse_rate(r, q, v),
+    "geometric_sensitivity": lambda r, q, v, a: sensitivities.geometric_sensitivity(r, q, v, a),
+    "pose_sensitivity": lambda r, q, v, a: sensitivities.pose_sensitivity(r, q, r.body_names[-1]),
     "covariant_derivative": lambda r, q, v, a: curvature.covariant_derivative(r, q, v, a, v),
     "sectional_curvature": lambda r, q, v, a: curvature.sectional_curvature(r, q, v, a),
     "scalar_curvature": lambda r, q, v, a: curvature.scalar_curvature(r, q),

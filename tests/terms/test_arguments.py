@@ -6,7 +6,7 @@ import pytest
 import geomctrl as gc
 from geomctrl import derivatives, se3, testing
 from geomctrl.errors import ArgumentError
-from geomctrl.papers import curvature
+from geomctrl.papers import curvature, sensitivities
 
 NAMES = {  # term: the names of its arguments
     "mass_matrix": ("q",),
@@ -121,8 +121,8 @@ def test_masks_are_seen_by_terms_with_an_entry_of_their_own(robot, name):
     given[name] = np.ma.masked_array(given[name], np.arange(given[name].size) == 0)
     for term, names in {
         derivatives.mass_matrix_derivative: "q", curvature.christoffel_symbols: "q", gc.Robot.mass_matrix_solve: "q a",
-        derivatives.inverse_dynamics_derivatives_along: "q v a dq dv da", derivatives.geometric_sensitivity: "q v a",
-        derivatives.inverse_dynamics_rates: "q",
+        sensitivities.inverse_dynamics_derivatives_along: "q v a dq dv da", derivatives.inverse_dynamics_rates: "q",
+        sensitivities.geometric_sensitivity: "q v a",
     }.items():  # fmt: skip
         arguments = [given[x] for x in names.split()]
         arguments += [np.stack((v, v))] if term is derivatives.inverse_dynamics_rates else []

@@ -23,7 +23,7 @@ import geomctrl as gc
 from geomctrl import derivatives, models, operational_space, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.configuration import ConfigurationGroup
-from geomctrl.papers import articulated_bodies, factored
+from geomctrl.papers import articulated_bodies, factored, sensitivities
 from geomctrl.papers import higher_order_kinematics as higher
 
 KINDS_OF_ALL = ["free", "revolute", "planar", "helical", "spherical", "cylindrical", "prismatic"]
@@ -205,10 +205,10 @@ def test_mass_matrix_derivative_is_its_rate_along_each_coordinate(case):
     expected = derivative(lambda x: factored.mass_matrix(robot, x), robot, q, v)
     assert_close(dM @ v, expected, 1e-12, scale * (np.abs(v).sum() + 1e-300))
     inverse = robot.mass_matrix_inverse(q)
-    dI = derivatives.mass_matrix_inverse_derivative(robot, q)
-    assert_close(dI @ v, derivatives.mass_matrix_inverse_rate(robot, q, v), 1e-10, np.abs(inverse).max() ** 2 * scale)
+    dI = sensitivities.mass_matrix_inverse_derivative(robot, q)
+    assert_close(dI @ v, sensitivities.mass_matrix_inverse_rate(robot, q, v), 1e-10, np.abs(inverse).max() ** 2 * scale)
     M, Mdot = robot.mass_matrix(q), robot.mass_matrix_rate(q, v)
-    product = derivatives.mass_matrix_inverse_rate(robot, q, v) @ M + inverse @ Mdot  # d/dt (M^-1 M)
+    product = sensitivities.mass_matrix_inverse_rate(robot, q, v) @ M + inverse @ Mdot  # d/dt (M^-1 M)
     assert_close(product, 0.0 * M, 1.0, 1e-12 * np.linalg.cond(M) ** 2 * (np.abs(Mdot).max() / scale + 1e-300))
 
 
@@ -220,7 +220,7 @@ def test_mass_matrix_derivative_is_its_rate_along_each_coordinate(case):
 def test_second_derivatives_along_a_direction_by_differences(case):
     robot, q, v, a, x = case
     y, z = v[::-1], a[::-1]
-    ours = np.concatenate(derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z))
+    ours = np.concatenate(sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z))
 
     def first(t):
         return np.concatenate(robot.inverse_dynamics_derivatives(robot.integrate(q, t * x), v + t * y, a + t * z))
@@ -236,7 +236,7 @@ def test_second_derivatives_contract_to_those_along_a_direction(case):
     y, z = v[::-1], a[::-1]
     second, along = (
         derivatives.inverse_dynamics_second_derivatives(robot, q, v, a),
-        derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z),
+        sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, x, y, z),
     )
     scale = (force_scale(robot, q, v, a) + force_scale(robot, q, y, z)) * (1.0 + np.abs(x).sum() + np.abs(y).sum())
     dqda = second.dadq.swapaxes(-1, -2)  # d/da_k of dtau_i/dq_j is dM_ik/dq_j
@@ -285,8 +285,8 @@ def test_second_derivatives_of_wrenches_fixed_to_bodies_are_those_of_the_jacobia
     f_ext = np.random.default_rng(0).normal(size=(robot.nbodies, 6))
     loaded = derivatives.inverse_dynamics_second_derivatives(robot, q, v, a, f_ext)
     free = derivatives.inverse_dynamics_second_derivatives(robot, q, v, a)
-    along = derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, v, a, f_ext)
-    unloaded = derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, x, v, a)
+    along = sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, x, v, a, f_ext)
+    unloaded = sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, x, v, a)
     bodies = zip(robot.body_names, f_ext)
     expected = -sum(
         np.einsum("xijk,x->ijk", higher.jacobian_partial_derivatives(robot, q, name, 2), f) for name, f in bodies
@@ -319,7 +319,7 @@ def test_forward_dynamics_second_derivatives_by_differences(name, loaded):
     assert_close(ours.dvdq, dvdq, 1e-7, np.abs(dqdq).max())
     assert_close(ours.dtaudq, dtaudq, 1e-7)
     assert_close(ours.dvdv, dvdv, 1e-8)
-    assert_close(ours.dtaudq, derivatives.mass_matrix_inverse_derivative(robot, q), 1e-11)
+    assert_close(ours.dtaudq, sensitivities.mass_matrix_inverse_derivative(robot, q), 1e-11)
 
 
 # --- articulated bodies and operational space --------------------------------------------------------------------
@@ -413,9 +413,9 @@ def test_geometric_sensitivity_by_displaced_robots(seed):
     robot = testing.random_robot(rng, kinds, [-1, 0, 1, 1, 3])
     q, v, a = motion(robot, seed, 2)
     f_ext = 5.0 * rng.normal(size=(robot.nbodies, 6)) if seed else None  # fixed to the bodies, displaced with them
-    ours, scale = derivatives.geometric_sensitivity(robot, q, v, a, f_ext), force_scale(robot, q, v, a)
+    ours, scale = sensitivities.geometric_sensitivity(robot, q, v, a, f_ext), force_scale(robot, q, v, a)
     frame = robot.body_names[-1]
-    poses, T = derivatives.pose_sensitivity(robot, q, frame), robot.pose(q, frame)
+    poses, T = sensitivities.pose_sensitivity(robot, q, frame), robot.pose(q, frame)
     for i in range(robot.nbodies):
         U = rng.normal(size=6)
         for screw, tensor, pose in ((False, ours.placement, poses.placement), (True, ours.screw, poses.screw)):
@@ -435,7 +435,7 @@ def test_geometric_sensitivity_by_displaced_robots(seed):
 def test_sensitivity_to_the_placement_in_the_joints_own_direction_is_the_derivative_by_its_coordinate():
     robot = models.panda()
     q, v, a = motion(robot, 7, 2)
-    ours, d = derivatives.geometric_sensitivity(robot, q, 0 * v, a), robot.inverse_dynamics_derivatives(q, 0 * v, a)
+    ours, d = sensitivities.geometric_sensitivity(robot, q, 0 * v, a), robot.inverse_dynamics_derivatives(q, 0 * v, a)
     along = np.stack([ours.placement[:, i] @ joint.S[:, 0] for i, joint in enumerate(robot.joints)], axis=-1)
     assert_close(along, d.dq, 1e-12)
     along = np.stack([ours.screw[:, i] @ joint.S[:, 0] for i, joint in enumerate(robot.joints)], axis=-1)
@@ -544,7 +544,7 @@ FRAMED = {"mobility": 0, "mobility_rate": 1, "pose_sensitivity": 0}
 
 def term(robot, name):
     """The robot's term of that name, from the module that it is public in."""
-    homes = (derivatives, operational_space, articulated_bodies)
+    homes = (derivatives, sensitivities, operational_space, articulated_bodies)
     return functools.partial(next(vars(home)[name] for home in homes if name in vars(home)), robot)
 
 

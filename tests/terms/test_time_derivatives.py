@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from oracles import assert_close, cases, force_scale, properties
 
-from geomctrl import derivatives, inertia, models, testing
+from geomctrl import inertia, models, testing
 from geomctrl.errors import ArgumentError
-from geomctrl.papers import factored
+from geomctrl.papers import factored, sensitivities
 from geomctrl.terms.derivatives import inverse_dynamics_rates
 
 
@@ -41,7 +41,7 @@ def test_rates_equal_the_derivatives_along_the_motion(case):
     snap = v[::-1] - a
     tau = inverse_dynamics_rates(robot, q, np.stack((v, a, jerk, snap)))
     d = robot.inverse_dynamics_derivatives(q, v, a)
-    rate = derivatives.inverse_dynamics_derivatives_along(robot, q, v, a, v, a, jerk)
+    rate = sensitivities.inverse_dynamics_derivatives_along(robot, q, v, a, v, a, jerk)
     scale = rates_scale(robot, q, np.stack((v, a, jerk, snap)))
     assert_close(tau[1], d.dq @ v + d.dv @ a + d.da @ jerk, 1e-12, scale)
     first = d.dq @ a + d.dv @ jerk + d.da @ snap

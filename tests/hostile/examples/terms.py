@@ -130,7 +130,7 @@ BUILDERS = (
     "joint",
 )
 OF_ROBOTS = ("articulated_bodies", "closed_forms", "curvature", "derivatives", "factored", "higher_order_kinematics")
-OF_ROBOTS += ("operational_space", "representations")
+OF_ROBOTS += ("operational_space", "representations", "sensitivities")
 CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda")
 for name, public in public_callables().items():
     module, _, method = name.partition(".")

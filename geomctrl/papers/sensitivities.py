@@ -1,0 +1,148 @@
+"""Sensitivity of inverse dynamics to the robot's geometry, second derivatives along a direction, and those of M^-1.
+
+The first and second derivatives that controllers and optimisers use are methods of `Robot` and functions of
+`geomctrl.derivatives`, which states what a derivative with respect to q is.
+
+Source: Mueller 2018 section 6.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.compiler.catalogue import InverseDynamicsDerivatives
+from geomctrl.kernels import derivatives as geometry
+from geomctrl.kernels import higher_derivatives
+from geomctrl.kernels.couplings import fitting
+from geomctrl.lie import se3
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.mechanism.states import as_batch
+from geomctrl.terms.batches import REFUSED, over_states, plain
+from geomctrl.terms.derivatives import mass_matrix_derivative, times, times_second
+from geomctrl.terms.dynamics import mass_matrix_inverse, mass_matrix_rate
+from geomctrl.terms.kinematics import poses
+
+__all__ = [
+    "geometric_sensitivity",
+    "inverse_dynamics_derivatives_along",
+    "mass_matrix_inverse_derivative",
+    "mass_matrix_inverse_rate",
+    "pose_sensitivity",
+]
+
+
+class GeometricSensitivity(NamedTuple):
+    """Gradients along twists of each joint's placement and of its screw, (..., n, nbodies, 6) each."""
+
+    placement: np.ndarray
+    screw: np.ndarray
+
+
+# --- geometry ----------------------------------------------------------------------------------------------------
+
+
+def geometric_sensitivity(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
+) -> GeometricSensitivity:
+    """Return the gradient of inverse dynamics with respect to the robot's geometry, (..., nv, nbodies, 6) each.
+
+    Entry [j, i] is the gradient of tau_j along twists U (6,), angular part first, in the frame of body i at zero:
+
+        placement   M_i -> M_i exp(U d): displaces the joint and the subtree of its body
+        screw       S_i -> Ad_{exp(U d)} S_i: displaces the joint axis, but not the body at zero
+
+    Joints with several degrees of freedom are treated alike: exp(S q) is displaced with its axes. f_ext (..., nbodies,
+    6): wrenches on the bodies, constant in body frames, which move with them. Source: Mueller 2018 section 6.2.
+    """
+    require_robot("robot", robot)
+    try:
+        if f_ext is None and plain(q, v, a):
+            before, behind = out = np.empty((2, robot.nv, robot.nbodies, 6))
+            fitting(geometry.geometric_sensitivity, robot._model).one(robot._model, q, v, a, out)
+            return GeometricSensitivity(before, before - behind)
+    except REFUSED:
+        pass
+    out = over_states(robot, geometry.geometric_sensitivity, q=q, v=v, a=a, f_ext=f_ext)
+    before, behind = out[..., 0, :, :, :], out[..., 1, :, :, :]
+    return GeometricSensitivity(before, before - behind)
+
+
+def pose_sensitivity(robot: Mechanism, q: ArrayLike, frame: str) -> GeometricSensitivity:
+    """Return the displacement of a frame for each change of geometry, (..., 6, nbodies, 6): the identification
+    Jacobian.
+
+    [:, i] maps twists U of body i's joint, as in `geometric_sensitivity`, to body-fixed displacements. It is zero for
+    bodies that do not carry the frame. Source: Mueller 2018 section 6.2.
+    """
+    require_robot("robot", robot)
+    lead, (q,) = as_batch(robot, q=q)
+    to_frame = se3.inverse_of(poses(robot, q, frame))
+    out = np.zeros((2, len(q), 6, robot.nbodies, 6))
+    i = robot.frame(frame).body
+    while i >= 0:
+        p = robot.parents[i]
+        T = poses(robot, q, robot.body_names[p]) if p >= 0 else np.eye(4)
+        out[0, :, :, i] = se3.Ad_of(to_frame @ T @ robot.placements[i])
+        out[1, :, :, i] = out[0, :, :, i] - se3.Ad_of(to_frame @ poses(robot, q, robot.body_names[i]))
+        i = p
+    return GeometricSensitivity(*out.reshape(2, *lead, 6, robot.nbodies, 6))
+
+
+# --- along a direction -------------------------------------------------------------------------------------------
+
+
+def inverse_dynamics_derivatives_along(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    dq: ArrayLike,
+    dv: ArrayLike,
+    da: ArrayLike,
+    f_ext: ArrayLike | None = None,
+) -> InverseDynamicsDerivatives:
+    """Return the derivative of `inverse_dynamics_derivatives` along (q exp(dq t), v + dv t, a + da t), (..., nv, nv)
+    each.
+
+    These are the second derivatives contracted with the directions dq, dv, da (..., nv), in O(n depth) without forming
+    them. Along the motion itself (dq = v, dv = a, da = a') they are time derivatives. f_ext (..., nbodies, 6): wrenches
+    on the bodies, constant in body frames.
+    """
+    require_robot("robot", robot)
+    along = higher_derivatives.derivatives_along
+    try:
+        if f_ext is None and plain(q, v, a, dq, dv, da):
+            block = np.empty((3 * robot.nv, robot.nv))
+            fitting(along, robot._model).one(robot._model, q, v, a, dq, dv, da, block)
+            return InverseDynamicsDerivatives(*_rows(block, robot.nv))
+    except REFUSED:
+        pass
+    blocks = over_states(robot, along, q=q, v=v, a=a, dq=dq, dv=dv, da=da, f_ext=f_ext)
+    return InverseDynamicsDerivatives(*_rows(blocks, robot.nv))
+
+
+def _rows(blocks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first three (..., n, n) of matrices stacked below each other."""
+    if blocks.ndim == 2:  # plain slices take half the time of reshaping
+        return blocks[:n], blocks[n : 2 * n], blocks[2 * n : 3 * n]
+    return blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n : 3 * n, :]
+
+
+# --- the inverse of the mass matrix ------------------------------------------------------------------------------
+
+
+def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """Return d(M^-1)_ij/dq_k (..., nv, nv, nv) at [i, j, k]: -M^-1 (dM/dq_k) M^-1."""
+    require_robot("robot", robot)
+    inverse = mass_matrix_inverse(robot, q)
+    return -times(inverse, times_second(mass_matrix_derivative(robot, q), inverse))
+
+
+def mass_matrix_inverse_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Return the derivative of M^-1 (..., nv, nv) along v: -M^-1 Mdot M^-1."""
+    require_robot("robot", robot)
+    inverse = mass_matrix_inverse(robot, q)
+    return -inverse @ mass_matrix_rate(robot, q, v) @ inverse
