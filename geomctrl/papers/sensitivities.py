@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike
 from geomctrl.compiler.catalogue import InverseDynamicsDerivatives
 from geomctrl.kernels import derivatives as geometry
 from geomctrl.kernels import higher_derivatives
-from geomctrl.kernels.couplings import fitting
 from geomctrl.lie import se3
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
-from geomctrl.terms.batches import REFUSED, over_states, plain
+from geomctrl.terms.batches import over_states
 from geomctrl.terms.derivatives import mass_matrix_derivative, times, times_second
 from geomctrl.terms.dynamics import mass_matrix_inverse, mass_matrix_rate
 from geomctrl.terms.kinematics import poses
@@ -58,13 +57,6 @@ def geometric_sensitivity(
     6): wrenches on the bodies, constant in body frames, which move with them. Source: Mueller 2018 section 6.2.
     """
     require_robot("robot", robot)
-    try:
-        if f_ext is None and plain(q, v, a):
-            before, behind = out = np.empty((2, robot.nv, robot.nbodies, 6))
-            fitting(geometry.geometric_sensitivity, robot._model).one(robot._model, q, v, a, out)
-            return GeometricSensitivity(before, before - behind)
-    except REFUSED:
-        pass
     out = over_states(robot, geometry.geometric_sensitivity, q=q, v=v, a=a, f_ext=f_ext)
     before, behind = out[..., 0, :, :, :], out[..., 1, :, :, :]
     return GeometricSensitivity(before, before - behind)
@@ -113,22 +105,8 @@ def inverse_dynamics_derivatives_along(
     """
     require_robot("robot", robot)
     along = higher_derivatives.derivatives_along
-    try:
-        if f_ext is None and plain(q, v, a, dq, dv, da):
-            block = np.empty((3 * robot.nv, robot.nv))
-            fitting(along, robot._model).one(robot._model, q, v, a, dq, dv, da, block)
-            return InverseDynamicsDerivatives(*_rows(block, robot.nv))
-    except REFUSED:
-        pass
-    blocks = over_states(robot, along, q=q, v=v, a=a, dq=dq, dv=dv, da=da, f_ext=f_ext)
-    return InverseDynamicsDerivatives(*_rows(blocks, robot.nv))
-
-
-def _rows(blocks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first three (..., n, n) of matrices stacked below each other."""
-    if blocks.ndim == 2:  # plain slices take half the time of reshaping
-        return blocks[:n], blocks[n : 2 * n], blocks[2 * n : 3 * n]
-    return blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n : 3 * n, :]
+    n, out = robot.nv, over_states(robot, along, q=q, v=v, a=a, dq=dq, dv=dv, da=da, f_ext=f_ext)
+    return InverseDynamicsDerivatives(*(out[..., k * n : (k + 1) * n, :] for k in range(3)))
 
 
 # --- the inverse of the mass matrix ------------------------------------------------------------------------------
