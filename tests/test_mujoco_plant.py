@@ -196,7 +196,7 @@ def test_it_depends_on_the_state_alone():
 
 def test_it_does_not_compile():
     plant = interop.mujoco_plant(BOX)
-    with pytest.raises(UntraceableError, match="MuJoCo's equations of motion do not trace"):
+    with pytest.raises(UntraceableError, match="MuJoCo's equations of motion can not be traced"):
         run(plant, np.zeros(6), plant.robot.neutral(), np.zeros(6), compiled=True)
 
 

@@ -45,7 +45,7 @@ def _tensor(text: str) -> list[list[float]]:
     return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
 
 
-@Parameter(name="*", group=Group("What is known", sort_key=0))
+@Parameter(name="*", group=Group("Known inertias", sort_key=0))
 @dataclass(frozen=True)
 class KnownOptions:
     """Options that state what is known about the load or the bodies."""
@@ -66,14 +66,14 @@ class KnownOptions:
     known_bodies: Annotated[
         list[str],
         names(
-            "In place of a load, with one log: bodies whose inertias are right in ROBOT (of CAD, weighed).",
+            "Instead of a load, with one log: bodies whose inertias in ROBOT are correct (CAD, weighed).",
             show_default=False,
         ),
     ] = ()  # type: ignore[assignment]
     friction: Annotated[
         str,
         Parameter(
-            name="--load-friction", metavar="KIND", help="Friction with the load on: own (fitted apart), same."
+            name="--load-friction", metavar="KIND", help="Friction with the load on: own (fitted separately), same."
         ),
     ] = "own"  # fmt: skip
 
@@ -83,11 +83,9 @@ class KnownOptions:
             return identification.KnownLoad(self.mass, self.centre, self.inertia)
         if self.centre is not None or self.inertia is not None:
             option = "centre" if self.centre is not None else "inertia"
-            raise ArgumentError(f"--{option}: for a load, whose mass is missing: give --mass")
+            raise ArgumentError(f"--{option}: needs the mass of the load: give --mass")
         if not self.known_bodies:
-            raise ArgumentError(
-                "--mass: expected the mass of a load, or --known-bodies: without either no scale is known"
-            )
+            raise ArgumentError("--mass: expected the mass of a load, or --known-bodies: one of them sets the scale")
         return None
 
 

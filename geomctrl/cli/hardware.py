@@ -30,7 +30,7 @@ def actuators(text: str | None, robot: Robot) -> list[Actuator]:
     chain = []
     for name, x in _parts("actuators", text, list(ACTUATORS)):
         if name == "limits" and x is None and not (robot.limits.effort < float("inf")).any():
-            raise ArgumentError(f"actuators: limits: {robot.name} states no limits: expected limits=NUMBER")
+            raise ArgumentError(f"actuators: limits: {robot.name} has no limits: expected limits=NUMBER")
         chain.append(ACTUATORS[name](robot, x))
     return chain
 
@@ -52,7 +52,7 @@ def _joints_alone(robot: Robot, x: float | None) -> Selection:
     if x is not None:
         raise ArgumentError(f"actuators: joints: expected no number, got {x:g}")
     if all(joint.kind == "free" for joint in robot.joints):
-        raise ArgumentError(f"actuators: joints: {robot.name} has only free joints: nothing would be driven")
+        raise ArgumentError(f"actuators: joints: {robot.name} has only free joints, which can not be driven")
     B = np.eye(robot.nv)
     for joint, own in zip(robot.joints, robot.v_slices):
         B[own] *= joint.kind != "free"

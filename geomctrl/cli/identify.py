@@ -138,6 +138,4 @@ def _boxes(console: Any, source: str, robot: Any) -> dict[str, Any]:
 def _prior_notes(robot: Any) -> list[str]:
     """A note on bodies whose inertia in the model is impossible and can not be a prior."""
     bad = [n for n, pi in zip(robot.body_names, robot.parameters) if not inertia.is_physical(pi, strict=True)]
-    return [f"note: no body can have the inertias that the model gives {', '.join(bad)}; its geometry is used"] * bool(
-        bad
-    )
+    return [f"note: no body can have the inertias of {', '.join(bad)} in the model; its geometry is used"] * bool(bad)

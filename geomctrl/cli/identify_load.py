@@ -84,7 +84,7 @@ class LoadOptions:
             return identification.WristSensor(self.sensor, self.wrench, self.estimate_gravity)
         if self.wrench is not None or self.estimate_gravity:
             option = "wrench" if self.wrench is not None else "estimate-gravity"
-            raise ArgumentError(f"--{option}: for logs of a sensor: give --sensor")
+            raise ArgumentError(f"--{option}: for logs of a wrench sensor: give --sensor")
         return None
 
 
@@ -136,5 +136,5 @@ def _identified_friction(source: str, modelling: ModelOptions, without_load: Pat
     if "identified" not in extra:
         return None
     if modelling != ModelOptions():
-        raise ArgumentError(f"--friction, --rotor, ...: {source} states the friction and rotors of its robot")
+        raise ArgumentError(f"--friction, --rotor, ...: {source} contains the friction and rotors of its robot")
     return extra

@@ -99,7 +99,7 @@ def make_reference(name: str, robot: Robot, seconds: float, seed: int = 0) -> Re
         if excess <= 1.0:
             return motion
         scale /= min(1.05 * excess, 2.0)
-    raise ArgumentError(f"reference: found no {name!r} within the limits of robot {robot.name!r} in {seconds:g} s")
+    raise ArgumentError(f"reference: no {name!r} was found within the limits of robot {robot.name!r} in {seconds:g} s")
 
 
 def _excess(robot: Robot, motion: Reference, seconds: float) -> float:

@@ -98,7 +98,7 @@ def _load_run(path: Path, robot: str | None, urdf: UrdfOptions) -> Run:
         origin = "--robot" if robot else f"{path}: names the robot"
         sizes = f"nq = {model.nq} and nv = {model.nv}, the run {bare.q.shape[1]} and {bare.v.shape[1]}"
         raise ArgumentError(
-            f"{origin} {model.name!r}, which has {sizes}; give --robot, --floating-base, --mimic as it was"
+            f"{origin} {model.name!r}, which has {sizes}; give --robot, --floating-base, --mimic as for the run"
         )
     return Run.load(path, model)
 

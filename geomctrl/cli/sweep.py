@@ -59,7 +59,7 @@ def sweep(
     arguments = arguments_of(study, run_sweep, {"store"}, "STUDY.py")
     store = out / "sweep.zarr" if store is None else store
     if store.exists() and not resume:
-        raise ArgumentError(f"--store: {str(store)!r} exists; --resume goes on with it")
+        raise ArgumentError(f"--store: {str(store)!r} exists; --resume continues it")
     console = stdout_console()
     with ExitStack() as stack:
         executor = None if scheduler is None else stack.enter_context(_client(scheduler))
@@ -68,10 +68,10 @@ def sweep(
             execution = replace(chosen, executor=executor, progress=console.is_terminal)
             table = run_sweep(**arguments, store=store, execution=execution)
         except SweepError as error:
-            complain(f"{error}; --resume goes on")
+            complain(f"{error}; --resume continues")
             return FAILED
         except (KeyboardInterrupt, SystemExit) as error:
-            complain("interrupted; finished runs are saved, --resume goes on")
+            complain("interrupted; finished runs are saved, --resume continues")
             return interrupted_status(error)
     written = [_write_report(console, table, out / "report.txt")]
     if plots:

@@ -75,7 +75,7 @@ def compiling(console: Console, guess: str) -> Iterator[None]:
     def announce(_):
         if not started:
             started.append(time.perf_counter())
-            said = f"compiling kernels, once, about {guess}; the next start finds them in the cache"
+            said = f"compiling kernels, about {guess}; later runs load them from the cache"
             console.print(said, soft_wrap=True)
             status.start()
 

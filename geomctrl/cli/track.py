@@ -124,7 +124,7 @@ def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | Non
     """Run a scenario, print and save its results; return why it stopped early, or None."""
     if case.rule.slowed < 1.0:
         lowered = f"gains lowered to {case.rule.slowed:.0%} of their rates"
-        console.print(f"note: {lowered}, which a step of {case.options.dt:g} s can follow")
+        console.print(f"note: {lowered}, as fast as a step of {case.options.dt:g} s allows")
     run, stop = _simulate(console, case, case.controller, case.options.controller, options)
     others: dict[str, Run] = {}
     if options.compare and case.adapts and stop is None:
@@ -211,7 +211,9 @@ def own_loop(study: Path, scenario: ScenarioOptions, options: RunOptions, consol
     """
     stated = [f.name for f in fields(scenario) if getattr(scenario, f.name) != f.default]
     if stated:
-        raise ArgumentError(f"{stated[0].replace('_', '-')}: not with {study.name}, which defines the whole loop")
+        raise ArgumentError(
+            f"{stated[0].replace('_', '-')}: can not be given with {study.name}, which defines the whole loop"
+        )
     arguments = arguments_of(study, simulate, {"progress"}, "ROBOT")
     stated = arguments.get("options", SimulationOptions(every=_sample_interval(arguments["t_end"], arguments["dt"])))
     method = stated.method if options.method == RunOptions.method else options.method

@@ -22,7 +22,7 @@ def arguments_of(file: Path, function: Callable[..., Any], without: Collection[s
     parameters = inspect.signature(function).parameters.values()
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in names]
     if missing:
-        raise ArgumentError(f"{argument}: expected {', '.join(missing)} in {str(file)!r}, which sets no such name")
+        raise ArgumentError(f"{argument}: expected {', '.join(missing)} in {str(file)!r}, which does not define it")
     return {p.name: names[p.name] for p in parameters if p.name in names and p.name not in without}
 
 

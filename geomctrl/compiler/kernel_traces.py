@@ -48,7 +48,7 @@ class _Functions:
             return lambda a, b: binary("atan2", a, b)
         if name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh"):
             return lambda a: unary(name, a)
-        raise UntraceableError(f"math.{name} does not trace")
+        raise UntraceableError(f"math.{name} can not be traced")
 
 
 def _fold(op: str):

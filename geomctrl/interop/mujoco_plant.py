@@ -88,7 +88,7 @@ class MujocoPlant(Plant):
     def _moved(self, t, q, v, tau) -> Any:
         """MuJoCo's data for a state and joint torques. It belongs to this thread and is valid until the next call."""
         if has_symbols(q):
-            raise UntraceableError("MuJoCo's equations of motion do not trace: runs on them are in Python")
+            raise UntraceableError("MuJoCo's equations of motion can not be traced: runs on them are in Python")
         for name, x in (("q", q), ("v", v), ("tau", tau)):
             if not math.isfinite(x.dot(x)):
                 checked(name, x, x.shape)

@@ -100,7 +100,7 @@ def certify(
     with shown(progress, "certifying") as report:
         certificate = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
     if certificate and certificate.bound == -math.inf:
-        raise ArgumentError("outside, where: expected to leave some of the box, got a claim about no point")
+        raise ArgumentError("outside, where: expected a domain with at least one point, got an empty one")
     if certificate:
         record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=certificate.boxes)
     return certificate
@@ -167,7 +167,9 @@ def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) ->
             said = f"in the domain, and of constraints too, got nan at x = {y.tolist()}"
             raise ArgumentError(f"f: expected a number everywhere {said}")
         if called != value and not abs(called - value) <= ALLOWED * max(abs(called), 1.0):
-            raise UntraceableError(f"f: is {value:.9g} traced, and {called:.9g} in Python, at x = {y.tolist()}")
+            raise UntraceableError(
+                f"f: the traced function returns {value:.9g}, Python {called:.9g}, at x = {y.tolist()}"
+            )
 
 
 def processors() -> int:

@@ -132,7 +132,7 @@ class Variations:
         if P.ndim != 2 or np.abs(P - P.T).max() > 1e-9 * np.abs(P).max():
             raise ArgumentError(f"metric: expected a symmetric array ({self.size}, {self.size}), got {P} {x}")
         if not np.linalg.eigvalsh(P)[0] > 0.0:
-            raise ArgumentError(f"metric: expected it positive definite, got {P} {x}")
+            raise ArgumentError(f"metric: expected a positive definite array, got {P} {x}")
         return P
 
     def field_and_jacobian(self, x: State) -> tuple[np.ndarray, np.ndarray]:

@@ -72,10 +72,10 @@ def paste(plant: Plant, code: str, measured: str = MEASURED) -> str:
     name = _bundled(plant)
     imports = ["import numpy as np", "", "from geomctrl import testing"]
     if name is None:
-        setup = ["# controller, plant: those of the test", "robot = plant.robot"]
+        setup = ["# controller, plant: as in the test", "robot = plant.robot"]
     else:
         imports[-1] = "from geomctrl import Plant, models, testing"
-        setup = ["# controller: that of the test", f"robot = models.load({name!r})", "plant = Plant(robot)"]
+        setup = ["# controller: as in the test", f"robot = models.load({name!r})", "plant = Plant(robot)"]
     return "\n".join([*imports, "", *setup, code, measured, ""])
 
 

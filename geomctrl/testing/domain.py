@@ -269,7 +269,7 @@ def box(sizes: Mapping[str, int], region: Region, times: tuple[float, float], ow
         sides.append(side)
     lower, upper = np.hstack(sides)
     if lower[0] < 0.0:
-        raise ArgumentError(f"domain: expected times that are not negative, got from {lower[0]:g} s")
+        raise ArgumentError(f"domain: expected times >= 0, got times from {lower[0]:g} s")
     return lower, upper
 
 
@@ -287,7 +287,7 @@ def _numbers(x: Any, n: int) -> np.ndarray | None:
 def _spread(name: str, n: int, x: Any) -> np.ndarray:
     a = _numbers(x, n)
     if a is None or (a < 0.0).any():
-        raise ArgumentError(f"spread: expected a number or {n} of them, not negative, for {name}, got {x!r:.80}")
+        raise ArgumentError(f"spread: expected a number >= 0 or {n} of them for {name}, got {x!r:.80}")
     return a
 
 

@@ -57,7 +57,9 @@ class Equilibria:
         z = z if explicit else own_state(self.controller, self.plant, self.start, t)
         z = None if z is None else np.asarray(z, float)
         if (None if z is None else z.shape) != shape:
-            raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {self.start}, got {z}")
+            raise ArgumentError(
+                f"equilibrium: expected a z like the start value of the controller, {self.start}, got {z}"
+            )
         if not self.fits:  # checked once
             one_configuration(self.plant.robot, "equilibrium", q)
             checked("equilibrium", v, (self.plant.robot.nv,))
@@ -145,8 +147,7 @@ def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], A
     if equilibrium is None:
         name = type(controller).__name__
         raise ArgumentError(
-            f"controller: {name} has neither a reference nor q_d; expected a law that has, or the q at which V = 0 as"
-            " `equilibrium`"
+            f"controller: {name} has neither a reference nor q_d: pass the q at which V = 0 as `equilibrium`"
         )
     pair = isinstance(equilibrium, tuple) and len(equilibrium) == 2 and np.ndim(equilibrium[0]) == 1
     q, z = equilibrium if pair else (equilibrium, None)
@@ -168,10 +169,10 @@ def require_lyapunov(controller: Any) -> None:
 def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> State:
     """One state of the loop. Raises ArgumentError for t, q, v or z."""
     robot, start = plant.robot, start_of(controller, plant)
-    t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
+    t = number("t", t, "a time >= 0", lambda t: t >= 0.0)
     q, v = one_configuration(robot, "q", q), one_state("v", v, robot.nv)
     if (start is None) != (z is None):
-        raise ArgumentError(f"z: expected it as the controller's start() gives it, {start}, got {z!r:.80}")
+        raise ArgumentError(f"z: expected a z like the start value of the controller, {start}, got {z!r:.80}")
     if start is not None:
         z = checked("z", z, start.shape)
         if z.shape != start.shape:
@@ -214,7 +215,9 @@ def states_about(controller: Any, plant: Plant, region: Region) -> Domain:
         lambda t: Equilibria(controller, plant.at(t), equilibrium), region.domain is None or "t" not in region.domain,
     )  # fmt: skip
     if not domain.names:
-        raise ArgumentError("domain: expected states besides the equilibrium, got spreads or sides that are all zero")
+        raise ArgumentError(
+            "domain: expected a domain larger than the equilibrium, got spreads or sides that are all zero"
+        )
     return domain
 
 

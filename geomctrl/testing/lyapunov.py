@@ -116,7 +116,7 @@ def assert_lyapunov(
     subject = f"V and V' of {type(controller).__name__} on {plant.robot.name}"
     sizes = {"states": states, "search": search, "runs": runs.count}
     weak = [f"{name}={x}" for name, x in sizes.items() if x < DEFAULTS[name]]
-    weak += ["bound=True, V' is only bounded"] * bound + ["no time but the domain's"] * (not where.all_times)
+    weak += ["bound=True, V' is only bounded"] * bound + ["only the times of the domain"] * (not where.all_times)
     settings: dict[str, Any] = {"domain": str(where), "spread": str(region.spread), "tolerance": rtol}
     settings |= {"weakened by": ", ".join(weak)} if weak else {}
     _first_look(checks, np.random.default_rng([seed, 3]))
@@ -193,7 +193,7 @@ def _known(checks: Checks, subject: str) -> None:
         for check in (checks.positive, checks.not_growing, checks.as_promised):
             checks.hold(check, x, "known")
     if states:
-        evidence.record("sampled", f"{subject}, where it failed before", states=len(states))
+        evidence.record("sampled", f"{subject}, at earlier counterexamples", states=len(states))
 
 
 def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
@@ -231,7 +231,7 @@ def _assert_decrease(checks: Checks, x: State, runs: Runs) -> list[str]:
     result = run.monitors[monitor.name]
     if result.ok is False:
         message = (
-            f"V grows along a run: by {result.worst:.3e} of its largest value in the step before t ="
+            f"V grows along a run: by {result.worst:.3e} of its largest value in the step that ends at t ="
             f" {result.t_worst:.6g} s, allowed {result.limit:.0e} ({result.explanation}); the run started"
         )
         raise Counterexample(message, x, "decrease", script, "simulated")

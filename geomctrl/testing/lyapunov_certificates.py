@@ -38,8 +38,8 @@ from .certificates.searching import Found, search, zero_on_surface
 from .evidence import record
 from .settings import Box, Budget, box_of, budget_of
 
-POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
-STABLE = "so it is stable; that it attracts, too, needs LaSalle's theorem: no other motion stays in {which} = 0"
+POSSIBLE = "each body of the true robot has a positive definite inertia that a rigid body can have"
+STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
 NEGLIGIBLE = 1e-12  # relative to V or V' at a corner of the box
 UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
 SHELL = 0.1  # fraction of the box beyond which V and V' must not vanish
@@ -140,7 +140,7 @@ def region_of_attraction(
     a few per cent until a level is proved. Arguments and exceptions are those of `certify_lyapunov`.
     """
     if box_of(box).times is not None:
-        raise ArgumentError(f"box: expected one without times, which end, got {box!r:.80}")
+        raise ArgumentError(f"box: expected a Box without `times`, because those end, got {box!r:.80}")
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
     certificate = asked.certificate([asked.positive()])
     if certificate.proved:
@@ -163,8 +163,8 @@ class Asked:
         self.ball = None if outside is None else half_axes(outside, robot)
         if self.ball is not None and validity.vacuous(half, self.ball):
             raise ArgumentError(
-                f"outside: expected a ball that the box reaches beyond, got half axes {self.ball.tolist()} about half"
-                f" widths {half.tolist()}: nothing would be claimed"
+                f"outside: expected a ball smaller than the box, got half axes {self.ball.tolist()} and half widths"
+                f" {half.tolist()}: the claim would be empty"
             )
         self.rate, self.offset = (
             number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset))
@@ -250,9 +250,7 @@ class Asked:
             squares: Any = 0.0
             for k, d in zip(e.x[e.n :], self.scale[e.n :]):
                 squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
-            statement = (
-                "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
-            )
+            statement = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 for other q, and M is positive definite"
             tasks[statement] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
         return tasks
 
@@ -335,7 +333,7 @@ class Asked:
                 F = sub(F, mul(mul(off, off), 1.0 / d**2))
         names = ", ".join(f"{'qv'[i >= e.n]}[{i % e.n}]" for i, feels in enumerate(felt) if feels)
         which = "v" if felt == [False] * e.n + [True] * e.n else names
-        proof = self.proof(f"V' <= 0, and V' < 0 wherever {which} is off zero", Task(self.bounds(F), box, None))
+        proof = self.proof(f"V' <= 0, and V' < 0 wherever {which} is not zero", Task(self.bounds(F), box, None))
         if proof.status == PROVED:
             proof.needs = STABLE.format(which=which)
         return proof

@@ -44,7 +44,9 @@ class Checks:
             V = self.promise.value(x)
             if same and self.distance(x) >= OFF and not tiny < V < np.inf:
                 raise Counterexample(
-                    f"V is not positive where only {name} is off: V = {V:.9g}", x, f"definite in {name}"
+                    f"V is not positive where only {name} differs from the equilibrium: V = {V:.9g}",
+                    x,
+                    f"definite in {name}",
                 )
 
         return check
@@ -58,7 +60,7 @@ class Checks:
                 V = self.promise.value(x)
                 if not abs(V) <= tiny:
                     raise Counterexample(
-                        f"V is not zero at the equilibrium (`Region.equilibrium` says where that is): V = {V:.9g}",
+                        f"V is not zero at the equilibrium (set by `Region.equilibrium`): V = {V:.9g}",
                         x,
                         "zero",
                     )
@@ -79,7 +81,9 @@ class Checks:
         size = self.size(rates.value, rates.promised)
         numbers = f"dV/dt = {rates.actual:.9g}, promised {rates.promised:.9g}"
         if not rates.error <= BLURRED * size:
-            message = f"dV/dt can not be seen: differences do not settle, {numbers}, error {rates.error:.3g}"
+            message = (
+                f"dV/dt can not be measured: finite differences do not converge, {numbers}, error {rates.error:.3g}"
+            )
             raise Counterexample(message, x, "smooth")
         if not self.excess(rates) <= self.rtol * size + rates.error:
             raise Counterexample(f"V does not change as promised: {numbers}", x, "derivative")

@@ -139,7 +139,7 @@ class Promise:
         if abs(actual - rates.actual) <= rates.error + rounding:
             return rates._replace(actual=actual, error=1e-3 * rounding)
         if np.isfinite(actual) and np.isfinite(rates.error):
-            self.doubt = f"dV/dt is {actual:.9g} traced, {rates.actual:.9g} by differences {x}"
+            self.doubt = f"the traced dV/dt is {actual:.9g}, by finite differences {rates.actual:.9g}, {x}"
         return rates
 
     def exact(self, t: float) -> Exact | None:

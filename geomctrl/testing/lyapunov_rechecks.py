@@ -65,7 +65,7 @@ def recheck_lyapunov(
         return proof.recheck(processes=processes)
     leaves = leaves_of(proof) if kept and proof.proved else _read(proof)  # pyright: ignore[reportArgumentType]
     if controller is None or plant is None or box is None:
-        raise ArgumentError("controller, plant, box: expected those that the proof is of, as the file has none of them")
+        raise ArgumentError("controller, plant, box: expected those of the proof, which the file does not contain")
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, 1)
     if level is not None:
         level = number("level", level, "a level of V, positive", lambda x: 0.0 < x < np.inf)

@@ -56,7 +56,7 @@ class Jumps:
         for x in (low, *(low._replace(v=v) for v in others)):
             grown = self._growth(x)
             if not grown <= 0.5 * size:
-                message = f"V jumps where the loop comes across, by {grown:.9g} within {ACROSS[-1]:g} s"
+                message = f"V jumps along the motion, by {grown:.9g} within {ACROSS[-1]:g} s"
                 raise Counterexample(message, x, "continuous", paste(self.promise.plant, literal(x)), "searched")
 
     def _ends(self) -> tuple[Point, Point]:

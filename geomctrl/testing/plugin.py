@@ -130,7 +130,7 @@ def closed_loop(
 
 def _loaded(fixture: str, x: str | Robot | None) -> Robot:
     if x is None:
-        _refuse(f"{fixture}: expected to be an argument of the test, which is then run for each robot")
+        _refuse(f"{fixture}: expected this fixture as an argument of the test, which then runs for each robot")
     return _bundled(x) if isinstance(x, str) else x
 
 
@@ -210,7 +210,7 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
     for marker in ("closed_loop", "lyapunov"):
         if marker in named and not (collector.funcnamefilter(name) or collector.classnamefilter(name)):
             _refuse(
-                f"{name}: is marked {marker!r}, and is no test; what is a marker's only argument needs its name:"
+                f"{name}: is marked {marker!r}, but is not a test; a marker with one argument needs its name:"
                 f" pytest.mark.{marker}(controller={name})"
             )
 
@@ -224,7 +224,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if mark is not None:
         _options(node, mark)
         if "closed_loop" not in metafunc.fixturenames:
-            _refuse(f"{node.name}: expected an argument closed_loop, as the test is marked lyapunov")
+            _refuse(f"{node.name}: expected an argument closed_loop, because the test is marked lyapunov")
     for name in sorted(taken):
         robots = _chosen(node)
         metafunc.parametrize(name, robots, indirect=True, ids=[x if isinstance(x, str) else x.name for x in robots])
@@ -308,7 +308,7 @@ def _kept(item: pytest.Item, call: pytest.CallInfo) -> Iterator[str]:
         loop = getattr(item, "funcargs", {}).get("closed_loop")
         try:
             path = _examples(item).save(item.nodeid, error, loop)
-            yield f"counterexample stored, and tested first next time: {path.relative_to(item.config.rootpath)}"
+            yield f"counterexample stored; the next run tests it first: {path.relative_to(item.config.rootpath)}"
         except OSError as problem:
             yield f"counterexample not stored: {problem}"
 

@@ -135,7 +135,7 @@ def _assert_rate_of_mass_matrix(robot: Robot, q: np.ndarray, v: np.ndarray, M: n
         error = np.abs(x - y).max()
         if not error <= allowed * size:
             raise AssertionError(
-                f"{name}: the mass matrix in motion is not `robot.mass_matrix`: off by {error:.3g} of {size:.3g}"
+                f"{name}: the mass matrix for v != 0 differs from `robot.mass_matrix` by {error:.3g} of {size:.3g}"
                 f" {at_state(q, v)}"
             )
 
@@ -145,8 +145,8 @@ def _assert_recursions(robot: Robot, q: np.ndarray, v: np.ndarray, s: np.ndarray
     residual = residual_of_terms(robot, q, v, s, form)
     if not residual <= rtol:
         raise AssertionError(
-            f"M, Mdot, C and g, C in the form {form!r}, do not go with the mass matrix in motion and the recursions"
-            f" M a + C v_ref + g: off by {residual:.3g}, allowed {rtol:.3g} {at_state(q, v)},"
+            f"M, Mdot, C and g, C in the form {form!r}, do not agree with the mass matrix for v != 0 and the recursion"
+            f" for M a + C v_ref + g: difference {residual:.3g}, allowed {rtol:.3g} {at_state(q, v)},"
             f" v_ref = a = {np.array2string(s, separator=', ')}"
         )
 
@@ -162,7 +162,7 @@ def _assert_velocity_forces(
     if not np.abs(error).max() <= rtol * size:
         j = int(np.abs(error).argmax())
         raise AssertionError(
-            f"C v + g is not the force of inverse dynamics: off by {error[j]:.6g} at [{j}], of {size:.3g}"
+            f"C v + g is not the force of inverse dynamics: difference {error[j]:.6g} at [{j}], of {size:.3g}"
             f" {at_state(q, v)}"
         )
 
@@ -219,7 +219,7 @@ def assert_passive(
     record("sampled", f"power is balanced, {whose} inverse dynamics, {robot.name}", states=states, seed=seed)
 
 
-NONPHYSICAL = "bodies whose inertia no rigid body has"
+NONPHYSICAL = "bodies with an inertia that no rigid body can have"
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class Robustness:
             table.add_row(label, *(f"{row.parameters[name]:.4g}" for name in names), f"{row.worst:.4g}")
         target, text = transcript(40 + 14 * (len(names) + 2))
         target.print(table)
-        target.print(f"{self.points} points, {self.evaluations} states searched, none of it a proof")
+        target.print(f"{self.points} points, {self.evaluations} states searched; this is not a proof")
         return text()
 
     def _told(self) -> Iterator[tuple[str, Row]]:
@@ -181,7 +181,7 @@ def assert_robust(
         state = f"t = {bad.state.t!r}\nq = np.array({bad.state.q.tolist()})\nv = np.array({bad.state.v.tolist()})"
         own = "z = None" if bad.state.z is None else f"z = np.array({bad.state.z.tolist()})"
         raise Counterexample(
-            f"{result.measured} is {bad.worst:.6g}, allowed {limit:.6g}, with {point}\n{result.table}",
+            f"{result.measured} is {bad.worst:.6g}, allowed {limit:.6g}, for {point}\n{result.table}",
             bad.state,
             "robustness",
             "\n".join(["import numpy as np", "from geomctrl import testing", code, state, own, MEASURED]),

@@ -94,7 +94,7 @@ def assert_sampled(
         over = f"level {level:.6g}, " if level else ""
         return (
             f"V grows while commands are held for {period:g} s: V = {sample.before:.9g}, {over}"
-            f"{held.samples * period:g} s later {sample.after:.9g} (a level of that covers this state)"
+            f"{held.samples * period:g} s later {sample.after:.9g} (a level of that value covers this state)"
         )
 
     options = f", horizon={horizon!r}" if horizon is not None else ""

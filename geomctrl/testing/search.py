@@ -72,9 +72,9 @@ class Repeatable:
             if not (_same(a[name], b[name]) or self._compiled_since(x, name, a[name])):
                 attributes = f" (attributes that change: {', '.join(changing)})" if changing else ""
                 raise Counterexample(
-                    f"the law remembers its calls{attributes}: at one and the same state {name} = {a[name]}, then"
-                    f" {b[name]}. Its answer may depend on t, q, v and z alone, as an integrator calls it at its stages"
-                    " in any order; what it remembers belongs into z, with start() and z_rate or z_next",
+                    f"the law depends on earlier calls{attributes}: at the same state {name} = {a[name]}, then"
+                    f" {b[name]}. It may depend on t, q, v and z alone, because an integrator calls it in any order:"
+                    " keep memory in z, with start() and z_rate or z_next",
                     x,
                     "state",
                 )

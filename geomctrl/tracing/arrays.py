@@ -83,7 +83,7 @@ class SymbolArray(np.ndarray):
             return super().__setitem__(known_index(key), _stored(value, self))
         value = _stored(value.of(self, key) if isinstance(value, Selected) else value, self)
         if np.ndim(value) and np.shape(value) != self.shape:
-            raise UntraceableError(f"entries where a condition holds are set to an array{caller()}: use np.where")
+            raise UntraceableError(f"a condition selects where an array is written{caller()}: use np.where")
         return super().__setitem__(..., np.frompyfunc(where, 3, 1)(elements(key), elements(value), elements(self)))
 
     def astype(self, dtype, *args, **kwargs):
@@ -136,10 +136,10 @@ def _numpy_number(x: Any) -> Any:
 
 REFUSED = {
     **dict.fromkeys(("sort", "argsort", "partition", "argpartition"), "is ordered"),
-    **dict.fromkeys(("nonzero", "choose", "compress", "put", "setfield", "getfield", "byteswap"), "is asked where"),
+    **dict.fromkeys(("nonzero", "choose", "compress", "put", "setfield", "getfield", "byteswap"), "needs values"),
     **dict.fromkeys(("tobytes", "tofile", "dump", "dumps", "__bytes__", "__buffer__"), "is used as bytes"),
     **dict.fromkeys(("__str__", "__repr__", "__format__"), "is written as text"),
-    **dict.fromkeys(("__int__", "__index__"), "is used as a whole number"),
+    **dict.fromkeys(("__int__", "__index__"), "is used as an integer"),
     **dict.fromkeys(("__reduce__", "__reduce_ex__", "__getstate__"), "is stored"),
     "__complex__": "is used as a complex number",
 }
@@ -155,14 +155,14 @@ def row_of(func: Any, args: Any, kwargs: Any) -> Any:
     """Call the implementation of a numpy function in the table of `functions`."""
     row = ROWS.get(func)
     if row is None:
-        raise UntraceableError(f"np.{func.__name__} does not trace{caller()}")
+        raise UntraceableError(f"np.{func.__name__} can not be traced{caller()}")
     try:
         with np.errstate(all="ignore"):
             return row.result(row(*args, **kwargs))
     except UntraceableError:
         raise
     except (TypeError, AttributeError, np.linalg.LinAlgError) as error:
-        raise UntraceableError(f"np.{func.__name__} does not trace{caller()} ({error})") from None
+        raise UntraceableError(f"np.{func.__name__} can not be traced{caller()} ({error})") from None
 
 
 ROWS: dict[Any, Any] = {}  # filled by `functions`
@@ -211,7 +211,7 @@ def _stored(value: Any, array: np.ndarray) -> Any:
     dtype = dtype_of(array)
     cast = np.frompyfunc(CAST[dtype], 1, 1)
     if dtype != np.float64 and np.size(array) and not all(map(FITS[dtype], elements(value).ravel().tolist())):
-        raise UntraceableError(f"numbers are written into an array of {dtype}{caller()}: make it an array of floats")
+        raise UntraceableError(f"a float is written into an array of {dtype}{caller()}: create it with dtype=float")
     return cast(elements(value))
 
 
@@ -274,7 +274,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     unknown = sorted(set(kwargs) - KEYWORDS.get(method, set()))
     if unknown or method not in KEYWORDS:
         feature = f"{unknown[0]}=" if unknown else f"its {method}"
-        raise UntraceableError(f"np.{name} with {feature} does not trace{caller()}")
+        raise UntraceableError(f"np.{name} with {feature} can not be traced{caller()}")
     for x, y in (inputs, inputs[::-1]) if len(inputs) == 2 else ():
         if type(x) is Symbol:
             refuse_narrow(x, y)
@@ -284,19 +284,19 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     elif name == "invert" or name.startswith("bitwise_"):
         for x in operands:
             if not all(isinstance(y, (Condition, bool, np.bool_)) for y in np.ravel(np.asarray(x, object)).tolist()):
-                raise UntraceableError(f"np.{name} traces for conditions only{caller()}")
+                raise UntraceableError(f"np.{name} can be traced for boolean arguments only{caller()}")
     if name in NATIVE:
         function: Any = ufunc
     else:
         python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
         if python is None:
-            raise UntraceableError(f"np.{name} of symbols does not trace{caller()}")
+            raise UntraceableError(f"np.{name} of symbols can not be traced{caller()}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
     if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # truths are counted
         operands = [np.frompyfunc(number_of, 1, 1)(operands[0]), *operands[1:]]
     whole = name not in FLOATING and all(map(_all_whole, operands))
     if whole and name not in OF_WHOLE:
-        raise UntraceableError(f"np.{name} of whole numbers does not trace{caller()}: make them floats, as 1.0 * x")
+        raise UntraceableError(f"np.{name} of integers can not be traced{caller()}: use floats, as in 1.0 * x")
     result = getattr(function, method)(*operands, **kwargs)
     if whole:
         for x in chain.from_iterable(elements(y).ravel().tolist() for y in operands):
@@ -310,7 +310,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     target = out[0]
     if not isinstance(target, np.ndarray) or target.dtype != object:
         raise UntraceableError(
-            f"symbols are written into an array of numbers{caller()}: make it in the law, or write x = x + y for x += y"
+            f"symbols are written into an array of numbers{caller()}: create the array in the law, or write x = x + y"
         )
     target[...] = result
     return target
@@ -328,8 +328,8 @@ def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
     own = not runs_on_symbols() or frame.f_globals.get("__name__", "").startswith("geomctrl.")
     if not own and dis.opname[frame.f_code.co_code[frame.f_lasti]] not in ("BINARY_OP", "COMPARE_OP"):
         raise UntraceableError(
-            f"numpy gets a list that depends on the state, by a function that was stored elsewhere{caller()}: call it"
-            " as np.name(...), with numpy imported at the top of the module"
+            f"a numpy function under another name gets a list that depends on the state{caller()}: call it as"
+            " np.name(...), with numpy imported at the top of the module"
         )
     return np.fromiter((self,), object, 1).reshape(())
 

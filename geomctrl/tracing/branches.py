@@ -32,7 +32,7 @@ MAX_TURNS = (
     2,
 )  # iterations of a `while` on symbols, fewer if this makes too many paths; a longer loop has no result
 MAX_IMPLIED = 20_000  # tests with known answers on one path, which indicate an endless loop
-CHANGING = "the code tests other conditions when it is called again with the same numbers"
+CHANGING = "the code tests different conditions when it is called again with the same arguments"
 
 
 class _Path(NamedTuple):
@@ -79,12 +79,12 @@ def joined(call: Callable[[], Any], reset: Callable[[], Any] = lambda: None) -> 
             raise next((x.error for x in paths if isinstance(x.error, UntraceableError)), paths[0].error)  # pyright: ignore[reportGeneralTypeIssues]
         result, holds = _join(paths, 0)
         if holds is False:
-            raise UntraceableError("the code never has a result: it raises on every path, or a number is nan")
+            raise UntraceableError("the code never returns a result: it raises on every path, or a number is nan")
         require(holds)
         return result
     busiest = ", ".join(f"{line.removeprefix(', ')} ({n} times)" for line, n in lines.most_common(3))
     raise UntraceableError(
-        f"more than {MAX_PATHS} paths through the code; it branches most {busiest}: choose there with np.where,"
+        f"more than {MAX_PATHS} paths through the code; most branches are {busiest}: replace them by np.where,"
         " np.clip, min or max"
     )
 
@@ -145,7 +145,7 @@ class _Paths:
         if implied is not None:
             self.implied += 1
             if self.implied > MAX_IMPLIED:
-                raise _LeavePath(f"a loop has no end{caller()}")
+                raise _LeavePath(f"a loop does not end{caller()}")
             return implied is positive
         k, line = len(self.asked), self._line()
         condition = Condition(condition.graph, index)
@@ -175,7 +175,7 @@ class _Paths:
             self.place = place if part == "test" else None
             self.turns_of[place] += 1
             if self.turns_of[place] > self.turns:
-                raise _LeavePath(f"`while` on the state goes on for more than {self.turns} turns{line}")
+                raise _LeavePath(f"`while` on the state takes more than {self.turns} iterations{line}")
         return line
 
 
@@ -302,8 +302,8 @@ def _different(a: Any, b: Any, line: str, name: str) -> UntraceableError:
         return "a number" if _is_number(x) else f"{x!r:.40}"
 
     return UntraceableError(
-        f"{name} is {said(a)} where the condition tested{line}, holds, and {said(b)} where it does not: compiled"
-        " code needs one shape"
+        f"{name} is {said(a)} if the condition tested{line}, holds, and {said(b)} if it does not: return the same type"
+        " and shape on both paths"
     )
 
 

@@ -59,7 +59,7 @@ def refused(message: str) -> Any:
 
 def where_(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
-        refused("np.where with a condition alone needs the positions where it holds: give both values")
+        refused("np.where with one argument can not be traced: call np.where(condition, x, y)")
     result, whole = each(where, condition, x, y), all(dtype_of(entries(a)).kind == "i" for a in (x, y))
     return each(lambda a: with_kind(a, INT64), result) if whole else result
 
@@ -98,7 +98,7 @@ def first_of(worse: Elementwise) -> Callable[..., Any]:
 def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     knots = entries(a).tolist()
     if np.ndim(a) != 1 or any(map(is_symbol, knots)) or not all(x <= y for x, y in pairwise(knots)):
-        refused("np.searchsorted and np.digitize trace where the table is known and increases")
+        refused("np.searchsorted and np.digitize can be traced only if the table is constant and increasing")
     return each(lambda x: _place(knots, x, side == "right"), v)
 
 
@@ -143,9 +143,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any
     """Piecewise linear interpolation."""
     x, xp, fp = symbolic(x), entries(xp).ravel().tolist(), entries(fp).ravel().tolist()
     if any(map(is_symbol, xp)) or not all(a < b for a, b in pairwise(xp)):
-        refused("np.interp traces where xp is known and increases")
+        refused("np.interp can be traced only if xp is constant and increasing")
     if len(xp) != len(fp) or not xp or not all(math.isfinite(y) for y in (*xp, *fp) if not is_symbol(y)):
-        refused("np.interp traces where xp and fp are as long as each other, and finite")
+        refused("np.interp can be traced only if xp and fp are finite and of equal length")
     value: Any = entries(fp[0] if left is None else left)
     for k in range(len(xp) - 1):
         slope = div(fp[k + 1] - fp[k], xp[k + 1] - xp[k])

@@ -47,7 +47,7 @@ def is_float(array: np.ndarray) -> bool:
 def known_dtype(dtype: Any) -> np.dtype:
     dtype = np.dtype(np.float64 if dtype is object else dtype)
     if dtype not in CAST:
-        raise UntraceableError(f"an array of symbols as {dtype} does not trace{caller()}: floats, ints and bools do")
+        raise UntraceableError(f"an array of symbols can not be converted to {dtype}{caller()}: use float, int or bool")
     return dtype
 
 

@@ -271,7 +271,7 @@ class TracedFunction:
                 if self.function is not None and has_result(self.trace, point):
                     where = [x.tolist() for x in point]
                     raise UntraceableError(
-                        f"f: traced, it has a value at {where!s:.200}, Python raises {raised}"
+                        f"f: the traced function has a value at {where!s:.200}, where Python raises {raised}"
                     ) from error
                 continue
             yield point, expected
@@ -279,7 +279,7 @@ class TracedFunction:
             if count == wanted:
                 return
         if not count:
-            raise UntraceableError(f"f: no point for a comparison, Python raises at {TRIALS} points: {raised}")
+            raise UntraceableError(f"f: Python raises at all {TRIALS} points of the comparison: {raised}")
 
     def _in_python(self, point: list[np.ndarray]) -> list[np.ndarray]:
         assert self.function is not None
@@ -287,7 +287,7 @@ class TracedFunction:
             result = self.function(*self.arguments(point))
         arrays = [np.ravel(np.asarray(y)) for y in (result if self.several else [result])]
         if any(map(np.iscomplexobj, arrays)):
-            raise TypeError("f answers complex numbers")
+            raise TypeError("f returns complex numbers")
         return [y.astype(float) for y in arrays]
 
     def _require(self, expected: list, actual: list, point: list, how: str) -> None:

@@ -88,7 +88,7 @@ def average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     if weights is None:
         return mean(a, axis)
     if np.shape(weights) != np.shape(a):
-        refused("np.average traces where the weights have the array's shape")
+        refused("np.average can be traced only if the weights have the shape of the array")
     return np.divide(symbolic(_sum(symbolic(a) * weights, axis)), symbolic(_sum(weights, axis)))
 
 
@@ -108,7 +108,7 @@ def sort(a: Any) -> Any:
     """Sort along one axis, nan last, by exchanging neighbours."""
     x = entries(a).tolist()
     if np.ndim(a) != 1 or len(x) > MAX_SORTED:
-        refused(f"np.sort traces for one axis of at most {MAX_SORTED} numbers")
+        refused(f"np.sort can be traced only along one axis of at most {MAX_SORTED} numbers")
     for last in range(len(x) - 1, 0, -1):
         for k in range(last):
             a, b = x[k], x[k + 1]
@@ -136,7 +136,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def gradient(f: Any, *spacing: Any) -> Any:
     f, h = symbolic(f), spacing[0] if spacing else 1.0
     if f.ndim != 1 or len(spacing) > 1 or np.ndim(h):
-        refused("np.gradient traces in one dimension, with one spacing")
+        refused("np.gradient can be traced only in one dimension with uniform spacing")
     inner = (f[2:] - f[:-2]) / (2.0 * h)
     return np.concatenate([(f[1:2] - f[:1]) / h, inner, (f[-1:] - f[-2:-1]) / h])
 
@@ -171,7 +171,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if vector and ord in (1, math.inf, -math.inf):
         ufunc = np.add if ord == 1 else np.maximum if ord > 0 else np.minimum
         return ufunc.reduce(np.abs(x), axis=axis, keepdims=keepdims)
-    return refused(f"np.linalg.norm with ord={ord!r:.20} does not trace")
+    return refused(f"np.linalg.norm with ord={ord!r:.20} can not be traced")
 
 
 def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -275,7 +275,7 @@ class Row:
         try:
             self.signature.bind(*args, **keywords)
         except TypeError as error:
-            raise UntraceableError(f"{self.name}{self.signature} traces{caller()}: {error}") from None
+            raise UntraceableError(f"only {self.name}{self.signature} can be traced{caller()}: {error}") from None
         return self.meaning(*args, **keywords)
 
     def result(self, x: Any) -> Any:

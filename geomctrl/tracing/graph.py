@@ -72,7 +72,7 @@ class Graph:
         index = self._known.get(key)
         if index is None:
             if len(self.nodes) >= self.limit:
-                raise UntraceableError(f"more than {self.limit} operations and inputs")
+                raise UntraceableError(f"the code needs more than {self.limit} operations and inputs")
             index = self._known[key] = len(self.nodes)
             self.nodes.append(key)
         return index
@@ -97,7 +97,7 @@ class Graph:
         """The node of a symbol or number."""
         if isinstance(x, (Symbol, Condition)):
             if x.graph is not self:
-                raise UntraceableError("symbols of two traces occur in one expression")
+                raise UntraceableError("an expression combines symbols of two calls: do not store values between calls")
             return x.index
         if isinstance(x, bool):
             return self.node("const", x, 1.0)

@@ -19,11 +19,11 @@ def _index(self: Symbol) -> int:
     """An integer with few possible values as each of them, on separate paths."""
     kind = certain(self.kind)
     if kind not in WHOLE:
-        raise UntraceableError(f"a symbol is used as a whole number{caller()}, and it is a float: write int(x)")
+        raise UntraceableError(f"a symbol is used as an integer{caller()}, but it is a float: write int(x)")
     low, high = bounds(self.graph, self.index)
     if not high - max(low, 0.0) < MAX_INDICES:
         raise UntraceableError(
-            f"a symbol is used as a whole number{caller()}, whose range is unknown: limit it, for example by"
+            f"a symbol is used as an integer{caller()}, but its range is unknown: limit it, for example with"
             " min(max(i, 0), n - 1), or choose with np.where, np.select or np.interp"
         )
     lowest = int(low) if high - low < MAX_INDICES else 0
@@ -108,7 +108,7 @@ def known_index(key: Any) -> Any:
     if isinstance(key, Condition) or (
         isinstance(key, np.ndarray) and dtype_of(key).kind == "b" and key.dtype.hasobject
     ):
-        raise UntraceableError(f"a condition is part of an index{caller()}: write np.where")
+        raise UntraceableError(f"an index contains a condition{caller()}: use np.where")
     if isinstance(key, np.ndarray) and key.dtype.hasobject:
         return np.array([operator.index(x) for x in key.view(np.ndarray).ravel().tolist()], int).reshape(key.shape)
     return key

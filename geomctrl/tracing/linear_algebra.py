@@ -13,7 +13,7 @@ from .symbols import binary, compare, div, is_symbol, relation, unary, where
 def _square(A: Any, name: str) -> np.ndarray:
     A = np.array(A, dtype=object)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
-        raise TypeError(f"{name}: one square matrix traces, got shape {A.shape}")
+        raise TypeError(f"{name}: expected one square matrix, got shape {A.shape}")
     return A
 
 
@@ -89,7 +89,7 @@ def pseudo_inverse(a: Any) -> np.ndarray:
     """The pseudo-inverse of a matrix of full rank by Householder reflections; requires that it is far from singular."""
     A = np.array(a, dtype=object)
     if A.ndim != 2:
-        raise TypeError(f"pinv: one matrix traces, got shape {A.shape}")
+        raise TypeError(f"pinv: expected one matrix, got shape {A.shape}")
     if A.shape[0] < A.shape[1]:
         return pseudo_inverse(A.T).T
     m, n = A.shape
@@ -123,7 +123,7 @@ def symmetric_eigenvalues(a: Any) -> np.ndarray:
     A = _square(a, "eigvalsh")
     n = len(A)
     if n > MAX_EIGEN:
-        raise TypeError(f"eigvalsh: at most {MAX_EIGEN} rows trace, got {n}")
+        raise TypeError(f"eigvalsh: expected at most {MAX_EIGEN} rows, got {n}")
     for i in range(n):
         for j in range(i):
             A[j, i] = A[i, j]

@@ -131,7 +131,7 @@ def refuse_narrow(x: Symbol, other: Any) -> None:
     """Raise UntraceableError if numpy would convert the Python float x to another type than double."""
     if type(other) is not Symbol and getattr(other, "dtype", None) in NARROW and not kinds_in(x.kind) <= {NUMPY, INT64}:
         raise UntraceableError(
-            f"a float meets numbers of {other.dtype}{caller()}, and numpy computes in {other.dtype}: make these float64"
+            f"a float is combined with {other.dtype} numbers{caller()}, so numpy computes in {other.dtype}: use float64"
         )
 
 
@@ -151,7 +151,7 @@ def _power_rule(exponent: Any) -> Callable[[int, int], int]:
         if a not in WHOLE or b not in WHOLE:
             return _of_quotient(a, b)
         if is_symbol(exponent) or exponent > POWERS or (exponent < 0 and a is INT64):
-            raise UntraceableError(f"a power of whole numbers does not trace{caller()}: write float(x) ** n")
+            raise UntraceableError(f"a power of integers can not be traced{caller()}: write float(x) ** n")
         return _of_both(a, b) if exponent >= 0 else FLOAT
 
     return rule
@@ -197,9 +197,7 @@ def _relation(op: str, swapped: bool = False) -> Any:
             return NotImplemented
         refuse_narrow(self, other)
         if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy."):
-            raise UntraceableError(
-                f"numpy orders the product of an array and a list{caller()}: write np.array(...) of the list"
-            )
+            raise UntraceableError(f"an array is combined with a list{caller()}: convert the list with np.array")
         condition = compare(op, other, self) if swapped else compare(op, self, other)
         condition.kind = _kind_of_relation(self, other)
         return condition
@@ -250,7 +248,7 @@ def _round(self: Symbol, digits: Any = None) -> Any:
     if digits is None:
         return _whole("rint", self)
     if certain(self.kind) is FLOAT:
-        raise UntraceableError(f"round(x, {digits!r:.20}) of a float does not trace{caller()}: write np.round(x, n)")
+        raise UntraceableError(f"round(x, {digits!r:.20}) of a float can not be traced{caller()}: write np.round(x, n)")
     return rounded(self, digits) if certain(self.kind) is NUMPY else self
 
 
@@ -279,7 +277,7 @@ def _of_truths(name: str, logical: Any) -> Any:
         if isinstance(other, (Condition, bool, np.bool_)):
             if INT64 in (certain(kind_of(self)), certain(kind_of(other))) and name != "truediv":
                 if logical is None:
-                    raise TypeError(f"numpy has no {name} of two truths")
+                    raise TypeError(f"numpy has no {name} of two bools")
                 return logical(self, other)
         elif not is_number(other):
             return NotImplemented
@@ -318,13 +316,13 @@ def _of_two(operation: Any) -> Any:
 
 def _not(self: Condition) -> Any:
     if self.kind is not NUMPY:
-        raise UntraceableError(f"~ of a bool is a whole number{caller()}: write np.logical_not")
+        raise UntraceableError(f"~ of a Python bool is an integer{caller()}: write np.logical_not")
     return invert(self)
 
 
 def _truth(self: Condition) -> bool:
     if (ask := asker.get()) is None:
-        raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
+        raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with np.where(condition, a, b)")
     return ask(self)
 
 
@@ -355,11 +353,11 @@ LEAKS = {
     "__format__": "is written as text",
     "__bytes__": "is used as bytes",
     "__buffer__": "is used as bytes",
-    "__int__": "is used as a whole number",
+    "__int__": "is used as an integer",
     "__complex__": "is used as a complex number",
     "__reduce_ex__": "is stored",
     "__getstate__": "is stored",
-    "is_integer": "is asked whether it is whole",
+    "is_integer": "is tested with is_integer",
     "hex": "is written as text",
     "as_integer_ratio": "is used as a fraction",
     "tobytes": "is used as bytes",
@@ -370,7 +368,7 @@ def leak(owner: str, how: str) -> Any:
     """A method that raises UntraceableError, because the value is unknown while tracing."""
 
     def refused(self: Any, *_: Any, **__: Any) -> Any:
-        raise UntraceableError(f"{owner} {how}{caller()}: it is not known while a kernel or law is traced")
+        raise UntraceableError(f"{owner} {how}{caller()}: its value is unknown while the code is traced")
 
     return refused
 
@@ -378,13 +376,13 @@ def leak(owner: str, how: str) -> Any:
 for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
     for _name, _how in LEAKS.items():
         setattr(_kind, _name, leak(_what, _how))
-_AS_INDEX = leak("a condition", "is used as an index: write a if condition else b, or np.where")
+_AS_INDEX = leak("a condition", "is used as an index: write `a if condition else b` or np.where")
 setattr(Condition, "__index__", _AS_INDEX)  # noqa: B010 (declared nowhere)
-_HINT = "is used as a number{}: it is not known while a kernel or law is traced; functions of numpy and math trace"
+_HINT = "is used as a number{}: its value is unknown while the code is traced; numpy and math can be traced"
 
 
 def _no_number(self: Any) -> Any:
-    raise UntraceableError(f"a symbol {_HINT.format(caller())}, those of scipy do not")
+    raise UntraceableError(f"a symbol {_HINT.format(caller())}, scipy can not")
 
 
 Symbol.__float__ = Condition.__float__ = _no_number  # pyright: ignore[reportAttributeAccessIssue]

@@ -118,7 +118,7 @@ def _cached(function: Any) -> Callable[..., Any]:
         if threading.get_ident() == owner and not _never_changes(result):
             raise UntraceableError(
                 f"{function.__name__} is cached and returns a {type(result).__name__}{caller()}, which its callers may"
-                " modify: let it return numbers or tuples"
+                " modify: return numbers or tuples"
             )
         return result
 
@@ -254,11 +254,11 @@ def _of_math(name: str) -> Callable[..., Any]:
         if kwargs or not any(map(holds_any, args)):
             return original(*args, **kwargs)
         if row is None:
-            raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
+            raise UntraceableError(f"math.{name} of a symbol can not be traced{caller()}")
         try:
             result = row(*(args if name in OF_SEQUENCES else map(scalar, args)))
         except TypeError as error:
-            raise UntraceableError(f"math.{name} of symbols does not trace{caller()}: {error}") from None
+            raise UntraceableError(f"math.{name} of symbols can not be traced{caller()}: {error}") from None
         own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # the package handles nan
         if own and name in WHOLE:
             require(is_finite(scalar(args[0])))
@@ -311,7 +311,7 @@ def _mean_of(name: str) -> Callable[..., Any]:
             return getattr(statistics, name)(xs, *args, **kwargs)
         kinds = {certain(kind_of(x)) for x in xs}
         if name == "mean" and not kinds & {NUMPY, FLOAT}:
-            raise UntraceableError(f"statistics.mean of whole numbers does not trace{caller()}: write statistics.fmean")
+            raise UntraceableError(f"statistics.mean of integers can not be traced{caller()}: write statistics.fmean")
         return with_kind(div(_exact_sum(xs), float(len(xs))), NUMPY if name == "mean" and NUMPY in kinds else FLOAT)
 
     return mean
@@ -360,7 +360,7 @@ def _one(x: Any) -> Any:
     """A number or symbol, also from an array of one."""
     x = x.item() if type(x) is SymbolArray else x
     if type(x) is Condition:
-        raise UntraceableError(f"the larger or smaller of conditions does not trace{caller()}: write int(condition)")
+        raise UntraceableError(f"min and max of conditions can not be traced{caller()}: write int(condition)")
     return x
 
 
@@ -377,4 +377,4 @@ def _more_extreme(name: str, a: Any, b: Any) -> Any:
 
 
 def _print(*_: Any, **__: Any) -> None:
-    raise UntraceableError(f"print{caller()}: a compiled law prints nothing")
+    raise UntraceableError(f"print is called{caller()}: compiled code can not print")

@@ -18,7 +18,7 @@ class Selected(np.lib.mixins.NDArrayOperatorsMixin):
     def __init__(self, array: np.ndarray, mask: np.ndarray):
         self._array, self._mask = np.array(np.broadcast_to(array, np.shape(mask)), object).view(type(mask)), mask
         if np.shape(array) != np.shape(mask):
-            raise UntraceableError(f"rows where a condition holds do not trace{caller()}: write np.where")
+            raise UntraceableError(f"rows that a condition selects can not be traced{caller()}: use np.where")
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         out = kwargs.pop("out", None)
@@ -40,7 +40,7 @@ class Selected(np.lib.mixins.NDArrayOperatorsMixin):
         same = np.shape(array) == np.shape(mask) == np.shape(self._mask)
         pairs = zip(_entries(mask), _entries(self._mask))
         if not same or not all(x is y or getattr(x, "index", x) == getattr(y, "index", y) for x, y in pairs):
-            raise UntraceableError(f"entries that different conditions select meet{caller()}: use np.where")
+            raise UntraceableError(f"entries that different conditions select are combined{caller()}: use np.where")
         return self._array
 
     def __getattr__(self, name: str) -> Any:
@@ -51,7 +51,7 @@ class Selected(np.lib.mixins.NDArrayOperatorsMixin):
 
 def _refuse_selected(self: Any, *_: Any, **__: Any) -> Any:
     raise UntraceableError(
-        f"how many entries a condition selects is not known{caller()}: write np.where(condition, x, 0.0) over all"
+        f"the number of entries that a condition selects is unknown{caller()}: use np.where(condition, x, 0.0) on all"
     )
 
 

@@ -318,7 +318,7 @@ def invert(a: Any) -> Any:
 def differ(a: Any, b: Any) -> Any:
     """Whether exactly one of two conditions holds."""
     if any(not isinstance(x, (Condition, bool, np.bool_)) for x in (a, b)):
-        raise UntraceableError(f"a condition is compared with what is none{caller()}: choose with where()")
+        raise UntraceableError(f"a condition is compared with something else{caller()}: use np.where")
     return invert(both(invert(both(a, invert(b))), invert(both(invert(a), b))))
 
 

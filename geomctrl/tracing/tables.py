@@ -54,13 +54,15 @@ def _polynomials(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     knots, c = _knots(self.x), np.asarray(self.c)
     if nu < 0 or np.iscomplexobj(c) or self.axis != 0:
-        raise UntraceableError(f"integrals, complex numbers and axes of {type(self).__name__} do not trace{caller()}")
+        raise UntraceableError(
+            f"{type(self).__name__} can be traced only for real values on axis 0 without integration{caller()}"
+        )
     return _over(x, lambda y: _piece(y, knots, c, nu, extrapolate), c.shape[2:])
 
 
 def _linear(self: Any, x: Any) -> Any:
     if getattr(self, "_kind", "linear") != "linear" or np.ndim(self.y) != 1:
-        raise UntraceableError(f"an interp1d that is not linear, or of several axes, does not trace{caller()}")
+        raise UntraceableError(f"interp1d can be traced only if it is linear and one-dimensional{caller()}")
     knots, y = _knots(self.x), np.asarray(self.y, float)
     c = np.array([np.diff(y) / np.diff(knots), y[:-1]])
 
@@ -80,10 +82,10 @@ def _linear(self: Any, x: Any) -> Any:
 
 def _knots(x: Any) -> list[float]:
     if has_symbols(x) and any(map(is_symbol, np.ravel(x).tolist())):
-        raise UntraceableError(f"a table whose knots are symbols does not trace{caller()}")
+        raise UntraceableError(f"a table can be traced only if its knots are constant{caller()}")
     knots = np.asarray(x, float).tolist()
     if not all(a < b for a, b in pairwise(knots)):
-        raise UntraceableError(f"a table whose knots do not increase does not trace{caller()}")
+        raise UntraceableError(f"a table can be traced only if its knots increase{caller()}")
     return knots
 
 
@@ -99,7 +101,7 @@ def _piece(x: Any, knots: list[float], c: np.ndarray, nu: int, extrapolate: Any)
     order, pieces = c.shape[:2]
     c = c.reshape(order, pieces, -1)
     if c.size > MAX_CHOICES:
-        raise UntraceableError(f"a table of {c.size} coefficients does not trace{caller()}: at most {MAX_CHOICES}")
+        raise UntraceableError(f"a table of {c.size} coefficients is too large{caller()}: at most {MAX_CHOICES}")
     if extrapolate == "periodic":
         x, extrapolate = knots[0] + modulo(x - knots[0], knots[-1] - knots[0]), False
     start: Any = knots[0]

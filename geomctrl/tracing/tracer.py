@@ -54,7 +54,7 @@ def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
     with requirements() as required, numpy_on_symbols(_globals_of(f)):
         several, outputs = joined(answered)
     if isinstance(several, Condition):
-        raise UntraceableError(f"{name} does not trace: it returns a tuple on some paths and no tuple on others")
+        raise UntraceableError(f"{name} can not be traced: it returns a tuple on some paths only")
     if not any(y.size for y in outputs):
         raise ArgumentError(f"{name}: expected a function that returns numbers, got none")
     trace = finished(graph, shapes, outputs, required)
@@ -89,11 +89,11 @@ def _called(f: Callable[..., Any], arguments: list[Any], name: str) -> Any:
         with heard():
             return f(*arguments)
     except UntraceableError as error:
-        raise UntraceableError(f"{name} does not trace: {error}") from error
+        raise UntraceableError(f"{name} can not be traced: {error}") from error
     except Exception as error:
         frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
         where = f"in {frame.filename}, line {frame.lineno}"
-        raise UntraceableError(f"{name} does not trace: {type(error).__name__}: {error!s:.200}, {where}") from error
+        raise UntraceableError(f"{name} can not be traced: {type(error).__name__}: {error!s:.200}, {where}") from error
 
 
 def _numbers(y: Any, name: str) -> np.ndarray:

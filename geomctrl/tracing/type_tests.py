@@ -154,5 +154,5 @@ def refuse_identity_with_truth(code: types.CodeType) -> None:
     place = identity_with_truth(code)
     if place:
         raise UntraceableError(
-            f"{place}: a comparison of symbols is neither True nor False; write `if x:` or `if not x:`"
+            f"{place}: a comparison of symbols is never the object True or False; write `if x:` or `if not x:`"
         )

@@ -43,7 +43,7 @@ def _refuse(self: Any, *args: Any, **_: Any) -> Any:
     if args == ("__class__",) and not _at_work.get():
         return UntraceableAttribute
     name = object.__getattribute__(self, "_what")
-    raise UntraceableError(f"{name} may be memory: keep what must last in the state z{caller()}")
+    raise UntraceableError(f"{name} may keep data between calls: keep them in the state z{caller()}")
 
 
 for _name in ASKED.split():

@@ -58,7 +58,7 @@ class Page:
 def page(run: Samples, title: str, frames: Iterable[str] | None = None) -> str:
     """Return a page that works offline. `title` is escaped; frames: as for `Scene`."""
     if run.plant is None:
-        raise ArgumentError("run: was loaded from a file, which has no robot: pass one, load(path, plant)")
+        raise ArgumentError("run: was loaded without a plant, which this animation needs: use load(path, plant)")
     if len(run.t) < 2:
         raise ArgumentError(f"run: nothing to draw, it has {len(run.t)} samples")
     scene, legend = recorded(run, frames)

@@ -105,7 +105,7 @@ def test_compiling_is_announced_once_and_loading_is_not(tmp_path, monkeypatch):
         return console.file.getvalue()
 
     cold = said()
-    assert cold.count("compiling kernels, once, about a second; the next start finds them in the cache") == 1
+    assert cold.count("compiling kernels, about a second; later runs load them from the cache") == 1
     assert cold.count("compiled in") == 1
     assert said() == ""
 

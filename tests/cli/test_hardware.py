@@ -67,7 +67,7 @@ def test_words_are_actuators_in_their_order():
         ("rate=5ms", "actuators: rate: expected a number, got '5ms'"),
         ("delay=-1ms", "delay: expected seconds >= 0"),
         ("joints=3", "actuators: joints: expected no number, got 3"),
-        ("limits", "actuators: limits: two_link states no limits: expected limits=NUMBER"),
+        ("limits", "actuators: limits: two_link has no limits: expected limits=NUMBER"),
     ],
 )
 def test_words_that_are_no_actuators(words, said):

@@ -49,7 +49,7 @@ def test_a_study_ends_with_tables_pictures_and_a_store(study, tmp_path):
     picture = imread(out / "peak_torque.png")[..., :3]
     assert 0.05 < (picture < 0.9).any(axis=-1).mean() < 0.8
     refused = run("sweep", study, "--out", out, status=2).output
-    assert "exists; --resume goes on with it" in refused
+    assert "exists; --resume continues it" in refused
     resumed = run("sweep", study, "--out", out, "--resume", "--no-plots").output
     first, _, rest = resumed.partition("\n")
     assert first == "geomctrl: resumed: 8 of 8 runs were there"
@@ -61,7 +61,7 @@ def test_a_study_ends_with_tables_pictures_and_a_store(study, tmp_path):
 def test_interrupted_it_says_how_to_go_on(study, tmp_path):
     options = ("sweep", study, "--no-plots", "--out", tmp_path, "--store", tmp_path / "s.zarr")
     (tmp_path / "stop").touch()
-    assert "interrupted; finished runs are saved, --resume goes on" in run(*options, status=130).output
+    assert "interrupted; finished runs are saved, --resume continues" in run(*options, status=130).output
     (tmp_path / "stop").unlink()
     run(*options, "--resume")
     assert int(load(tmp_path / "s.zarr").success.sum()) == 6

@@ -114,7 +114,7 @@ def test_another_result_is_refused_with_the_law_s_line(robot):
 @pytest.mark.parametrize("law", [NotANumberInPython, NeverTheSame])
 def test_nan_and_what_changes_from_call_to_call_are_refused(robot, law, monkeypatch):
     monkeypatch.setattr(SymbolicCopies, "external_state", ExternalState((), ()))  # which would refuse what remembers
-    with pytest.raises(UntraceableError, match=r"compiled, .* is not what it is in Python"):
+    with pytest.raises(UntraceableError, match=r"compiled, .* differs from its value in Python"):
         run(law(robot))
 
 
@@ -130,7 +130,7 @@ class Other(Monitor):
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_what_monitors_measure_is_compared_before_and_after_a_run(robot, which, monkeypatch):
     monkeypatch.setattr(Comparison, which, lambda *_: None)
-    with pytest.raises(UntraceableError, match="compiled, monitor other is not what it is in Python"):
+    with pytest.raises(UntraceableError, match="compiled, monitor other differs from its value in Python"):
         run(Spring(robot), monitors=[Other()])
 
 
@@ -148,7 +148,7 @@ def test_another_result_leads_to_python_and_one_warning(robot):
 
 def test_what_only_stored_samples_show_is_found_after_the_run(robot, monkeypatch):
     monkeypatch.setattr(Comparison, "before", lambda *_: None)
-    with pytest.raises(UntraceableError, match="compiled, tau is not what it is in Python at t = "):
+    with pytest.raises(UntraceableError, match="compiled, tau differs from its value in Python at t = "):
         run(AsksForTypes(robot))
     expected = run(AsksForTypes(robot), compiled=False, t_end=6.0)
     with pytest.warns(RuntimeWarning, match="AsksForTypes"):

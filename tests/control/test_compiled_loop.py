@@ -502,7 +502,7 @@ class Fading:
 
 
 def test_loops_of_several_kinds_at_once():
-    """Two robots, a law that does not trace, a plant that changes: each as if alone."""
+    """Two robots, a law that can not be traced, a plant that changes: each as if alone."""
     panda, arm = models.panda(), models.two_link()
     given = [
         (panda, law("pd", panda), panda.neutral(), np.ones(7)),
@@ -617,7 +617,7 @@ class Hidden:
 
 def test_a_hidden_memory_is_found_by_comparison():
     robot = models.two_link()
-    with pytest.raises(UntraceableError, match="is not what it is in Python"):
+    with pytest.raises(UntraceableError, match="differs from its value in Python"):
         gc.simulate(
             robot, Hidden(robot), np.ones(2), np.ones(2), 0.01, 1e-3, options=gc.SimulationOptions(compiled=True)
         )

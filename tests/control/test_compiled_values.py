@@ -163,7 +163,7 @@ class StopsUnseen(Gained):
 
 def test_a_stop_that_the_trace_does_not_have_is_refused():
     with pytest.raises(
-        UntraceableError, match=r"it has a result at t = .*, where Python raises RuntimeError: joint limit"
+        UntraceableError, match=r"it returns a result at t = .*, where Python raises RuntimeError: joint limit"
     ):
         gc.compile(StopsUnseen())
 

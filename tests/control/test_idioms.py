@@ -368,9 +368,9 @@ class ImportsWithin(Law):
 
 REFUSED = {
     ImportsWithin: (None, r"imports math, in .*test_idioms.py, line \d+: import it at the top of the module"),
-    CountsOutside: (DT, r"COUNT changes during a call.*sampled law remembers in its own attributes"),
-    ReadsItsBuffer: (None, r"last changes during a call, in .*test_idioms.py, line \d+, and is read by the next"),
-    IndexWithoutLimit: (None, r"used as a whole number, in .*test_idioms.py, line \d+.*min\(max\(i, 0\), n - 1\)"),
+    CountsOutside: (DT, r"COUNT changes during a call.*sampled law may change its own attributes only"),
+    ReadsItsBuffer: (None, r"last changes during a call, in .*test_idioms.py, line \d+, and the next call reads it"),
+    IndexWithoutLimit: (None, r"used as an integer, in .*test_idioms.py, line \d+.*min\(max\(i, 0\), n - 1\)"),
 }
 
 

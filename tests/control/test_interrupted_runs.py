@@ -22,7 +22,7 @@ def law(**options):
 
 
 class Raises:
-    """A law that raises at a time; it does not trace."""
+    """A law that raises at a time; it can not be traced."""
 
     def __init__(self, error, t):
         self.law, self.error, self.t = law(), error, t

@@ -161,7 +161,7 @@ def test_what_does_not_trace_is_named():
         def __call__(self, t, q, v, z):
             return gc.Command(-v * np.linalg.eigvals(np.outer(q, q)).real)
 
-    with pytest.raises(UntraceableError, match=r"Eigenvalues does not trace.*test_proving\.py, line \d+"):
+    with pytest.raises(UntraceableError, match=r"Eigenvalues can not be traced.*test_proving\.py, line \d+"):
         trace_closed_loop(gc.Plant(models.two_link()), Eigenvalues())
 
 

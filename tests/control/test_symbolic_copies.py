@@ -227,7 +227,7 @@ OUTSIDE = {
 
 @pytest.mark.parametrize("what", OUTSIDE)
 def test_clocks_and_files_are_pythons(what):
-    with pytest.raises(UntraceableError, match="may leave something behind, or know more than numbers"):
+    with pytest.raises(UntraceableError, match="may change or read data outside of the law"):
         gc.simulate(
             models.two_link(),
             Law(OUTSIDE[what]),

@@ -114,7 +114,7 @@ def of_a_generator(self, t, q, v):
         (unending, r"more than 40 paths .* in .*test_unusual_laws.py, line \d+"),
         (recursive, r"more than 40 paths .* in .*test_unusual_laws.py, line \d+"),
         (of_a_thread, "thread"),
-        (of_a_generator, r"gains .*may be memory"),
+        (of_a_generator, r"gains .*may keep data between calls"),
     ],
 )
 def test_what_does_not_end_or_hides_is_refused(tau, words, monkeypatch):

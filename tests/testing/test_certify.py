@@ -299,7 +299,7 @@ class Moody:
 
 
 def test_a_function_that_is_another_one_where_it_is_traced_is_refused():
-    with pytest.raises(UntraceableError, match=r"f: is -5 traced, and 1 in Python, at x = \[0\.0\]"):
+    with pytest.raises(UntraceableError, match=r"f: the traced function returns -5, Python 1, at x = \[0\.0\]"):
         certify(Moody(), [(-1.0, 1.0)])
 
 
@@ -308,7 +308,7 @@ def test_what_does_not_trace_names_the_line():
         return -float(f"{x[0]}")
 
     with pytest.raises(
-        UntraceableError, match=rf"f does not trace: .*test_certify.py, line {f.__code__.co_firstlineno + 1}"
+        UntraceableError, match=rf"f can not be traced: .*test_certify.py, line {f.__code__.co_firstlineno + 1}"
     ):
         certify(f, [(0.0, 1.0)])
 

@@ -405,7 +405,7 @@ def test_estimates_with_a_bound_are_drawn_above_what_adaptation_can_reach():
     assert controllers.SlotineLi(robot, sway(robot)).sample_state(np.random.default_rng(0), gc.Plant(robot)) is None
 
 
-# --- laws that do not trace ----------------------------------------------------------------------------------------
+# --- laws that can not be traced ------------------------------------------------------------------------------------
 
 
 class Untraceable(PD):
@@ -490,10 +490,13 @@ def test_spreads_and_boxes_say_where_it_is_looked():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"region": {"q": -1.0}}, "spread: expected a number or 2 of them, not negative, for q, got -1.0"),
+        ({"region": {"q": -1.0}}, "spread: expected a number >= 0 or 2 of them for q, got -1.0"),
         ({"region": {"q": [0.1, 0.2, 0.3]}}, r"spread: expected a number or 2 of them, .* got \[0.1, 0.2, 0.3\]"),
         ({"region": {"x": 1.0}}, r"spread: expected some of 'q', 'v', 'z' by name, got \{'x': 1.0\}"),
-        ({"region": {"q": 0.0, "v": 0}}, "domain: expected states besides the equilibrium, got spreads or sides that"),
+        (
+            {"region": {"q": 0.0, "v": 0}},
+            "domain: expected a domain larger than the equilibrium, got spreads or sides that",
+        ),
         ({"region": {"q": np.nan}}, "spread: expected a number or 2 of them, .* got nan"),
         ({"domain": {"q": (1.0, -1.0)}}, r"domain: expected \(lower, upper\), finite, lower <= upper, .* for q, got"),
         ({"domain": {"q": (-np.inf, 1.0)}}, r"domain: expected \(lower, upper\), finite"),
@@ -501,9 +504,9 @@ def test_spreads_and_boxes_say_where_it_is_looked():
         ({"domain": {"q": 1.0}}, r"domain: expected \(lower, upper\)"),
         ({"domain": {"w": (0, 1)}}, "domain: expected some of 't', 'q', 'v', 'z' by name"),
         ({"domain": [0, 1]}, "domain: expected some of 't', 'q', 'v', 'z' by name"),
-        ({"domain": {"t": (-1.0, 1.0)}}, "domain: expected times that are not negative, got from -1 s"),
+        ({"domain": {"t": (-1.0, 1.0)}}, "domain: expected times >= 0, got times from -1 s"),
         ({"domain": {"t": (3.0, 1.0)}}, r"domain: expected \(lower, upper\), finite"),
-        ({"domain": {"q": (0, 0), "v": (0, 0)}}, "domain: expected states besides the equilibrium"),
+        ({"domain": {"q": (0, 0), "v": (0, 0)}}, "domain: expected a domain larger than the equilibrium"),
         ({"search": -1}, "search: expected a whole number from 0, got -1"),
         ({"search": 1.5}, "search: expected a whole number from 0, got 1.5"),
     ],
@@ -570,7 +573,7 @@ def test_states_that_are_drawn_need_a_function():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"t": -0.1}, "t: expected a time that is not negative, got -0.1"),
+        ({"t": -0.1}, "t: expected a time >= 0, got -0.1"),
         ({"q": np.zeros(3)}, r"q: expected shape \(..., 2\)"),
         ({"v": np.zeros((1, 2))}, r"v: expected shape \(2,\), got \(1, 2\)"),
         ({"z": None}, r"z: expected it as the controller's start\(\) gives it, \[0. 0.\], got None"),

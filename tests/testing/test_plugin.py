@@ -269,7 +269,7 @@ SAY_NOTHING = {
     ),
     "@pytest.mark.robots()\ndef test_it(robot): pass": "test_it: robots: expected Robots, *, got 'none'",
     "def given(robot): return lambda: None\n@pytest.mark.lyapunov(given)\ndef test_it(closed_loop): pass": (
-        "given: is marked 'lyapunov', and is no test; what is a marker's only argument needs its name:"
+        "given: is marked 'lyapunov', but is not a test; a marker with one argument needs its name:"
         " pytest.mark.lyapunov(controller=given)"
     ),
 }
@@ -432,7 +432,7 @@ def test_of_another():
     assert len(kept) == 5  # a state and a script each, and .gitignore
     assert (folder / ".gitignore").read_text() == "*\n"
     result.stdout.fnmatch_lines(
-        ["counterexample stored, and tested first next time: .geomctrl/test_it.py-test_small-one-*.npz"]
+        ["counterexample stored; the next run tests it first: .geomctrl/test_it.py-test_small-one-*.npz"]
     )
     for path in folder.glob("*.npz"):
         with np.load(path, allow_pickle=False) as found:
@@ -556,7 +556,7 @@ def test_my_law(closed_loop):
     assert known in words(result)
     result = run(source(0.0, "states=1, search=0"), alone=True)
     result.assert_outcomes(passed=1)
-    assert "V and V' of MyLaw on two_link, where it failed before (states 1)" in words(result)
+    assert "V and V' of MyLaw on two_link, at earlier counterexamples (states 1)" in words(result)
     assert not path.exists()
 
 

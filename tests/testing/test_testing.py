@@ -239,18 +239,24 @@ def test_a_proof_that_holds_passes():
 BROKEN = {
     "above zero": (
         lambda T, e, v: (T + 10 * e + 1e-3, -5 * v),
-        r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): V = 0.001 at t = ",
+        r"V is not zero at the equilibrium \(set by `Region.equilibrium`\): V = 0.001 at t = ",
     ),
     "far above zero": (
         lambda T, e, v: (T + 10 * e + 100.0, -5 * v),
-        r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): V = 100 ",
+        r"V is not zero at the equilibrium \(set by `Region.equilibrium`\): V = 100 ",
     ),
     "below zero": (
         lambda T, e, v: (T + 10 * e - 1e-3, -5 * v),
-        r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): V = -0.001 ",
+        r"V is not zero at the equilibrium \(set by `Region.equilibrium`\): V = -0.001 ",
     ),
-    "no position": (lambda T, e, v: (T, -5 * v), "V is not positive where only q is off: V = 0 at t = .* q = .* v = "),
-    "no velocity": (lambda T, e, v: (10 * e, -5 * v), "V is not positive where only v is off: V = 0 at t = "),
+    "no position": (
+        lambda T, e, v: (T, -5 * v),
+        "V is not positive where only q differs from the equilibrium: V = 0 at t = .* q = .* v = ",
+    ),
+    "no velocity": (
+        lambda T, e, v: (10 * e, -5 * v),
+        "V is not positive where only v differs from the equilibrium: V = 0 at t = ",
+    ),
     "negative": (lambda T, e, v: (-T - 10 * e, -5 * v), "V is not positive: V = -"),
     "zero": (lambda T, e, v: (0.0, 0.0), "V is not positive: V = 0 at t = "),
     "nan": (lambda T, e, v: (np.nan, -5 * v), "V is not positive: V = nan "),
@@ -323,7 +329,7 @@ def test_the_equilibrium_is_q_d_or_given_or_asked_for():
     )
     with pytest.raises(AssertionError, match="V is not zero at the equilibrium"):
         testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=Q_D + 0.01))
-    with pytest.raises(ArgumentError, match="controller: PD has neither a reference nor q_d; expected a law that has"):
+    with pytest.raises(ArgumentError, match="controller: PD has neither a reference nor q_d: pass the q"):
         testing.assert_lyapunov(PD(q_d=None), ARM)
     with pytest.raises(ArgumentError, match=r"equilibrium: expected shape \(\.\.\., 2\), got \(3,\)"):
         testing.assert_lyapunov(PD(), ARM, region=testing.Region(equilibrium=np.zeros(3)))
@@ -351,7 +357,9 @@ class Rejecting(PD):
 
 def test_a_state_that_starts_at_zero_is_tested_too():
     testing.assert_lyapunov(Rejecting(), ARM)
-    with pytest.raises(AssertionError, match=r"V is not positive where only z is off: V = 0 .*, z = \["):
+    with pytest.raises(
+        AssertionError, match=r"V is not positive where only z differs from the equilibrium: V = 0 .*, z = \["
+    ):
         testing.assert_lyapunov(Rejecting(weight=0.0), ARM, runs=0)
     with pytest.raises(AssertionError, match="does not change as promised"):
         testing.assert_lyapunov(Rejecting(weight=0.2), ARM, runs=0)
@@ -363,7 +371,7 @@ def test_an_equilibrium_where_the_controller_does_not_start():
     testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.zeros(2))))
     with pytest.raises(
         AssertionError,
-        match=r"V is not zero at the equilibrium \(`Region.equilibrium` says where that is\): .* z = \[ 1., -2.\]",
+        match=r"V is not zero at the equilibrium \(set by `Region.equilibrium`\): .* z = \[ 1., -2.\]",
     ):
         testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.array([1.0, -2.0]))))
     with pytest.raises(ArgumentError, match=r"equilibrium: expected z as .*, \[ 1. -2.\], got \[0. 0. 0.\]"):

@@ -1,4 +1,4 @@
-"""What engineers write in controllers: expressions of numpy and math. At most a tenth of them do not trace; those
+"""What engineers write in controllers: expressions of numpy and math. At most a tenth of them can not be traced; those
 that do are numpy's values, at random states."""
 
 import math

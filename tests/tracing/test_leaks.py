@@ -115,7 +115,7 @@ def test_conditions_compare_as_truths():
     a, b = x < 1.0, x < 2.0
     assert isinstance(a == b, Condition)
     assert isinstance(operator.ne(a, True), Condition)
-    with pytest.raises(UntraceableError, match="a condition is compared with what is none"):
+    with pytest.raises(UntraceableError, match="a condition is compared with something else"):
         operator.eq(a, "yes")
     with pytest.raises(UntraceableError, match="~ of a bool"):
         operator.invert(a)

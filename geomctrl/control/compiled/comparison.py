@@ -97,7 +97,7 @@ class Comparison:
                 compared += self._at(time, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
         if not compared:
             raise UntraceableError(
-                f"{self._where()}: compiled, the loop has no result at any of {len(times) + 1} states"
+                f"{self._where()}: compiled, the loop returns no result at any of {len(times) + 1} states"
             )
 
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
@@ -137,7 +137,7 @@ class Comparison:
             if compiled is None:
                 return None
             raise UntraceableError(
-                f"{self._where()}: compiled, the loop has a result at t = {t:g}, where Python raises"
+                f"{self._where()}: compiled, the loop returns a result at t = {t:g}, where Python raises"
                 f" {type(error).__name__}: {error!s:.200}"
             ) from None
         if compiled is not None:
@@ -199,9 +199,9 @@ class Comparison:
             k = min(map(int, beyond), key=lambda k: (self.layout.key(k)[0] not in COMMANDED, -apart[k]))
             name = " ".join(dict.fromkeys(self.layout.key(k))).strip()
             raise UntraceableError(
-                f"{self._where()}: compiled, {name} is not what it is in Python at t = {t:g}:"
-                f" {float(compiled[k])!r} instead of {float(expected[k])!r}; perhaps something draws random numbers,"
-                " depends on more than t, q, v and z, or returns an array on which it writes later"
+                f"{self._where()}: compiled, {name} differs from its value in Python at t = {t:g}:"
+                f" {float(compiled[k])!r} instead of {float(expected[k])!r}; perhaps the code draws random numbers,"
+                " depends on more than t, q, v and z, or later overwrites an array that it returned"
             )
 
     # --- states ------------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Observed:
         Raises UntraceableError if names or shapes differ.
         """
         if {name for kind, name in sample if kind == "signal"} != self.signals:
-            raise UntraceableError(f"{where()}: compiled, other signals are recorded than in Python at t = {t:g}")
+            raise UntraceableError(f"{where()}: compiled, its signals differ from those in Python at t = {t:g}")
         out = np.zeros(self.total)
         for key, shape, first, last in self.places if watching else self.own_places:
             x = sample.get(key)

@@ -31,7 +31,7 @@ def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
     for k, (path, x) in enumerate(own):
         for other, y in [*own[:k], *others]:
             if other != path and np.may_share_memory(x, y):
-                raise UntraceableError(f"{path} and {other} become one array: let one of them be a copy")
+                raise UntraceableError(f"{path} and {other} share the same array after the call: copy one of them")
 
 
 def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, bool]]:
@@ -44,16 +44,16 @@ def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, b
         if name is None:
             continue
         if isinstance(clone, np.random.Generator) or not path.startswith(LAW):
-            raise UntraceableError(f"{path}{name} changes during a call: it is no memory of a law's own")
+            raise UntraceableError(f"{path}{name} changes during a call, but does not belong to the law")
         if isinstance(clone, np.ndarray):
             yield path, clone, False
             continue
         now, items = content(clone), isinstance(clone, (list, dict, deque))
         if now.keys() != before.keys():
-            change = f"{path} changes its length" if items else f"{path}{name} is made or deleted"
+            change = f"{path} changes its length" if items else f"{path}{name} is created or deleted"
             raise UntraceableError(
-                f"{change} during a call{line_of_change(path + name, kinds)}: let it be there, of one length, from"
-                " the start; what is logged can be returned as a signal"
+                f"{change} during a call{line_of_change(path + name, kinds)}: create it with its final length in"
+                " __init__, or return logged data as a signal"
             )
         for key in now:
             yield from changed_leaves(f"{path}[{key!r}]" if items else f"{path}.{key}", before[key], now[key], contents)
@@ -144,13 +144,13 @@ def put_back(clone: Any, before: Any) -> None:
 BUFFERS = 99  # number of an input array that no code has: contents of work buffers before a call
 MAX_BUFFERS = 16
 STATE_ADVICE = (
-    "keep it in the state z, of which start() gives the first value and Command(z_rate=...) or z_next the next"
+    "keep it in the state z, with its first value from start() and the next one from Command(z_rate=...) or z_next"
 )
 ADVICE = {
     "compile": f"gc.compile makes functions of t, q, v and z: {STATE_ADVICE}; or let gc.simulate(..., control_dt=...)"
-    " compile the loop, in which a law's attributes are its memory",
-    "sampled": "a sampled law remembers in its own attributes: let it be one of them",
-    "always": f"it is a memory, which would depend on how often an integrator calls; {STATE_ADVICE}, or give"
+    " compile the loop, which supports attributes that change",
+    "sampled": "a sampled law may change its own attributes only: make it one of them",
+    "always": f"the result would depend on how often the integrator calls the law; {STATE_ADVICE}, or call"
     " simulate(..., control_dt=...)",
 }
 
@@ -185,5 +185,5 @@ def require_overwritten(
     for graph, outputs in traced:
         if any(graph.nodes[k][:2] == ("load", BUFFERS) for k in graph.needed(outputs)):
             raise UntraceableError(
-                f"{place} changes during a call{line_of_change(place, kinds)}, and is read by the next: {advice}"
+                f"{place} changes during a call{line_of_change(place, kinds)}, and the next call reads it: {advice}"
             )

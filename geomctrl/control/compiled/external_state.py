@@ -164,8 +164,8 @@ class ExternalState:
             self._named.append((owner, name, value))
             if isinstance(owner, type) and CACHE in (type(value), type(getattr(value, "__func__", None))):
                 raise UntraceableError(
-                    f"{owner.__name__}.{name} is cached by functools, and keeps what it is called with: cache a"
-                    " function of the module instead, or compute it in __init__"
+                    f"{owner.__name__}.{name} is cached by functools, which keeps its arguments: cache a function of"
+                    " the module instead, or compute the value in __init__"
                 )
             self._visit(value, f"{owner.__name__}.{name}")
         asked = [
@@ -201,7 +201,7 @@ class ExternalState:
         self._seen[id(x)] = len(self._seen)
         self._kept.append(x)
         if len(self._kept) > MAX_THINGS:
-            raise UntraceableError(f"the code reaches more than {MAX_THINGS} things, by way of {name}")
+            raise UntraceableError(f"the code refers to more than {MAX_THINGS} objects, through {name}")
         if id(x) in READERS:
             self._attributes.add("getattr")
         if kind is types.FunctionType:
@@ -220,7 +220,7 @@ class ExternalState:
         self.signature.append((name, id(x.__code__)))
         self._kept.append(x.__code__)
         if not leaves_nothing(x.__module__):
-            raise UntraceableError(f"{name} (of {x.__module__}) may leave something behind, or know more than numbers")
+            raise UntraceableError(f"{name} (of {x.__module__}) may change or read data outside of the law")
         if x.__module__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
         if not is_own_function(x) or (x.__module__ or "").startswith("geomctrl."):
@@ -245,15 +245,13 @@ class ExternalState:
         self.spaces[id(space)] = space
         self._attributes |= names.attributes
         for other in sorted(names.attributes & REFUSED_ATTRIBUTES):
-            raise UntraceableError(f"{name} asks for {other}: it may know more than numbers")
+            raise UntraceableError(f"{name} reads {other}: its result may depend on more than numbers")
         for other in names.loaded:
             if other in space:
                 self._named.append((space, other, space[other]))
                 self._visit(space[other], other)
             elif other in IMPURE:
-                raise UntraceableError(
-                    f"{name} calls {other}: it may leave something behind, or know more than numbers"
-                )
+                raise UntraceableError(f"{name} calls {other}: it may change or read data outside of the law")
             elif other in DYNAMIC_LOOKUPS:
                 self._attributes.add(other)
             else:
@@ -272,7 +270,9 @@ class ExternalState:
             package = space.get("__package__") or ""
             module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
             if module_found is None:
-                raise UntraceableError(f"{name} imports {module}, which changes what is loaded: import it before")
+                raise UntraceableError(
+                    f"{name} imports {module}, which is not loaded yet: import it at the top of the module"
+                )
             self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
@@ -285,7 +285,7 @@ class ExternalState:
                 self._attributes.update(n for n in vars(cls) if n[:2] != "__" and n not in ("start", "value"))
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
-                    raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call")
+                    raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call too")
                 self._owns(cls)
 
     def _owns(self, x: Any) -> None:
@@ -295,7 +295,7 @@ class ExternalState:
     def _module(self, x: types.ModuleType, name: str) -> None:
         self.signature.append((name, id(x)))
         if not leaves_nothing(x.__name__):
-            raise UntraceableError(f"{name} is used: it may leave something behind, or know more than numbers")
+            raise UntraceableError(f"{name} is used: it may change or read data outside of the law")
         if x.__name__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
         if is_followed(x.__name__):
@@ -309,7 +309,7 @@ class ExternalState:
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
         if not is_bound or not leaves_nothing(module) or is_followed(module) or _is_printed(x):
-            raise UntraceableError(f"{name} ({x.__name__}) may leave something behind, or know more than numbers")
+            raise UntraceableError(f"{name} ({x.__name__}) may change or read data outside of the law")
 
     def _thing(self, x: Any, name: str) -> None:
         """Something that holds others, or can change."""
@@ -339,7 +339,7 @@ class ExternalState:
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
             self._several(name, kind, wrapped)
         else:
-            raise UntraceableError(f"{name} ({kind.__name__}) may be a memory: keep what lasts in the state z")
+            raise UntraceableError(f"{name} ({kind.__name__}) may keep data between calls: keep them in the state z")
 
     def _own_attributes(self, x: Any, name: str) -> None:
         """The attributes and the class of an object whose class is the user's."""
@@ -375,7 +375,7 @@ def _is_implicit(owner: Any, name: str, x: Any) -> bool:
 def _refuse_files(x: Any, name: str) -> None:
     """Of functions of libraries."""
     if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
-        raise UntraceableError(f"{name} reads or writes files, or changes what numpy does")
+        raise UntraceableError(f"{name} reads or writes files, or changes the settings of numpy")
 
 
 def _space(owner: Any) -> Any:

@@ -80,8 +80,8 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
         )
     if wants_measurements(controller):
         raise ArgumentError(
-            f"controller: expected a law of t, q, v and z, got {controller!r:.60}, called with what sensors measure:"
-            " the plant has them, and gc.simulate(plant, controller, ..., compiled=True) compiles both"
+            f"controller: expected a law of t, q, v and z, got {controller!r:.60}, which is called with measurements:"
+            " use gc.simulate(plant, controller, ..., compiled=True), because the plant has the sensors"
         )
     if isinstance(controller, CompiledLaw):
         robot, controller = controller._robot if robot is None else robot, controller.controller
@@ -242,12 +242,12 @@ def compare_law(law: CompiledLaw) -> None:
             raised = f"{type(error).__name__}: {error!s:.200}"
             if law._call(*state[: len(law.inputs)]) is not None:
                 raise UntraceableError(
-                    f"{owner}, it has a result at t = {t:g}, where Python raises {raised}"
+                    f"{owner}, it returns a result at t = {t:g}, where Python raises {raised}"
                 ) from error
             continue
         compiled, compared = parts_of(law(*state)), compared + 1
         if list(compiled) != list(expected):
-            raise UntraceableError(f"{owner}, it returns other signals than in Python at t = {t:g}")
+            raise UntraceableError(f"{owner}, its signals differ from those in Python at t = {t:g}")
         for name, x in expected.items():
             if np.shape(x) != np.shape(compiled[name]):
                 raise UntraceableError(f"{owner}, {name} has another shape than in Python at t = {t:g}")
@@ -255,7 +255,7 @@ def compare_law(law: CompiledLaw) -> None:
         output = differing(law._trace, arguments, [*expected.values()], [*compiled.values()])
         if output is not None:
             raise UntraceableError(
-                f"{owner}, {[*expected][output]} is not what it is in Python at t = {t:g}: the law draws random"
+                f"{owner}, {[*expected][output]} differs from its value in Python at t = {t:g}: the law draws random"
                 " numbers, or depends on more than t, q, v and z"
             )
         if compared == STATES:

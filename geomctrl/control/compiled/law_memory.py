@@ -96,7 +96,7 @@ class Cell:
             if any(type(x) is type(y) and x == y for y in self.values):
                 return self
             if len(self.values) == MAX_VALUES:
-                raise UntraceableError(f"{path} takes more than {MAX_VALUES} values that are no numbers")
+                raise UntraceableError(f"{path} takes more than {MAX_VALUES} different non-numeric values")
             return replace(self, values=(*self.values, x))
         if is_symbol(x) or type(x) in CLASSES:
             shape, kinds, dtype = (), kinds_in(kind_of(x)), None
@@ -105,13 +105,13 @@ class Cell:
         else:
             kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
             raise NoMemoryError(
-                f"{path} becomes {kind}: a law can remember numbers, arrays of floats, ints or bools, strings, enums"
-                " and None, in lists, tuples, dicts and deques of one length"
+                f"{path} becomes {kind}: a law can store numbers, arrays of floats, ints or bools, strings, enums and"
+                " None, in lists, tuples, dicts and deques of constant length"
             )
         if self.shape not in (None, shape):
-            raise UntraceableError(f"{path} changes its shape from {self.shape} to {shape}: let it keep one")
+            raise UntraceableError(f"{path} changes its shape from {self.shape} to {shape}: keep the shape constant")
         if self.dtype not in (None, dtype):
-            raise UntraceableError(f"{path} changes from {self.dtype} to {dtype}: let it be an array of floats always")
+            raise UntraceableError(f"{path} changes from {self.dtype} to {dtype}: create it with dtype=float")
         return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype)
 
     def encoded(self, x: Any) -> np.ndarray | None:
@@ -274,7 +274,7 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
         new = _by_key(now)
         if old.keys() != new.keys():
             raise UntraceableError(
-                f"{path} changes its length during a call: fill it from the start, or return what is logged as a signal"
+                f"{path} changes its length during a call: fill it in __init__, or return logged data as a signal"
             )
         yield path, now, True
         for key in new:
@@ -282,8 +282,8 @@ def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]
             yield from changed_leaves(place, old[key], new[key], contents)
     elif isinstance(now, OTHERS) or (isinstance(before, OTHERS) and type(before) is not kind):
         raise UntraceableError(
-            f"{path} becomes a {kind.__name__} during a call, where it was a {type(before).__name__}: let it be a list,"
-            " tuple, dict, deque or NamedTuple of one length from the start"
+            f"{path} changes from a {type(before).__name__} to a {kind.__name__} during a call: use a list, tuple,"
+            " dict, deque or NamedTuple of constant length from the start"
         )
     else:
         yield path, now, False

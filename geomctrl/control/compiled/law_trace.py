@@ -81,7 +81,7 @@ def _traced(
         copies.traced.append((graph, [graph.operand(x) for x in required]))
     trace = finished(graph, [(n,) for n in lengths], arrays, required)
     if trace is None:
-        raise UntraceableError(f"{class_name(controller)}: a term of a robot has no result")
+        raise UntraceableError(f"{class_name(controller)}: a term of the robot is undefined at every state")
     return trace, {name: np.shape(y) for name, y in outputs.items()}
 
 
@@ -97,11 +97,11 @@ def named(whose: Any, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except UntraceableError as error:
-        raise UntraceableError(f"{class_name(whose)} does not trace: {error}") from error
+        raise UntraceableError(f"{class_name(whose)} can not be traced: {error}") from error
     except Exception as error:
         frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
         raise UntraceableError(
-            f"{class_name(whose)} does not trace: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
+            f"{class_name(whose)} can not be traced: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
             f" line {frame.lineno}"
         ) from error
 
@@ -124,7 +124,7 @@ def outputs_of(
     outputs = parts_of(command)
     if "z_next" in outputs and not states:
         raise ArgumentError(
-            f"controller: expected no z_next of {class_name(controller)}, without a state or where it acts all the time"
+            f"controller: expected no z_next of {class_name(controller)}, which has no state or no sampling period"
         )
     if bool(rates) != ("z_rate" in outputs or "z_next" in outputs):
         raise ArgumentError(

@@ -194,7 +194,7 @@ class Machine:
                 numbers = cell.encoded(x)
                 if numbers is None:
                     raise UntraceableError(
-                        f"{path.lstrip('.')} has become {x!r:.60}, which the compiled law does not know"
+                        f"{path.lstrip('.')} has become {x!r:.60}, a value that it did not take while it was traced"
                     )
                 self.held[memory.places[path] : memory.places[path] + cell.size, lane] = numbers
 

@@ -194,7 +194,7 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
         displacement = None if is_vector_space(loop.group) else _displaced(graph, loop.group, y)
     good: Any = functools.reduce(both, required, True)
     if not (good is True or isinstance(good, Condition)):
-        raise UntraceableError("a term of a robot has no result")
+        raise UntraceableError("a term of the robot is undefined at every state")
     n = 2 * robot.nv
     return TracedClosedLoop(
         graph, copies.values, loop.group, t, y, command, [*rates[:n], *z_rate, *rates[n:]], value, rate, extras, good,

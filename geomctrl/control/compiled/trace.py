@@ -151,7 +151,7 @@ class LoopTrace(TraceOfMonitors):
         )  # fmt: skip
         taken = [k for array, k in self.graph.relied_upon if array == NUMBERS]
         if not np.isfinite(self.copies.values[taken]).all():  # holds for all loops with this `SymbolicCopies.key`
-            raise UntraceableError("a term of a robot takes a number that is nan or infinite")
+            raise UntraceableError("an argument of a term of the robot is nan or infinite")
         return TracedLoop(
             equations, columns, [*held, *seen], self.memory, self.worst, self.copies, self.law_memory, of_rows
         )

@@ -121,7 +121,7 @@ class TraceOfMonitors:
                 if len(changed[name]) != place.size:
                     raise UntraceableError(f"{clone.name!r} changes the shape of {name}")
             elif now is not was or not same_entries(entries_of(now), entries):
-                raise UntraceableError(f"{clone.name!r} changes {name}, which is neither number nor array")
+                raise UntraceableError(f"{clone.name!r} changes {name}, which is neither a number nor an array")
         return value, signals, changed
 
     def _renewed(self, place: Remembered, numbers: list[Any]) -> list[tuple[Any, int]]:

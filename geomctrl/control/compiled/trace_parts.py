@@ -18,7 +18,7 @@ from .traced_loop import Column
 def trace_of(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], required: list) -> Trace:
     good: Any = functools.reduce(both, required, True)
     if good is False:
-        raise UntraceableError("a term of a robot has no result")
+        raise UntraceableError("a term of the robot is undefined at every state")
     flag = graph.operand(good) if isinstance(good, Condition) else None
     ends = tuple(graph.operand(one_number(x)) for y in outputs for x in y)
     return Trace(graph, inputs, ends, tuple(map(len, outputs)), flag)

@@ -18,13 +18,13 @@ from geomctrl.testing.loop_states import motion_of
 def require_autonomous(controller: Any, plant: Plant) -> None:
     require_vectors("plant", plant.robot)
     if plant.switches:
-        raise ArgumentError(f"plant: expected one that does not change, got changes at {list(plant.switches)}")
+        raise ArgumentError(f"plant: expected a plant that does not change, got changes at {list(plant.switches)}")
     start = started(controller, plant.robot)
     if start is not None:
         raise ArgumentError(
             f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"
-            " numbers: its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
-            " testing.assert_lyapunov judges V' = what is promised"
+            " numbers: V' is zero wherever the tracking error is zero, so that V' < 0 can not hold;"
+            " testing.assert_lyapunov compares V' with the promised rate"
         )
 
 
@@ -34,7 +34,9 @@ def equilibrium_of(controller: Any, robot: Robot, equilibrium: Any) -> np.ndarra
     motion = motion_of(controller, robot.nv, None)
     (q, v, _), (later, v_later, _) = motion(0.0), motion(1.0)
     if np.any(v) or np.any(v_later) or not np.array_equal(q, later):
-        raise ArgumentError("controller: expected a reference that holds still, such as references.hold, got a motion")
+        raise ArgumentError(
+            "controller: expected a reference that holds still, such as references.hold, got a moving one"
+        )
     return one_configuration(robot, "controller's equilibrium", q)
 
 

@@ -57,7 +57,7 @@ class Claim:
         if self.outcome is not None:
             out[0] += f"  [{self.outcome.count} boxes, {self.outcome.seconds:.2g} s]"
             if self.status == UNDECIDED:
-                ended = ", ended by its seconds, not by its boxes" if self.outcome.out_of_time else ""
+                ended = ", stopped by `seconds`, not by `boxes`" if self.outcome.out_of_time else ""
                 out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box{ended}")
         if self.counterexample is not None:
             out.append(f"           at {self.counterexample}")
@@ -145,7 +145,7 @@ class LyapunovCertificate:
 
     def _require_proved(self) -> None:
         if not self.proved:
-            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
+            raise ArgumentError(f"certificate: expected a proved certificate, got one that is {self.status}")
 
     def save(self, path: str | Path) -> Path:
         """Write the boxes that decide the inequalities as an npz file, for `testing.recheck_lyapunov`.
@@ -167,9 +167,9 @@ class LyapunovCertificate:
             out.append(HINT)
         if self.region is not None:
             out.append(
-                f"region of attraction: V <= {self.region:.6g}; V falls to {self.ends_in:.6g} from there, and stays so"
+                f"region of attraction: V <= {self.region:.6g}; V falls from there to {self.ends_in:.6g} and stays"
             )
         elif self.level is not None and self.proved:
-            out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is known that all of it comes to")
-        out.append("proved of the model in exact arithmetic; rounding in the code that runs is not part of it")
+            out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is proved that all its motions reach")
+        out.append("proved for the model in exact arithmetic; the rounding of the running code is not covered")
         return "\n".join(out)

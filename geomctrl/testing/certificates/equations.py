@@ -229,7 +229,7 @@ class _Forms:
             form = attempt()
             if form is not None:
                 return form
-        return "V' along the field, as it comes", [], self.true, self.slope, self.loop.value, None
+        return "V' along the field, not rewritten", [], self.true, self.slope, self.loop.value, None
 
     def same(self, pairs: list[tuple[Any, Any]]) -> bool:
         return identical(self.graph, pairs, self.free)

@@ -61,7 +61,7 @@ def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any,
     if not good.all():
         k, i = (int(a[0]) for a in np.nonzero(~good))
         raise UntraceableError(
-            f"the traced loop is not the one that runs: {names[i]} is {traced[k, i]:.9g} traced, {called[k, i]:.9g} in"
+            f"the traced loop differs from Python: {names[i]} is {traced[k, i]:.9g} traced, {called[k, i]:.9g} in"
             f" Python at t = {t[k]:.6g}, q = {q[k].tolist()}, v = {v[k].tolist()}"
         )
 

@@ -25,7 +25,7 @@ class Code:
         self.arithmetic = Arithmetic(bits)
         for index, node in enumerate(self.nodes):
             if any(not 0 <= k < index for k in _operands(node)):
-                raise ValueError(f"node {index} is computed of what comes after it")
+                raise ValueError(f"operation {index} depends on a later one")
         self.powers: dict[int, tuple[int, int]] = {}  # repeated products of a number with itself: base and exponent
         for index, (op, *rest) in enumerate(self.nodes):
             if op == "mul":
