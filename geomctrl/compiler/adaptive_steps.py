@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from geomctrl.kernels.marches import GROW, LEAST_BEFORE, LEAST_ERROR, NEARLY, PI_GAIN, SAFETY, SHRINK, ULPS
+from geomctrl.kernels.marches import (
+    END_STRETCH,
+    GROW,
+    MIN_ERROR,
+    MIN_LAST_ERROR,
+    MIN_STEP_ULPS,
+    PI_GAIN,
+    SAFETY,
+    SHRINK,
+)
 from geomctrl.tracing.backends.ir import Vector
 
 from .loop_memory import TAKEN, Equations, Layout, Pair
@@ -77,9 +86,9 @@ class Interval(Steps):
         bits = self.let(f"bitcast {v.type} {self.end} to {v.whole}")
         exponent = self.let(f"and {v.whole} {bits}, {kept}")
         power = self.let(f"bitcast {v.whole} {exponent} to {v.type}")
-        self.smallest = self._times(ULPS * 2.0**-52, power)
+        self.smallest = self._times(MIN_STEP_ULPS * 2.0**-52, power)
         self._store(self.taken["h"], self._least(self._load(self.pace), self.span))
-        for name, x in (("grow", GROW), ("before", LEAST_BEFORE), ("count", 0.0)):
+        for name, x in (("grow", GROW), ("before", MIN_LAST_ERROR), ("count", 0.0)):
             self._store(self.taken[name], v.constant(x))
 
     # --- a step ------------------------------------------------------------------------------------------------
@@ -91,7 +100,7 @@ class Interval(Steps):
         h = self._load(self.taken["h"])
         self.good = [self._compare("oge", h, self._least(self.smallest, remaining))]
         self.bad = []
-        last = self._compare("oge", self._times(NEARLY, h), remaining)
+        last = self._compare("oge", self._times(END_STRETCH, h), remaining)
         self.h = self._select(last, remaining, h)
         t_next = self._select(last, self.end, self.let(f"fadd {v.type} {t}, {self.h}"))
         self._stages(t)
@@ -179,7 +188,7 @@ class Interval(Steps):
         """The next step size by a proportional-integral controller, and its largest growth."""
         v = self.vector
         before = self._load(self.taken["before"])
-        exponents = (0.75 * PI_GAIN - 1.0 / self.pair.order, self._most(error, LEAST_ERROR)), (PI_GAIN, before)
+        exponents = (0.75 * PI_GAIN - 1.0 / self.pair.order, self._most(error, MIN_ERROR)), (PI_GAIN, before)
         terms = [self._times(a, self.call(f"log_{v.width}", x)) for a, x in exponents]
         power = self.call(f"exp_{v.width}", self.let(f"fadd {v.type} {terms[0]}, {terms[1]}"))
         factor = self._most(self._times(SAFETY, power), SHRINK)
@@ -187,7 +196,7 @@ class Interval(Steps):
         h = self.let(f"fmul {v.type} {self.h}, {self._least(factor, longest)}")
         self._store(self.taken["h"], h)
         self._store(self.taken["grow"], self._select(self.accepted, v.constant(GROW), v.constant(1.0)))
-        self._store(self.taken["before"], self._select(self.accepted, self._most(error, LEAST_BEFORE), before))
+        self._store(self.taken["before"], self._select(self.accepted, self._most(error, MIN_LAST_ERROR), before))
 
     # --- pieces --------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from geomctrl.arguments import count, exactly, number
 from geomctrl.errors import ArgumentError, IntegrationError
-from geomctrl.kernels.marches import GROW, LEAST_BEFORE, NEARLY, SHRINK, ULPS
+from geomctrl.kernels.marches import END_STRETCH, GROW, MIN_LAST_ERROR, MIN_STEP_ULPS, SHRINK
 
 from .solution import DenseOutput, Solution, Watch
 from .step_control import StepControl
@@ -87,16 +87,16 @@ class March:
             t, y, memory = t_next, taken.y_next, taken.memory
 
     def _adaptive(self, control: StepControl):
-        t, y, h, last_error = self.t0, self.y0, self.h, LEAST_BEFORE
+        t, y, h, last_error = self.t0, self.y0, self.h, MIN_LAST_ERROR
         memory = self.stepper.slope(t, y)
         h = control.first(t, y, memory, self.t_end) if h is None else h
         grow = GROW
         while t < self.t_end:
-            smallest, remaining = ULPS * math.ulp(max(abs(t), abs(self.t_end))), self.t_end - t
+            smallest, remaining = MIN_STEP_ULPS * math.ulp(max(abs(t), abs(self.t_end))), self.t_end - t
             if h < min(smallest, remaining):
                 self.failure = f"{control} can not be met at t = {t:.9g}: that would take steps of h = {h:.1e}"
                 return
-            h = remaining if NEARLY * h >= remaining else h
+            h = remaining if END_STRETCH * h >= remaining else h
             t_next = self.t_end if h == remaining else t + h
             try:
                 taken = self.stepper.step(t, y, h, t_next, memory)
@@ -109,7 +109,7 @@ class March:
             if error <= 1.0:
                 self.n_steps += 1
                 yield taken
-                t, y, memory, last_error = t_next, taken.y_next, taken.memory, max(error, LEAST_BEFORE)
+                t, y, memory, last_error = t_next, taken.y_next, taken.memory, max(error, MIN_LAST_ERROR)
                 h, grow = h * min(max(factor, SHRINK), grow), GROW
             else:
                 self.n_rejected += 1
@@ -197,7 +197,7 @@ def _checked_h(h, t0, t_end, adaptive):
     h = number("h", h)
     if not 0.0 < h <= (t_end - t0) * (1.0 + 1e-9):
         raise ArgumentError(f"h: expected a positive step, at most the span t_end - t0 = {t_end - t0:g}, got {h:g}")
-    if h < ULPS * math.ulp(max(abs(t0), abs(t_end))):
+    if h < MIN_STEP_ULPS * math.ulp(max(abs(t0), abs(t_end))):
         latest = max(t0, t_end, key=abs)
         raise ArgumentError(f"h: expected a step that is not lost in rounding at t = {latest:g}, got {h:g}")
     return h

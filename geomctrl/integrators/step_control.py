@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, number
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels.marches import LEAST_ERROR, PI_GAIN, SAFETY
+from geomctrl.kernels.marches import MIN_ERROR, PI_GAIN, SAFETY
 
 from .tableaus import Tableau, method
 
@@ -89,7 +89,7 @@ class StepControl:
 
     def factor(self, error: float, last_error: float) -> float:
         """Factor for the next h: a proportional-integral controller on the error."""
-        return SAFETY * max(error, LEAST_ERROR) ** (0.75 * PI_GAIN - self.exponent) * last_error**PI_GAIN
+        return SAFETY * max(error, MIN_ERROR) ** (0.75 * PI_GAIN - self.exponent) * last_error**PI_GAIN
 
     def first(self, t0: float, y0: np.ndarray, k1: np.ndarray, t_end: float) -> float:
         """A first step size, from the increment in the algebra."""

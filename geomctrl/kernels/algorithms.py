@@ -1,6 +1,6 @@
 """Declare algorithms: kernels with a signature of inputs, outputs and work memory.
 
-From the signature every way to run a kernel is generated: a loop over states, straight-line code, C.
+The signature generates every form in which a kernel runs: a loop over states, straight-line code and C.
 
     @algorithm("q, v, a -> tau[nv]", memory=(per_body(Motion), per_body(Wrench)))
     def inverse_dynamics(model, q, v, a, motion, wrenches, tau): ...
@@ -75,7 +75,7 @@ def of_complex(memory: Memory) -> Memory:
     return memory._replace(kind="complex128")
 
 
-# of inputs, outputs and options by name; other inputs and outputs have nv numbers
+# sizes of inputs, outputs and options by name; other inputs and outputs have nv numbers
 SIZES = {"q": "nq", "q_d": "nq", "f_ext": "nb, 6", "placement": "12", "Lambda": "nv, nv", "K": "nv, nv"}
 SIZES |= {"friction": "3, nv", "contact": "9"}
 
@@ -203,7 +203,7 @@ def algorithm(
     """Decorator that declares an algorithm; see the module.
 
     signature: "inputs; options -> outputs". Sizes are in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
-    unless they are those of `SIZES`. An input with a "?" is optional; an empty array then means none. Options are
+    unless `SIZES` has them. An input with a "?" is optional; an empty array then means none. Options are
     "name: type" in numba's notation; arrays among them have the sizes in `SIZES`. may_fail: the kernel returns False if
     it has no result.
     """

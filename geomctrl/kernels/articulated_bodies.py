@@ -1,7 +1,7 @@
-"""Articulated bodies: forward dynamics in O(n), and the inertias and biases behind it.
+"""Forward dynamics in O(n) with articulated bodies, and their inertias and biases.
 
-With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that the subtree of body i
-takes at joint i is
+Let A_i be the acceleration of body i; gravity enters as the base's acceleration -g. The wrench that joint i transmits
+to the subtree of body i is
 
     F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U + armature
 
@@ -68,8 +68,8 @@ class Articulated(NamedTuple):
 
 
 class Eliminated(NamedTuple):
-    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U + armature and 1 / D, what is left of
-    its torque, u = tau - S . pA, and the next coordinate towards the root or -1."""
+    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U + armature and 1 / D, the
+    reduced torque u = tau - S . pA, and the next coordinate towards the root or -1."""
 
     S: Twist
     U: Wrench
@@ -98,7 +98,7 @@ def articulated_mul(IA, X):
 
 @primitive
 def project_out(IA, U, inverse):
-    """IA - U U^T / D, given 1 / D: what is left of the inertia once the joint moves freely."""
+    """IA - U U^T / D, given 1 / D: the inertia seen through a joint that moves freely."""
     A, B, C, m, f = IA.A, IA.B, IA.D, U.m, U.f
     x, y = mul3(inverse, m), mul3(inverse, f)
     return Articulated(
@@ -112,7 +112,7 @@ def project_out(IA, U, inverse):
 
 @primitive
 def place_screws(model, i, T, axes):
-    """The screw of every coordinate of body i's joint, the body being at T; the rest of its record is to come."""
+    """Store the screw of every coordinate of body i's joint, for the body at T; `eliminate` fills in the rest."""
     first, end = dofs_of(model, i)
     ancestor = float(last_dof_of_parent(model, i))
     nothing = Wrench((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
@@ -123,7 +123,7 @@ def place_screws(model, i, T, axes):
 
 @primitive
 def eliminate(axes, k, armature, IA, p, tau):
-    """Coordinate k moves freely under its torque tau: what is left of the inertia IA and the bias p."""
+    """The inertia IA and the bias p seen through coordinate k, which moves freely under its torque tau."""
     x = get_eliminated(axes, k)
     U = articulated_mul(IA, x.S)
     D, u = pair(x.S, U) + armature, tau - pair(x.S, p)
@@ -134,7 +134,7 @@ def eliminate(axes, k, armature, IA, p, tau):
 
 @primitive
 def is_positive(axes, n):
-    """Every coordinate has inertia to push against: M is positive definite."""
+    """Whether every D is positive: then M is positive definite."""
     positive = True
     for k in range(n):
         positive &= get_eliminated(axes, k).D > 0.0
@@ -153,7 +153,7 @@ class MovingBody(NamedTuple):
 
 
 class Handle(NamedTuple):
-    """What a subtree feels like from its joint: F = IA A + p."""
+    """Inertia and bias of a subtree seen from its joint: F = IA A + p."""
 
     IA: Articulated
     p: Wrench
@@ -207,7 +207,7 @@ def accelerate_articulated(model, i, A, bodies, axes, a):
     may_fail=True,
 )
 def forward_dynamics_articulated(model, q, v, tau, f_ext, bodies, axes, handles, accelerations, a):
-    """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False where a joint has no inertia to push against."""
+    """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False unless M > 0."""
     place_handles(model, moving_base(model, q), bodies, q, v, f_ext, axes, handles)
     articulate_moving(model, handles, tau, bodies, axes)
     accelerate_articulated(model, base_acceleration(model), accelerations, bodies, axes, a)
@@ -216,14 +216,14 @@ def forward_dynamics_articulated(model, q, v, tau, f_ext, bodies, axes, handles,
 
 @primitive
 def dynamics_memory(model):
-    """What `accelerations` needs, for kernels that call it often."""
+    """Work memory of `accelerations`, for kernels that call it often."""
     nb, nv = n_bodies(model), n_v(model)
     return np.empty(nb * MOVING_BODY), np.empty(nv * ELIMINATED), np.empty(nb * HANDLE), np.empty(nb * 6)
 
 
 @primitive
 def accelerations(model, q, v, tau, f_ext, memory, a):
-    """`forward_dynamics` in the memory that `dynamics_memory` made."""
+    """`forward_dynamics` with the work memory of `dynamics_memory`."""
     bodies, axes, handles, twists = memory
     return forward_dynamics_articulated(model, q, v, tau, f_ext, bodies, axes, handles, twists, a)
 
@@ -252,15 +252,15 @@ def unit_twist(e):
 
 # --- forward dynamics ------------------------------------------------------------------------------------------------
 #
-# Forward dynamics: M a = tau - C v - g by the mass matrix where there are few coordinates, by articulated bodies else.
+# Forward dynamics, M a = tau - C v - g: by the mass matrix for few coordinates, by articulated bodies for more.
 #
-# With the wrenches F_i that the motion would take without acceleration, gravity being the base's, the torque left over
-# is r = tau - S^T F, and M = L^T D L is eliminated from the last coordinate to the first, along the paths to the root,
-# where alone it has entries (Featherstone 2005). All is summed in inertial axes about the first body's origin.
+# Let F_i be the wrenches of the motion without joint accelerations; gravity enters as the base's acceleration. Then r =
+# tau - S^T F, and M = L^T D L is factorised from the last coordinate to the first along the paths to the root: other
+# entries are zero (Featherstone 2005). All sums are in inertial axes about the first body's origin.
 
 
-# Coordinates up to which M and its factors take fewer operations than articulated bodies: a tenth fewer at 6 and 7, and
-# less of the time, a fifth; they break even at the quadruped's 18, and a chain of 30 takes twice as long.
+# Up to this number of coordinates M and its factors take fewer operations than articulated bodies: a tenth fewer at 6
+# and 7, and a fifth less time. Both are equal at the quadruped's 18; with M a chain of 30 takes twice as long.
 MAX_JOINTS = 10
 
 
@@ -273,7 +273,7 @@ class Carried(NamedTuple):
 
 
 class Load(NamedTuple):
-    """A subtree's inertia, and the wrench that its motion takes at constant joint rates less the one given to it."""
+    """A subtree's inertia, and the wrench of its motion at constant joint rates minus its external wrench."""
 
     J: Inertia
     F: Wrench
@@ -317,7 +317,7 @@ def collect(model, i, x, axes, M, r):
 
 @primitive
 def solve_paths(axes, M, a):
-    """M a = r in place of r, the lower half of M becoming L. False unless M > 0."""
+    """Solve M a = r: `a` holds r, then the solution; the lower half of M becomes L. False unless M > 0."""
     n, positive = a.shape[0], True
     for k in range(n - 1, -1, -1):
         positive &= M[k, k] > 0.0
@@ -349,7 +349,7 @@ FORWARD_MEMORY = (
 
 @algorithm("q, v, tau, f_ext? -> a", FORWARD_MEMORY, may_fail=True)
 def forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, twists, bodies, axes, loads, memory, a):
-    """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False where a joint has no inertia to push against."""
+    """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False unless M > 0."""
     n = n_v(model)
     if n > MAX_JOINTS:
         return forward_dynamics_articulated(model, q, v, tau, f_ext, moving, eliminated, handles, twists, a)

@@ -62,7 +62,7 @@ from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, screw_
 
 @primitive
 def put_body(model, i, T, axes, inertias):
-    """Body i is at T: its joint's axes and its inertia."""
+    """Store the axes of the joint and the inertia of body i, which is at T."""
     place_axes(model, i, T, axes)
     put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
 
@@ -76,7 +76,7 @@ def place_inertias(model, i, parent, q, axes, inertias):
 
 @inward(Inertia)
 def composite_inertias(model, i, J):
-    """Nothing but the sums over subtrees."""
+    """Sum the inertias over subtrees."""
     return J
 
 
@@ -146,7 +146,7 @@ def place_moving_inertias(model, i, parent, q, v, form, axes, composites):
 
 @inward(MovingInertia)
 def term_rows(model, i, x, axes, M, Mdot, C, g):
-    """Of a subtree with composite J and B, for j on the path from its joint's coordinate k to the root:
+    """Entries of a subtree with composite J and B, for j on the path from its joint's coordinate k to the root:
 
     M_jk = S_j . J S_k,   Mdot_jk = dS_j . J S_k + S_j . (J dS_k + Jdot S_k),
     C_jk = S_j . (J dS_k + B S_k),   C_kj = dS_j . J S_k + S_j . B^T S_k
@@ -232,7 +232,7 @@ def terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g):
     root = Moving(inertial_axes(model, q), zero_twist())
     place_moving_inertias(model, root, bodies, q, v, form, axes, composites)
     term_rows(model, composites, axes, M, Mdot, C, g)
-    if form == ADJOINT:  # so far the Christoffel-consistent C; the composites are done with, their memory serves again
+    if form == ADJOINT:  # C is the Christoffel-consistent one so far; the memory of the composites is used again
         for i in range(n_bodies(model)):
             x = get_moving(bodies, i)
             put_bracket(composites, i, bracket(inertia_to(x.T, inertia_of(model, i)), x.V))
@@ -241,7 +241,7 @@ def terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g):
 
 # --- products with vectors -------------------------------------------------------------------------------------------
 #
-# M x and C^T x by recursion, O(n), in inertial axes: what generalised momenta and their observers are made of.
+# M x and C^T x by recursion, O(n), in inertial axes, as generalised momenta and their observers need them.
 #
 # With X_i = Jac_i x the twist that x gives to body i, (M x)_k = S_k . sum J_i X_i over the subtree of coordinate k, and
 # (C^T x)_k = dS_k . sum J_i X_i + S_k . sum B_i^T X_i with the B of `MovingInertia`: the transposes of its columns.
@@ -263,7 +263,7 @@ class CarriedMoving(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Of a subtree: P = sum J X and Q = sum B^T X."""
+    """Sums over a subtree: P = sum J X and Q = sum B^T X."""
 
     P: Wrench
     Q: Wrench

@@ -1,4 +1,4 @@
-"""Configurations of a robot as a Lie group: q * exp(dv), its inverse, and what integrators need of it.
+"""Configurations of a robot as a Lie group: q * exp(dv), its inverse and differential, for integrators.
 
 Every lower pair is a motion subgroup, so the configurations of a tree are a product of them: R for a joint with one
 degree of freedom, a subgroup of SE(3) for one with more, in the coordinates v of its basis S. Mueller 2018 section 2.
@@ -48,7 +48,7 @@ def advance(model, q, x, out):
 
 @primitive
 def polish(model, q):
-    """The poses' rotations, a few roundings off SO(3), to the nearest ones: else each step would leave its rounding."""
+    """Move the rotations of poses to the nearest ones on SO(3), so that round-off does not accumulate over steps."""
     for i in range(n_bodies(model)):
         if holds_pose(model, i):
             k = coordinate_of(model, i)
@@ -58,7 +58,7 @@ def polish(model, q):
 
 @primitive
 def difference_of(model, q0, q1, out):
-    """out = log(q0^-1 q1), joint by joint. `out` comes zeroed."""
+    """out = log(q0^-1 q1), joint by joint. `out` must be zero."""
     for i in range(n_bodies(model)):
         k = coordinate_of(model, i)
         if holds_pose(model, i):

@@ -1,4 +1,4 @@
-"""Products of the bodies' velocity fields: Christoffel symbols, and what curvature is made of.
+"""Products of the bodies' velocity fields: Christoffel symbols and the terms of the curvature.
 
 See `papers.curvature` for the geometry. With hat(S_i) the screws in inertial axes and P_m the composite pseudo-inertia
 of the subtree of coordinate m, the outermost one involved,
@@ -117,7 +117,7 @@ def christoffel_symbols(model, q, frames, axes, inertias, joint_of, path, Gamma)
             for x in range(same, depth):
                 i = int(path[x])
                 F = wrench_of(moments(J, acceleration_field(axes, i, j)))
-                a, b = (i, j) if joint_of[i] == joint else (j, i)  # Gamma_ijk = Gamma_jik but within a joint
+                a, b = (i, j) if joint_of[i] == joint else (j, i)  # Gamma_ijk = Gamma_jik except within a joint
                 for z in range(depth if y < own else own):
                     k = int(path[z])
                     Gamma[i, j, k] = Gamma[a, b, k] = pair(get_axis(axes, k).S, F)

@@ -1,8 +1,8 @@
 """Derivatives of inverse and forward dynamics with respect to q, v and the acceleration or torque.
 
-All is written in inertial axes about the first body's origin, where a motion of the joint c_k -> c_k exp(S_k d) moves
-its whole subtree with the screw S_k, and nothing needs a transport. With V_p, A_p the twist and acceleration of the
-parent of joint k (gravity is the base's acceleration -g), the change that d makes in a body of the subtree is
+All quantities are in inertial axes about the first body's origin. There a motion c_k -> c_k exp(S_k d) of a joint moves
+its whole subtree with the screw S_k, without transports. Let V_p, A_p be the twist and acceleration of the parent of
+joint k (gravity is the base's acceleration -g). Then d changes a body of the subtree by
 
     beta_k = ad_{V_p} S_k   of its twist,      alpha_k = ad_{A_p} S_k + ad_{V_p} beta_k   of its acceleration,
 
@@ -16,8 +16,8 @@ Wensing 2022; Mueller 2018 section 6 asks for them)
 without the first line's last term where j and k belong to the same joint. D = 2 B with the Christoffel-consistent
 B = Cbar - J ad_V of `composite_bodies.MovingInertia`.
 
-`move` and `derivative_rows` compute with whatever numbers their records hold: with complex ones they are the passes of
-`higher_derivatives.second_derivatives` too.
+`move` and `derivative_rows` accept records of real or complex numbers; `higher_derivatives.second_derivatives` uses
+them with complex ones.
 """
 
 from typing import NamedTuple
@@ -93,7 +93,7 @@ class SpatialMotion(NamedTuple):
 
 
 class Variation(NamedTuple):
-    """What a velocity coordinate changes in its subtree: alpha, alphav, and beta's angular part."""
+    """The changes that a velocity coordinate makes in its subtree: alpha, alphav, and beta's angular part."""
 
     alpha: Twist
     alphav: Twist
@@ -120,7 +120,7 @@ get_subtree, put_subtree = reader(Subtree), writer(Subtree)
 
 @outward(Pose)
 def place_bodies(model, i, parent, q, f_ext, axes, bodies):
-    """Poses, screws, inertias and external wrenches. These are constant in their bodies' frames and move along."""
+    """Poses, screws, inertias and external wrenches, all constant in the frames of their bodies."""
     T = place(model, i, parent, q)
     place_axes(model, i, T, axes)
     F = zero_wrench()
@@ -181,7 +181,7 @@ def pull_back(x, S):
 def derivative_rows(model, i, x, axes, variations, part, dq, dv, da):
     """dtau/dq, dtau/dv and M between a subtree's joint and those on its path to the root: the four formulas above.
 
-    `part` of the numbers is what is kept: all of a real one, the tangent of a complex one (`higher_derivatives`).
+    `part` selects what is kept of a number: all of a real one, the tangent of a complex one (`higher_derivatives`).
     """
     parent_dof = last_dof_of_parent(model, i)
     first, end = dofs_of(model, i)
@@ -306,15 +306,15 @@ def put_rates(axes, r, k, c, F, out):
 #
 # How inverse dynamics changes with a robot's geometry: Mueller 2018 section 6.2.
 #
-# A change M_i exp(U d) of a placement is a motion of a locked, massless joint with screw U before joint i, and
-# exp(S q) exp(U d) one of a joint behind it: the formulas of `derivatives` with these joints' screws.
+# A change M_i exp(U d) of a placement equals the motion of a locked, massless joint with screw U before joint i;
+# exp(S q) exp(U d) equals that of a joint behind it. The formulas of `derivatives` hold with their screws.
 
 
 BEFORE, BEHIND = 0, 1
 
 
 class LockedJoint(NamedTuple):
-    """What a locked joint's motion would change: alpha, and beta's angular part."""
+    """The changes that a motion of a locked joint would make: alpha, and beta's angular part."""
 
     alpha: Twist
     beta: Vector
@@ -346,7 +346,7 @@ def sum_subtrees(model, i, x):
 
 @primitive
 def inner_rows(model, i, side, T, motion, x, axes, locked, out):
-    """Torques between the root and a change at T, along six twists, of what moves with `motion` there."""
+    """Torques of the joints from the root to a change at T along six twists; `motion` is that of the body there."""
     for e in range(6):
         U = Ad(T, unit_twist(e))
         beta = ad(motion.V, U)

@@ -66,7 +66,7 @@ def reduced_sin_cos(x):
     return sine, cosine
 
 
-# --- choosing: what a branch on a number is in a kernel, so that symbols and intervals can take both ways ---------
+# --- choices: they replace branches on numbers, so that symbols and intervals can take both sides -----------------
 
 
 @primitive
@@ -77,7 +77,7 @@ def where(condition, a, b):
 
 @primitive
 def either(condition, yes, no, x):
-    """yes(x) where the condition holds, else no(x); only one of them is computed, where numbers are known."""
+    """yes(x) where the condition holds, else no(x); for numbers only one of them is computed."""
     if condition:
         return yes(x)
     return no(x)
@@ -207,7 +207,7 @@ def quaternion_so3(R):
 
 @primitive
 def identity_factor(x):
-    """Of the identity, or so close that squares underflow."""
+    """The factor for the identity, and for angles whose squares underflow."""
     return 2.0 / x[1]
 
 

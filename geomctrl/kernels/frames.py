@@ -1,5 +1,5 @@
-"""Poses, Jacobians and their rates of a named frame, on the way from its body to the root, in the four representations
-of Mueller 2018 (`terms.kinematics`), and wrenches on it (`terms.kinematics.body_wrenches`)."""
+"""Poses, Jacobians and Jacobian rates of a named frame in the four representations of Mueller 2018
+(`terms.kinematics`), computed from its body to the root, and wrenches on it (`terms.kinematics.body_wrenches`)."""
 
 from .algorithms import algorithm
 from .primitives import primitive

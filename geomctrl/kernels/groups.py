@@ -1,6 +1,6 @@
 """Lie groups of matrices on arrays: from a group's equations on tuples (`exponentials`) to entries from Python.
 
-`so3`, `se3` and `so3xr3` say what their equations are and where their numbers lie; `array_entries` makes the rest.
+`so3`, `se3` and `so3xr3` define their equations and the layout of their numbers; `array_entries` generates the entries.
 """
 
 from collections.abc import Callable
@@ -34,8 +34,8 @@ class Equations(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Kernels of a group: `*_many` on one leading axis, `*_one` on single elements, which refuse any other shape, nan
-    and infinity as numba's dispatchers refuse any other type."""
+    """Kernels of a group: `*_many` on one leading axis, `*_one` on single elements, which raise an error for another
+    shape, nan or infinity, as numba's dispatchers do for another type."""
 
     exp_many: Any  # x (n, dim) -> (n, *shape)
     log_many: Any  # a (n, *shape) -> (n, dim)
@@ -46,7 +46,7 @@ class Entries(NamedTuple):
 
 
 def array_entries(module: str, equations: Equations) -> Entries:
-    """The kernels of a group, for `module` to hold under the names in `Entries`."""
+    """The kernels of a group; `module` must store them under the names in `Entries`."""
 
     def entry(signature):
         def decorate(function):

@@ -50,8 +50,8 @@ from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, n_v, p
 #
 # Time derivatives of the equations of motion to any order: tau, tau', tau'', ... from q and v, v', v'', ... in O(n).
 #
-# Mueller 2018 section 6.3 asks for them for the flatness of robots with elastic joints. In inertial axes about a fixed
-# point the recursion is the product rule and nothing else: everything fixed to body i moves with its twist, so that
+# Flatness-based control of robots with elastic joints needs them (Mueller 2018 section 6.3). In inertial axes about a
+# fixed point everything fixed to body i moves with its twist, and the recursion is the product rule:
 #
 #     S' = ad_V S,      V_i = V_p + S v,      J' = -ad_V^T J - J ad_V,      F_i = (J V)' - J (0, g) + sum_children F_c,
 #     tau = S^T F,
@@ -144,7 +144,7 @@ def transmit_series(model, i, F, k, terms, v, S, wrenches, tau):
     ),
 )
 def inverse_dynamics_rates(model, q, rates, orders, frames, v, S, V, J, F, tau):
-    """tau and its time derivatives from `rates`, the velocity and its own: one more."""
+    """tau and its time derivatives from `rates`, the velocity and its derivatives, one order more."""
     n, m, terms = n_v(model), 6 * n_bodies(model), orders + 1
     factorial = 1.0
     for k in range(terms):
@@ -168,8 +168,8 @@ def inverse_dynamics_rates(model, q, rates, orders, frames, v, S, V, J, F, tau):
 # A state that moves along (q exp(S x t), v + y t, a + z t) displaces body i with the twist W_i = W_p + S x, and all
 # that is fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With
 # these rates as `tangents` of what `place_bodies` left, `move` and `derivative_rows` give the rates of the
-# derivatives, exact to round-off. A direction costs O(n depth), all of them O(n^2 depth), a tensor's own size on a
-# chain.
+# derivatives, exact to round-off. A direction costs O(n depth), all of them O(n^2 depth), the size of the tensor on
+# a chain.
 
 
 # --- along a direction -------------------------------------------------------------------------------------------
@@ -257,8 +257,8 @@ def second_derivatives(
 ):  # fmt: skip
     """Per coordinate k, the rates along q_k of dtau/dq, dtau/dv and M, then that of dtau/dv along v_k, nv rows each.
 
-    dtau/dv is linear in v: its rate along v_k is what it is at v = e_k. What is left, the rate of dtau/dq along v, is
-    that of dtau/dv along q with its indices exchanged.
+    dtau/dv is linear in v, so its rate along v_k is its value at v = e_k. The rate of dtau/dq along v is that of
+    dtau/dv along q with exchanged indices.
     """
     place_bodies(model, inertial_axes(model, q), frames, q, f_ext, axes, bodies)
     work = displacements, vc, ac, axes_c, bodies_c, motions_c, variations_c, subtrees_c

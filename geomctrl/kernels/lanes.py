@@ -78,8 +78,8 @@ def row_lanes(S, own, source, sink):
 
 @kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1])")
 def stack_lanes(model, q, v, a, place, out):
-    """Fill out[at[k, i] : at[k, i] + 10] for every body i and joint k before it; how many states it did, a multiple of
-    LANES (none where a coordinate is beyond `reduced_sin_cos`)."""
+    """Fill out[at[k, i] : at[k, i] + 10] for every body i and joint k before it. Returns the number of states
+    done, a multiple of LANES (0 if a coordinate is beyond `reduced_sin_cos`)."""
     n = n_bodies(model)
     count = lanes_of(model, q) * LANES
     work = np.empty(n * STACKED * LANES)

@@ -1,8 +1,8 @@
-"""Many steps of a robot's state (q, v) in one call: the loop, what it stores, and how a step can go.
+"""Many integration steps of a robot's state (q, v) in one call: the loop, the stored states and the exit codes.
 
-A method is three primitives: `begin` allocates what its steps work with, `step` makes one in place and says how it
-went, `velocity` writes v where the method has another state beside q. `march_kernel` makes the loop around them, with
-one signature for all methods.
+A method consists of three primitives. `begin` allocates its work memory, `step` makes a step in place and returns an
+exit code, and `velocity` writes v if the method has another state beside q. `march_kernel` generates the loop around
+them, with one signature for all methods.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ from .tree import (
     root_origin,
 )
 
-DONE, NOT_FINITE, TURNED, SINGULAR, NOT_CONVERGED = range(5)  # how a step went
+DONE, NOT_FINITE, TURNED, SINGULAR, NOT_CONVERGED = range(5)  # exit codes of a step
 
 
 MARCH = "Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])"
@@ -68,17 +68,17 @@ def store(q, v, row, q_out, v_out):
 
 @primitive
 def velocities_are_the_state(model, q, v, work):
-    """The `velocity` of a method whose steps leave v itself."""
+    """The `velocity` of a method whose steps write v themselves."""
 
 
 def march_kernel(module: str, name: str, begin: Callable, step: Callable, velocity: Callable) -> Any:
-    """march(model, numbers, taus, first, last, q, v, every, q_out, v_out) -> (how it went, the step that went wrong, or
+    """march(model, numbers, taus, first, last, q, v, every, q_out, v_out) -> (exit code, the failed step or
     `last`), for `module` to hold under `name`: steps `first` to `last` (exclusive) of (q, v), in place.
 
     numbers: parameters of the method. taus: one row for all steps, or one per step. After step k, a
     multiple of `every`, row k / every of q_out and v_out gets the state.
 
-    begin(model, numbers, q, v) returns `work`; step(model, numbers, tau, q, v, k, work) makes step k and looks whether
+    begin(model, numbers, q, v) returns `work`; step(model, numbers, tau, q, v, k, work) makes step k and checks that
     its velocities or momenta are finite; velocity(model, q, v, work) writes v.
     """
 
@@ -91,7 +91,7 @@ def march_kernel(module: str, name: str, begin: Callable, step: Callable, veloci
             if result != DONE or stored or k + 1 == last:
                 velocity(model, q, v, work)
                 if result == DONE and not finite(q):
-                    result = NOT_FINITE  # velocities tell at once, for q looks at them next
+                    result = NOT_FINITE  # `step` has checked the velocities only
             if result != DONE:
                 return result, k
             if stored:
@@ -104,17 +104,18 @@ def march_kernel(module: str, name: str, begin: Callable, step: Callable, veloci
 
 # --- the length of the next step -------------------------------------------------------------------------------------
 #
-# How long the next step may be: the numbers of the rule, for steps in Python and in compiled code.
+# Constants of the step-size control, shared by steps in Python and in compiled code.
 #
-# h becomes h min(max(SAFETY e^(3/4 PI_GAIN - 1/order) e_before^PI_GAIN, SHRINK), GROW), e the error of the step, 1
-# where it is just good enough, e_before that of the step before. After an error above 1 it becomes h SAFETY at most,
-# and does not grow with the next step.
+# h becomes h min(max(SAFETY e^(3/4 PI_GAIN - 1/order) e_before^PI_GAIN, SHRINK), GROW), e the error of the step
+# divided by the tolerance, e_before that of the previous step. After e > 1 it becomes h SAFETY at most, and the next
+# step does not grow.
 
 
 SAFETY, SHRINK, GROW, PI_GAIN = 0.9, 0.2, 5.0, 0.04
-LEAST_ERROR, LEAST_BEFORE = 1e-10, 1e-4  # what e and e_before count as at least; e_before of a first step
-NEARLY = 1.01  # a step that reaches the end when so much longer is made to end there
-ULPS = 10.0  # of the time, below which no step goes
+# lower bounds of e and e_before; MIN_LAST_ERROR is also e_before of a first step
+MIN_ERROR, MIN_LAST_ERROR = 1e-10, 1e-4
+END_STRETCH = 1.01  # a step that would reach the end if it were longer by this factor ends there
+MIN_STEP_ULPS = 10.0  # shortest step, in units of the rounding of t
 
 
 # --- Runge-Kutta methods ---------------------------------------------------------------------------------------------
@@ -126,12 +127,12 @@ ULPS = 10.0  # of the time, below which no step goes
 # has the same step for a field in Python on any group.
 
 
-POLISH_EVERY = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
+POLISH_EVERY = 64  # steps between projections of the rotations onto SO(3), against a drift of 1e-18 a step
 
 # --- a method as one array of numbers ----------------------------------------------------------------------------
 #
 # [s, rows, Munthe-Kaas?, is the basis of every free joint the identity?] [stage 0] ... [stage s], the last being the
-# update. A stage is, with h multiplied in,
+# update. A stage, multiplied by h, is
 # [the stage whose pose it starts from, number of exponentials, does a later stage start here?] [classical row (s)]
 # [exponentials (rows, s)].
 
@@ -152,7 +153,7 @@ def increment(plan, row, K, count, n, u):
 
 @primitive
 def twist_of(model, i, x, identity):
-    """S x of a joint stored as a pose; a free joint's basis is the identity, and 36 products with it take time."""
+    """S x of a joint stored as a pose; for a free joint the basis is the identity, which saves 36 products."""
     if identity and ndof_of(model, i) == 6:
         return twist_at(x, first_dof_of(model, i))
     return joint_twist(model, i, x)
@@ -215,9 +216,9 @@ def stage_work(model, plan, memory):
 
 @primitive
 def rk_step(field, model, plan, tau, q, y, work, context):
-    """One step of (q, y), in place. field(model, q, y, tau, context, memory, a) writes ydot to a; q turns at y, or
-    at what the field, having work.vi in its context, writes there. `accelerations` is one (44), with its external
-    wrenches for context."""
+    """One step of (q, y), in place. field(model, q, y, tau, context, memory, a) writes ydot to a; q moves with y, or
+    with the velocity that the field writes to work.vi, if its context has it. `accelerations` is such a field (44); its
+    context is the external wrenches."""
     Q, Kq, Ky, u, qi, yi, vi, ai, memory, _ = work
     s, max_terms, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
@@ -279,11 +280,11 @@ march = march_kernel(__name__, "march", begin_runge_kutta, step_runge_kutta, vel
 #
 # The momentum form of the equations of motion: Mueller 2018 (36) for the whole robot, (79) for its joints.
 #
-# The state beside q is y = (spatial momentum Pi, joints' momenta), of a robot whose first joint is its base's free one.
+# The state is q and y = (spatial momentum Pi, joints' momenta), for robots whose first joint is the base's free one.
 
 
 class Context(NamedTuple):
-    """What `hamiltonian` writes, v = M^-1 p first, and the robot without gravity."""
+    """The results of `hamiltonian`, first v = M^-1 p, and the robot without gravity."""
 
     v: Any
     p: Any

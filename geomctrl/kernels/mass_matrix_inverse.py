@@ -30,7 +30,7 @@ from .screws import Pose, Wrench, add3, compose, cross, inertia_to, pair, rot, w
 from .tree import armature_of, dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v
 
 FRAME, ELIMINATED, ARTICULATED = width(Pose), width(Eliminated), width(Articulated)
-# rows of lanes, unsigned: a signed index may count from the end, and that question is in the way of vector instructions
+# rows of lanes, unsigned: the test whether a signed index is negative prevents vector instructions
 R1, R2, R3, R4, R5, R6, R7 = (np.uint64(k * LANES) for k in range(1, 8))
 
 
@@ -65,7 +65,7 @@ def solve_lanes(axes, n, W):
 
     A coordinate's record in W has 7 LANES numbers: a wrench on the way in, an acceleration on the way out (6), then the
     column's entry, in place. One record holds both, and a coordinate counts as a body of its own: offsets within the
-    innermost loops are then constants, and LLVM needs no proof that arrays are apart.
+    innermost loops are then constants, and LLVM need not prove that arrays do not overlap.
     """
     for k in range(n):
         for l in range(6 * LANES):
@@ -192,11 +192,12 @@ def mass_matrix_solve_many(model, q, B):
 
 # --- operational space -----------------------------------------------------------------------------------------------
 #
-# Operational space: the mobility Jac M^-1 Jac^T of a frame and its inverse, the inertia that it shows (Khatib 1987).
+# Operational space: the mobility Jac M^-1 Jac^T of a frame and its inverse, the operational-space inertia
+# (Khatib 1987).
 #
-# Neither M nor the Jacobian is formed: six unit wrenches on the frame are handed from joint to joint towards the root,
-# where the articulated inertias say what each joint passes on (Featherstone 2008 section 7.2; `mass_matrix_inverse`).
-# With u_k = S_k . F what is left of them at coordinate k, Jac M^-1 Jac^T = sum_k u_k u_k^T / D_k.
+# Neither M nor the Jacobian is formed: the articulated inertias propagate six unit wrenches on the frame from joint to
+# joint towards the root (Featherstone 2008 section 7.2; `mass_matrix_inverse`). With u_k = S_k . F at coordinate k,
+# Jac M^-1 Jac^T = sum_k u_k u_k^T / D_k.
 
 
 SINGULAR = 1e-12  # the smallest pivot of a mobility whose diagonal is scaled to ones
@@ -208,7 +209,7 @@ MOBILITY_MEMORY = per_body(Pose), per_coordinate(Eliminated), per_body(Articulat
 def wrench_on_frame(form, T, world, c):
     """The unit wrench c of a representation (`frames.represent`) on the frame T, in the axes in which T is given.
 
-    world: where the world's frame is in them; a wrench of the spatial representation is about its origin.
+    world: the world's frame in these axes; a wrench of the spatial representation is about its origin.
     """
     m, f = unit_twist(c)
     if form == BODY_FIXED:
@@ -261,8 +262,8 @@ def operational_inertia(model, q, i, placement, form, frames, axes, inertias, wr
 
 @primitive
 def invert_scaled(A, L, s):
-    """A symmetric positive definite (6, 6) in place, by Cholesky's factors of s A s, s = diag(A)^-1/2: units do not
-    decide what is singular. `L`: 36 numbers of memory, `s`: six. False where a pivot is SINGULAR or less."""
+    """A symmetric positive definite (6, 6) in place, by Cholesky's factors of s A s, s = diag(A)^-1/2, so that the test
+    for singularity does not depend on units. `L`: 36 numbers of memory, `s`: six. False for a pivot <= SINGULAR."""
     good = True
     for c in range(6):
         s[c] = 1.0 / math.sqrt(where(A[c, c] > 0.0, A[c, c], 1.0))

@@ -1,4 +1,4 @@
-"""Bodies in maximal coordinates: the states of all of them, what they do without constraints, and their group.
+"""Bodies in maximal coordinates: their states, their accelerations without constraints, and their Lie group.
 
 A state is the bodies' poses, each on SE(3) (4x4) or SO(3) x R^3 (3x4), then their velocities. The layout (n, 2) of a
 kernel says where a body's pose begins and whether it is on SE(3).
@@ -62,7 +62,7 @@ def free_accelerations(frames, V, inertia, M_inv, gravity, applied, Vdot):
 
 @kernel("void(i8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
 def pack_rates(layout, frames, V, moved, Vdot, out):
-    """The field on the state's group, its poses moving with the twists `moved`: V but for GGL.
+    """The field on the state's group, its poses moving with the twists `moved`, which differ from V for GGL only.
 
     On SE(3) the velocity is the twist; on SO(3) x R^3 it is (omega, pdot), pdot = R v and pddot = R (vdot + w x v).
     """
@@ -108,7 +108,7 @@ def spatial_twists(layout, y, X, out):
 
 @kernel("void(i8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])")
 def advance_spatially(layout, y, x, dv, out):
-    """Poses exp(x) T, all on SE(3), and spatial twists Ad_T V + dv, kept as body-fixed ones."""
+    """Poses exp(x) T, all on SE(3), and spatial twists Ad_T V + dv, stored as body-fixed ones."""
     n = len(layout)
     for i in range(n):
         k, first = 6 * i, len(y) - 6 * (n - i)
@@ -216,8 +216,8 @@ def row_rates(J, bodies, X, out):
 # The multipliers of constraints: a Gram matrix and its factors, with redundant rows left out.
 #
 # The multipliers of the index-1 equations (3) of Mueller and Terze 2013 solve (J M^-1 J^T) lambda = rhs, whose matrix
-# is a Gram matrix: a row is redundant if what the rows before it leave of it, sin^2 of its angle to their span in the
-# metric M^-1, is below a tolerance. That is a QR factorisation of M^-1/2 J^T. The matrix is kept in skyline form, so
+# is a Gram matrix: a row is redundant if sin^2 of its angle to the span of the rows before it, in the metric M^-1, is
+# below a tolerance. That is a QR factorisation of M^-1/2 J^T. The matrix is kept in skyline form, so
 # along a chain the cost is linear in its length.
 
 
@@ -286,7 +286,7 @@ def solve_rows(L, d, first, start, x):
 
 @kernel("void(f8[:,:,::1], i8[:,::1], f8[::1], f8[:,::1])")
 def add_reactions(JM, bodies, multipliers, X):
-    """X += M^-1 J^T multipliers, X (n + 1, 6); what falls on the world is zero already, as its M^-1 is."""
+    """X += M^-1 J^T multipliers, X (n + 1, 6); the part of the world is zero, because its M^-1 is."""
     for k in range(len(JM)):
         for slot in range(JM.shape[1]):
             for c in range(6):

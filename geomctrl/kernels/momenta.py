@@ -68,8 +68,8 @@ from .tree import (
 #
 #     p_k = S_k . Pi_k + armature_k v_k,     p_k' = (ad_V S_k) . Pi_k + S_k . W_k + tau_k,
 #
-# Pi_k the subtree's spatial momentum and W_k its weight: one sweep, O(n). The methods of `structure_preserving` are
-# made of it.
+# Pi_k the subtree's spatial momentum and W_k its weight: one sweep, O(n). The methods of `structure_preserving` use
+# it.
 
 
 class MovingSubtree(NamedTuple):
@@ -87,7 +87,7 @@ MOVING, MOVING_AXIS, SUBTREE = width(Moving), width(MovingAxis), width(MovingSub
 
 @primitive
 def sweep_memory(model):
-    """What `momentum_sweep` needs."""
+    """Work memory of `momentum_sweep`."""
     nb, nv = n_bodies(model), n_v(model)
     return np.empty(nb * MOVING), np.empty(nv * MOVING_AXIS), np.empty(nb * SUBTREE)
 
@@ -173,7 +173,7 @@ def lower(model, i, F, p):
 
 @primitive
 def lie_force(model, w, p, rate, tau, f):
-    """f = p' + tau - ad_w^T p: the part of p' that is not the frame's turning (0 for a free base without torque)."""
+    """f = p' + tau - ad_w^T p: p' without the frame's rotation (0 for a free base without torque)."""
     for i in range(n_bodies(model)):
         first, end = dofs_of(model, i)
         for k in range(first, end):
@@ -185,7 +185,7 @@ def lie_force(model, w, p, rate, tau, f):
 
 @primitive
 def momentum_after(model, x, p, h, f, out):
-    """out = Ad_{exp x}^T p + h Ad_{exp x/2}^T f: the momentum after the step; a free base keeps its spatial one."""
+    """out = Ad_{exp x}^T p + h Ad_{exp x/2}^T f: the momentum after the step; that of a free base is conserved."""
     for i in range(n_bodies(model)):
         first, end = dofs_of(model, i)
         if holds_pose(model, i):
@@ -200,7 +200,7 @@ def momentum_after(model, x, p, h, f, out):
 
 @primitive
 def within_reach(model, x):
-    """No joint turns by 2 pi in the step."""
+    """Whether no joint turns by 2 pi in the step."""
     for i in range(n_bodies(model)):
         if holds_pose(model, i) and not within_a_turn(joint_twist(model, i, x).w):
             return False
@@ -261,7 +261,7 @@ def place_bodies(model, i, parent, q):
 
 @algorithm("q -> com[3]", (per_body(Pose),))
 def center_of_mass(model, q, bodies, com):
-    """The whole robot's, in the world's frame; nan without mass."""
+    """Centre of mass of the whole robot in the world's frame; nan without mass."""
     place_bodies(model, inertial_axes(model, q), bodies, q)
     total = Inertia(0.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     for i in range(n_bodies(model)):
@@ -272,7 +272,7 @@ def center_of_mass(model, q, bodies, com):
 
 @inward(MovingInertia)
 def momentum_columns(model, i, x, axes, A, dA):
-    """Columns of the momentum matrix and of its rate, about the point where inertial axes begin."""
+    """Columns of the momentum matrix and of its rate, about the origin of the inertial axes."""
     first, end = dofs_of(model, i)
     for k in range(first, end):
         S, dS = get_moving_axis(axes, k).S, get_moving_axis(axes, k).dS

@@ -52,7 +52,7 @@ def accelerate(f, V_parent, A_parent, Sv, Sa):
 
 @primitive
 def inertial_wrench(J, V, A):
-    """J A - ad_V^T J V: the wrench that a body's own motion takes."""
+    """J A - ad_V^T J V: the wrench of a body's own motion."""
     return wrench_add(apply_inertia(J, A), ad_dual(V, apply_inertia(J, V)))  # (17)
 
 
@@ -79,7 +79,7 @@ def coriolis_wrench(J, V, Vr, form):
 
 @primitive
 def inertia_row(X, A):
-    """X^T J A as ten numbers, one a parameter of J."""
+    """X^T J A as ten numbers, one for each parameter of J."""
     x, u, al, acc = X.w, X.v, A.w, A.v
     h = add3(cross(acc, x), cross(u, al))
     return (
@@ -119,7 +119,7 @@ def regressor_row(X, V, Vr, A, form):
 
 
 class Motion(NamedTuple):
-    """A body's frame in its parent's, its twist and its acceleration, gravity being the base's."""
+    """A body's frame in its parent's, its twist and its acceleration, with gravity as the base's acceleration."""
 
     f: Pose
     V: Twist
@@ -144,7 +144,7 @@ def move(model, i, parent, q, v, a, wrenches):
 
 @inward(Wrench)
 def transmit(model, i, F, a, motion, tau):
-    """tau_i = S_i^T F_i (18), and what the motor's inertia takes; the parent gets Ad*_{f^-1} F_i (17)."""
+    """tau_i = S_i^T F_i (18), plus the torque of the motor's inertia; the parent gets Ad*_{f^-1} F_i (17)."""
     project(model, i, F, a, tau)
     return Ad_dual(get_motion(motion, i).f, F)
 

@@ -1,11 +1,11 @@
-"""Numba's way to run kernels: entries and what they inline, compiled once and kept on disk.
+"""Compile kernels with numba: entries and the primitives that they inline, cached on disk.
 
-A kernel is a plain Python function whose globals name other plain functions. Numba wants its own objects there, so each
-is compiled from a twin: the same code, with the primitives among its globals and cells replaced by numba's.
+A kernel is a plain Python function whose globals name other plain functions. Numba needs its own objects there, so each
+is compiled from a copy, the twin: the same code, with the primitives in its globals and cells replaced by numba's.
 
 With NUMBA_DISABLE_JIT=1 kernels run as they are, in Python, for debugging: breakpoints and prints work in every kernel,
-and GEOMCTRL_COMPILER=off makes all that is computed pass through them. An entry takes what it takes when compiled, and
-refuses the rest in the same way.
+and with GEOMCTRL_COMPILER=off all computations use them. An entry then accepts the same arguments as when compiled and
+raises the same errors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def uncompiled_entry(function: Callable[..., Any], signature: str) -> Callable[.
     def call(*args):
         if len(args) != len(fits) or not all(good(x) for good, x in zip(fits, args)):
             raise KernelTypeError(function.__name__, declared, args)
-        with np.errstate(all="ignore"):  # compiled code says nothing either
+        with np.errstate(all="ignore"):  # compiled code gives no warnings either
             return function(*args)
 
     called: Any = functools.wraps(function)(call)
@@ -60,7 +60,7 @@ def _fits(kind: Any) -> Callable[[Any], bool]:
 # Compiled code alone calls primitives. Their wrappers for Python and C would take two fifths of a kernel's compilation.
 WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 HOOKS = ("_cache", "_compile_for_args")  # attributes of numba's dispatchers that it does not document
-VERSIONS = 16  # of a kernel, kept on disk: for other processors and versions of numba, before and after an edit
+MAX_VERSIONS = 16  # of a kernel, kept on disk: for other processors and versions of numba, before and after an edit
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
 
 
 def _not_kept(dispatcher: Any, function: Callable[..., Any], declared: Any, fill: Callable[[], None]) -> Any:
-    """The same by what numba documents alone, for versions whose inside is another: each process compiles."""
+    """The same with documented features of numba only, for versions with other internals: each process compiles."""
     fill()
     dispatcher.compile(declared)
     dispatcher.disable_compile()
@@ -123,7 +123,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 @functools.cache
 def _internal_options() -> frozenset[str]:
-    """Options of this version's compiler that numba does not document: without them code is made, more slowly."""
+    """Options of this version's compiler that numba does not document; without them compilation is slower."""
     try:
         from numba.core.options import DefaultOptions
     except ImportError:
@@ -133,7 +133,7 @@ def _internal_options() -> frozenset[str]:
 
 @functools.cache
 def _allocates(function: Callable[..., Any]) -> bool:
-    """Whether a primitive makes arrays. The others need no reference counts, a third of a small kernel's time."""
+    """Whether a primitive creates arrays. Others need no reference counts, a third of a small kernel's time."""
     if not {"empty", "zeros", "eye", "copy", "ravel", "reshape"}.isdisjoint(function.__code__.co_names):
         return True
     called = map(python_function, references(function).values())
@@ -190,7 +190,7 @@ class _Cache:
             return CompileResult._rebuild(target_context, *pickle.loads(code))
 
         loaded = None
-        with contextlib.suppress(AttributeError):  # of a version whose inside is another: it keeps nothing
+        with contextlib.suppress(AttributeError):  # a version of numba with other internals: nothing is cached
             loaded = caches.read(self.folders, self._name(target_context.codegen()), load)
         if loaded is None:
             self.fill()
@@ -206,4 +206,4 @@ class _Cache:
         except (AttributeError, ImportError):
             return
         caches.write(self.folders, name, code)
-        caches.keep_newest(self.folders, f"{self.title}.*.nbc", VERSIONS)
+        caches.keep_newest(self.folders, f"{self.title}.*.nbc", MAX_VERSIONS)

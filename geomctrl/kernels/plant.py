@@ -1,4 +1,4 @@
-"""What acts on a robot in closed loop: contact, an adaptive law, the plant's rate."""
+"""Contact forces, an adaptive law and the rate of the plant, for closed loops."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ def plant_rate(
     net, a, moving, eliminated, handles, twists, bodies, axes, loads, memory,
     rate,
 ):  # fmt: skip
-    """v, vdot under tau less friction, and the power of both. False where a joint has no inertia to push against.
+    """v, vdot under tau minus friction, and the power of both. False unless M > 0.
 
-    friction: rows of viscous and Coulomb coefficients and of the velocities of smoothing; coulomb: 0 where all of the
-    second row are.
+    friction: rows of viscous and Coulomb coefficients and of the velocities of smoothing; coulomb: 0 if all of the
+    second row are zero.
     """
     n, power = n_v(model), 0.0
     for k in range(n):

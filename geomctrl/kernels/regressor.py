@@ -75,7 +75,7 @@ def place_moving(model, i, parent, q, v, axes):
 
 @algorithm("q, v -> Y[nv, 10 nb]", (per_body(Moving), per_coordinate(MovingAxis)))
 def momentum_regressor(model, q, v, bodies, axes, Y):
-    """p_k = S_k . sum_i J_i V_i over the bodies that k moves (`momenta`), by the bodies' parameters."""
+    """p_k = S_k . sum_i J_i V_i over the bodies that k moves (`momenta`), as columns of the bodies' parameters."""
     Y[:, :] = 0.0
     place_moving(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v, axes)
     for i in range(n_bodies(model)):
@@ -91,7 +91,7 @@ def momentum_regressor(model, q, v, bodies, axes, Y):
 
 @algorithm("q, v -> Y[nv, 10 nb]", (per_body(Moving), per_coordinate(MovingAxis)))
 def momentum_rate_regressor(model, q, v, bodies, axes, Y):
-    """p_k' - tau_k = sum_i (ad_V S_k) . J_i V_i + S_k . W_i, W_i the weight, by the bodies' parameters."""
+    """p_k' - tau_k = sum_i (ad_V S_k) . J_i V_i + S_k . W_i, W_i the weight, as columns of the parameters."""
     Y[:, :] = 0.0
     place_moving(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v, axes)
     for i in range(n_bodies(model)):

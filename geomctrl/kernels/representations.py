@@ -80,7 +80,7 @@ def transmit_spatial(model, i, F, a, axes, tau):
 
 @algorithm("q, v, a, f_ext? -> tau", MEMORY)
 def spatial_inverse_dynamics(model, q, v, a, f_ext, motion, axes, wrenches, tau):
-    """tau with all twists and wrenches in the spatial representation: nothing but inertias is transported."""
+    """tau with all twists and wrenches in the spatial representation: only inertias are transported."""
     move_spatial(model, base_motion(model), motion, q, v, a, f_ext, axes, wrenches)
     transmit_spatial(model, wrenches, a, axes, tau)
 

@@ -2,7 +2,7 @@
 
 Matrices are tuples of rows, symmetric ones (xx, xy, yy, xz, yz, zz). Twists `(w, v)`, wrenches `(m, f)` and frames
 `(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's line and LLVM keeps everything in registers.
-Nothing here allocates and nothing here is called from Python: `lie.so3` and `lie.se3` are the same algebra on arrays.
+These functions do not allocate and are not called from Python: `lie.so3` and `lie.se3` are the same algebra on arrays.
 Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
 
 Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.

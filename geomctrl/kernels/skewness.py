@@ -1,9 +1,8 @@
-"""Whether Mdot - 2C is skew and C is a Coriolis matrix, each seen from two sides that share no sum.
+"""Check that Mdot - 2C is skew and that C is a Coriolis matrix, each by two independent computations.
 
 M, C and g are those of `composite_bodies`. Mdot is the rate of the mass matrix itself, computed on numbers with
-tangents while the joints move; M a + C v + g and M a + C v_ref + g are the recursions of Newton and Euler, with the
-velocity of the state and with the reference velocity that a law works with. An error in one of them is seen beside the
-others.
+tangents while the joints move. M a + C v + g and M a + C v_ref + g come from the Newton-Euler recursions, with the
+velocity of the state and with the reference velocity of a law. An error in one computation shows as a difference.
 """
 
 import math
@@ -32,7 +31,7 @@ from .tree import gravity_of, inertia_of, joint_frame, n_bodies
 
 @outward(Pose)
 def place_while_moving(model, i, parent, q, v, axes, inertias):
-    """As `place_inertias`, the joints moving: f_i' = f_i [S_i v_i]."""
+    """`place_inertias` for moving joints: f_i' = f_i [S_i v_i]."""
     T = compose(parent, moving_pose(joint_frame(model, i, q), joint_twist(model, i, v)))
     put_body(model, i, T, axes, inertias)
     return T
@@ -43,7 +42,7 @@ def place_while_moving(model, i, parent, q, v, axes, inertias):
     (*map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),),
 )
 def mass_matrix_in_motion(model, q, v, frames, axes, inertias, memory, M, Mdot):
-    """M(q) and its rate along q' = q hat(v), of the sums that make M and of no others."""
+    """M(q) and its rate along q' = q hat(v), from the sums of M alone."""
     n = v.shape[0]
     rows = memory.reshape((n, n))
     rows[:, :] = 0.0
@@ -90,9 +89,9 @@ def difference(A, B):
 
 @kernel("f8(f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])")
 def force_residual(model, tau, M, C, g, v, a, v_ref):
-    """max |tau - (M a + C v_ref + g)| over the largest such force there may be.
+    """max |tau - (M a + C v_ref + g)| over an upper bound of that force.
 
-    That is |M| |a| + (|C| + |M| |v|) |v_ref|, by entries, and the robot's weight at the length that M has.
+    The bound is |M| |a| + (|C| + |M| |v|) |v_ref|, by entries, plus the weight times a length derived from M.
     """
     worst = mass = coriolis = speed = drive = reference = 0.0
     for i in range(v.shape[0]):
@@ -119,7 +118,7 @@ def force_residual(model, tau, M, C, g, v, a, v_ref):
     ),
 )
 def skewness_of(model, q, v, C, frames, axes, inertias, moving_rows, motion, wrenches, memory, residual):
-    """Of a C of somebody's: Mdot - 2C skew, and C v + g the force of Newton and Euler at rest and moving."""
+    """Residuals of a given C: Mdot - 2C skew, and C v + g the force of Newton and Euler at rest and moving."""
     n = v.shape[0]
     out, own = memory.reshape((2 * n + 3, n)), C.reshape((n, n))
     M, Mdot, g, tau, zero = out[:n], out[n : 2 * n], out[2 * n], out[2 * n + 1], out[2 * n + 2]

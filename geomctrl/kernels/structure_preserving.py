@@ -43,7 +43,7 @@ from .tree import dofs_of, holds_pose, joint_twist, n_bodies, n_q, n_v
 
 
 ITERATIONS = 40  # some 6 to 10 are usual
-PATIENCE = 12  # iterations after which 1e-8 will do, where joints all but at rest magnify the energy's round-off
+PATIENCE = 12  # iterations after which 1e-8 is accepted: joints nearly at rest magnify the round-off of the energy
 
 
 @primitive
@@ -56,15 +56,15 @@ def norm(x):
 
 @primitive
 def settled(i, change, last, size):
-    """Changes have come down to round-off: below 4e-16 of the unknown, or small and no longer shrinking."""
+    """Whether the changes are at round-off: below 4e-16 of the unknown, or small and no longer shrinking."""
     small = 1e-12 if i < PATIENCE else 1e-8
     return change <= 4e-16 * size or (change <= small * size and change >= 0.5 * last)
 
 
 @primitive
 def broyden(i, newton, S):
-    """Step i of the method, in place, from the step `newton` that a constant derivative suggests. S: the steps so far,
-    a row of n numbers each, behind their squared lengths."""
+    """Step i of the method, in place of `newton`, the step for a constant derivative. S: the squared lengths of the
+    steps so far, then the steps, a row of n numbers each."""
     n = newton.shape[0]
     for j in range(i):
         along = 0.0
@@ -74,7 +74,7 @@ def broyden(i, newton, S):
         if j + 1 < i:
             for k in range(n):
                 newton[k] += along * S[ITERATIONS + (j + 1) * n + k]
-        elif abs(1.0 - along) > 0.1:  # else nothing was learnt: at round-off, steps repeat
+        elif abs(1.0 - along) > 0.1:  # otherwise the step repeats the last one, at round-off
             for k in range(n):
                 newton[k] /= 1.0 - along
     S[i] = 0.0
@@ -115,7 +115,7 @@ class VariationalWork(NamedTuple):
 
 @primitive
 def legendre_residual(model, x, p_mid, h, f, p, R):
-    """R = dexp_x^-T (p_mid - h/2 dexp_{x/2}^T f) - p: what -D1 L_d(q0, q1) misses of the momentum p at q0."""
+    """R = dexp_x^-T (p_mid - h/2 dexp_{x/2}^T f) - p: the difference of -D1 L_d(q0, q1) and the momentum p at q0."""
     for i in range(n_bodies(model)):
         first, end = dofs_of(model, i)
         if holds_pose(model, i):
@@ -209,8 +209,10 @@ march_variational = march_kernel(
 # the mass matrix for derivative: O(n) an iteration. A torque is constant within the step.
 
 
-LOST = 1e-14  # share of the potential energy below which a kinetic energy is lost in its round-off, and so is `missing`
-SLOW = 1e-8  # share of the joints in M x . x towards which their motion becomes too slow to correct the energy by
+MIN_KINETIC_SHARE = (
+    1e-14  # share of the potential energy below which the kinetic energy, and so `missing`, is round-off
+)
+MIN_JOINT_SHARE = 1e-8  # share of the joints in M x . x below which their motion is too slow to correct the energy
 
 
 class EnergyMomentumWork(NamedTuple):
@@ -240,8 +242,8 @@ class EnergyMomentumWork(NamedTuple):
 
 @primitive
 def correct_force(skip, h, tau, before, after, x, diagonal, f):
-    """f += torque, and what f misses of the change of energy, along the motion of the joints from `skip` on: a free
-    base's momentum is not to feel it. before, after: (velocity, momentum, potential energy).
+    """f += torque, and what f misses of the change of energy, along the motion of the joints from `skip` on: the
+    momentum of a free base does not change. before, after: (velocity, momentum, potential energy).
 
     With x = h (v0 + v1) / 2 and p1 = Ad_{exp x}^T p0 + h Ad_{exp x/2}^T (f + tau), the energy changes by the torques'
     work x . tau if and only if x . f = (v0 . p1 - v1 . p0) / 2 - (U1 - U0). The midpoint's f misses that by O(h^3).
@@ -249,7 +251,7 @@ def correct_force(skip, h, tau, before, after, x, diagonal, f):
     v, p, potential = before
     v1, p1, reached = after
     missing, moving, all_moving = potential - reached, 0.0, 0.0
-    slow = h * h * LOST * (abs(potential) + abs(reached))
+    slow = h * h * MIN_KINETIC_SHARE * (abs(potential) + abs(reached))
     for k in range(x.shape[0]):
         missing += 0.5 * (v[k] * p1[k] - v1[k] * p[k]) - x[k] * f[k]
         all_moving += diagonal[k] * x[k] * x[k]
@@ -257,7 +259,7 @@ def correct_force(skip, h, tau, before, after, x, diagonal, f):
             moving += diagonal[k] * x[k] * x[k]
     for k in range(x.shape[0]):
         if k >= skip and all_moving > 0.0:  # missing / moving, but for joints that hardly move
-            slow = max(slow, SLOW * all_moving)
+            slow = max(slow, MIN_JOINT_SHARE * all_moving)
             f[k] += missing * moving / (moving * moving + slow * slow) * diagonal[k] * x[k]
         f[k] += tau[k]
 
@@ -299,7 +301,7 @@ def solve_energy_momentum(model, skip, h, tau, q, v, work):
             for k in range(n_q(model)):
                 q[k] = q1[k]
             potential[0] = reached
-            accelerations(still, q, rest, p, none, dynamics, v)  # v1 but for what the solver left, so that p = M v
+            accelerations(still, q, rest, p, none, dynamics, v)  # v1 up to the residual of the solver, so that p = M v
             return DONE
         last = change
     return NOT_CONVERGED

@@ -1,4 +1,4 @@
-"""Numbers with tangents: what a kernel computes with them comes out with its rate of change.
+"""Numbers with tangents: from them a kernel computes its results and their rates of change.
 
 A number x that moves at the rate dx is the complex x + i STEP dx; products and quotients of such numbers have the rate
 of theirs in the imaginary part (the complex step of Squire and Trapp 1998), exact to round-off, since nothing is
@@ -10,7 +10,7 @@ from typing import Any
 from .primitives import primitive
 from .screws import Pose, Twist, cross, rot
 
-STEP = 2.0**-250  # beside speeds of up to 1e60 its square is lost; of speeds down to 1e-200 it does not underflow
+STEP = 2.0**-250  # its square vanishes for speeds up to 1e60, and it does not underflow for speeds down to 1e-200
 
 
 @primitive

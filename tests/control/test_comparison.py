@@ -167,7 +167,7 @@ def test_rows_that_were_not_written_as_computed_are_found(robot, monkeypatch):
         original(self, rows, *rest)
 
     monkeypatch.setattr(Comparison, "after", damaged)
-    with pytest.raises(UntraceableError, match="compiled, tau is not"):
+    with pytest.raises(UntraceableError, match="compiled, tau differs"):
         run(Spring(robot))
 
 

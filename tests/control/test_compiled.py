@@ -254,7 +254,9 @@ def test_a_search_for_a_configuration_does_not_trace(body):
 def test_a_law_of_measurements_is_compiled_with_its_loop_alone():
     law = failing(lambda self, t, q, v, z, y: -q)
     law.measurements = True
-    with pytest.raises(gc.ArgumentError, match=r"controller: expected a law of t, q, v and z, got .* what sensors mea"):
+    with pytest.raises(
+        gc.ArgumentError, match=r"controller: expected a law of t, q, v and z, got .* with measurements"
+    ):
         gc.compile(law)
 
 

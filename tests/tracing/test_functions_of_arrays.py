@@ -208,7 +208,12 @@ def test_what_depends_on_more_than_its_arguments_is_refused_at_every_use():
         (lambda x: "text", [2], ArgumentError, "f: expected a function that returns numbers, got 'text'"),
         (lambda x: x > 0.0, [()], ArgumentError, "got a condition"),
         (lambda x: (), [()], ArgumentError, "got none"),
-        (lambda x: math.acos(2.0 + x * x), [()], UntraceableError, "Python raises at 64 points: ValueError"),
+        (
+            lambda x: math.acos(2.0 + x * x),
+            [()],
+            UntraceableError,
+            "Python raises at all 64 points of the comparison: ValueError",
+        ),
         (3.0, [()], ArgumentError, "f: expected a function"),
         (lambda x: x, [-1], ArgumentError, r"shapes\[0\]: expected a whole number"),
         (lambda x: x, [(2, 0.5)], ArgumentError, r"shapes\[0\]"),

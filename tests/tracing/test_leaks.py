@@ -117,5 +117,5 @@ def test_conditions_compare_as_truths():
     assert isinstance(operator.ne(a, True), Condition)
     with pytest.raises(UntraceableError, match="a condition is compared with something else"):
         operator.eq(a, "yes")
-    with pytest.raises(UntraceableError, match="~ of a bool"):
+    with pytest.raises(UntraceableError, match="~ of a Python bool"):
         operator.invert(a)

@@ -196,15 +196,17 @@ def drive_gains(
     known_bodies = listed("known_bodies", known_bodies)
     if load is None:
         scale = _Bodies(model, _numbers(robot, known_bodies))
-        refuse("for a load, whose mass is missing", without_load=without_load, frame=frame)
+        refuse("needs the mass of the load", without_load=without_load, frame=frame)
         logs, loaded = [log], [True]
     else:
         load = load if isinstance(load, KnownLoad) else KnownLoad(load)
         scale = _load(model, load, frame, friction)
         if known_bodies:
-            raise ArgumentError("known_bodies: expected none beside a load of known mass")
+            raise ArgumentError("known_bodies: expected none, because the load has a known mass")
         if without_load is None:
-            raise ArgumentError("without_load: expected a log without the load: it can not be told from the last link")
+            raise ArgumentError(
+                "without_load: expected a log without the load, which separates the load from the last link"
+            )
         logs, loaded = [without_load, log], [False, True]
     data, _ = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
     sources = [TorqueLog(x, scale, on) for x, on in zip(data, loaded)]
