@@ -110,7 +110,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
         (("identify-load", "loaded.csv", "empty.csv"), "expected torques, got currents"),
         (("identify-load", "gripper.csv", "--sensor", "ft_sensor"), "expected forces and moments of"),
         (("identify-load", "wrist.csv", "--sensor", "ft_sensor", "--wrench", "a,b"), "expected six columns"),
-        (("identify-load", "gripper.csv", "--wrench", "f"), "wrench: for logs of a sensor"),
+        (("identify-load", "gripper.csv", "--wrench", "f"), "wrench: for logs of a wrench sensor"),
         (("identify-load", "gripper.csv", "--load-friction", "big"), "friction: expected one of 'own', 'same', 'load'"),
         (("identify-load", "gripper.csv", "--friction", "sigmoid"), "--friction: expected viscous, coulomb, offset"),
         (("drive-gains", "loaded.csv", "currents.csv", "--mass", "0"), "mass: expected kilograms > 0"),
@@ -136,7 +136,7 @@ def test_the_robot_with_its_load_is_a_robot_to_other_commands(folder, tmp_path, 
     total = ARM.parameters[:, 0].sum() + mass
     assert f"{total:.6g} kg" in run("info", out / "robot.json").output
     other = "identify-load", "gripper.csv", "--robot", Path("out/identify/robot.json"), "--rotor", "yes"
-    assert "states the friction and rotors of its robot" in run(*other, status=2).output.replace("\n", " ")
+    assert "contains the friction and rotors of its robot" in run(*other, status=2).output.replace("\n", " ")
 
 
 def test_a_setup_file_of_identify_with_a_verdict_serves_loads(tmp_path):

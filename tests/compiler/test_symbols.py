@@ -91,7 +91,7 @@ def test_a_branch_is_refused_with_file_and_line():
         float(x)
     with pytest.raises(UntraceableError, match="used as a number"):
         math.sin(x)
-    with pytest.raises(UntraceableError, match="two traces"):
+    with pytest.raises(UntraceableError, match="symbols of two calls"):
         x + symbols()[0]
 
 

@@ -106,7 +106,7 @@ def test_right_loops_pass(robot, options):
 def test_another_result_is_refused_with_the_law_s_line(robot):
     line = AsksForTypes.__call__.__code__.co_firstlineno
     with pytest.raises(
-        UntraceableError, match=rf"AsksForTypes \(.*test_comparison.py, line {line}\): compiled, tau is not"
+        UntraceableError, match=rf"AsksForTypes \(.*test_comparison.py, line {line}\): compiled, tau differs"
     ):
         run(AsksForTypes(robot))
 

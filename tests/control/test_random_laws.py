@@ -58,7 +58,7 @@ def outcome(seed):
     in_python, compiled = make(), make()
     expected, found = ran(in_python, memory, False), ran(compiled, memory, True)
     if isinstance(found, UntraceableError):
-        assert "not what it is in Python" not in str(found), f"{found}\n{text}"
+        assert "differs from its value in Python" not in str(found), f"{found}\n{text}"
         assert same(vars(make()), vars(compiled)), f"touched by a refusal, {found}\n{text}"
         return "refused"
     if isinstance(expected, Exception):

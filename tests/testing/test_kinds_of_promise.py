@@ -312,7 +312,10 @@ HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neut
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port=lambda robot, q: q), "or a function \\(robot, q\\)"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, storage=3), "storage: expected a function"),
         (lambda: testing.assert_contracting(PD(), SLIDER, np.eye(3), 1.0), "metric: expected shape"),
-        (lambda: testing.assert_contracting(PD(), SLIDER, -np.eye(2), 1.0), "metric: expected it positive definite"),
+        (
+            lambda: testing.assert_contracting(PD(), SLIDER, -np.eye(2), 1.0),
+            "metric: expected a positive definite array",
+        ),
         (lambda: testing.assert_contracting(PD(), SLIDER, [[1, 1], [0, 1]], 1.0), "metric: expected a symmetric"),
         (lambda: testing.assert_contracting(HELD, models.three_spheres(), np.eye(2), 1.0), "contraction is in coord"),
         (

@@ -253,7 +253,7 @@ SAY_NOTHING = {
         "test_it: lyapunov: no option 'state' of assert_lyapunov; known: *states, *"
     ),
     "@pytest.mark.lyapunov(controller=law)\ndef test_it(): pass": (
-        "test_it: expected an argument closed_loop, as the test is marked lyapunov"
+        "test_it: expected an argument closed_loop, because the test is marked lyapunov"
     ),
     "@pytest.mark.lyapunov(law, models.two_link(), 3, states=2)\ndef test_it(closed_loop): pass": (
         "pytest.mark.lyapunov() takes from 0 to 2 positional arguments but 3 were given"

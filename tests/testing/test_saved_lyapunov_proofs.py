@@ -113,5 +113,5 @@ def test_a_proof_of_another_law_robot_or_box_is_refused(proof, written):
         testing.recheck_lyapunov(path, LAW, ARM.with_parameters(1.5 * ARM.parameters), BOX, **CLAIM)
     with pytest.raises(testing.CheckError):
         testing.recheck_lyapunov(path, LAW, ARM, (0.6, 1.0), **CLAIM)
-    with pytest.raises(ArgumentError, match="controller, plant, box: expected those that the proof is of"):
+    with pytest.raises(ArgumentError, match="controller, plant, box: expected those of the proof"):
         testing.recheck_lyapunov(path)

@@ -101,7 +101,7 @@ def test_a_page_is_small_and_complete(run, page):
 
 def test_runs_that_can_not_be_shown(run, tmp_path):
     loaded = gc.Run.load(run.save(tmp_path / "run.npz"))
-    with pytest.raises(ArgumentError, match="has no robot"):
+    with pytest.raises(ArgumentError, match="loaded without a plant"):
         loaded.save_html(tmp_path / "run.html")
     with pytest.raises(ArgumentError, match="title: expected a line of text"):
         run.save_html(tmp_path / "run.html", title=3)

@@ -1,14 +1,14 @@
-"""Whether to trust an identification: checks that each say what was seen, in numbers, and what to do.
+"""Assess an identification: each check reports an observation with numbers, and advice.
 
     assessment = report.assessment  # .status "trust", "doubts" or "distrust"; .findings; .text()
 
-`search` tests explanations of what is wrong with the log against each other: signs, swaps, couplings, scales, a delay,
-a tilted base, a drift. One that is fatal also holds in other views of the log.
+`search` compares explanations of what is wrong with the log: signs, swapped joints, couplings, scales, a delay, a
+tilted base, a drift. A fatal one must also hold in other views of the log.
 
-One file a family of other checks; `CHECKS` has them all. A check is a function of `Evidence` that returns doubts; those
-that look at rows (`ON_ROWS`, `ON_ALL_ROWS`) see them with the mistakes undone that the search has found, so that one
-mistake is one doubt; those in `ON_ROWS` are confirmed in other views. To add a check write it, name its kind in
-`findings.KINDS`, and put it in `CHECKS`.
+The other checks are grouped by file; `CHECKS` lists them. A check is a function of `Evidence` that returns findings.
+Checks of rows (`ON_ROWS`, `ON_ALL_ROWS`) get the rows after the mistakes that the search has found are undone, so that
+one mistake gives one finding; checks in `ON_ROWS` are confirmed in other views. To add a check, write it, name its kind
+in `findings.KINDS`, and add it to `CHECKS`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CHECKS = (recorded, explained, unseen, prior, converged, bodies)
 
 
 def assess(evidence: Evidence, findings: Sequence[Finding] = (), ignore: Sequence[str] = ()) -> Assessment:
-    """The verdict; doubts: those there are already."""
+    """Return the assessment; findings: those that exist already."""
     seen = undone(evidence)
     findings_so_far = list(seen.findings)
     for check in ON_ROWS:

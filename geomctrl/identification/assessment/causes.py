@@ -1,14 +1,14 @@
-"""Causes that no exchange of columns undoes: torques that lag the motion, a tilted base, friction that changes.
+"""Find causes that are not wrong columns: torques that lag the motion, a tilted base, friction that changes.
 
-Delay: the motion of each row is taken `seconds` before, and the likelihood followed over the delay.
+Delay: the motion of each row is taken `seconds` earlier, and the likelihood is computed as a function of the delay.
 
-Base: gravity enters the regressor linearly. With its direction off by d1, d2 along two horizontal axes
-tau = (Y + d1 Z1 + d2 Z2) x, where Z are the rows of a robot at rest under horizontal gravity. Directions of x that the
-upright robot does not feel are felt then, and join as columns of their own.
+Base: gravity enters the regressor linearly. If its direction is off by d1, d2 along two horizontal axes,
+tau = (Y + d1 Z1 + d2 Z2) x, where Z are the rows of a robot at rest under horizontal gravity. Directions of x that do
+not affect the upright robot may affect the tilted one; they are added as columns.
 
 Drift: each joint's offset, Coulomb and viscous friction times the time.
 
-Columns of unknown size take a penalty of half the logarithm of the number of residuals each (Schwarz 1978).
+Each column of unknown size has a penalty of half the logarithm of the number of residuals (Schwarz 1978).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MIN_SINGULAR_VALUE = (
 
 
 def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mistake], list[str]]:
-    """(explanations that are much likelier than the log as it is, notes)."""
+    """(explanations that are much likelier than the unchanged log, notes)."""
     causes = []
     robot = evidence.model.robot
     lag, delay_notes = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
@@ -61,7 +61,7 @@ def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mis
 
 
 def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float, float]:
-    """(delay of torques behind the motion [s], its standard deviation, by how much likelier than none it is)."""
+    """(delay of torques behind the motion [s], its standard deviation, gain in log likelihood over no delay)."""
     from scipy.optimize import minimize_scalar
 
     ends = rows.delayed(-MAX_DELAY).used & rows.delayed(MAX_DELAY).used
@@ -92,8 +92,8 @@ def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float
 
 
 def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -> float:
-    """By how many seconds torques lag positions in a log that is not filtered; cut-offs are chosen again with the delay
-    taken back, since they are poor where there is a long one."""
+    """The delay [s] of torques behind positions in an unfiltered log. Cut-offs are chosen again with the delay undone,
+    because a long delay makes them poor."""
     total = 0.0
     for _ in range(DELAY_PASSES):
         shifted = without_delay(log, total) if total else log
@@ -139,7 +139,7 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
 
 
 def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
-    """(the explanation, a note where a tilt that large is not told)."""
+    """(the explanation, a note if the log does not exclude a tilt as large)."""
     model = evidence.model
     g = np.asarray(model.robot.gravity, float)
     axes = np.linalg.svd(g[None])[2][1:]  # horizontal
@@ -190,8 +190,8 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
 
 
 def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
-    """A note on horizontal directions towards which the base may be tilted by more than NOTED_TILT; variance (2, 2) of
-    the tilt along two axes, zero along those that nothing moves with.
+    """A note on horizontal directions in which the base may be tilted by more than NOTED_TILT. variance (2, 2): of the
+    tilt about two axes, zero along those without effect.
     """
     deviations, directions = np.linalg.eigh(variance)
     least = MIN_SIGMA * np.sqrt(deviations.clip(0.0))
@@ -242,8 +242,8 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
 def _brakes(
     model: RegressorModel, rows: Rows, after: FreeFit, columns: Callable[[Rows], np.ndarray], joints: np.ndarray
 ) -> bool:
-    """Whether friction of these joints takes power away at the start and at the end, and falls in all of them or rises
-    in all: heat and wear do that, and what the model lacks need not."""
+    """Whether friction of these joints dissipates power at the start and at the end, and falls in all of them or rises
+    in all of them, as with heat and wear. Errors of the model need not look so."""
     friction = np.isin(np.array(model.kinds)[model.base.columns], ("viscous", "coulomb", "curve"))
     n = len(friction)
     steady = rows.regressor(model)[..., friction] @ after.values[:n][friction]
@@ -262,7 +262,7 @@ def _with_columns(
     evidence: Evidence, rows: Rows, fit: FreeFit, finding: Finding, clause: str,
     columns: Callable[[Rows], np.ndarray], after: FreeFit,
 ) -> Mistake:  # fmt: skip
-    """A mistake that columns undo, at the size at which they were found."""
+    """A mistake that additional columns undo, at their estimated size."""
     sizes = after.values[len(fit.values) :]
 
     def change(rows: Rows) -> Rows:

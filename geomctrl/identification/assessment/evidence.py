@@ -1,18 +1,17 @@
-"""What the checks look at, worked out once: the fit, a few hundred rows of the log, least squares on them.
+"""`Evidence`: the data that checks share, computed once: the fit, a few hundred rows of the log, least squares on them.
 
-The rows are spread evenly over the training data, see `rows`: whatever is compared is compared on the same rows. They
-hold the torques that were measured, so that a trial can change signs and units where they are wrong: before the known
-armature's share is taken off.
+The rows are spread evenly over the training data, see `rows`, and all comparisons use the same rows. They hold the
+measured torques, before the torque of the known armature is subtracted, so that a trial can change signs and units.
 
-How sure a comparison is. Residuals of a log hang together in time: joint k has n_k = rows / correlation independent
-ones, of which parameters take h_k, their leverage, and d_k = n_k - h_k are left. Fits are compared by
+Significance of a comparison. Residuals of a log are correlated in time: joint k has n_k = rows / correlation
+independent residuals. Parameters take h_k of them, their leverage, which leaves d_k = n_k - h_k. Fits are compared by
 
     L = sum_k d_k log |r_k|
 
-minus the logarithm of the restricted likelihood of Gaussian residuals of unknown size (Patterson and Thompson 1971),
-so that 2 (L_0 - L_1) is about chi squared of one degree of freedom where one parameter was free in fit 1 only.
-What the model lacks (friction's shape, backlash, elasticity) leaves residuals that last longer than a sensor's noise,
-and so fewer independent ones: the same gain is then worth less.
+This is minus the logarithm of the restricted likelihood of Gaussian residuals of unknown size (Patterson and Thompson
+1971), so 2 (L_0 - L_1) is about chi squared with one degree of freedom if one parameter is free in fit 1 only. Effects
+that the model lacks (shape of friction, backlash, elasticity) leave residuals that are correlated longer than sensor
+noise. There are then fewer independent residuals, and the same gain counts less.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ MAX_COARSENESS = 0.05  # of a joint's torques: rms error of their steps
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """All that least squares need of rows: per joint the products (nv, m, m) of its columns [Y_k of the base
-    parameters, others, tau_k], and how many rows there are, `counts` (nv,).
+    """The data that least squares need of rows: for each joint the products (nv, m, m) of its columns [Y_k of the base
+    parameters, others, tau_k], and the number of rows, `counts` (nv,).
     """
 
     products: np.ndarray
@@ -54,13 +53,13 @@ class Products:
 
     @classmethod
     def of(cls, columns: np.ndarray, used: np.ndarray) -> Products:
-        """columns (n, nv, m) of which `used` (n, nv) count."""
+        """Products of columns (n, nv, m); `used` (n, nv) selects rows."""
         A = np.where(used[..., None], columns, 0.0).transpose(1, 2, 0)
         return cls(A @ A.transpose(0, 2, 1), used.sum(0))
 
     @classmethod
     def of_factors(cls, model: RegressorModel, c: Compressed) -> Products:
-        """Of a whole log."""
+        """Products of a whole log."""
         columns = model.base.columns
         place = np.full(model.size, -1)
         place[columns] = np.arange(len(columns))
@@ -77,11 +76,11 @@ class Products:
         return np.sqrt(self.products[:, -1, -1])
 
     def without(self, other: Products) -> Products:
-        """The products of the rows that are not the other's."""
+        """The products of the rows that are not among the other's."""
         return Products(self.products - other.products, self.counts - other.counts)
 
     def solve(self, weights: np.ndarray, poor: float = MIN_SINGULAR_VALUE) -> np.ndarray:
-        """x (m - 1,) of least squares, joints weighted; directions below `poor` are left at nearly zero."""
+        """x (m - 1,) of weighted least squares; components along singular values below `poor` stay near zero."""
         P, b, length = self._scaled(weights, poor)
         return np.linalg.solve(P, b) / length
 
@@ -99,7 +98,7 @@ class Products:
         return P[:-1, :-1] / length / length[:, None] + poor**2 * np.eye(len(length)), P[:-1, -1] / length, length
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        """|tau_k - Y_k x| (nv,), not below what rounding leaves."""
+        """|tau_k - Y_k x| (nv,), at least the rounding error."""
         y = np.append(x, -1.0)
         squares = np.einsum("i,kij,j->k", y, self.products, y)
         return np.maximum(np.sqrt(np.maximum(squares, 0.0)), MIN_RESIDUAL * self.norms)
@@ -109,9 +108,10 @@ class Products:
 class FreeFit:
     """Least squares of base parameters without prior or constraints; directions not excited are left at zero.
 
-    values (nb,), their covariance (nb, nb), correlation of residuals counted; residuals (nv,): |tau_k - Y_k x| [N m];
-    relative (nv,): the same in terms of |tau_k|; independent, freedom (nv,): how many independent residuals a joint
-    has, and has left besides parameters; weights (nv,): root of freedom over residuals, 0 for joints without torques.
+    values (nb,), their covariance (nb, nb), which includes the correlation of residuals; residuals (nv,): |tau_k - Y_k
+    x| [N m]; relative (nv,): residuals divided by |tau_k|; independent, freedom (nv,): the number of independent
+    residuals of a joint, and that number minus its parameters; weights (nv,): root of freedom over residuals, 0 for
+    joints without torques.
     """
 
     values: np.ndarray
@@ -123,15 +123,15 @@ class FreeFit:
     weights: np.ndarray
 
     def gain_over(self, other: FreeFit) -> float:
-        """By how much less torque is left unexplained than by another fit: sum over joints of log |r_other| / |r|."""
+        """Reduction of the unexplained torque against another fit: sum over joints of log |r_other| / |r|."""
         live = (self.residuals > 0.0) & (other.residuals > 0.0)
         return float(np.log(other.residuals[live] / self.residuals[live]).sum())
 
     def evidence_over(self, other: FreeFit, order: np.ndarray | None = None, own: bool = False) -> float:
-        """By how much the log likelihood is higher than another fit's, L of the module's text with that fit's freedom,
-        or with this one's `own`, which is more where the other leaves much that hangs together.
+        """Gain in log likelihood over another fit: L of the module's text with the degrees of freedom of that fit, or
+        with those of this fit if `own`, which are more if the other fit leaves much correlated residual.
 
-        order (nv,): where the joints' torques were in the other fit, if they changed places.
+        order (nv,): position of the joints' torques in the other fit, if they changed places.
         """
         r0, freedom = (x if order is None else x[order] for x in (other.residuals, other.freedom))
         freedom = self.freedom if own else freedom
@@ -143,9 +143,9 @@ class FreeFit:
 class Mistake:
     """One explanation of what is wrong with the log.
 
-    evidence: by how much likelier the log is with it undone (`FreeFit.evidence_over`); clause: it, as a clause; change:
-    undoes it in any rows of the log; rows, fit: the rows with it undone, and their fit; takes_off: whether that takes
-    torques off, so that what is left is no measure of errors.
+    evidence: gain in log likelihood if it is undone (`FreeFit.evidence_over`); clause: the explanation, as a clause;
+    change: undoes it in any rows of the log; rows, fit: the rows with it undone, and their fit; takes_off: whether that
+    removes torques, so that the residual no longer measures errors.
     """
 
     evidence: float
@@ -160,7 +160,7 @@ class Mistake:
 def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None) -> FreeFit:
     """The maximum of L: least squares, each joint weighted by the root of its freedom over its residual.
 
-    independent (nv,): independent residuals a joint; start: weights to begin with.
+    independent (nv,): independent residuals of each joint; start: initial weights.
     """
     norms = data.norms
     live, freedom = norms > 0.0, np.maximum(independent, MIN_INDEPENDENT)
@@ -178,7 +178,7 @@ def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start
 
 
 def fit_rows(model: RegressorModel, rows: Rows, extra: np.ndarray | None = None) -> FreeFit:
-    """The free fit on rows; extra (n, nv, m): columns beside the model's."""
+    """The free fit on rows; extra (n, nv, m): columns in addition to those of the model."""
     data, Y, torques = _rows_products(model, rows, extra)
     first = free_fit(data, data.counts.astype(float))
     return free_fit(data, independent_rows(torques - Y @ first.values, rows.used), start=first.weights)
@@ -187,8 +187,8 @@ def fit_rows(model: RegressorModel, rows: Rows, extra: np.ndarray | None = None)
 def fit_rows_like(model: RegressorModel, rows: Rows, fit: FreeFit, order: np.ndarray) -> FreeFit:
     """The same with another fit's numbers of independent residuals; order: as in `FreeFit.evidence_over`.
 
-    The likelihood has several maxima: joints that a mistake leaves unexplained hardly weigh, and stay so. So it is
-    looked for from the other fit's weights, and from joints alike.
+    The likelihood has several maxima: joints that a mistake leaves unexplained have little weight and keep it. The
+    search therefore starts from the other fit's weights, and from equal weights.
     """
     data, _, _ = _rows_products(model, rows, None)
     both = [free_fit(data, fit.independent[order], start=start) for start in (fit.weights[order], None)]
@@ -202,14 +202,14 @@ def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):
 
 
 def independent_rows(residuals: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """(nv,): how many residuals (n, nv) count as independent, their autocorrelation summed."""
+    """(nv,): the number of independent residuals (n, nv), from the sum of their autocorrelation."""
     correlation = [correlation_factor(autocorrelation(r)) for r in np.where(used, residuals, 0.0).T]
     return used.sum(0) / np.array(correlation)
 
 
 def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(x, H): the least squares solution of A x = b, and H with (A^T A)^+ = H H^T; columns at unit length, directions
-    below MIN_SINGULAR_VALUE left out."""
+    """(x, H): the least squares solution of A x = b, and H with (A^T A)^+ = H H^T; columns have unit length, and
+    directions below MIN_SINGULAR_VALUE are left out."""
     length = np.linalg.norm(A, axis=0)
     length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
     U, s, Vt = np.linalg.svd(A / length, full_matrices=False)
@@ -219,9 +219,9 @@ def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A fit and its data, as a report holds them: `errors` of
-    "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator;
-    `boxes`: (2, 3) about the geometry of bodies that have some, by name [m]; `raw`: the log before filters, if known.
+    """A fit and its data, as in a report. `errors` of "training" and, if there is one, "test"; `reference`: the
+    estimate with a covariance; `notes` of pipeline and estimator; `boxes`: (2, 3) around the known geometry of bodies,
+    by name [m]; `raw`: the log before filters, if available.
     """
 
     estimate: Estimate
@@ -247,18 +247,18 @@ class Evidence:
 
     @cached_property
     def cutoff(self) -> float | None:
-        """Of the rows [Hz], see `rows.cutoff_of`."""
+        """Cut-off of the rows [Hz], see `rows.cutoff_of`."""
         return cutoff_of(self.training, self.notes.get("cutoff", 0.0))
 
     def _rows(self, among: np.ndarray, factor: float = 1.0) -> Rows:
-        """Some among these samples; motion and torques low-passed at `cutoff` times the factor."""
+        """Rows among these samples; motion and torques low-passed at `cutoff` times the factor."""
         below = None if self.cutoff is None else factor * self.cutoff
         rows = rows_of(self.training, among, below, self.notes.get("cutoff", np.inf))
         return replace(rows, used=rows.used & self.tells)
 
     @cached_property
     def changes(self) -> np.ndarray:
-        """(nv,): whether a joint's torques are not the same in every row."""
+        """(nv,): whether a joint's torques differ between rows."""
         used, tau = self.training.used, self.training.tau
         high, low = (np.where(used, tau, sign * np.inf) for sign in (-1.0, 1.0))
         size = np.abs(np.where(used, tau, 0.0)).max(axis=0, initial=0.0)

@@ -1,4 +1,4 @@
-"""Checks of the fit: how well it explains the log and unseen motion, what its prior costs, whether bodies can be so."""
+"""Check the fit: training and test errors, the cost of the prior, and whether the bodies are plausible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_PRIOR_RATIO, MIN_PRIOR_COST = 3.0, 0.1  # error in terms of least squares', 
 
 
 def explained(evidence: Evidence) -> list[Finding]:
-    """Training errors that no sensor has."""
+    """Findings on training errors larger than those of any sensor."""
     training = evidence.errors["training"]
     total, relative = training["relative_error"], training["relative"]
     worst = int(np.nanargmax(relative)) if np.isfinite(relative).any() else 0
@@ -47,7 +47,7 @@ def explained(evidence: Evidence) -> list[Finding]:
 
 
 def unseen(evidence: Evidence) -> list[Finding]:
-    """Unseen errors far above training errors."""
+    """Findings on test errors far above training errors."""
     if "test" not in evidence.errors:
         return []
     seen, test = (_of_motion(evidence.errors[part]) for part in ("training", "test"))
@@ -62,13 +62,13 @@ def unseen(evidence: Evidence) -> list[Finding]:
 
 
 def _of_motion(errors: dict) -> float:
-    """The relative error where joints move, if they do: at rest friction is what holds them, and no model knows it."""
+    """The relative error where joints move, if they do: at rest stiction holds them, which no model predicts."""
     moving = errors.get("moving_error", np.nan)
     return moving if np.isfinite(moving) else errors["relative_error"]
 
 
 def converged(evidence: Evidence) -> list[Finding]:
-    """Optimisers that did not end well."""
+    """Findings on optimisers that did not converge."""
     e = evidence.estimate
     if e.converged:
         return []
@@ -81,13 +81,13 @@ def converged(evidence: Evidence) -> list[Finding]:
 
 
 def _costly(evidence: Evidence) -> list[int]:
-    """Joints that prior and constraints explain much worse than least squares do."""
+    """Joints that prior and constraints explain much worse than unconstrained least squares."""
     relative, free = evidence.errors["training"]["relative"], evidence.free.relative
     return [k for k in range(len(free)) if relative[k] > max(MAX_PRIOR_RATIO * free[k], free[k] + MIN_PRIOR_COST)]
 
 
 def prior(evidence: Evidence) -> list[Finding]:
-    """Joints whose torques prior or constraints leave unexplained, and least squares do not."""
+    """Findings on joints whose torques are unexplained because of the prior or constraints."""
     costly = _costly(evidence)
     if not costly:
         return []
@@ -103,7 +103,7 @@ def prior(evidence: Evidence) -> list[Finding]:
 
 
 def lacking(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
-    """A note on joints whose residuals are no noise: what they go with. Intervals are wider for it."""
+    """A note on joints whose residuals are not noise, and the signals they correlate with. Intervals include this."""
     bad = [k for k, count in enumerate(evidence.correlation) if count > MAX_CORRELATION_ROWS]
     if not bad:
         return []
@@ -130,14 +130,14 @@ def lacking(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
 
 
 def steps(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """(n, bins): ones where a signal (n,) is between two edges, given in terms of its greatest size."""
+    """(n, bins): ones where a signal (n,) is between two edges, relative to its maximum."""
     place = np.digitize(x / max(float(np.abs(x).max()), 1e-300), edges)
     return (place[:, None] == np.arange(len(edges) + 1)).astype(float)
 
 
 def shape_of(rows: Rows, columns: np.ndarray, residual: np.ndarray, used: np.ndarray) -> float:
-    """Share of a residual's power that columns (samples of the motion, m) explain, low-passed as torques are: of
-    stretches of time, each predicted from the others."""
+    """Share of a residual's power that columns (samples of the motion, m), low-passed as torques are, explain. Blocks
+    of time are predicted from each other."""
     assert rows.motion is not None
     _, (A,) = rows.motion.at(rows.t - rows.lag, rows.motion.passed(columns))
     A, residual = A[used], residual[used]
@@ -163,7 +163,7 @@ GEOMETRY_MARGIN = 0.1  # of the longest side of a link's geometry, by which its 
 
 
 def bodies(evidence: Evidence) -> list[Finding]:
-    """What of the estimate's bodies no engineer would believe."""
+    """Findings on implausible bodies of the estimate."""
     e, robot = evidence.estimate, evidence.model.robot
     pi = e.x[: e.model.inertial].reshape(-1, 10)
     impossible = {name: why for name, why in e.verdicts.items() if why is not None}
@@ -204,14 +204,14 @@ def _in_words(x: np.ndarray) -> str:
 
 
 def _second_moments(body: np.ndarray) -> np.ndarray:
-    """Eigenvalues (3,) of int r r^T dm about the centre of mass [kg m^2], the least first."""
+    """Eigenvalues (3,) of int r r^T dm about the centre of mass [kg m^2], in increasing order."""
     I = inertia.com_tensor(body)
     return np.linalg.eigvalsh(0.5 * np.trace(I) * np.eye(3) - I)
 
 
 def joint_boxes(robot: Robot) -> list[np.ndarray]:
-    """Per body (2, 3) lower and upper corner in its frame [m]: a box about its own joint and those on it, wider by half
-    of its longest side or of the mean link's, whichever is more."""
+    """For each body (2, 3), the lower and upper corner in its frame [m] of a box around its own joint and the joints on
+    it, widened by half of its longest side or of that of the mean link, whichever is more."""
     steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
     typical = float(steps[steps > 1e-6].mean()) if (steps > 1e-6).any() else 0.1
     boxes = []
@@ -230,7 +230,7 @@ def joint_boxes(robot: Robot) -> list[np.ndarray]:
 
 
 def _wider(box: np.ndarray) -> np.ndarray:
-    """A box of geometry, wider by GEOMETRY_MARGIN: models leave out screws, cables and tolerances."""
+    """A widened box of geometry (GEOMETRY_MARGIN), because models leave out screws, cables and tolerances."""
     room = GEOMETRY_MARGIN * float((box[1] - box[0]).max())
     return np.array([box[0] - room, box[1] + room])
 
@@ -240,7 +240,7 @@ def _outside(c: np.ndarray, box: np.ndarray) -> bool:
 
 
 def _outside_before(before: np.ndarray, box: np.ndarray) -> bool:
-    """Whether the model's own body was outside already: its box is none then."""
+    """Whether the model's own body is already outside the box; then the box is not used."""
     return before[0] > 0.0 and _outside(inertia.com(before), box)
 
 

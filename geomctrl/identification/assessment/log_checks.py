@@ -1,12 +1,12 @@
-"""Checks of the log: its recorded signals before filters, and what its motion hardly excites.
+"""Check the log: its recorded signals before filters, and parameters that its motion hardly excites.
 
-What the log hardly shows: joints that stood still, torques that never change, torques that it does not predict, and
-parameters behind them.
+Insufficient excitation shows as joints at rest, torques that never change, torques that the log does not predict, and
+the parameters behind them.
 
-A base parameter's wide interval says little: many hardly matter to any torque. So the check is how well least
-squares predict the torques of other motions that are as far and as fast: each joint's positions, velocities and
-accelerations of the log, put together anew by chance. The standard deviation there, in terms of the joint's torque, is
-what a controller or a simulation with the result meets; parameters are named where it is large, and noted where not.
+A wide interval of a base parameter means little, because many parameters hardly affect any torque. The check is
+therefore how well least squares predict the torques of other motions of the same range and speed: positions, velocities
+and accelerations of each joint, shuffled at random. The standard deviation there, relative to the joint's torque, is
+the error that a controller or simulation will see. Parameters are named if it is large, and noted otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LAG_SIGMA = 5.0  # standard deviations
 
 
 def recorded(evidence: Evidence) -> list[Finding]:
-    """Doubts about the log's signals by themselves."""
+    """Findings on the log's signals by themselves."""
     log = evidence.raw
     if log is None:
         return []
@@ -64,7 +64,7 @@ def _resolution(evidence: Evidence, log: Dataset) -> list[Finding]:
 
 
 def _lost(log: Dataset) -> list[Finding]:
-    """Steps of all joints that are, at one time, a whole multiple of what the steps before and after make of them."""
+    """Samples where the steps of all joints are the same multiple of the steps before and after: lost samples."""
     q = np.asarray(log.q)
     times_by_kind: dict[str, list[float]] = {"lost": [], "repeated": []}
     for s in log.stretches:
@@ -103,7 +103,7 @@ def _lost(log: Dataset) -> list[Finding]:
 
 
 def late_velocities(evidence: Evidence) -> list[Finding]:
-    """Measured velocities that lag positions: q - int v dt goes with v then, v(t) = dq/dt(t - lag)."""
+    """Measured velocities that lag positions: q - int v dt then correlates with v, v(t) = dq/dt(t - lag)."""
     log = evidence.raw
     if log is None or log.v is None or log.q.shape[1] != log.nv:
         return []
@@ -149,7 +149,7 @@ def excited(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
 
 
 def foretold(evidence: Evidence, rows: Rows, fit: FreeFit) -> np.ndarray:
-    """(nv,): standard deviation of each joint's torques in other motions, in terms of these torques."""
+    """(nv,): standard deviation of each joint's torques in other motions, relative to these torques."""
     model, rng = evidence.model, np.random.default_rng(0)
     single = model.robot.nq == model.robot.nv
     q = _shuffled(rng, rows.q) if single else rng.permutation(rows.q)
@@ -160,12 +160,12 @@ def foretold(evidence: Evidence, rows: Rows, fit: FreeFit) -> np.ndarray:
 
 
 def _shuffled(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Each column by itself."""
+    """Each column shuffled independently."""
     return np.stack([rng.permutation(column) for column in x.T], -1)
 
 
 def _reach(evidence: Evidence) -> np.ndarray:
-    """(nv,): how far each joint moved, in terms of what is hardly; where positions are poses, by the way it went."""
+    """(nv,): range of each joint, relative to a minimum; for poses the integral of the speed."""
     robot, rows = evidence.model.robot, evidence.rows
     single = robot.nq == robot.nv
     moved = np.ptp(rows.q, axis=0) if single else np.abs(rows.v).mean(axis=0) * (rows.t[-1] - rows.t[0])
@@ -173,7 +173,7 @@ def _reach(evidence: Evidence) -> np.ndarray:
 
 
 def _still(evidence: Evidence) -> list[Finding]:
-    """Joints that hardly moved."""
+    """Findings on joints that hardly moved."""
     robot, q = evidence.model.robot, evidence.rows.q
     if robot.nq != robot.nv:
         return []
@@ -192,7 +192,7 @@ def _still(evidence: Evidence) -> list[Finding]:
 
 
 def _silent(evidence: Evidence) -> list[Finding]:
-    """Joints that moved while their torque never changed: no sensor's, but the fit takes it for one."""
+    """Joints that moved while their torque never changed: no sensor does this, but the fit would use it."""
     data = evidence.training
     largest = np.where(data.used, data.tau, -np.inf).max(axis=0)
     same = data.used.any(axis=0) & ~evidence.changes & (_reach(evidence) >= 1.0)
@@ -211,7 +211,7 @@ def _silent(evidence: Evidence) -> list[Finding]:
 
 
 def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
-    """Torques that the log does not foretell."""
+    """Findings on torques that the log does not predict."""
     if "excitation" in evidence.notes:
         seen = f"least squares without prior: {evidence.notes['excitation']}"
         advice = "Take a richer trajectory; what is named here comes from the prior alone"
@@ -228,7 +228,7 @@ def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]
 
 
 def vague(evidence: Evidence, findings: Sequence[Finding]) -> list[str]:
-    """A note on base parameters that are badly known where no doubt names them."""
+    """A note on base parameters that are badly determined, unless a finding names them."""
     sentence = "" if any(finding.kind == "excitation" for finding in findings) else _vague(evidence, MAX_NOTED)
     return [f"{sentence}. Torques of such motions are known nevertheless"] if sentence else []
 

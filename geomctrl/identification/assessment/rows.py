@@ -1,7 +1,7 @@
-"""Rows of a log, as explanations of what is wrong with it change them.
+"""Rows of a log, and how explanations of an error change them.
 
 Motion and torques are low-passed above the motion's bandwidth. Inertial columns of the regressor are smooth functions
-of the motion; friction changes its sign within a sample, and is low-passed as the torques are.
+of the motion; friction changes its sign within a sample, so its columns are low-passed like the torques.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SETTLING_PERIODS = 1.0  # periods of a low-pass at ends and holes that are left 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Every sample of a log: t (n,), q (n, nq), v, a (n, nv), its uninterrupted stretches, and the low-pass (rate [Hz],
-    cut-off [Hz]) that torques went through, or None.
+    """Every sample of a log: t (n,), q (n, nq), v, a (n, nv), its uninterrupted parts, and the low-pass (rate [Hz],
+    cut-off [Hz]) applied to torques, or None.
     """
 
     t: np.ndarray
@@ -34,13 +34,13 @@ class Motion:
     low_pass: tuple[float, float] | None
 
     def passed(self, x: np.ndarray) -> np.ndarray:
-        """x (n, .) low-passed as torques are."""
+        """x (n, .) with the low-pass of the torques."""
         if self.low_pass is None or not x.size:
             return x
         return np.concatenate([filters.low_pass(x[s], *self.low_pass) for s in self.stretches])
 
     def at(self, times: np.ndarray, *signals: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """(where the log has a motion at these times, signals (n, .) there, by cubics through four samples)."""
+        """(mask of times within the log, signals (n, .) there, by cubics through four samples)."""
         after = np.clip(np.searchsorted(self.t, times), 2, len(self.t) - 2)
         four = after[:, None] + np.arange(-2, 2)
         steps = np.diff(self.t[four], axis=1)
@@ -59,7 +59,7 @@ class Motion:
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of a log: t (n,), q (n, nq), v, a, tau (n, nv), which torques are used (n, nv), the motion of every sample,
-    and by how much [s] the rows' motion is before their torques.
+    and the time [s] by which the rows' motion precedes their torques.
     """
 
     t: np.ndarray
@@ -73,11 +73,11 @@ class Rows:
     _regressors: dict[int, np.ndarray] = field(default_factory=dict)  # of models, by their id; of this motion
 
     def torques(self, model: RegressorModel) -> np.ndarray:
-        """What the model's columns are to explain (n, nv): less what the known armature takes."""
+        """The torques (n, nv) that the model's columns explain: without those of the known armature."""
         return self.tau - self.a * model.known_armature
 
     def regressor(self, model: RegressorModel) -> np.ndarray:
-        """(n, nv, nb): of the base parameters."""
+        """Regressor of the base parameters (n, nv, nb)."""
         if id(model) not in self._regressors:
             Y = model.regressor(self.q, self.v, self.a)
             if self.motion is not None and self.motion.low_pass is not None:
@@ -98,18 +98,18 @@ class Rows:
         return self.motion.at(self.t - self.lag, self.motion.passed(coulomb(self.motion.v, smoothing)))[1][0]
 
     def with_motion(self, T: np.ndarray) -> Rows:
-        """With joint coordinates T q, T (nv, nv)."""
+        """Rows with joint coordinates T q, T (nv, nv)."""
         m = self.motion
         m = None if m is None else replace(m, q=m.q @ T.T, v=m.v @ T.T, a=m.a @ T.T)
         return replace(self, q=self.q @ T.T, v=self.v @ T.T, a=self.a @ T.T, motion=m, _regressors={})
 
     def with_torques(self, T: np.ndarray) -> Rows:
-        """With torques T tau; used where all that they are made of is."""
+        """Rows with torques T tau, used if all torques that enter are used."""
         used = ~((~self.used).astype(float) @ (T != 0.0).T > 0.0)
         return replace(self, tau=self.tau @ T.T, used=used)
 
     def delayed(self, seconds: float) -> Rows:
-        """With the motion of so many seconds before. Torques are not used where the log has no motion then."""
+        """Rows with the motion of `seconds` earlier. Torques are not used if the log has no motion there."""
         m, lag = self.motion, self.lag + seconds
         if m is None:
             return self
@@ -118,16 +118,16 @@ class Rows:
 
 
 def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
-    """Cut-off [Hz] of rows of a filtered log, None: as they are. The motion's bandwidth, where positions are not
-    low-passed below: the estimator's cut-off of torques may be far off, chosen by a model that explains little."""
+    """Cut-off [Hz] of rows of a filtered log, None to leave them as they are: the motion's bandwidth, unless positions
+    have a lower cut-off. A model that explains little may have chosen a wrong cut-off for the torques."""
     if data.band is None:
         return None
     return max(data.band[0], min(max(positions, data.band[0]), motion_bandwidth(data), 0.4 * data.rate))
 
 
 def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: float = np.inf) -> Rows:
-    """At most MAX_ROWS, evenly spread among these samples of a filtered log; torques low-passed at a cut-off [Hz], and
-    the motion too, where positions were at a higher one."""
+    """At most MAX_ROWS rows, evenly spread over these samples of a filtered log; torques low-passed at a cut-off [Hz],
+    and the motion too, if positions had a higher one."""
     samples = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), MAX_ROWS)).astype(int))]
     q, v, a, tau = (np.asarray(x) for x in (data.q, data.v, data.a, data.tau))
     used, motion = data.used[samples], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches), None)

@@ -1,14 +1,13 @@
-"""Torques in other units: one joint's against the others', and all against the masses of the model given.
+"""Find torques in other units: of one joint relative to the others, and of all relative to the masses of the model.
 
-A joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
-other joints' torques, and the known armature is known, so that s is determined as far as joint k feels more than its
-own friction and inertia. Its likelihood is followed over all s: those not less likely than the best by
-INTERVAL_LOG_LIKELIHOOD are its interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log
-can not tell a unit that is so far off, and the report says so instead of nothing. So torques of a joint that are half
-or twice what they should be, or farther off, are doubted or said not to be told, or the interval does not hold the
-truth.
+One joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
+torques of other joints, and the armature is known, so s is determined as far as joint k feels more than its own
+friction and inertia. The likelihood is computed for all s; the interval consists of those within
+INTERVAL_LOG_LIKELIHOOD of the best. If it excludes 1, the unit is doubted. If it includes 1/2 or 2, the log can not
+exclude a unit that far off, and the report says so. Torques that are wrong by a factor of two or more are therefore
+reported in one of the two ways, unless the interval misses the true value.
 
-All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bodies.
+All joints: tau = s (Y_inertial x0) + friction and offsets, with the bodies x0 of the model.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ MIN_SIGMA = 4.0  # standard deviations
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """How likely scales of some joints' torques are: `log_scales` (m,) in order, and by how much less likely than
-    the best they are, `below` (m,).
+    """Likelihood of scales of some joints' torques: `log_scales` (m,) in order, and `below` (m,), the log likelihood of
+    the best minus theirs.
     """
 
     joints: tuple[int, ...]
@@ -49,22 +48,23 @@ class Profile:
 
     @property
     def log_scale(self) -> float:
-        """The likeliest."""
+        """The most likely log scale."""
         return float(self.log_scales[np.argmin(self.below)])
 
     @property
     def evidence(self) -> float:
-        """By how much the best scale is likelier than 1."""
+        """Gain in log likelihood of the best scale over 1."""
         return float(np.interp(0.0, self.log_scales, self.below))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """(low, high) of log s; infinite where what was looked at ends before."""
+        """(low, high) of log s; infinite if the grid ends inside the interval."""
         inside = np.flatnonzero(self.below < INTERVAL_LOG_LIKELIHOOD)
         return self._edge(inside[0], -1), self._edge(inside[-1], 1)
 
     def _edge(self, i: int, step: int) -> float:
-        """Between points i and i + step, the root of the likelihood taken as linear: so it is of a Gaussian's."""
+        """The interval's end between points i and i + step, with the root of the likelihood interpolated linearly,
+        which is exact for a Gaussian."""
         if not 0 <= i + step < len(self.log_scales):
             return step * np.inf
         (x, y), (r0, r1) = self.log_scales[[i, i + step]], np.sqrt(self.below[[i, i + step]])
@@ -72,8 +72,8 @@ class Profile:
 
     @property
     def wrong(self) -> bool:
-        """Whether the scale is another than 1: it is told, from 0 and from infinity too. Torques that any small scale
-        explains as well are such as bodies do not explain at all, in no unit."""
+        """Whether the scale is determined, and differs from 1. Torques that any small scale explains equally well are
+        torques that the bodies do not explain in any unit."""
         return (
             self.evidence > INTERVAL_LOG_LIKELIHOOD
             and abs(self.log_scale) > MIN_LOG_SCALE
@@ -82,13 +82,13 @@ class Profile:
 
     @property
     def open(self) -> bool:
-        """Whether half or twice the torques would look the same."""
+        """Whether half or twice the torques would fit as well."""
         low, high = self.interval
         return not self.wrong and (low < -TELLING_LOG_SCALE or high > TELLING_LOG_SCALE)
 
 
 def found_scales(evidence: Evidence, rows: Rows, all_profiles: list[Profile]) -> list[Mistake]:
-    """Joints, or those from one on to the last (small drives), whose scale is not 1, what explains most first."""
+    """Joints, or those from one on to the last (small drives), whose scale is not 1, most explanatory first."""
     wrong = sorted((p for p in all_profiles if p.wrong), key=lambda p: -p.evidence)
     return [_mistake(evidence, rows, p) for p in wrong[:MAX_SCALES]]
 
@@ -105,7 +105,7 @@ def _mistake(evidence: Evidence, rows: Rows, profile: Profile) -> Mistake:
 
 
 def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
-    """Of every joint with torques, and of the joints from one on to the last; none of a robot of one joint."""
+    """Profiles of every joint with torques, and of the joints from one on to the last; none for robots of one joint."""
     n = model.robot.nv
     if n < 2:
         return []
@@ -116,8 +116,8 @@ def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
 
 
 def _of(joints: tuple[int, ...], model: RegressorModel, rows: Rows, data: Products, fit: FreeFit) -> Profile:
-    """The profile. Where the best scale is far from 1, residuals are counted as independent as they are there: those of
-    torques in a wrong unit hang together, as what a model can not explain does."""
+    """The profile. If the best scale is far from 1, the number of independent residuals is that at the best scale,
+    because torques in a wrong unit leave correlated residuals, like anything that a model can not explain."""
     first = _profile(joints, data, fit)
     if first.evidence < MIN_EVIDENCE or abs(first.log_scale) < MIN_LOG_SCALE:
         return first
@@ -126,13 +126,13 @@ def _of(joints: tuple[int, ...], model: RegressorModel, rows: Rows, data: Produc
 
 
 def _in_unit(rows: Rows, joints: tuple[int, ...], log_scale: float) -> Rows:
-    """With torques of these joints divided by their scale."""
+    """Rows with torques of these joints divided by their scale."""
     group = np.isin(np.arange(rows.tau.shape[1]), joints)
     return rows.with_torques(np.diag(np.where(group, np.exp(-log_scale), 1.0)))
 
 
 def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:
-    """The likelihood over GRID, from 1 outwards, and closer and closer about the best."""
+    """The likelihood over GRID, from 1 outwards, then refined about the best."""
     likelihoods: dict[float, tuple[float, np.ndarray]] = {}
     middle = int(np.argmin(np.abs(GRID)))
     for direction in (GRID[middle:], GRID[:middle][::-1]):
@@ -183,8 +183,8 @@ def _doubt(names: str, profile: Profile) -> Finding:
 
 
 def untold(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[Finding]) -> list[str]:
-    """What joints' torques the log does not tell from half or twice as much, as one sentence; not of joints whose scale
-    is doubted already."""
+    """A sentence on joints whose torques could be half or twice as large by this log, without joints whose scale is
+    doubted already."""
     if evidence.model.robot.nv == 1:
         return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
     doubted = " ".join(finding.seen for finding in findings if finding.kind == "scale")
@@ -206,7 +206,7 @@ def _range(profile: Profile) -> str:
 
 
 def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
-    """Where the model has masses: the factor by which all torques are off."""
+    """If the model has masses: the factor by which all torques are off."""
     model = evidence.model
     bodies = model.robot.parameters
     if not (bodies[:, 0] > 0.0).any():

@@ -1,14 +1,13 @@
-"""Mistakes looked for one after the other: the likeliest first, then what is left with it undone.
+"""Search for mistakes in a log one after the other: undo the likeliest, then search what is left.
 
 All explanations compete: signs, swaps and couplings (`trials`), scales (`scales`), a delay, a tilted base and a drift
-(`causes`). Their log likelihoods are of the same rows. The likeliest that also holds in other views of the log
-is reported, with its distance to the next one.
+(`causes`). Their log likelihoods refer to the same rows. The likeliest one that also holds in other views of the log is
+reported, with its distance to the next one.
 
-Whether an explanation of a log holds in other views of it: other splits, other cut-offs, each half of the log.
-
-In every view the model is fitted with the mistake and without, to all blocks but one, and predicts that one. An
-explanation survives if it predicts unseen rows better in every view, and on average by more than the spread over them.
-A model that lacks something lets some trial fit a little better almost always; such a gain hangs on details.
+Other views of a log are other splits, other cut-offs and each half. In each view the model is fitted with the mistake
+and without it to all blocks but one, and predicts that one. An explanation survives if it predicts unseen rows better
+in every view, and on average by more than the spread over the views. If the model lacks an effect, some trial almost
+always fits slightly better; such a gain depends on details of the view.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MIN_BLOCK_ROWS = 8  # rows of a block
 
 
 class Survival(NamedTuple):
-    """gains: one a view, sums over joints of log (relative error with the mistake / without)."""
+    """gains: for each view the sum over joints of log (relative error with the mistake / without)."""
 
     gains: np.ndarray
 
@@ -44,7 +43,7 @@ class Survival(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """By more than the spread over views, and better in all but one."""
+        """Better by more than the spread over views, and in all views but one."""
         return self.likely and bool(self.gains.mean() > max(MIN_MEAN_GAIN, float(self.gains.std())))
 
     @property
@@ -54,7 +53,7 @@ class Survival(NamedTuple):
 
 
 def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, mistake: Mistake) -> Survival:
-    """Of a mistake, after those that `changes` undo; fit: of the rows with them undone."""
+    """Survival of a mistake, after those that `changes` undo; fit: of the rows with them undone."""
     gains = []
     for rows, blocks in evidence.views:
         for change in changes:
@@ -73,7 +72,7 @@ def held_out(
     blocks: int,
     of: Rows | None = None,
 ) -> np.ndarray:
-    """(nv,): log relative errors of contiguous blocks, each predicted from the others, in terms of the torques of the
+    """(nv,): log relative errors of contiguous blocks, each predicted from the others, relative to the torques of the
     same rows or of others; 0 for joints without torques.
     """
     A = np.concatenate([rows.regressor(model), rows.torques(model)[..., None]], -1)
@@ -90,8 +89,8 @@ def held_out(
 def confirmed(
     evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], findings: list[Finding], check
 ) -> list[Finding]:
-    """Of fatal doubts that a check of single rows (evidence, rows, fit) has found, those that it finds in most other
-    views of the log; fatal are those that it finds in all. What a doubt names are the words between quotes.
+    """The fatal findings of a check of single rows (evidence, rows, fit) that it also finds in most other views of the
+    log; they stay fatal if it finds them in all. Findings are matched by their text between quotes.
     """
     if not any(finding.fatal for finding in findings):
         return findings
@@ -121,8 +120,8 @@ MAX_CANDIDATES = 4  # explanations a round, the likeliest first, that are tested
 
 @dataclass(frozen=True)
 class Undone:
-    """Rows with every mistake found undone, their fit, the doubts, notes on what they would not show, and what undoes
-    the mistakes in other rows."""
+    """Rows with all mistakes undone, their fit, the findings, notes on mistakes that the rows would not show, and the
+    changes that undo the mistakes in other rows."""
 
     rows: Rows
     fit: FreeFit
@@ -132,7 +131,7 @@ class Undone:
 
 
 def undone(evidence: Evidence) -> Undone:
-    """The worst mistake first, then what is left."""
+    """Undo the worst mistake first, then search what is left."""
     model, rows = evidence.model, evidence.rows
     findings, changes = [], []
     fit = fit_rows(model, rows)
@@ -152,8 +151,8 @@ def undone(evidence: Evidence) -> Undone:
 
 
 def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list[Mistake]) -> Mistake | None:
-    """The likeliest explanation that holds in other views of the log. Only one that holds in all can be fatal, and only
-    where no likelier one failed to hold: the model lacks something then that none of them is.
+    """The likeliest explanation that holds in other views of the log. It is fatal only if it holds in all views, and no
+    likelier explanation failed; otherwise the model probably lacks an effect that none of them describes.
     """
     for best in candidates[:MAX_CANDIDATES]:
         seen = survival(evidence, changes, fit, best)
@@ -168,7 +167,7 @@ def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list
 
 
 def _compared(best: Mistake, others: list[Mistake], seen: Survival) -> str:
-    """How far the next explanation is."""
+    """A clause on the distance to the next explanation."""
     if not others:
         return "; no other explanation comes near"
     gap = best.evidence - others[0].evidence

@@ -1,9 +1,9 @@
-"""How far the motion of a test is from the motion that trained: unseen means unseen.
+"""Measure how far the motion of a test is from the training motion, so that a test is really on unseen motion.
 
 Rows are points z = (q, v, a), every coordinate divided by its standard deviation over the training rows. The distance
-of two rows is |z - z'| / sqrt(number of coordinates); rows that have nothing to do with each other are about 1.4 apart.
-A test row was seen if a training row lies within NEAR_DISTANCE of it, and retraced if moreover the two motions are
-still together when they have gone DISTANCE_GONE: crossing a path is not repeating it.
+of two rows is |z - z'| / sqrt(number of coordinates); unrelated rows are about 1.4 apart. A test row is seen if a
+training row lies within NEAR_DISTANCE of it. It is retraced if the two motions are also still together after they have
+moved by DISTANCE_GONE: crossing a path is not repeating it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_RETRACED_SHARE = 0.3  # share of retraced rows from which a test is doubted
 
 @dataclass(frozen=True)
 class Likeness:
-    """distance: of test rows from the nearest training row, median; own: the same of training rows at other times;
-    seen, retraced: shares of test rows; lag [s]: by how much test rows come after what they retrace, median.
+    """distance: median distance of test rows from the nearest training row; own: the same for training rows at other
+    times; seen, retraced: shares of test rows; lag [s]: median time of test rows after the rows that they retrace.
     """
 
     distance: float
@@ -53,7 +53,7 @@ class Likeness:
 
 
 def compare(training: Dataset, test: Dataset) -> Likeness:
-    """Of two filtered logs of the same robot."""
+    """Compare two filtered logs of the same robot."""
     from scipy.spatial import KDTree
 
     moving = [np.flatnonzero(d.used.any(axis=1)) for d in (training, test)]
@@ -95,9 +95,8 @@ def _retraced(
     training: tuple[np.ndarray, np.ndarray],
     nearest_rows: np.ndarray,
 ) -> np.ndarray:
-    """Which of the seen rows have been left again as the nearest training rows were: after, or before, the time in
-    which the motion goes DISTANCE_GONE, they are still near each other. test, training: times, points in units of
-    distance.
+    """Which of the seen rows continue like the nearest training rows: after, or before, the time in which the motion
+    moves by DISTANCE_GONE, they are still near each other. test, training: times, points in units of distance.
     """
     (t, y), (s, z) = test, training
     ahead = _time_of_way(s, z)
@@ -110,7 +109,7 @@ def _retraced(
 
 
 def _time_of_way(t: np.ndarray, z: np.ndarray) -> float:
-    """The time [s] after which rows are DISTANCE_GONE apart, median."""
+    """Median time [s] in which rows move by DISTANCE_GONE."""
     step = 1
     while step < len(z) // 4:
         if np.median(np.linalg.norm(z[step:] - z[:-step], axis=1)) > DISTANCE_GONE:
@@ -120,7 +119,7 @@ def _time_of_way(t: np.ndarray, z: np.ndarray) -> float:
 
 
 def _at_times(t: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Numbers of the samples nearest in time; -1 where none is within a step."""
+    """Numbers of the samples nearest in time; -1 if none is within a step."""
     nearest = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
     nearest -= wanted - t[nearest - 1] < t[nearest] - wanted
     return np.where(np.abs(t[nearest] - wanted) <= np.median(np.diff(t)), nearest, -1)

@@ -1,21 +1,18 @@
-"""Signs, swapped joints, couplings, degrees: found by trying.
+"""Find wrong signs, swapped joints, couplings and degrees by trying to undo them.
 
-Each trial changes the log the way a mistake would be undone, q' = T q, tau' = S tau, and fits the same model to the
-same rows without prior or constraints. A log that is right is explained worse by every one of them, or as well where
-nothing the log shows depends on it. A trial counts if it is much likelier than the log as it is, for as many trials as
-there are, and takes away a part of the residual that matters: what the model lacks may make a trial a little better
-that is wrong.
+Each trial changes the log as if to undo a mistake, q' = T q, tau' = S tau, and fits the same model to the same rows
+without prior or constraints. For a correct log every trial fits worse, or equally well if the log does not show the
+difference. A trial counts if it is much likelier than the unchanged log, given the number of trials, and removes a
+relevant part of the residual: an incomplete model may make a wrong trial slightly better.
 
-Friction that drives, inertia that is negative: what a sign leaves that least squares can make up for.
+Friction that drives and negative inertia reveal wrong signs that least squares can compensate. If a joint hardly moves
+the others, negative parameters explain its torques equally well with the opposite sign. So the power of friction, mean
+of v tau_friction, and the joint's own inertia, mean of M_kk, must be positive.
 
-A joint that moves little but itself is explained as well with all its torques turned around, by negative parameters.
-So the power that friction takes, mean of v tau_friction, and the joint's own inertia, mean of M_kk, must be positive.
-
-Couplings that the model does not declare: what a joint leaves unexplained goes with another joint's motion.
-
-To each joint's rows the motion and torque of another are added, v_j, friction's step at v_j, a_j and tau_j, and the
-squared error that they would take away is computed exactly, with all parameters fitted again: what of the new columns
-is orthogonal to the regressor, against the residual.
+Undeclared couplings show as residuals of one joint that correlate with the motion of another. To each joint's rows the
+motion and torque of another are added, v_j, the sign of friction at v_j, a_j and tau_j. The reduction of the squared
+error is computed exactly, with all parameters fitted again: the part of the new columns orthogonal to the regressor,
+against the residual.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ def driving(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
 
 
 def negative(model: RegressorModel, rows: Rows, fit: FreeFit) -> dict[int, str]:
-    """By joint, which quantities are negative that can not be: friction power, inertia."""
+    """By joint, quantities that are negative but must not be: friction power, inertia."""
     columns = model.base.columns
     Y = model.regressor(rows.q, rows.v, rows.a)[..., columns]
     rubs = np.isin(np.array(model.kinds)[columns], DISSIPATIVE)
@@ -76,7 +73,7 @@ def negative(model: RegressorModel, rows: Rows, fit: FreeFit) -> dict[int, str]:
 
 
 def _deviations(row: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> float:
-    """A linear function of the parameters in terms of its standard deviation; 0 where the log does not tell."""
+    """A linear function of the parameters divided by its standard deviation; 0 if the log does not determine it."""
     variance = float(row @ covariance @ row)
     return float(row @ values) / np.sqrt(variance) if variance > 0.0 else 0.0
 
@@ -97,7 +94,7 @@ TURN = np.rad2deg(1.0)
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """motion T, torque S (None: as they are); `clause`: what the log would then have had, as a clause."""
+    """Changes of motion T and torque S (None: unchanged); `clause`: the mistake that they undo, as a clause."""
 
     kind: str
     clause: str
@@ -107,7 +104,7 @@ class Trial:
 
     @property
     def order(self) -> np.ndarray:
-        """Where each joint's torque was in the log."""
+        """Position of each joint's torque in the log."""
         n = len(self.motion if self.torque is None else self.torque)  # type: ignore[arg-type]
         return np.arange(n) if self.torque is None else np.argmax(np.abs(self.torque + 1e-9 * np.eye(n)), axis=1)
 
@@ -117,7 +114,7 @@ class Trial:
 
 
 class Tried(NamedTuple):
-    """A trial, the fit of what it makes of the log, and how much likelier than the log as it is that is."""
+    """A trial, the fit to the changed log, and its gain in log likelihood over the unchanged log."""
 
     trial: Trial
     fit: FreeFit
@@ -143,12 +140,12 @@ def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...
 
 
 def enough(trials: int) -> float:
-    """Log likelihood that one of so many trials has by CHANCE only."""
+    """Log likelihood that one of this number of trials reaches by chance with probability CHANCE."""
     return float(np.log(max(trials, 1) / TRIAL_CHANCE))
 
 
 def found_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> list[Mistake]:
-    """The trials that are much likelier than the log as it is, the likeliest first."""
+    """The trials that are much likelier than the unchanged log, the likeliest first."""
     least = enough(len(all_))
     likelier = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MIN_GAIN]
     likelier.sort(key=lambda x: -x.evidence)
@@ -167,7 +164,7 @@ def _mistake(evidence: Evidence, rows: Rows, fit: FreeFit, x: Tried, least: floa
 
 
 def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
-    """Mistakes that the log would not show, as one sentence: it is as likely with them, and friction does not drive."""
+    """A sentence on mistakes that the log would not show: it is as likely with them, and friction does not drive."""
     least = enough(len(all_))
     open_ = [
         x.trial.clause
@@ -181,7 +178,7 @@ def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
 
 
 def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, ...]) -> float:
-    """Log likelihood of two joints' residuals that go together, over that of the same if they did not.
+    """Log likelihood of two joints' correlated residuals over that of independent ones.
 
     A trial that adds one joint's torque to another's mixes their noise: sums of log residuals then change, the
     determinant of the residuals' covariance does not.
@@ -194,7 +191,7 @@ def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, .
 
 
 def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> Iterator[Trial]:
-    """All that is worth trying for a robot; positions are left alone where joints have several degrees of freedom."""
+    """All trials for a robot; positions are left unchanged if joints have several degrees of freedom."""
     n = model.robot.nv
     movable, one = model.robot.nq == n, np.eye(n)
     for k in range(n):
@@ -219,7 +216,7 @@ def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ..
 
 
 def _coupled(n: int, names) -> Iterator[Trial]:
-    """Motor j turns with joint i as well: q_j = motor_j - c q_i, and by the same power tau_i = motor_i + c motor_j."""
+    """Motor j also turns with joint i: q_j = motor_j - c q_i, and by the same power tau_i = motor_i + c motor_j."""
     for i in range(n):
         for j in (i - 1, i + 1):
             for c in (-1.0, 1.0):
@@ -235,7 +232,7 @@ def _coupled(n: int, names) -> Iterator[Trial]:
 
 
 def _degrees(rows: Rows, names, turning: np.ndarray) -> Iterator[Trial]:
-    """Of joints that turn: a joint that slides may well go seven metres, or a few centimetres."""
+    """Trials of degrees for revolute joints; a prismatic joint may move by metres or centimetres."""
     reach = np.ptp(rows.q, axis=0)
     wide, narrow = turning & (reach > 2.0 * np.pi), turning & (reach < 0.2)
     if wide.sum() > 1:
@@ -274,7 +271,7 @@ MIN_DISTINCT_EIGENVALUE = 1e-3  # of the new columns, of unit length, below whic
 
 
 def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
-    """The couplings that take away the most, one a pair of joints."""
+    """The couplings that reduce the residual most, one for each pair of joints."""
     if not fit.weights.any():
         return []
     pairs = _taken(rows.regressor(evidence.model), _motion(evidence, rows.v, rows.a), rows.torques(evidence.model),
@@ -298,7 +295,7 @@ def _coupling_finding(evidence: Evidence, i: int, j: int, torque: float, share: 
 
 
 def _motion(evidence: Evidence, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """(n, nv, 3): per joint its velocity, friction's step there, and its acceleration."""
+    """(n, nv, 3): for each joint its velocity, the sign of friction there, and its acceleration."""
     return np.stack((v, coulomb(v, evidence.model.smoothing), a), -1)
 
 
@@ -320,7 +317,7 @@ def _low_passed(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 
 
 def _taken(Y, motion, torques, used, fit: FreeFit) -> list[tuple[int, int, float, float]]:
-    """(joint, other joint, part of its torques, share of its squared residual) that matter, the largest first."""
+    """(joint, other joint, share of its torques, share of its squared residual), relevant ones, the largest first."""
     share = explained(Y, motion, torques, used * fit.weights)
     torque = fit.relative[:, None] * np.sqrt(np.minimum(share, 1.0))
     is_significant = _probability(share, fit.freedom[:, None]) * len(share) * (len(share) - 1) < PAIR_CHANCE
@@ -334,7 +331,7 @@ def _taken(Y, motion, torques, used, fit: FreeFit) -> list[tuple[int, int, float
 
 
 def _probability(share: np.ndarray, freedom: np.ndarray) -> np.ndarray:
-    """That so much or more of a squared residual is taken away by chance: F test of COLUMNS new ones."""
+    """Probability that chance reduces a squared residual by this share: F test of COLUMNS new columns."""
     from scipy.stats import f
 
     left = np.maximum(freedom - COUPLING_COLUMNS, 1.0)
@@ -342,9 +339,9 @@ def _probability(share: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 
 
 def explained(Y: np.ndarray, motion: np.ndarray, torques: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """(nv, nv): the share of joint i's squared residual that columns of joint j's motion in its rows would take.
+    """(nv, nv): the share of joint i's squared residual that columns of joint j's motion would remove.
 
-    Y (n, nv, nb), motion (n, nv, 3), torques (n, nv), weights w (n, nv), 0 where a torque is not used.
+    Y (n, nv, nb), motion (n, nv, 3), torques (n, nv), weights w (n, nv), 0 for unused torques.
     """
     n = torques.shape[1]
     A = (Y * w[..., None]).transpose(1, 0, 2)

@@ -1,13 +1,13 @@
-"""Logs of motor currents, read as they are, and the fit to them.
+"""Read logs of motor currents, and fit drive gains to them.
 
-Drive gains g and parameters theta of one robot from its motors' currents i, joint by joint k:
+Drive gains g and parameters theta of one robot from its motors' currents i, for each joint k:
 
     g_k i_k = Z_k theta + kappa_k
 
-Z theta are torques of what is not known, kappa of what is: a load that is weighed, bodies as CAD has them; without it
-only ratios of gains would be determined. First by total least squares, which takes errors in all columns of [i, Z,
-kappa] as equal once these have unit length (Gautier and Briot 2014); then, as noise is in the currents, by maximum
-likelihood: the least sum of (i_k - (Z_k theta + kappa_k) / g_k)^2 over the currents' own noise.
+Z theta are torques of unknown parameters, kappa those of known ones: a weighed load, or bodies with CAD data. Without
+kappa only ratios of gains would be determined. The fit begins with total least squares, which assumes equal errors in
+all columns of [i, Z, kappa] after scaling to unit length (Gautier and Briot 2014). As the noise is in the currents,
+maximum likelihood follows: the least sum of (i_k - (Z_k theta + kappa_k) / g_k)^2 over the noise of the currents.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from geomctrl.robot import Robot
 
 
 def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) -> Dataset:
-    """The log with currents [A] in its `tau`, as `read_log` gives logs; of a Dataset, tau are currents.
+    """The log with currents [A] in its `tau`, as `read_log` returns logs; for a Dataset, tau are currents.
 
-    Torques that the log may have as well are left alone. Raises DataError.
+    Torques in the log are ignored. Raises DataError.
     """
     if isinstance(source, Dataset):
         data = source
@@ -48,7 +48,7 @@ def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) 
 
 
 def _keys(recording: reading.Recording, options: Reading) -> dict:
-    """The caller's, and what currents are called where torques are there too."""
+    """Column names of the caller, and names of currents for logs that also have torques."""
     keys = dict(options.keys or {})
     arrays = named(recording, keys, options.joints, options.topic).arrays
     if "i" not in arrays:
@@ -87,7 +87,7 @@ class Gains:
 
 
 def fitted(data: Factored) -> Gains:
-    """Raises ExcitationError where the currents show nothing of what is known."""
+    """Fit gains; raises ExcitationError if the currents do not depend on the known torques."""
     nv = len(data.sources[0].channels)
     problem = _Problem(data, nv, _row_space(data))
     weights = np.ones(len(data.factors))
@@ -124,7 +124,7 @@ class _Problem:
         self.share = np.sqrt(max(1.0 - (self.size + nv) / self.counts.sum(), 1e-3))
 
     def total_least_squares(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The right singular vector of [V -Z -kappa] of the least singular value, its last entry 1."""
+        """The right singular vector of [V -Z -kappa] for the smallest singular value, with last entry 1."""
         rows = []
         for k, w, Z, kappa, i in zip(self.joints, weights, self.Z, self.kappa, self.i):
             V = np.zeros((len(i), self.nv))

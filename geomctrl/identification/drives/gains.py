@@ -111,7 +111,7 @@ UNIT_GAIN_TOLERANCE = 0.03  # distance from 1 N m/A: no real set of drives is as
 
 @dataclass(frozen=True, eq=False)
 class KnownLoad:
-    """A load that was weighed, and of which more may be known.
+    """A load of known mass, optionally with known centre of mass and inertia.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def drive_gains(
 
 
 class _Load:
-    """A load of which the parameters where `is_known` is True are known."""
+    """A load; `is_known` marks its known parameters."""
 
     def __init__(self, model: RegressorModel, frame, pi: np.ndarray, is_known: np.ndarray, own: np.ndarray):
         self.model, self.pi, self.is_known, self.own = model, pi, is_known, own
@@ -228,7 +228,7 @@ class _Load:
         self.description = f"a load of {pi[0]:g} kg at {frame.name!r}"
 
     def rows(self, q, v, a, loaded: bool) -> list[np.ndarray]:
-        """[[Z kappa] (n, nv, p + 1), no torque to take off the currents]."""
+        """[[Z kappa] (n, nv, p + 1), no torque to subtract from the currents]."""
         Y = self.model.regressor(q, v, a)
         load, is_known = Y[..., self.first : self.first + 10] @ self.handover, self.is_known
         parts = [Y[..., self.own], load[..., ~is_known], (load[..., is_known] @ self.pi[is_known])[..., None]]
@@ -242,7 +242,7 @@ class _Load:
 
 
 class _Bodies:
-    """Bodies whose parameters are the model's."""
+    """Bodies whose parameters are those of the model."""
 
     def __init__(self, model: RegressorModel, numbers: list[int]):
         self.model = model
@@ -324,7 +324,7 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], gains: Ga
 
 
 def _implausible(robot: Robot, gains: Gains, loaded: bool) -> list[Finding]:
-    """Gains that no drive has; loaded: whether a load fixes the scale."""
+    """Findings on gains that no drive has; loaded: whether a load fixes the scale."""
     determined = _sure(gains)
     negative, positive = determined & (gains.g < 0.0), determined & (gains.g > 0.0)
     if negative.any() and not positive.any():

@@ -1,14 +1,14 @@
-"""The physically consistent least squares by an interior point method of our own: one log, many weights of the prior.
+"""Physically consistent least squares by an interior-point method, for many weights of the prior on one log.
 
 Minimises, in natural units (`semidefinite.Scaled`),
 
     |A y - b|^2 + regularization |y - y0|^2 + entropic sum_i D(P_i || P0_i) / n
     - mu (sum_i log det (P_i - margin 1) + sum_j log s_j),    s = d - C y > 0,
 
-by Newton's method for mu -> 0. The objective is convex and the barrier self-concordant, so that the result is within
-mu (4 n + rows of C) of the optimum (Boyd and Vandenberghe 2004, section 11.2). A hundred variables and no modelling
-language: a few milliseconds a solve, which is what cross-validation over a grid needs. `consistent` is
-the estimator; this serves to choose its weights.
+by Newton's method for mu -> 0. The objective is convex and the barrier self-concordant, so the result is within
+mu (4 n + rows of C) of the optimum (Boyd and Vandenberghe 2004, section 11.2). With a hundred variables and no
+modelling language a solve takes a few milliseconds, fast enough for cross-validation over a grid. `consistent` is the
+estimator; this module chooses its weights.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """C y <= d; `bodies` (n,): those that are free, the others stay at y0; `free` (size,): the same of parameters;
-    total: None, or the sum of all masses, natural units, kept by a steep square.
+    """C y <= d; `bodies` (n,): the free ones, the others stay at y0; `free` (size,): the same for parameters; total:
+    None, or the sum of all masses in natural units, enforced by a steep quadratic penalty.
     """
 
     C: np.ndarray
@@ -53,7 +53,7 @@ class Bounds:
 
 
 class Interior:
-    """The problem but for its log and its weights. y0 (size,): the prior, bodies strictly physical."""
+    """The problem without its log and weights. y0 (size,): the prior, bodies strictly physical."""
 
     def __init__(self, y0: np.ndarray, nbodies: int, bounds: Bounds, margin: float):
         self.y0, self.n, self.bounds, self.margin = y0, nbodies, bounds, margin
@@ -70,7 +70,7 @@ class Interior:
     def solve(
         self, log: Quadratic, regularization: float, entropic: float, start: np.ndarray, first: float = FIRST_MU
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(y, where to start for a weight nearby) from a strictly feasible start."""
+        """(y, start for a similar weight) from a strictly feasible start."""
         y, near, mu = start.copy(), start, first
         smooth = _Smooth(self, log, regularization, entropic / max(self.n, 1))
         while True:
@@ -115,7 +115,7 @@ class Interior:
         return np.tensordot(y[self.columns].reshape(-1, 10), BASIS, 1)
 
     def _longest(self, P: np.ndarray, change: np.ndarray, slack: np.ndarray) -> float:
-        """The step that goes 99 % of the way to the boundary, at most 1."""
+        """The largest step, at most 1, that goes 99 % of the way to the boundary."""
         w, V = _eigen(P - self.margin * np.eye(4))
         L = V / np.sqrt(w)[:, None, :]
         worst = float(-np.linalg.eigvalsh(L.swapaxes(-1, -2) @ self._pseudo(change) @ L).min(initial=0.0))
@@ -163,7 +163,7 @@ class _Smooth:
 
 
 def _log_det(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of log det P (n, 4, 4): gradient (n, 10) and negative Hessian (n, 10, 10) by the ten parameters."""
+    """For log det P (n, 4, 4): gradient (n, 10) and negative Hessian (n, 10, 10) in the ten parameters."""
     w, V = _eigen(P)
     QE = ((V / w[:, None, :]) @ V.swapaxes(-1, -2))[:, None] @ BASIS
     n = len(P)
@@ -173,7 +173,7 @@ def _log_det(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _eigen(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (n, 4), positive where rounding leaves them zero, and eigenvectors of P (n, 4, 4)."""
+    """Eigenvalues (n, 4), positive even if rounding makes them zero, and eigenvectors of P (n, 4, 4)."""
     w, V = np.linalg.eigh(P)
     return np.maximum(w, np.maximum(1e-15 * w[:, -1:], 1e-300)), V
 

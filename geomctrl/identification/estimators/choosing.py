@@ -1,21 +1,20 @@
-"""The weight of a prior, its kind, and the weights of joints by cross-validation.
+"""Choose the weight and kind of a prior, and the weights of joints, by cross-validation.
 
-Score: the relative error |tau - tau_hat| / |tau| of folds, each predicted from the others (`folds`). What is tried:
+Score: the relative error |tau - tau_hat| / |tau| of folds, each predicted from the others (`folds`). Candidates:
 
     entropic    w sum_i D(P_i || P0_i) / n: the log-det (Bregman) distance, the same in every frame and unit; bodies
-                stay away from the edge of what can exist
+                stay away from the boundary of physical ones
     euclidean   w |S^-1 (x - x0)|^2: ridge, of friction too
 
-each over a grid of weights w, a decade apart, which grows where the best is at its end, and is refined to half
-decades. Where errors are flat the stronger prior is taken: the one-standard-error rule (Breiman, Friedman, Olshen and
-Stone 1984, section 3.4.3), the standard error being that of the folds' differences to the best, and at most
-TOLERATED_RISE worse. The euclidean prior is taken where it predicts better than the entropic by more than a standard
-error and more than TOLERATED_RISE, and then has as much of the entropic beside it as costs nothing. A body that is
-at the edge still (EDGE_RATIO) makes the entropic weight grow, as long as the error is at most MAX_EDGE_RISE above
-the best.
+The weights w form a grid of decades, which grows if the best is at its end, and is refined to half decades. If errors
+are flat, the stronger prior is chosen by the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984, section
+3.4.3), with the standard error of the folds' differences to the best, and at most TOLERATED_RISE worse. The euclidean
+prior is chosen if it predicts better than the entropic one by more than a standard error and more than TOLERATED_RISE;
+it is then combined with as much of the entropic one as does not increase the error. If a body is still at the boundary
+(EDGE_RATIO), the entropic weight grows while the error is at most MAX_EDGE_RISE above the best.
 
-Weights of joints: one over the root mean square of their held-out residuals, iterated (feasible generalised least
-squares); used where they do not predict worse than equal ones by the same rule.
+Weights of joints are the inverse root mean squares of their held-out residuals, iterated (feasible generalised least
+squares); they are used if they do not predict worse than equal ones by the same rule.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ REWEIGHTINGS = 2
 
 @dataclass(frozen=True, eq=False)
 class PriorChoice:
-    """What cross-validation chose, and why.
+    """The choice of cross-validation and its reasons.
 
     options: for `fit`. kind: "entropic", "euclidean", "euclidean and entropic", or "as given". error: the folds'
-    relative error; best: the smallest of all that were tried. tried: rows (kind, weighted joints, weight, relative
-    error). notes: the same as text; doubts: findings to check.
+    relative error; best: the smallest of all tries. tried: rows (kind, weighted joints, weight, relative error). notes:
+    the same as text; doubts: findings to check.
     """
 
     options: dict[str, Any]
@@ -77,7 +76,7 @@ def chosen(
     guard: float | None,
     period: float | None,
 ) -> PriorChoice:
-    """Values for the options that are "auto". Raises ArgumentError, DataError, SolverError."""
+    """Choose values for the options that are "auto". Raises ArgumentError, DataError, SolverError."""
     _check(estimator, options)
     all_folds = folds_of(model, data, folds, guard, period)
     prior = prior_for(model, all_folds, options)
@@ -119,7 +118,7 @@ def _check(estimator: Estimator, options: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    """One weight, or two: squared residuals of the folds (folds,), and of joints (nv,)."""
+    """One or two weights, with the squared residuals of the folds (folds,) and of the joints (nv,)."""
 
     kind: str
     regularization: float
@@ -147,7 +146,7 @@ class _Curve:
 
 @dataclass
 class _Search:
-    """The settings that were tried on a log's folds."""
+    """The weights tried on a log's folds."""
 
     model: RegressorModel
     folds: Folds
@@ -208,7 +207,7 @@ class _Search:
         return _Setting(kind, regularization, entropic, squares.sum(1), squares.sum(0), error)
 
     def curve(self, kind: str, problem: FoldProblem, weighted: bool) -> _Curve:
-        """The best weight, and the strongest that is as good."""
+        """The best weight, and the strongest equally good one."""
         problem.near = {}  # from the strongest to the weakest, each from the last
         if kind == "as given":
             only = self.at(kind, 0.0, problem, weighted)
@@ -237,15 +236,15 @@ class _Search:
         return _Curve(top, tries[taken])
 
     def worse(self, t: _Setting, best: _Setting) -> bool:
-        """Whether it is worse than the best by more than chance, or than TOLERATED_RISE."""
+        """Whether t is worse than the best by more than chance, or by more than TOLERATED_RISE."""
         return _beyond_chance(t, best) or t.error > (1.0 + TOLERATED_RISE) * best.error
 
     def clearly_worse(self, t: _Setting, best: _Setting) -> bool:
-        """Whether it is worse than the best by more than chance, and than TOLERATED_RISE."""
+        """Whether t is worse than the best by more than chance, and by more than TOLERATED_RISE."""
         return _beyond_chance(t, best) and t.error > (1.0 + TOLERATED_RISE) * best.error
 
     def with_entropic(self, curve: _Curve, problem: FoldProblem, weighted: bool) -> _Setting:
-        """The euclidean prior, and as much of the entropic beside it as costs nothing."""
+        """The euclidean prior with as much of the entropic one as does not increase the error."""
         problem.near, out = {}, curve.chosen
         for e in range(-9, 1):
             both = self.at("euclidean and entropic", e, problem, weighted, ridge=curve.chosen.regularization)
@@ -340,10 +339,10 @@ def with_chosen_prior(
     findings: list[Finding],
     say: Callable[[str, float], None],
 ) -> dict[str, Any]:
-    """The options for `fit`, those open or "auto" chosen by cross-validation; why goes to the notes, what is doubtful
-    to the doubts. An estimator without a prior has its options back.
+    """The options for `fit`: those that are open or "auto" are chosen by cross-validation. Reasons are added to the
+    notes, findings to the doubts. For an estimator without a prior the options are returned unchanged.
 
-    Open: weights of joints; and all weights of the prior, if none of them is given.
+    Open are the weights of joints, and all weights of the prior if none of them is given.
     """
     options = dict(options)
     if estimator.prior_weight is None:

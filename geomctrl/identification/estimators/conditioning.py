@@ -1,4 +1,4 @@
-"""Which parameters a log tells apart, in which units they are compared, and how residuals correlate in time."""
+"""Which parameters a log can separate, natural units of parameters, and the correlation of residuals in time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIN_SINGULAR_VALUE = (
 
 
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
-    """The log's factors, or what was given if it is that already."""
+    """The log's factors; a compressed log is returned unchanged."""
     check(model, data)
     if isinstance(data, Compressed):
         if data.model is not model:
@@ -33,7 +33,7 @@ def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
 
 
 def check(model: RegressorModel, data: Dataset | Compressed) -> None:
-    """Raise ArgumentError unless these are what estimators take."""
+    """Raise ArgumentError unless these are valid arguments of an estimator."""
     instance("model", model, RegressorModel, "a RegressorModel")
     instance("data", data, (Dataset, Compressed), "a Dataset or a Compressed")
 
@@ -67,7 +67,7 @@ def regressor_condition(
 
 
 def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLike | None = None) -> float:
-    """The condition number; raises ExcitationError naming the parameters that can not be told apart."""
+    """The condition number; raises ExcitationError naming the parameters that can not be separated."""
     condition, exchanges = regressor_condition(model, data, weights)
     if exchanges:
         raise ExcitationError(
@@ -82,8 +82,8 @@ def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLi
 def natural_scale(model: RegressorModel, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(size,) typical magnitudes of parameters.
 
-    Inertial: m, m l, m l^2 of the robot's mean mass (1 kg if it has none) and the mean distance l between joints. The
-    rest: what would explain the torques of a log A x = b on its own; 1 where the log does not move it.
+    Inertial: m, m l, m l^2 of the robot's mean mass (1 kg if it has none) and the mean distance l between joints.
+    Others: the value that alone would explain the torques of a log A x = b; 1 if the log does not excite it.
     """
     lengths = np.linalg.norm(A, axis=0)
     moved = lengths > MIN_COLUMN_LENGTH * lengths.max()
@@ -101,14 +101,14 @@ def inertial_scale(robot: Robot) -> np.ndarray:
 
 
 def autocorrelation_factor(model: RegressorModel, x: np.ndarray, data: Dataset) -> np.ndarray:
-    """1 + 2 sum of the residuals' autocorrelations up to the first that is negative, per joint (nv,), at least 1."""
+    """1 + 2 sum of the residuals' autocorrelations up to the first negative one, per joint (nv,), at least 1."""
     _, tau, predicted, mask = model.predict(x, data)
     residual = np.where(mask, tau - predicted, 0.0)
     return np.array([correlation_factor(autocorrelation(r)) for r in residual.T])
 
 
 def correlation_factor(rho: np.ndarray) -> float:
-    """The same of one autocorrelation, lags from 0."""
+    """The same for one autocorrelation, lags from 0."""
     negative = np.flatnonzero(rho < 0.0)
     return max(1.0, float(1.0 + 2.0 * rho[1 : negative[0] if len(negative) else len(rho)].sum()))
 

@@ -1,35 +1,33 @@
-"""Cut-offs chosen from a log: where the model, fitted on a part of it, best predicts the torques of the rest.
+"""Choose filter cut-offs from a log: those with which a model, fitted on a part of it, best predicts the other torques.
 
-A cut-off that is too low takes motion away, one that is too high lets the encoders' noise into velocities and
-accelerations, squared frequency by squared frequency. Both make the torques worse that a model computes from the
-filtered motion, so that those torques tell which cut-off is best:
+A low cut-off removes motion; a high one lets the noise of encoders into velocities and accelerations, in proportion to
+the frequency and its square. Both spoil the torques that a model computes from the filtered motion, so these torques
+reveal the best cut-off:
 
     for each cut-off f on a logarithmic grid, and for velocities measured and differentiated from positions:
         low-pass the motion at f, and fit the model to blocks of the log (least squares with a weak prior);
         compare the torques that it predicts on the other blocks with the measured ones.
 
-The measured torques are the same for all f, as recorded (below twice the highest cut-off), and so are the rows: what
-would be compared after a low-pass at f itself would be best at the lowest f, where nothing is left to predict. Noise of
-torques adds the same to all errors. Joints count by the logarithm of their errors, as in the likelihood of Gaussian
-noise of unknown size; so units do not matter, nor joints that no cut-off helps.
+The measured torques are the same for all f, as recorded (below twice the highest cut-off), and so are the rows:
+comparing after a low-pass at f would favour the lowest f, where nothing is left to predict. Noise of torques adds the
+same to all errors. Joints count by the logarithm of their errors, as in the likelihood of Gaussian noise of unknown
+size, so that units and joints without a preferred cut-off do not matter.
 
-What predicts best has the best motion f*; parameters may be as good with more of it. So those fitted at higher cut-offs
-predict the blocks left out from the motion at f*, and the highest is taken that is no worse than f* by more than a
-standard error, that of the blocks' shares of the difference (the one-standard-error rule; Breiman, Friedman, Olshen and
-Stone 1984, section 3.4.3), or by no more than FLAT. The highest, because it takes least motion away, and fewest rows at
-ends and holes, where filters settle.
+The best prediction gives the best motion f*, but parameters may be as good with a higher cut-off. Parameters fitted at
+higher cut-offs therefore predict the blocks left out from the motion at f*. The highest cut-off is chosen that is not
+worse than f* by more than a standard error, that of the blocks' shares of the difference (the one-standard-error rule;
+Breiman, Friedman, Olshen and Stone 1984, section 3.4.3), or by no more than FLAT. The highest one removes the least
+motion, and the fewest rows at ends and holes, where filters settle.
 
-Torques and regressor are low-passed where the Wiener filter's gain is one half: the spectrum of what the model predicts
-is above that of what it leaves, the coherent band of motion and torque. Above it torques hold noise, ripple and
-vibration, and tell parameters nothing.
+Torques and regressor are low-passed where the gain of the Wiener filter is one half: up to this frequency the predicted
+spectrum is above that of the residual, so motion and torque are coherent. Above it torques contain noise, ripple and
+vibration, which do not inform parameters.
 
-By how much noise of encoders biases base parameters, found by adding as much again.
-
-Noise of positions enters the regressor: friction changes its sign at wrong times, and accelerations, noise included,
-make inertias smaller. Residuals do not show such a bias. Noise of the same size, added to positions (or to measured
-velocities) before the filters, moves the estimate about as far again (simulation and extrapolation; Cook and Stefanski
-1994). It is added and subtracted, so that what is linear in it, and scatter, cancels. Intervals are widened by the
-shift: the covariance gains its square.
+The bias of base parameters by encoder noise is estimated by adding the same amount again. Noise of positions enters the
+regressor: friction changes its sign at wrong times, and noisy accelerations make inertias smaller. Residuals do not
+show such a bias. Noise of the same size, added to positions (or to measured velocities) before the filters, moves the
+estimate about as far again (simulation and extrapolation; Cook and Stefanski 1994). It is added and subtracted, so that
+linear effects and scatter cancel. Intervals are widened by the shift: the covariance gains its square.
 """
 
 from __future__ import annotations
@@ -160,7 +158,7 @@ def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
 
 
 def _pieces(data: Dataset) -> Dataset:
-    """Six pieces, evenly spread, of a log of more than MAX_SAMPLES samples."""
+    """Six evenly spread pieces of a log of more than MAX_SAMPLES samples."""
     if len(data) <= MAX_SAMPLES:
         return data
     number = 6
@@ -181,7 +179,7 @@ def _grid(log: Dataset) -> np.ndarray:
 
 
 def _rows(log: Dataset, lowest: float) -> np.ndarray:
-    """Numbers of the samples that are compared: at least a period of the lowest cut-off inside their stretch."""
+    """Numbers of the compared samples: at least a period of the lowest cut-off away from ends and holes."""
     keep, margin = np.zeros(len(log), bool), int(log.rate / lowest)
     for s in log.stretches:
         keep[s.start + margin : s.stop - margin] = True
@@ -237,7 +235,7 @@ def _highest_as_good(model: RegressorModel, trials: Sequence[_Trial]) -> int:
 
 
 def _bound(errors: np.ndarray) -> str | None:
-    """Which end of the range that was searched the least error is at, and clearly, or None."""
+    """The end of the searched range at which the least error clearly lies, or None."""
     best = int(errors.argmin())
     if best == 0 and errors[1] > (1.0 + MIN_RISE) * errors[0]:
         return "lowest"
@@ -247,7 +245,7 @@ def _bound(errors: np.ndarray) -> str | None:
 
 
 def _coherent(model: RegressorModel, log: Dataset, x: np.ndarray, cutoff: float, lowest: float) -> float:
-    """The frequency [Hz], at most `cutoff`, up to which more of the torques' power is predicted than left."""
+    """The frequency [Hz], at most `cutoff`, up to which the predicted power of the torques exceeds the residual."""
     from scipy import signal
 
     motion = signals.low_passed_motion(log, cutoff)
@@ -283,7 +281,7 @@ SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what i
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Cut-offs [Hz] of positions and torques, rows of which one is kept, whether measured velocities are used."""
+    """Cut-offs [Hz] of positions and torques, the number of rows of which one is kept, use of measured velocities."""
 
     settings: Filtering
     cutoff: float
@@ -293,7 +291,7 @@ class LogFilter:
 
     @classmethod
     def of(cls, settings: Filtering, data: Dataset, chosen: Cutoffs | None = None) -> LogFilter:
-        """For a log; chosen: the cut-offs where none are given, default the motion's bandwidth."""
+        """The filter for a log; chosen: cut-offs that are not given, by default the motion's bandwidth."""
         if settings.cutoff is not None or chosen is None:
             cutoff = torque_cutoff = settings.cutoff if settings.cutoff is not None else signals.motion_bandwidth(data)
             velocities = True
@@ -321,7 +319,7 @@ class LogFilter:
         return data if self.settings.standstill == 0.0 else data.without_standstill(self.settings.standstill)
 
     def filtered(self, data: Dataset) -> Dataset:
-        """Low-passed and thinned, rows masked where the filters have not settled."""
+        """Low-passed and thinned, with rows masked while the filters settle."""
         if not self.measured_velocities and data.v is not None:
             data = derive(data, v=None, history=(*data.history, "measured velocities are not used"))
         out = data.filtered(
@@ -331,9 +329,9 @@ class LogFilter:
 
 
 def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) -> tuple[Cutoffs | None, list[Finding]]:
-    """(cut-offs chosen from the torques of a log that are trusted; what is doubtful about them).
+    """(cut-offs chosen from those torques of a log that are trusted; findings).
 
-    None where a cut-off is given, and where the log is too short. Raises DataError, ArgumentError.
+    None if a cut-off is given or the log is too short. Raises DataError, ArgumentError.
     """
     if settings.cutoff is not None:
         return None, []
@@ -353,8 +351,8 @@ MIN_NOTED_SIGMA = 0.5  # standard deviations of a base parameter
 
 
 def white_noise(x: np.ndarray, rate: float, above: float) -> np.ndarray | None:
-    """Standard deviation (n,) of white noise in columns of x (N, n), by their power above a frequency [Hz]; None where
-    the sampling rate leaves none. The median of the power does not count what is louder in a few places.
+    """Standard deviation (n,) of white noise in columns of x (N, n), from their power above a frequency [Hz]; None if
+    the sampling rate leaves none. The median of the power ignores narrow peaks.
     """
     f = np.fft.rfftfreq(len(x), 1.0 / rate)
     high = (f > above) & (f < 0.5 * rate)

@@ -1,32 +1,31 @@
-"""A log cut into contiguous folds with guards between them, each as its triangular factors: one pass over the samples.
+"""Cut a log into contiguous folds with guards, each as its triangular factors, and estimate scatter by jackknife.
 
-Rows within a guard of a held-out fold are not trained on either: filters and correlated noise would carry what is
-tested into what trains.
+Rows within a guard around a held-out fold are not used for training either: filters and correlated noise would carry
+test data into the training data. One pass over the samples is enough.
 
-How far parameters scatter, from estimates that leave out one stretch of the log after the other.
+The scatter of parameters comes from estimates that leave out one block of the log after the other. Residuals of robots
+are not white noise: friction that the model lacks repeats with the motion, is correlated over seconds and joints, and
+is largest where it has most leverage. Formulas with a residual's autocorrelation miss that; sums over products of
+residuals (HAC) are too small for many parameters with leverage. The delete-a-block jackknife (Kunsch 1989; Shao and Wu
+1989) assumes only that blocks are nearly independent,
 
-Residuals of robots are no white noise: friction that the model lacks repeats with the motion, hangs together over
-seconds and over joints, and is largest where it has most leverage. Formulas with a residual's autocorrelation miss
-that; sums over products of residuals (HAC) are too small where parameters are many and have leverage. The
-delete-a-block jackknife (Kunsch 1989; Shao and Wu 1989) assumes only that stretches are nearly independent,
+    v_i = (K - 1) / K sum_k (theta_i(k) - theta_i)^2,    theta(k) without the k-th of K blocks,
 
-    v_i = (K - 1) / K sum_k (theta_i(k) - theta_i)^2,    theta(k) without the k-th of K stretches,
-
-and needs triangular factors only. Leverage makes it too large; by how much is known where the noise V is what the
-formula takes it for: with theta = B A^T b, B = (A^T A)^-1 (a prior's Hessian added for ridge), and r for the rest,
+and needs triangular factors only. Leverage makes it too large. The excess is known if the noise V is as the formula
+assumes: with theta = B A^T b, B = (A^T A)^-1 (plus a prior's Hessian for ridge), and r for the rest,
 
     E v_i = (K - 1) / K sum_k [B_r M_r B_r + B M B - 2 B_r M_r B]_ii,    M = A^T V A,
 
-so that v_i / E v_i is about one then (Bell and McCaffrey 2002 do the like for clustered surveys). Leverage also leaves
-fewer degrees of freedom than K - 1, and what the model lacks has it: so the correction is halved, and r_i = v_i /
-sqrt(E v_i formula_i). In simulated logs, with white and with correlated noise, 95 % intervals then hold the truth in 95
-to 98 % of cases; with the whole correction, estimates from halves of real logs are up to 1.8 standard deviations apart
-(rms), 1.2 with half of it.
+so that v_i / E v_i is then about one (Bell and McCaffrey 2002 do this for clustered surveys). Leverage also leaves
+fewer degrees of freedom than K - 1, and errors of the model have leverage. So the correction is halved, and r_i = v_i /
+sqrt(E v_i formula_i). In simulated logs, with white and with correlated noise, 95 % intervals then contain the true
+value in 95 to 98 % of cases. With the whole correction, estimates from halves of real logs are up to 1.8 standard
+deviations apart (rms), with half of it 1.2.
 
 The r_i are moderated over parameters (Smyth 2004): r is s0^2 chi^2_(K-1) / (K-1) about a variance that scatters as
-s0^2 d0 / chi^2_d0, with d0 and s0 by moments of the logarithms; (d0 s0^2 + (K - 1) r_i) / (d0 + K - 1), on d0 + K - 1
-degrees of freedom, is what the formula's variance is multiplied with where it is above one. Below one it stays at one:
-a log that scatters less than its residuals say has had luck.
+s0^2 d0 / chi^2_d0, with d0 and s0 by moments of the logarithms. The formula's variance is multiplied by
+(d0 s0^2 + (K - 1) r_i) / (d0 + K - 1), on d0 + K - 1 degrees of freedom, if that is above one. Below one it is not
+changed: a smaller scatter than the residuals imply is taken as chance.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class TooShortForFolds(DataError):
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """`held[k]`: the factors of fold k; `rest[k]`: of what it is predicted from; `whole`: of all rows."""
+    """`held[k]`: the factors of fold k; `rest[k]`: of the data that predict it; `whole`: of all rows."""
 
     held: tuple[Compressed, ...]
     rest: tuple[Compressed, ...]
@@ -77,12 +76,12 @@ def folds_of(
     added: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Folds:
-    """`number_of` folds of a filtered log with as many used rows each.
+    """`number_of` folds of a filtered log with equal numbers of used rows.
 
     guard [s] between neighbours: default one period of the low-pass, 0 without. period [s] of a motion that repeats:
-    folds are then stretches of its phase, the same in every period; else the same motion would be trained and tested
-    on. added (rows, nv) [N m]: put on the torques of `model.rows`; weights (rows, nv): factors on these rows then.
-    Raises DataError where a fold or what is left without it has no rows.
+    folds are then intervals of its phase, the same in every period; otherwise training and test would share the same
+    motion. added (rows, nv) [N m]: added to the torques of `model.rows`; weights (rows, nv): factors on these rows
+    then. Raises DataError if a fold, or the log without it, has no rows.
     """
     number_of = count("number_of", number_of, 2)
     default = 0.0 if data.band is None else 1.0 / data.band[0]
@@ -146,7 +145,7 @@ def _compressed(
 
 
 def _rests(pieces: list[Compressed]) -> tuple[list[Compressed], Compressed]:
-    """(what is left without each fold and the guards beside it, all), from sums of what is before and behind."""
+    """(the rest without each fold and its guards, all), from cumulative sums from both ends."""
     *line, wrap = pieces  # the last guard is beside the first fold, too
     before, behind = list(accumulate(line, add)), list(accumulate(reversed(line), add))[::-1]
     rests = []
@@ -185,8 +184,8 @@ def scatter(
 ) -> tuple[np.ndarray, float]:
     """((nb,) factors for standard deviations by the formula, degrees of freedom).
 
-    prior: the estimator answers for logs that do not determine all, too. added, weights: see `folds_of`. (1, inf) where
-    the log is too short to leave anything out.
+    prior: the estimator also works for logs that do not determine all parameters. added, weights: see `folds_of`.
+    (1, inf) if the log is too short to leave anything out.
     """
     for K in LEFT_OUT_STRETCHES:
         try:
@@ -199,7 +198,7 @@ def scatter(
 
 
 def jackknife(whole: Compressed, rests: Sequence[Compressed], estimator: Linear) -> tuple[np.ndarray, float]:
-    """The same of a log `whole` and what is left of it without each of its stretches."""
+    """The same for a log `whole` and the rests without each of its blocks."""
     values, B = estimator.solve(whole)
     formula = ((B @ estimator.noise(whole).T) ** 2).sum(1)
     K = len(rests)
@@ -214,7 +213,7 @@ def jackknife(whole: Compressed, rests: Sequence[Compressed], estimator: Linear)
 
 
 def moderated(v: np.ndarray, expected: np.ndarray, d: float) -> tuple[np.ndarray, float]:
-    """((nb,) square roots of v / expected, moderated; their degrees of freedom), each of d to begin with."""
+    """((nb,) square roots of v / expected, moderated; their degrees of freedom), each with d initially."""
     from scipy.special import digamma, polygamma
 
     good = (expected > 0.0) & (v > 0.0)

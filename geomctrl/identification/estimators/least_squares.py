@@ -1,4 +1,4 @@
-"""Least squares: joints alike or weighted by their noise, near a prior (ridge), robust to outliers (irls)."""
+"""Least squares: equal or noise-weighted joints, with a prior (ridge), or robust to outliers (irls)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .folds import scatter
 
 
 def ols(model: RegressorModel, data: Dataset | Compressed) -> Estimate:
-    """Ordinary least squares: minimises |Y x - tau| over all joints alike."""
+    """Ordinary least squares: minimises |Y x - tau| with equal weights of all joints."""
     check(model, data)
     return linear(model, data, np.ones(model.robot.nv), "ols")
 
 
 def wls(model: RegressorModel, data: Dataset | Compressed, iterations: int = 5) -> Estimate:
-    """Least squares with each joint weighted by one over its own noise, which is estimated in turn (Gautier 1997)."""
+    """Least squares with each joint weighted by the inverse of its noise, estimated iteratively (Gautier 1997)."""
     iterations = count("iterations", iterations, 1)
     c = compressed(model, data)
     weights = np.ones(model.robot.nv)
@@ -53,7 +53,7 @@ WLS = Estimator("wls", wls, "least squares, joints weighted by their noise", nee
 def linear(
     model: RegressorModel, data: Dataset | Compressed, weights: np.ndarray, method: str, c: Compressed | None = None
 ) -> Estimate:
-    """Least squares with a covariance; c: the factors of `data`, if at hand already."""
+    """Least squares with a covariance; c: the factors of `data`, if already computed."""
     c = compressed(model, data) if c is None else c
     condition = require_excitation(model, c, weights)
     out = solve(model, c, weights, method)
@@ -117,7 +117,7 @@ def covariance_of(model, c, weights, variance):
 
 
 def weights_of(model, c, weights) -> np.ndarray:
-    """None: 1; "noise": one over the noise that weighted least squares finds; or numbers, one a joint."""
+    """None: 1; "noise": the inverse of the noise that weighted least squares estimate; or one number per joint."""
     n = model.robot.nv
     if weights is None:
         return np.ones(n)
@@ -158,10 +158,10 @@ def ridge(
     """Minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters.
 
     prior (size,): default the model's own parameters. S: the natural units of each parameter, see `natural_scale`.
-    The covariance is of noise and of a prior that is itself off by S in every parameter, whatever the strength: with
+    The covariance combines noise with an error S of the prior in every parameter, whatever the strength: with
     H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
-    and Kennard 1970) for parameters N(prior, S^2); the first part as `folds.scatter` corrects it. A posterior's H^-1
-    would take the strength for knowledge.
+    and Kennard 1970) for parameters N(prior, S^2); `folds.scatter` corrects the first part. The H^-1 of a posterior
+    would treat the strength as knowledge.
     """
     strength = number("strength", strength, "a positive number", lambda x: x > 0.0)
     c, x0 = compressed(model, data), prior_of(model, prior)
@@ -186,7 +186,7 @@ def ridge(
 
 
 def _solution(c, w, x0, scale, strength) -> tuple[np.ndarray, np.ndarray]:
-    """(x (size,), the rows whose least squares it is) in units of S: the unknown is (x - prior) / S."""
+    """(x (size,), the rows of its least squares problem) in units of S: the unknown is (x - prior) / S."""
     A, b = c.system(w)
     size = np.linalg.norm(w * c.norms)
     A, b = A * scale / size, (b - A @ x0) / size
@@ -196,7 +196,7 @@ def _solution(c, w, x0, scale, strength) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class _Ridge:
-    """`folds.Linear` of it."""
+    """`folds.Linear` of ridge."""
 
     model: RegressorModel
     weights: np.ndarray
@@ -236,10 +236,11 @@ MIN_SLOPE = 0.01  # the least derivative of psi: rows beyond the threshold keep 
 def irls(
     model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 50
 ) -> Estimate:
-    """Iteratively reweighted least squares: joints by their noise, samples by how far off they are.
+    """Iteratively reweighted least squares: joints by their noise, samples by their residuals.
 
-    loss: "huber" (threshold 1.345 robust standard deviations) or "bisquare" (4.685, forgets far outliers altogether).
-    Converged, as `notes` say: the last of so many iterations changed base parameters by less than 1e-6 of their norm.
+    loss: "huber" (threshold 1.345 robust standard deviations) or "bisquare" (4.685, ignores far outliers altogether).
+    It has converged, according to `notes`, if the last iteration changed base parameters by less than 1e-6 of their
+    norm.
     """
     check(model, data)
     if not isinstance(data, Dataset):

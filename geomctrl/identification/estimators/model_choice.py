@@ -1,18 +1,17 @@
-"""Parts of a model that a log decides on, by how well they predict blocks of it that are left out.
+"""Select parts of a model by how well they predict blocks of the log that are left out.
 
-The speed over which Coulomb friction changes its sign, chosen from the log that trains.
+Friction smoothing: the speed over which Coulomb friction changes its sign. Near standstill a robot may show its full
+friction or hardly any; this depends on gears and seals, and ranges from 1e-4 to 0.1 rad/s on the arms seen so far. Rows
+at reversals and pauses depend on it. For each width on a grid the model is fitted to blocks of the log and predicts the
+others, including rows at rest. The model's own width is kept unless another predicts better by more than a standard
+error of the blocks' differences.
 
-A robot that creeps may show its full friction or hardly any: that is a property of gears and seals, between 1e-4 and
-0.1 rad/s on the arms seen so far, and rows near standstill, which reversals and pauses are made of, depend on it. For
-each width on a grid the model is fitted to blocks of the log and predicts the others, rows at rest included. The
-model's own width stays unless another predicts better by more than a standard error of the blocks' differences.
+Torques and regressor are not low-passed for this. The width shows while a joint reverses, for a few hundredths of a
+second. A cut-off of some hertz removes most of it, and a width that compensates for friction that the model lacks
+(Stribeck's) would win.
 
-Torques and regressor are not low-passed for that. The width shows while a joint turns around, for a few hundredths of a
-second; below a cut-off of some hertz hardly anything is left of it, and a width that makes up for friction that the
-model lacks (Stribeck's) would win.
-
-Rotor inertias are added where blocks are predicted clearly better with them, torques low-passed. Friction curves are
-added where they predict better by more than MIN_IMPROVEMENT, torques low-passed.
+Rotor inertias are added if blocks are predicted clearly better with them, torques low-passed. Friction curves are added
+if they predict better by more than MIN_IMPROVEMENT, torques low-passed.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ MIN_RELATIVE_ERROR = 1e-12  # of a joint's torques: a smaller error is none
 
 
 def fitted(model: RegressorModel, c: Compressed, weights: np.ndarray) -> np.ndarray:
-    """Least squares near the model's own parameters, as `ridge` has it, without all that comes with an estimate."""
+    """Least squares near the model's own parameters, like `ridge`, without covariance and notes."""
     A, b = c.system(weights)
     size = np.linalg.norm(b)
     if size == 0.0:
@@ -59,8 +58,8 @@ def one_over_residuals(c: Compressed, x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Of blocks from the others: squares (blocks, nv) of what is left of their torques, size (nv,) of the torques
-    squared, x: the parameters that all blocks give.
+    """Prediction of blocks from the others: squares (blocks, nv) of their residuals, size (nv,) of the squared torques,
+    x: the parameters from all blocks.
     """
 
     squares: np.ndarray
@@ -69,8 +68,8 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """|tau - tau_hat| / |tau| of each joint over all blocks, and of these the geometric mean: up to a constant, the
-        logarithm of a Gaussian likelihood with noise of unknown size at each joint.
+        """Geometric mean over joints of |tau - tau_hat| / |tau| over all blocks: up to a constant, the logarithm of a
+        Gaussian likelihood with noise of unknown size at each joint.
         """
         alive = self.size > 0.0
         relative = np.maximum(self.squares.sum(axis=0)[alive] / self.size[alive], MIN_RELATIVE_ERROR**2)
@@ -94,7 +93,7 @@ class Prediction:
 def predicted(
     model: RegressorModel, blocks: Sequence[Compressed], held: Sequence[Compressed] | None = None
 ) -> Prediction:
-    """Each block's torques from the others. held: the rows of the blocks that are predicted, where they are not those
+    """Each block's torques from the others. held: the rows of the blocks that are predicted, if they differ from those
     that train.
     """
     held = blocks if held is None else held
@@ -122,9 +121,10 @@ Chosen = tuple[RegressorModel, str]
 
 
 def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
-    """(the model with the width that predicts best, in words); every_row: `training` before resting rows were masked.
+    """(the model with the width that predicts best, a note); every_row: `training` before resting rows were masked.
 
-    The model as it is where it has no Coulomb friction (no words then), or where joints have too few rows in blocks.
+    The model is unchanged if it has no Coulomb friction (then without a note), or if joints have too few rows in
+    blocks.
     """
     if not len(model.indices("coulomb")):
         return model, ""
@@ -145,9 +145,9 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
 
 
 def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
-    """(the model with rotor inertias, where blocks are predicted clearly worse without them, else as it is; in words).
+    """(the model, with rotor inertias if blocks are predicted clearly worse without them; a note).
 
-    A rotor's kinetic energy does not depend on the robot's posture; without its column links are made heavier for it.
+    A rotor's kinetic energy does not depend on the robot's posture; without its column the links become heavier.
     """
     blocks = _compressed(model, training, every_row)
     if not _enough(blocks[0]):
@@ -163,7 +163,7 @@ def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Datase
 
 
 def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
-    """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
+    """(the model with the friction curves that predict best, if any do, at its width or `own`; a note)."""
     if not _enough(_compressed(model, training, every_row)[0]):
         return model, f"none, {TOO_SHORT}"
     candidates = {"none": (model, predicted(model, *_compressed(model, training, every_row)).error)}
@@ -185,7 +185,7 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
 
 
 def _as_recorded(data: Dataset) -> Dataset:
-    """Without the low-pass that torques and regressor have alike, about MAX_ROWS rows."""
+    """The data without the common low-pass of torques and regressor, about MAX_ROWS rows."""
     return data if data.band is None else derive(data, band=None, stride=max(1, len(data) // MAX_ROWS))
 
 
@@ -195,7 +195,7 @@ def _enough(blocks: list[Compressed]) -> bool:
 
 
 def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:
-    """[blocks of the rows that train, the same blocks of all rows], in one pass."""
+    """[blocks of the training rows, the same blocks of all rows], in one pass."""
     use = [[Factors(model) for _ in range(BLOCKS)] for _ in range(2)]
     for blocks, tau, mask, indices in model._stream(every_row, model._blocks):
         number = indices * BLOCKS // len(every_row)

@@ -1,12 +1,12 @@
-"""The problem that `choosing` tries weights on: a log's folds, an estimator's bounds, and a prior.
+"""Cross-validation problem of a prior: a log's folds, an estimator's bounds, and a prior if the model has none.
 
-A prior for robots whose model has none: bodies of uniform density between the joints, their mass from the log.
-
-Each link is capsules from its own joint's origin to those of the joints it carries, a ball where it carries none, all
-of one radius: a quarter of the mean distance between joints, as arms are built (about as wide as half their length).
-Mass goes with volume times beta^depth, as links get lighter outward, or heavier where a payload is; beta, of a few, and
-the mass of it all are those that explain the log best, by least squares together with all that is no inertia. So two
-numbers of the prior are from the log, which determines 30 to 80; folds of a cross-validation share them.
+Without usable bodies in the model, the prior has bodies of uniform density between the joints, with masses from the
+log. Each link consists of capsules from its own joint's origin to those of the joints that it carries, or of a ball if
+it carries none. All have one radius: a quarter of the mean distance between joints, because arms are about as wide as
+half their length. Mass is volume times beta^depth, because links get lighter outward, or heavier with a payload. beta,
+out of a few values, and the total mass are those that explain the log best, by least squares together with all
+parameters that are not inertial. So two numbers of the prior come from the log, which determines 30 to 80; the folds of
+a cross-validation share them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ PLACEHOLDER_TOLERANCE = 1e-9  # relative difference of bodies that are one place
 
 
 def usable(bodies: np.ndarray) -> np.ndarray:
-    """(n,) bool: which bodies (n, 10) say something about mass and size.
+    """(n,) bool: which bodies (n, 10) have usable mass and size.
 
-    Not those that can not exist (no mass, no extent), nor placeholders: three bodies or more that are all the same.
+    Excluded are impossible bodies (no mass, no extent) and placeholders: three bodies or more that are all equal.
     """
     bodies = np.asarray(bodies, float)
     good = np.array(inertia.is_physical(bodies, strict=True)) & (bodies[:, 0] > 0.0)
@@ -56,7 +56,7 @@ def usable(bodies: np.ndarray) -> np.ndarray:
 
 
 def shapes(robot: Robot) -> np.ndarray:
-    """(nbodies, 10): capsules between joints, their mass such that a robot's mean is 1 kg."""
+    """(nbodies, 10): capsules between joints, scaled to a mean mass of 1 kg."""
     ends = [[robot.placements[j][:3, 3] for j in range(robot.nbodies) if robot.parents[j] == i]
             for i in range(robot.nbodies)]  # fmt: skip
     lengths = np.linalg.norm([x for e in ends for x in e] or np.zeros((1, 3)), axis=1)
@@ -67,7 +67,7 @@ def shapes(robot: Robot) -> np.ndarray:
 
 
 def bodies_for(scaled: Scaled, bodies: np.ndarray, replace: np.ndarray) -> np.ndarray:
-    """(nbodies, 10): `bodies` where not `replace` (nbodies,), else capsules whose mass the log sets."""
+    """(nbodies, 10): `bodies`, replaced where `replace` (nbodies,) by capsules whose mass comes from the log."""
     robot, unit = scaled.model.robot, shapes(scaled.model.robot)
     depth = np.zeros(robot.nbodies)
     for i, p in enumerate(robot.parents):
@@ -82,7 +82,7 @@ def bodies_for(scaled: Scaled, bodies: np.ndarray, replace: np.ndarray) -> np.nd
 
 
 def _mass(scaled: Scaled, unit: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """(how often `unit` bodies, the error that is left), with `others` beside and all else free."""
+    """(factor of the `unit` bodies, the remaining error), with `others` fixed and all else free."""
     from scipy.optimize import lsq_linear
 
     model, A = scaled.model, scaled.A / scaled.scale
@@ -101,7 +101,7 @@ def _mass(scaled: Scaled, unit: np.ndarray, others: np.ndarray) -> tuple[float, 
 
 
 def _capsule(end: np.ndarray, radius: float) -> np.ndarray:
-    """Parameters (10,) of a capsule of density 1 from the origin to `end`: a cylinder, half a ball at either end."""
+    """Parameters (10,) of a capsule of density 1 from the origin to `end`: a cylinder with a half ball at each end."""
     length = float(np.linalg.norm(end))
     cylinder, ball = np.pi * radius**2 * length, 4.0 / 3.0 * np.pi * radius**3
     if length == 0.0:
@@ -114,7 +114,7 @@ def _capsule(end: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _second(mass: float, centre: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """The pseudo-inertia of a mass spread with this covariance about its centre."""
+    """The pseudo-inertia of a mass with this covariance about its centre."""
     P = np.empty((4, 4))
     P[:3, :3] = mass * (covariance + np.outer(centre, centre))
     P[:3, 3] = P[3, :3] = mass * centre
@@ -127,14 +127,14 @@ def _second(mass: float, centre: np.ndarray, covariance: np.ndarray) -> np.ndarr
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """x0 (size,), and the names of bodies that had to be replaced by geometric ones."""
+    """x0 (size,), and the names of bodies that were replaced by geometric ones."""
 
     x: np.ndarray
     replaced: tuple[str, ...] = ()
 
 
 def prior_for(model: RegressorModel, folds: Folds, options: Mapping[str, Any]) -> Prior:
-    """The requested prior, with bodies of uniform density where it has no usable ones."""
+    """The requested prior, with bodies of uniform density in place of unusable ones."""
     x = prior_of(model, options.get("prior"))
     nominal = x[: model.inertial].reshape(-1, 10)
     bad = ~usable(nominal)
@@ -205,8 +205,8 @@ class FoldProblem:
 
 
 def at_the_edge(bodies: np.ndarray, limit: float) -> np.ndarray:
-    """(n,) bool of bodies (n, 10): least principal moment below `limit` of the next, or so the pseudo-inertia's
-    eigenvalues."""
+    """(n,) bool of bodies (n, 10): smallest principal moment, or eigenvalue of the pseudo-inertia, below `limit` of the
+    next."""
     moments = np.linalg.eigvalsh(inertia.com_tensor(bodies))
     eigenvalues = np.linalg.eigvalsh(inertia.pseudo(bodies))
     return (moments[:, 0] < limit * moments[:, 1]) | (eigenvalues[:, 0] < limit * eigenvalues[:, 1])
@@ -230,7 +230,7 @@ def _bounds(scaled: Scaled, options: Mapping[str, Any]) -> Bounds:
 
 
 def _boxes(scaled: Scaled, options: Mapping[str, Any]) -> np.ndarray:
-    """(nbodies, 2, 3): bounds of centres of mass in natural units, those of ellipsoids the boxes about them."""
+    """(nbodies, 2, 3): bounds of centres of mass in natural units; for ellipsoids the boxes around them."""
     robot = scaled.model.robot
     out = np.array(boxes(robot, options.get("com_box")))
     for box, entry in zip(out, ellipsoids(robot, options.get("com_ellipsoid"))):

@@ -119,16 +119,16 @@ def consistent(
 
     Minimises |w (Y x - tau)|^2 / |w tau|^2 + regularization |S^-1 (x - prior)|^2 + entropic sum_i D(P_i || P0_i) /
     nbodies subject to P_i >= margin mass diag(l^2, l^2, l^2, 1) in the robot's natural units (`natural_scale`),
-    viscous and Coulomb friction, rotor inertias and stiffnesses not negative (`friction_signs`), and, where given,
-    mass_min <= m_i <= mass_max [kg] (a number or one a body), the sum of all masses total_mass, com_box (nbodies, 2,
-    3): lower and upper corner of each centre of mass [m] (infinite: no bound), com_ellipsoid: per body None or (centre,
-    radii) [m] in axes of the body.
+    viscous and Coulomb friction, rotor inertias and stiffnesses >= 0 (`friction_signs`), and, if given,
+    mass_min <= m_i <= mass_max [kg] (one number or one per body), the sum of all masses total_mass, com_box (nbodies,
+    2, 3): lower and upper corner of each centre of mass [m] (infinite: no bound), com_ellipsoid: per body None or
+    (centre, radii) [m] in axes of the body.
 
-    prior (size,) or the inertial (nbodies, 10): default the model's own; for `entropic` its bodies must be physical.
-    fixed: names of bodies whose parameters are known and stay the prior's (a payload on a known arm: all but the last).
-    weights: None, "noise" (one over each joint's noise) or one a joint.
-    No covariance: where bounds are active the estimate is biased towards them and its errors are one-sided, so that
-    no ellipsoid about it is a confidence region; the unconstrained estimate's intervals say what the log determines.
+    prior (size,) or only its inertial part (nbodies, 10): default the model's own; `entropic` needs physical bodies.
+    fixed: names of bodies whose parameters stay those of the prior (for a payload on a known arm: all but the last).
+    weights: None, "noise" (inverse of each joint's noise) or one per joint.
+    There is no covariance: with active bounds the estimate is biased towards them and its errors are one-sided, so that
+    no ellipsoid about it is a confidence region. Intervals of the unconstrained estimate show what the log determines.
     Raises SolverError (infeasible, or status and what to try), ArgumentError.
     """
     penalties = Penalties(regularization, entropic, margin, friction_signs)
@@ -231,10 +231,10 @@ def _objective(cp, problem, penalties, y, pseudo):
 
 
 def _run(program, solver: str, options: dict[str, Any]) -> str:
-    """The status that the program ends with; whatever the solver throws is raised as SolverError.
+    """The status of the program; every exception of the solver is raised as SolverError.
 
-    Overflows on its way are silent, as its status tells how it ended. A panic of a solver written in Rust is no
-    Exception; Ctrl-C and the other ends of a process are not the solver's, and pass.
+    Overflow warnings are suppressed, because the status reports the result. A panic of a solver written in Rust is not
+    an Exception; Ctrl-C and other exits of the process are passed on.
     """
     if solver == "CLARABEL":
         options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
@@ -317,7 +317,7 @@ def mass_bounds(robot, mass_min, mass_max):
 
 
 def require_total(low: np.ndarray, high: np.ndarray, total: float | None) -> None:
-    """Raise the SolverError of bounds [kg] within which no masses add up to `total`, as no solver need be asked."""
+    """Raise SolverError without calling a solver if no masses within these bounds [kg] add up to `total`."""
     if total is not None and not low.sum() * (1.0 - 1e-9) <= total <= high.sum() * (1.0 + 1e-9):
         _explain("infeasible", _Limits(low, high, total, None, None, []))
 
@@ -325,8 +325,8 @@ def require_total(low: np.ndarray, high: np.ndarray, total: float | None) -> Non
 def linear_bounds(
     scaled: Scaled, masses: tuple[np.ndarray, np.ndarray], boxes: np.ndarray, signs: bool, slack: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """C (rows, size), d with C y <= d: masses [kg] and centres of mass [m] in bounds, wider by `slack`, and friction
-    not negative if `signs`. Bounds beyond MAX_NUMBER are left out, as they only spoil a solver's numbers."""
+    """C (rows, size), d with C y <= d: bounds of masses [kg] and centres of mass [m], widened by `slack`, and friction
+    >= 0 if `signs`. Bounds beyond MAX_NUMBER are left out, because they spoil a solver's conditioning."""
     model, unit = scaled.model, np.eye(scaled.model.size)
     rows = list(-unit[model.positive]) if signs else []
     d = [0.0] * len(rows)
@@ -345,7 +345,7 @@ def linear_bounds(
 
 
 def boxes(robot, box) -> np.ndarray:
-    """(nbodies, 2, 3): corners of `com_box`, infinite where there is no bound."""
+    """(nbodies, 2, 3): corners of `com_box`, infinite without a bound."""
     everywhere = np.broadcast_to(np.array([[-np.inf] * 3, [np.inf] * 3]), (robot.nbodies, 2, 3))
     if box is None:
         return everywhere
