@@ -286,3 +286,10 @@ def test_names_in_tables_become_links_and_others_stay():
         " | {py:obj}`so3.exp <geomctrl.so3.exp>` | `exp` | `rate` |"
     )
     assert rest == text.split("\n")[1:]
+
+
+def test_the_picture_of_the_packages_is_that_of_the_imports():
+    spec = importlib.util.spec_from_file_location("architecture", ROOT / ".ci" / "architecture.py")
+    drawing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(drawing)
+    assert drawing.OUT.read_text("utf-8") == drawing.picture(), "run: python .ci/architecture.py"

@@ -15,7 +15,7 @@ from geomctrl.control.progress import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.tracing.proofs.identities import degree_in
-from geomctrl.tracing.proofs.interpreted import enclosed
+from geomctrl.tracing.proofs.interpreted import enclosed, valued
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import add, mul, neg, sub
 
@@ -116,7 +116,7 @@ def certify_lyapunov(
     levels = flag("levels", levels)
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
     with shown(progress, "certifying") as report:
-        certificate = asked.certificate([asked.positive(), asked.decreasing(report)])
+        certificate = asked.certificate([asked.positive(), asked.moving_at_rest() or asked.decreasing(report)])
     if certificate.proved and levels and not asked.e.timed:  # a bounded time interval implies nothing about later times
         asked.levels(certificate)
     return asked.recorded(certificate)
@@ -142,7 +142,8 @@ def region_of_attraction(
     if box_of(box).times is not None:
         raise ArgumentError(f"box: expected a Box without `times`, because those end, got {box!r:.80}")
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
-    certificate = asked.certificate([asked.positive()])
+    moving = asked.moving_at_rest()
+    certificate = asked.certificate([asked.positive()] if moving is None else [asked.positive(), moving])
     if certificate.proved:
         asked.within_level(certificate)
     return asked.recorded(certificate)
@@ -206,6 +207,22 @@ class Asked:
         if low > least or high < -least:
             return Claim(f"{statement}: it is {low:.6g}", REFUTED, counterexample=rest)
         return Claim(statement, UNDECIDED, nearly=f"V lies between {low:.3g} and {high:.3g} there")
+
+    def moving_at_rest(self) -> Claim | None:
+        """The refuted claim of V' < 0 if the robot accelerates at the set point, where V is zero and grows."""
+        if not self.everywhere:
+            return None
+        e, (p, _) = self.e, self.model(self.box)
+        low, high = (x[0] for x in validity.at_rest(e, e.loop.field[e.n : 2 * e.n], p, p))
+        away = np.maximum(low, -high)  # the smallest acceleration that the intervals allow
+        corner = e.at(self.box.hi, _middle(self.box)[0])
+        size = np.nan_to_num(np.abs(valued(e.graph, e.loop.field[e.n : 2 * e.n], corner, 1)[0]))
+        i = int(np.argmax(np.nan_to_num(away, nan=-np.inf) - NEGLIGIBLE * size))
+        if not away[i] > NEGLIGIBLE * size[i]:
+            return None
+        vdot, (_, statement) = 0.5 * (low[i] + high[i]), self.decrease()
+        statement += f": the set point is no equilibrium, vdot[{i}] = {vdot:.6g} there"
+        return Claim(statement, REFUTED, counterexample=self.state(np.zeros(2 * e.n), p[0], float(away[i])))
 
     def continuous(self) -> Claim:
         """The claim that V is continuous, for a V whose branches are not shown to agree."""

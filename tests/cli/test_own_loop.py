@@ -30,7 +30,9 @@ monitors = [Speed()]
 def test_what_is_unresolved_is_explained_and_no_failure(tmp_path):
     (tmp_path / "loop.py").write_text(LOOP.format(t_end=0.2) + "monitors = [gc.monitors.EnergyBalance(limit=1e-30)]\n")
     output = run("track", tmp_path / "loop.py", "--no-plots", "--strict", "--out", tmp_path / "out").output
-    assert "UNRESOLVED (dH/dt is the power at the samples: truncation" in " ".join(output.split())
+    assert "UNRESOLVED (dH/dt equals the power at the samples; the drift is integration error" in " ".join(
+        output.split()
+    )
     assert gc.Run.load(tmp_path / "out" / "run.npz").ok is None
 
 

@@ -104,8 +104,45 @@ class Moody(Strict):
 
 
 def test_a_law_that_is_another_one_where_it_is_traced_is_refused():
-    with pytest.raises(UntraceableError, match=r"the traced loop differs from Python: vdot\[0\] is .* in Python"):
+    with pytest.raises(
+        UntraceableError,
+        match=r"the traced loop differs from the law in Python: vdot\[0\] is .* in the trace, where Python has",
+    ):
         testing.certify_lyapunov(Moody(), SLIDER, BOX, **QUICK)
+
+
+class Stopping(Strict):
+    """A safety stop within the box."""
+
+    def __call__(self, t, q, v, z):
+        if q[0] > 0.9:
+            raise RuntimeError("stop")
+        return super().__call__(t, q, v, z)
+
+
+def test_a_law_that_raises_within_the_box_is_refuted_there():
+    certificate = testing.certify_lyapunov(Stopping(), SLIDER, BOX, **QUICK)
+    assert certificate.status == "refuted"
+    assert certificate.counterexample.q[0] > 0.9
+
+
+@pytest.mark.parametrize("force", [0.5, 1e-9])
+def test_a_set_point_that_is_no_equilibrium_is_refuted_and_named(force):
+    law = Strict(lambda t, q, v: force + 0.0 * v)
+    certificate = testing.certify_lyapunov(law, SLIDER, BOX, **QUICK)
+    assert certificate.status == "refuted"
+    assert f"the set point is no equilibrium, vdot[0] = {force / MASS:g}" in str(certificate)
+    assert testing.region_of_attraction(law, SLIDER, BOX, budget=QUICK["budget"]).status == "refuted"
+
+
+def test_a_constant_force_is_no_matter_outside_a_ball():
+    law = Strict(lambda t, q, v: 1e-3 + 0.0 * v)
+    assert testing.certify_lyapunov(law, SLIDER, BOX, outside=0.05, **QUICK).proved
+
+
+def test_a_v_without_a_value_at_the_equilibrium_is_not_proved():
+    law = Strict(less=lambda t, q, v: q[0] * np.sin(q[0]) / q[0] - np.sin(q[0]))
+    assert not testing.certify_lyapunov(law, SLIDER, BOX, **QUICK).proved
 
 
 # --- offsets, balls, boxes -----------------------------------------------------------------------------------------

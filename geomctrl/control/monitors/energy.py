@@ -70,11 +70,15 @@ class EnergyBalance(Monitor):
                 said = f"dH/dt differs from the power by {residual[worst]:.3g} W at t = {run.t[ks[worst]]:.6g} s"
                 return Finding(VIOLATED, said, "the plant's energy, power or rate disagree")
         if replay.adaptive:
-            return Finding(UNRESOLVED, "dH/dt is the power at the samples: truncation", "lower rtol and atol")
+            return Finding(
+                UNRESOLVED,
+                "dH/dt equals the power at the samples; the drift is integration error",
+                "lower rtol and atol",
+            )
         order = max(replay.order - 1, 1)  # the lowest observed order, if few steps cause most of the error
         dt = 0.9 * replay.dt * (self.limit / result.worst) ** (1.0 / order) if self.limit > 0.0 else np.nan
         advice = f"dt = {dt:.1g} s, if the plant is smooth" if np.isfinite(dt) else ""
-        return Finding(UNRESOLVED, "dH/dt is the power at the samples: truncation", advice, dt)
+        return Finding(UNRESOLVED, "dH/dt equals the power at the samples; the drift is integration error", advice, dt)
 
     def _samples(self, values: np.ndarray) -> np.ndarray:
         """Evenly spaced samples, and those before and after the largest losses."""

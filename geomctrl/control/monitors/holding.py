@@ -79,7 +79,7 @@ class Holding(Monitor):
             return Finding(HELD, "V is within rounding of its largest terms")
         rise = values[last] * max(largest, MIN_VALUE)
         if not 4.0 * float(replay._step_error(lambda t, y: self.function(*replay.split(t, y))[0], last)) < rise:
-            said = "the rise is no more than truncation can have added"
+            said = "the rise is no larger than the integration error"
             return Finding(UNRESOLVED, said, "halve dt", 0.5 * replay.dt)
         if not self._growth_unheld(replay, last) < 0.5 * rise:
             return Finding(UNRESOLVED, "V grows where the law is not held, too", "see what `lyapunov` says")

@@ -50,5 +50,7 @@ class JointLimits(Monitor):
             last = int(np.searchsorted(replay.run.t, result.t_worst - 1e-9).clip(0, len(replay.run.t) - 1))
             error = replay._step_error(lambda t, y: replay.split(t, y)[place][self.places], last)
             if excess <= 4.0 * np.max(error):
-                return Finding(UNRESOLVED, "no more than truncation can have added", "halve dt", 0.5 * replay.dt)
+                return Finding(
+                    UNRESOLVED, "the excess is no larger than the integration error", "halve dt", 0.5 * replay.dt
+                )
         return Finding(VIOLATED, "more than rounding and truncation explain")

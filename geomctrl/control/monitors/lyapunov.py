@@ -219,7 +219,7 @@ class _Repeated:
         """Finding for truncation: the step that resolves it, and why it has to be that short."""
         order, dt = self.replay.order, self.replay.dt
         if self.replay.adaptive:
-            return Finding(UNRESOLVED, f"V grows {since} by truncation", "lower rtol and atol")
+            return Finding(UNRESOLVED, f"V grows {since} by integration error", "lower rtol and atol")
         enough = tested = next(dt / 2**j for j, x in enumerate(growths) if x <= allowed)
         if np.isfinite(growths[:2]).all():
             rate = np.log2(max(abs(growths[0] / growths[1]), 2.0)) + 1.0 if growths[1] else order + 1.0
@@ -232,4 +232,4 @@ class _Repeated:
             said = f"the loop, whose fastest rate is {fastest:.3g} 1/s, is too stiff for dt = {dt:g} s"
             advice = f"dt at most {stable:.2g} s, or damping gains at most {share:.2g} times theirs"
             return Finding(UNRESOLVED, said, advice, min(tested, 0.9 * stable))
-        return Finding(UNRESOLVED, f"V grows {since} by truncation", f"dt = {enough:.1g} s", enough)
+        return Finding(UNRESOLVED, f"V grows {since} by integration error", f"dt = {enough:.1g} s", enough)

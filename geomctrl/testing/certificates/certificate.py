@@ -171,5 +171,5 @@ class LyapunovCertificate:
             )
         elif self.level is not None and self.proved:
             out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is proved that all its motions reach")
-        out.append("proved for the model in exact arithmetic; the rounding of the running code is not covered")
+        out.append("a proof is about the model in exact arithmetic; it does not cover rounding in the code that runs")
         return "\n".join(out)

@@ -32,15 +32,18 @@ def identical(
 ) -> bool:
     """Whether both sides of every pair are the same function of the inputs.
 
-    known: numbers, or residues (`Modular`), of fixed inputs (array, index); the others are free. Branches on fixed
-    inputs are resolved; branches on free inputs are treated as unknown functions.
+    numbers: values, or residues (`Modular`), of fixed inputs (array, index); the others are free. Branches on fixed
+    inputs are resolved; branches on free inputs are treated as unknown functions. False where a side is undefined.
     """
     ends = [graph.operand(x) for pair in pairs for x in pair]
     order = graph.needed(ends)
     fixed = _fixed(graph, order, numbers)
     for trial in range(TRIALS):
         residues = _Residues(graph, numbers, fixed, random.Random(seed * TRIALS + trial))
-        values = residues.of(order)
+        try:
+            values = residues.of(order)
+        except (ArithmeticError, ValueError):  # a division by zero, an infinite constant
+            return False
         if any(values[a] != values[b] for a, b in zip(ends[::2], ends[1::2])):
             return False
     return True
