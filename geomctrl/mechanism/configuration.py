@@ -8,6 +8,7 @@ section 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +84,7 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
     require_robot("robot", robot)
     generator("rng", rng)
     x, limits = np.empty(robot.nv), robot.limits
+    lower, upper = limits.lower.tolist(), limits.upper.tolist()
     for joint, s in zip(robot.joints, robot.v_slices):
         if s.start == s.stop:
             continue
@@ -90,10 +92,9 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
             x[s] = np.where(joint.is_rotational, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
         else:
             reach = np.pi if joint.is_rotational.any() else 1.0
-            lower, upper = float(limits.lower[s][0]), float(limits.upper[s][0])
-            low = lower if np.isfinite(lower) else min(-reach, upper - 2 * reach)
-            high = upper if np.isfinite(upper) else max(reach, low + 2 * reach)
-            x[s] = rng.uniform(low, high)
+            low, high = lower[s.start], upper[s.start]
+            low = low if isfinite(low) else min(-reach, high - 2 * reach)
+            x[s] = rng.uniform(low, high if isfinite(high) else max(reach, low + 2 * reach))
     return integrate(robot, neutral(robot), x)
 
 

@@ -208,7 +208,7 @@ def test_random_numbers_are_refused(robot):
 
 @pytest.mark.parametrize("count", [1, 5, 32, 33, 1000, 5002])
 def test_rows_are_spread_over_a_run(count):
-    rows = spread_rows(count, 32)
+    rows = [*spread_rows(count, 32)]
     assert rows == sorted(set(rows))
     assert 0 <= rows[0] <= rows[-1] < count
     assert len(rows) == min(count, 32)

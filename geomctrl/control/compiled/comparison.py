@@ -14,6 +14,7 @@ rounding of the state).
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -113,8 +114,7 @@ class Comparison:
                     continue
                 step = round(t / dt)  # the last step may be shorter
                 asked = not period or (step % period == 0 and abs(t - step * dt) < 1e-6 * dt)
-                stored = np.concatenate((held, row[1 + e.y + e.held :]))
-                self._hold_against(expected, self.layout.with_stored(expected, stored, asked), t, y)
+                self._hold_against(expected, self.layout.with_stored(expected, row[1 + e.y :], asked), t, y)
 
     # --- one sample --------------------------------------------------------------------------------------------------
 
@@ -301,12 +301,13 @@ class Observed:
         return self.keys[max(k for k, first in enumerate(self.first) if first <= entry)]
 
 
-def spread_rows(count: int, chosen: int) -> list[int]:
+@functools.lru_cache(maxsize=16)
+def spread_rows(count: int, chosen: int) -> tuple[int, ...]:
     """So many of `count` rows, or all: one from each part of the run, chosen by a hash."""
     if count <= chosen:
-        return [*range(count)]
+        return (*range(count),)
     edges = [k * count // chosen for k in range(chosen + 1)]
-    return [a + (k + 1) * 2654435761 % 2**32 % (b - a) for k, (a, b) in enumerate(pairwise(edges))]
+    return tuple(a + (k + 1) * 2654435761 % 2**32 % (b - a) for k, (a, b) in enumerate(pairwise(edges)))
 
 
 def where_is(controller: Any) -> str:
