@@ -317,16 +317,18 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
 
 
 def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
-    """What numpy makes of a symbol in a list: for tracing's own code the symbol, for anybody else's nothing.
+    """A symbol in a list that numpy converts: refused except in tracing's own code.
 
-    numpy's own loops over objects would compare and order symbols as Python does, without its rules for nan and kinds;
-    operators of an array of numbers and a list are the same for both.
+    numpy's loops over objects compute and compare as Python does, without numpy's rules for nan and types.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("numpy."):
         frame = frame.f_back
-    own = not runs_on_symbols() or frame.f_globals.get("__name__", "").startswith("geomctrl.")
-    if not own and dis.opname[frame.f_code.co_code[frame.f_lasti]] not in ("BINARY_OP", "COMPARE_OP"):
+    if runs_on_symbols() and not frame.f_globals.get("__name__", "").startswith("geomctrl."):
+        if dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("BINARY_OP", "COMPARE_OP"):
+            raise UntraceableError(
+                f"an array of numbers meets a list that depends on the state{caller()}: write np.array(...) of the list"
+            )
         raise UntraceableError(
             f"a numpy function under another name gets a list that depends on the state{caller()}: call it as"
             " np.name(...), with numpy imported at the top of the module"
