@@ -1,10 +1,9 @@
-"""What a motion is to stay clear of: a floor, boxes, the robot itself; and how far it is off all of it.
+"""Surroundings of a robot (a floor, boxes, the robot itself), and its distances from them with gradients.
 
-How far a robot's capsules are off the floor, boxes and each other, with gradients by the configuration.
-
-With the nearest points x_a, x_b of two capsules on bodies a and b and n the direction from x_b to x_a, the distance's
-rate is n . (velocity of x_a - velocity of x_b), as moving a nearest point along its capsule does not change the
-distance to first order. The velocity of a point x of a body is v + w x for its spatial twist (w, v) = J qdot.
+Let x_a, x_b be the nearest points of two capsules on bodies a and b, and n the direction from x_b to x_a. The rate of
+the distance is n . (velocity of x_a - velocity of x_b), because moving a nearest point along its capsule does not
+change the distance to first order. The velocity of a point x of a body is v + w x for its spatial twist (w, v) = J
+qdot.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ KEYS = ("floor", "clearance", "self_collision", "radius", "keep_out", "capsule")
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """A floor z >= `floor` [m] in the world's axes (None: none), boxes to keep out of, and the robot itself.
+    """A floor z >= `floor` [m] in the world's axes (None: no floor), boxes to keep out of, and the robot itself.
 
-    keep_out: boxes (x0, y0, z0, x1, y1, z1) between two corners [m], along the world's axes. clearance: how far the
-    robot stays off all of it [m]. The robot is its `capsules` (`link_capsules` of `radius` unless given,
-    `models.io.urdf_geometry.collision_capsules` of a URDF): see `geomctrl.mechanism.capsules`. Links on the same joint
-    are not checked against each other, nor those that are too near in every posture, nor what no motion changes. Raises
-    ArgumentError.
+    keep_out: boxes (x0, y0, z0, x1, y1, z1) between two corners [m], along the world's axes. clearance: required
+    distance of the robot from all of these [m]. The robot is represented by its `capsules` (default: `link_capsules` of
+    `radius`; for a URDF `models.io.urdf_geometry.collision_capsules`), see `geomctrl.mechanism.capsules`. These pairs
+    are not checked: links on the same joint, links that are too near in every posture, and pairs whose distance no
+    motion changes. Raises ArgumentError.
     """
 
     floor: float | None = 0.0
@@ -62,7 +61,7 @@ class Surroundings:
             put(self, "capsules", capsules)
 
     def of(self, robot: Robot) -> tuple[Capsule, ...]:
-        """The robot's capsules. Raises ArgumentError for ones that are not on its bodies."""
+        """The robot's capsules. Raises ArgumentError if a capsule is not on one of its bodies."""
         instance("robot", robot, Robot, "a geomctrl.Robot")
         if self.capsules is None:
             return link_capsules(robot, self.radius)
@@ -77,7 +76,7 @@ def _box(x: Any) -> np.ndarray:
 
 
 def load_surroundings(path: str | Path, robot: Robot) -> Surroundings:
-    """Surroundings from a TOML file, lengths in metres; what it leaves out has its default.
+    """Read surroundings from a TOML file, lengths in metres; missing entries have their defaults.
 
     floor = -0.01 (false: none), clearance, radius, self_collision; keep_out = [[x0, y0, z0, x1, y1, z1], ...]; and to
     replace a link's capsules, or add one to a frame, tables [[capsule]] with frame = "a body or frame", start and
@@ -119,7 +118,7 @@ FLOOR, BOXES, SELF = "floor", "keep-out boxes", "itself"
 
 
 class Rows(NamedTuple):
-    """Numbers of what is checked: ends of capsules over the floor; capsules, boxes; capsules, capsules."""
+    """Numbers of the checked pairs: ends of capsules over the floor; capsules, boxes; capsules, capsules."""
 
     floor: np.ndarray
     boxes: np.ndarray  # (., 2)
@@ -128,8 +127,8 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Clearances:
-    """Signed distances (N, C) between surfaces [m]: of all ends over the floor, capsules to boxes, capsules to each
-    other."""
+    """Signed distances (N, C) between surfaces [m]: of capsule ends above the floor, of capsules from boxes, and of
+    capsules from each other."""
 
     robot: Robot
     capsules: tuple[Capsule, ...]
@@ -166,7 +165,7 @@ class Clearances:
     def with_gradient(self, q: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         """(distances (N, C), a function that takes G (N, C) to sum_c G_c d(distance_c)/dq (N, nv)).
 
-        Gradients are for capsules' segments that cut no box.
+        Gradients assume that no capsule's segment intersects a box.
         """
         values, where, n = self._distances(self.ends(q))
         sides = self._bodies()
@@ -196,7 +195,7 @@ class Clearances:
         return out
 
     def _bodies(self) -> tuple[np.ndarray, np.ndarray]:
-        """The bodies (C,) on the two sides of every distance; -1 for what does not move."""
+        """The bodies (C,) on the two sides of every distance; -1 for fixed objects."""
         bodies = np.array([c.body for c in self.capsules], int)
         first = np.concatenate(
             (np.tile(bodies, 2)[self.rows.floor], bodies[self.rows.boxes[:, 0]], bodies[self.rows.pairs[:, 0]])
@@ -243,14 +242,14 @@ def by_kind(clearances: Clearances, q: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def unchecked(robot: Robot) -> Clearances:
-    """The robot's capsules, with nothing to keep clear of."""
+    """The robot's capsules, without surroundings."""
     around = Surroundings(floor=None, self_collision=False)
     return clearances_of(robot, around, np.zeros(robot.nv), np.zeros(robot.nv))
 
 
 def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, upper: np.ndarray) -> Clearances:
-    """What is to be checked of a robot that moves between these positions (nv,): all but what no motion changes, links
-    on the same joint, and links that are nearer to each other than asked for in all of TRIED random postures."""
+    """The checked pairs of a robot that moves between these positions (nv,): all but those that no motion changes,
+    links on the same joint, and links that are nearer than required in all of TRIED random postures."""
     capsules = surroundings.of(robot)
     moving = [k for k, c in enumerate(capsules) if c.body >= 0]
     count = len(capsules)
@@ -274,16 +273,16 @@ def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, u
 
 
 def _joined(robot: Robot, a: Capsule, b: Capsule) -> bool:
-    """Whether two capsules are of one body, of neighbours on a joint, or both of the world."""
+    """Whether two capsules belong to one body, to neighbours on a joint, or both to the world."""
     above = {body: robot.parents[body] for body in (a.body, b.body) if body >= 0}
     return a.body == b.body or above.get(a.body) == b.body or above.get(b.body) == a.body
 
 
 def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """(C, nv): no distance changes faster than this times the joints' speeds, at positions between these.
+    """(C, nv): upper bounds of the rate of each distance per joint speed, at positions between these.
 
-    A point that is never farther than rho from a joint's axis moves at most at rho times its speed [m/rad]; at the
-    speed itself [m/m] on joints that slide. Distances between two bodies feel only the joints on the way between them.
+    A point that is never farther than rho from a joint's axis moves at most at rho times its speed [m/rad]; for
+    prismatic joints at the speed itself [m/m]. Distances between two bodies depend only on the joints between them.
     """
     robot = clearances.robot
     A = robot.coupling.matrix
@@ -300,7 +299,8 @@ def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.n
 
 
 def _reach(robot: Robot, c: Capsule, travel: np.ndarray) -> np.ndarray:
-    """Per joint of the tree, how far the capsule's segment is from its axis at most; 0 where it does not move it."""
+    """For each joint of the tree, the largest distance of the capsule's segment from its axis; 0 for joints that do not
+    move it."""
     out = np.zeros(robot.nbodies)
     body, reach = c.body, max(np.linalg.norm(c.start), np.linalg.norm(c.end))
     while body >= 0:

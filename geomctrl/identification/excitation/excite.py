@@ -34,7 +34,7 @@ MAX_INTERVALS = 200_000  # intervals
 
 
 def margins(model: RegressorModel, limits: Limits, trajectory: Trajectory) -> dict[str, np.ndarray]:
-    """What is left of each joint's limit (nv,) by name (position, velocity, acceleration, jerk, torque).
+    """Remaining distance from each joint's limit (nv,) by name (position, velocity, acceleration, jerk, torque).
 
     It is a fraction of the limit (for positions of half the range), negative outside.
     """

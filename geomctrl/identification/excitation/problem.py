@@ -1,24 +1,23 @@
-"""Exciting trajectories: motions within a robot's limits that tell its base parameters apart.
+"""Exciting trajectories: motions within a robot's limits that separate its base parameters.
 
-q(t) is linear in its coefficients, a finite Fourier series or a quintic spline, at rest with zero acceleration at both
-ends, which are the same place (the linear conditions are eliminated). The cost is a criterion of the base regressor,
-see `criterion`; limits and clearances are logarithmic barriers, so that every iterate respects them.
+q(t) is linear in its coefficients: a finite Fourier series or a quintic spline that starts and ends at rest with zero
+acceleration in the same posture (these linear conditions are eliminated). The cost is a criterion of the base
+regressor, see `Criterion`; limits and clearances are logarithmic barriers, so that every iterate respects them.
 
-The gradient is exact, and takes no derivative of the regressor's formulas: a revolute joint enters Y through sines and
-cosines of q_k up to the second harmonic, so that dY/dq_k is a fixed combination of Y at four shifted angles ("parameter
-shift rule": Wierichs, Izaac, Wang, Lin 2022, eq. 9); a prismatic one enters as a polynomial of degree two, like every
-velocity, for which the central difference is exact; and accelerations enter linearly.
+The gradient is exact without derivatives of the regressor's formulas. A revolute joint enters Y through sines and
+cosines of q_k up to the second harmonic, so dY/dq_k is a fixed combination of Y at four shifted angles ("parameter
+shift rule": Wierichs, Izaac, Wang, Lin 2022, eq. 9). A prismatic one enters as a polynomial of degree two, like every
+velocity, for which the central difference is exact. Accelerations enter linearly.
 
-How well a motion tells base parameters apart: criteria of the base regressor, with their gradients.
-
-Rows are divided by the standard deviation of their joint's torque noise. With W the rows of one period,
+The criterion measures how well a motion separates base parameters. Rows are divided by the standard deviation of their
+joint's torque noise. With W the rows of one period,
 
     condition   half the logarithm of the condition number of W^T W
-    log_det     minus the mean logarithm of the eigenvalues of the information W^T W, a row's average
+    log_det     minus the mean logarithm of the eigenvalues of the information W^T W, averaged over the rows
 
-scaling="length": columns of unit length, for the condition number; the determinant's optimum needs none.
-scaling="prior": columns times the parameters' typical magnitudes, D W^T W D; the determinant is then that of what is
-known after a log and what was before, D W^T W D + 1: parameters that are small anyway are not fought for.
+scaling="length": columns of unit length, for the condition number; the optimum of the determinant needs no scaling.
+scaling="prior": columns times the parameters' typical magnitudes, D W^T W D; the determinant is then that of the
+posterior information, D W^T W D + 1, so that parameters that are small anyway have little influence.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ RAMP_SECONDS = 0.25  # s, in which the default acceleration reaches the greatest
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Of positions, velocities, accelerations, efforts and jerks (nv,), all but the first two in both directions;
-    efforts and jerks may be infinite."""
+    """Limits of positions, velocities, accelerations, efforts and jerks (nv,), all but the first two in both
+    directions; efforts and jerks may be infinite."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -65,7 +64,7 @@ def limits_of(
     jerk: ArrayLike | None = None,
     torque_margin: float = 0.0,
 ) -> Limits:
-    """The limits given, the robot's where not; see `optimize`. Raises ArgumentError."""
+    """The given limits, otherwise those of the robot; see `optimize`. Raises ArgumentError."""
     if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
         raise ArgumentError("model: exact gradients are for revolute and prismatic joints")
     n, own = robot.nv, robot.limits
@@ -97,7 +96,7 @@ def limits_of(
 
 
 def noise_of(robot: Robot, noise: ArrayLike | None) -> np.ndarray:
-    """Standard deviations of torque samples (nv,) [N m, N]: those given, else 1 % of the effort limits, else 1.
+    """Standard deviations of torque samples (nv,) [N m, N]: as given, else 1 % of the effort limits, else 1.
 
     Raises ArgumentError.
     """
@@ -124,8 +123,8 @@ Graded = tuple[float, np.ndarray]
 
 
 def typical(model: RegressorModel, effort: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-    """(base parameters,) typical magnitudes: of masses and lengths of the robot, friction of 5 % of the efforts, rotors
-    that need them to reach the greatest velocity in a second."""
+    """(base parameters,) typical magnitudes: from masses and lengths of the robot, friction of 5 % of the efforts, and
+    rotors that need the efforts to reach the maximum velocity in a second."""
     scale = np.ones(model.size)
     scale[: model.inertial] = np.tile(inertial_scale(model.robot), model.robot.nbodies)
     torque = FRICTION_SHARE * np.where(np.isfinite(effort), effort, 20.0)
@@ -138,7 +137,7 @@ def typical(model: RegressorModel, effort: np.ndarray, velocity: np.ndarray) -> 
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """objective, scaling: see the module. noise (nv,), scale (base parameters,); rows: of a log for one of W."""
+    """objective, scaling: see the module. noise (nv,), scale (base parameters,); rows: log rows for each row of W."""
 
     objective: str
     scaling: str
@@ -151,7 +150,8 @@ class Criterion:
         return (W / self.noise[:, None]).reshape(-1, W.shape[-1])
 
     def __call__(self, W: np.ndarray) -> Graded:
-        """(cost, its derivative (N, nv, nb) by W (N, nv, nb)); infinite where parameters are not told apart."""
+        """(cost, its derivative (N, nv, nb) with respect to W (N, nv, nb)); infinite if parameters are not
+        separated."""
         scale = self.scale if self.scaling == "prior" else np.ones(W.shape[-1])
         function = _log_det if self.objective == "log_det" else _condition
         f, G = function(self.whitened(W) * scale, self.scaling == "prior", self.rows)
@@ -184,8 +184,8 @@ def _condition(W: np.ndarray, prior: bool, rows: float) -> Graded:
 
 
 def measures(W: np.ndarray) -> tuple[float, float]:
-    """(condition number with columns of unit length, mean log of the information's eigenvalues, a row's average) of
-    whitened rows."""
+    """(condition number with columns of unit length, mean log of the eigenvalues of the information, averaged over the
+    rows), for whitened rows."""
     s = np.linalg.svd(W / np.maximum(np.linalg.norm(W, axis=0), 1e-300), compute_uv=False)
     diagonal = np.abs(np.diag(np.linalg.qr(W, mode="r")))
     with np.errstate(divide="ignore"):
@@ -193,8 +193,8 @@ def measures(W: np.ndarray) -> tuple[float, float]:
 
 
 def deviations(W: np.ndarray, rows: float) -> np.ndarray:
-    """Standard deviations (nb,) of least squares on `rows` rows of a log for every whitened one of W: the roots of the
-    diagonal of (W^T W)^-1."""
+    """Standard deviations (nb,) of least squares with `rows` rows of a log for every whitened row of W: the roots of
+    the diagonal of (W^T W)^-1."""
     length = np.linalg.norm(W, axis=0)
     inverse = np.linalg.inv(np.linalg.qr(W / length, mode="r"))
     return np.linalg.norm(inverse, axis=1) / length / np.sqrt(rows)
@@ -210,7 +210,7 @@ FELT_CLEARANCE = 0.15  # m of clearance left from which on its barrier is felt
 
 
 class Cost(NamedTuple):
-    """With barriers, its gradient by z, and the criterion alone; infinite and nothing outside the limits."""
+    """The cost with barriers, its gradient with respect to z, and the criterion alone; infinite outside the limits."""
 
     total: float
     gradient: np.ndarray
@@ -275,14 +275,14 @@ class Problem:
         return q, v, a
 
     def constant(self, q: np.ndarray) -> np.ndarray:
-        """The z of standing still at q."""
+        """The z of a constant posture q."""
         return np.outer(q, self.still).ravel()
 
     def value(self, z: np.ndarray) -> float:
         return self.criterion(self.model.regressor(*self.states(z))[..., self.columns])[0]
 
     def whitened(self, trajectory: Trajectory, samples: int = 1000) -> tuple[np.ndarray, float]:
-        """(rows over their noise (samples nv, base parameters), how many independent rows of a log each stands for)."""
+        """(rows over their noise (samples nv, base parameters), number of independent log rows for each of them)."""
         t = np.linspace(0.0, self.duration, samples, endpoint=False)
         W = self.model.regressor(*trajectory.at(t))[..., self.columns]
         return self.criterion.whitened(W), self.rate * self.duration / samples
@@ -292,7 +292,7 @@ class Problem:
         return measures(self.whitened(trajectory, len(self.t))[0])
 
     def cost(self, z: np.ndarray, barrier: float) -> Cost:
-        """Outside the limits: `OUTSIDE`."""
+        """Cost of z; `OUTSIDE` outside the limits."""
         x = self.B @ z.reshape(self.robot.nv, -1).T
         q, v, a = x[:3]
         rooms = list(self._rooms(x))
@@ -328,7 +328,7 @@ class Problem:
         return Cost(float(f), np.einsum("dtk,dtj->jk", self.B, grad).ravel(), criterion)
 
     def _rooms(self, x: np.ndarray) -> Iterator[tuple[int, np.ndarray, float, np.ndarray]]:
-        """(order of the derivative, room left, its sign in it, the whole width) of every bound on x (4, N, nv)."""
+        """(order of the derivative, slack, sign of the derivative in it, full width) of every bound on x (4, N, nv)."""
         limits = self.limits
         width = limits.upper - limits.lower
         yield 0, x[0] - limits.lower, 1.0, width
@@ -339,14 +339,14 @@ class Problem:
                 yield order, limit - x[order], -1.0, limit
 
     def _clear(self, q: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """(distances beyond those asked for (N, C), how their gradients are taken to q)."""
+        """(distances minus the required clearance (N, C), the map of their gradients to q)."""
         if self.clearances is None:
             return np.zeros((len(q), 0)), lambda G: np.zeros_like(q)
         values, pulled = self.clearances.with_gradient(q)
         return values - self.clearances.surroundings.clearance, pulled
 
     def contract(self, G: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """(3, N, nv): derivatives of sum G Y by q, v and a, exactly."""
+        """(3, N, nv): exact derivatives of sum G Y with respect to q, v and a."""
         n, inertial = self.robot.nv, self.model.inertial
         out = np.zeros((3, *q.shape))
         Gi = np.ascontiguousarray(G[..., :inertial]).reshape(len(q), -1)
@@ -385,7 +385,7 @@ class Problem:
 
 
 def soft_barrier(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(-log x + (x - 1) - (x - 1)^2 / 2, its derivative), 0 from 1 on: a logarithmic barrier that is not felt from
-    afar, twice differentiable."""
+    """(-log x + (x - 1) - (x - 1)^2 / 2, its derivative), 0 for x > 1: a logarithmic barrier of finite range, twice
+    differentiable."""
     near = np.minimum(x, 1.0)
     return -np.log(near) + (near - 1.0) - 0.5 * (near - 1.0) ** 2, 2.0 - near - 1.0 / near

@@ -1,5 +1,5 @@
-"""The search for an exciting trajectory: BFGS under logarithmic barriers, which are lowered in turn, from the best of
-many random motions.
+"""Search for an exciting trajectory: BFGS under logarithmic barriers with decreasing weight, from the best of many
+random motions.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ START_SIZE = 0.95  # of the greatest size within the limits: a start is not on i
 
 
 def rooms(problem: Problem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(N, .) each, negative where a posture can not be held: room to the limits, as part of half the range; of torques,
-    as part of the effort limits; of clearances [m]."""
+    """(N, .) each, negative for infeasible postures: slack of the limits relative to half the range, of torques
+    relative to the effort limits, and of clearances [m]."""
     limits = problem.limits
     half = 0.5 * (limits.upper - limits.lower)
     still = np.zeros_like(q)
@@ -43,9 +43,9 @@ def rooms(problem: Problem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
-    """(K, nv) postures that can be held clear of everything, those with most room first; only q0 where it is given.
+    """(K, nv) feasible postures without collisions, those with most slack first; only q0 if it is given.
 
-    Raises ArgumentError for a q0 outside the limits, ExcitationError where there is none, with what stands in the way.
+    Raises ArgumentError for a q0 outside the limits, ExcitationError, naming the obstacle, if there is no posture.
     """
     limits, nv = problem.limits, problem.robot.nv
     if q0 is not None:
@@ -75,14 +75,14 @@ def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
 
 
 def _room(problem: Problem, q: np.ndarray) -> np.ndarray:
-    """(N,) the least room of any kind, where clearances beyond what a barrier feels count alike."""
+    """(N,) the least slack of any kind; clearances beyond the range of the barrier count alike."""
     positions, torques, clear = rooms(problem, q)
     clear = np.minimum(clear / FELT_CLEARANCE, 1.0).min(axis=1, initial=1.0)
     return np.minimum(np.minimum(positions.min(axis=1), torques.min(axis=1)), clear)
 
 
 def shortfall(problem: Problem, q: np.ndarray) -> str:
-    """Which limits a posture (nv,) violates and by how much, the worst first."""
+    """The limits that a posture (nv,) violates and by how much, the worst first."""
     positions, torques, clear = (x[0] for x in rooms(problem, q[None]))
     names, causes = problem.robot.dof_names, []
     limit = problem.limits.effort
@@ -107,7 +107,7 @@ def shortfall(problem: Problem, q: np.ndarray) -> str:
 
 
 def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
-    """The posture, moved so that it misses less: L-BFGS on squares of what is missing, differences taken at once."""
+    """The posture, moved to reduce its violations: L-BFGS on their squares with finite differences."""
     from scipy.optimize import minimize
 
     limits, step = problem.limits, 1e-6
@@ -127,10 +127,10 @@ def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
 
 
 def random_motion(problem: Problem, centre: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """z of a random motion about a posture, START_SIZE of the greatest size within all limits at the samples.
+    """z of a random motion about a posture, START_SIZE of the largest size within all limits at the samples.
 
-    Every joint is as large as its own limits allow, then all shrink together until torques and clearances hold too.
-    Raises ExcitationError where they never do.
+    Every joint is scaled to its own limits, then all shrink together until torques and clearances hold too. Raises
+    ExcitationError if they never do.
     """
     limits = problem.limits
     move = rng.normal(size=(problem.robot.nv, problem.B.shape[2]))
@@ -144,8 +144,8 @@ def random_motion(problem: Problem, centre: np.ndarray, rng: np.random.Generator
 
 
 def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.ndarray:
-    """still + s motion, s = 1, SHRINK, SHRINK^2, ...: the first that keeps torques and clearances at the samples, with
-    a little to spare. Raises ExcitationError, with what is in the way, where s is below SMALLEST."""
+    """still + s motion, s = 1, SHRINK, SHRINK^2, ...: the first that keeps torques and clearances at the samples with a
+    small margin. Raises ExcitationError, naming the violated limits, if s falls below SMALLEST."""
     limits, size = problem.limits, 1.0
     while True:
         q, v, a = problem.states(still + size * motion)
@@ -206,23 +206,24 @@ def optimize(
     seed: int = 0,
     executor: Any = None,
 ) -> Excitation:
-    """A trajectory that excites the model's base parameters, within limits and clear of what is around.
+    """Return a trajectory that excites the model's base parameters within limits and without collisions.
 
-    kind="fourier": `terms` harmonics of 1 / duration; "spline": `terms` free quintic control points a joint. Either
-    begins and ends at rest in the same posture, with zero acceleration, so that it can be repeated.
-    objective: "condition" or "log_det"; scaling: "length" or "prior"; see `criterion`. noise (nv,): standard deviation
-    of torque samples, default 1 % of the effort limits (1 N m where there is none), and rate [Hz]: how many independent
-    ones there are a second; for the criteria and for `Excitation.deviations`.
-    Limits default to the robot's (position pi where it has none); acceleration [rad/s^2] to velocity / 0.25 s; jerk to
-    none. torque_margin: part of the effort limits that is kept back, as the model's torques are not the robot's.
-    surroundings: floor, boxes, the robot itself; None: nothing is around. q0: the posture about which to move, default
-    roomy ones among random postures.
-    compare: how many random motions about such postures, as large as they may be, are looked at (`Excitation.random`);
-    the best `starts` of them are optimised, by processes of this machine where there are several, or on `executor`,
-    anything with `submit`. seed: of the random motions.
+    kind="fourier": `terms` harmonics of 1 / duration; "spline": `terms` free quintic control points for each joint.
+    Both begin and end at rest in the same posture, with zero acceleration, so that they can be repeated.
+    objective: "condition" or "log_det"; scaling: "length" or "prior"; see `Criterion`. noise (nv,): standard deviation
+    of torque samples, default 1 % of the effort limits (1 N m without them); rate [Hz]: independent samples per second,
+    for the criteria and for `Excitation.deviations`.
+    Limits default to the robot's (position pi if it has none); acceleration [rad/s^2] to velocity / 0.25 s; jerk to
+    none. torque_margin: fraction of the effort limits kept in reserve, because the robot's torques differ from the
+    model's.
+    surroundings: floor, boxes, the robot itself; None: no collisions are checked. q0: the posture at the centre,
+    default random postures with large slack.
+    compare: number of random motions of maximum size about such postures (`Excitation.random`); the best `starts` of
+    them are optimised, in several processes of this machine if possible, or on `executor`, an object with `submit`.
+    seed: of the random motions.
 
-    Raises ArgumentError for limits that are missing, ExcitationError if no posture can be held clear, saying what
-    stands in the way and by how much. What is returned keeps all limits, see `guarantee`.
+    Raises ArgumentError for missing limits, and ExcitationError if there is no feasible posture; the message names the
+    obstacles and the violations. The result keeps all limits, see `excite`.
     """
     instance("model", model, (RegressorModel, Robot), "a RegressorModel or a Robot")
     iterations, seed = count("iterations", iterations, 1), count("seed", seed)
@@ -254,7 +255,7 @@ def optimize(
 
 
 def _shares(seeds: list) -> list[list]:
-    """Some for every worker, a few times over, so that none waits long for another."""
+    """Shares of work, several for each worker, so that none waits long for another."""
     n = max(1, -(-len(seeds) // (4 * cores())))
     return [seeds[i : i + n] for i in range(0, len(seeds), n)]
 
@@ -281,8 +282,8 @@ Random = tuple[float, np.ndarray, np.ndarray, float, float]
 def _explored(
     problem: Problem, centres: np.ndarray, seeds: list[tuple[int, int]]
 ) -> tuple[list[Random], ExcitationError | None]:
-    """(criterion, z, centre, condition, mean log det) of a random motion a seed, and why the last one that fits about
-    none of the postures tried does not."""
+    """(criterion, z, centre, condition, mean log det) of a random motion for each seed, and the reason why the last one
+    fits about none of the postures tried."""
     out: list[Random] = []
     why = None
     for key in seeds:
@@ -302,7 +303,7 @@ def _explored(
 def _improved(
     problem: Problem, iterations: int, start: tuple[np.ndarray, np.ndarray]
 ) -> tuple[Trajectory, float, np.ndarray]:
-    """(trajectory, its criterion, criterion at every iteration) from a random motion and its centre."""
+    """(trajectory, its criterion, criterion at every iteration), optimised from a random motion and its centre."""
     z, centre = start
     costs: list[float] = []
     for barrier in BARRIERS:
@@ -314,9 +315,9 @@ def _improved(
 
 
 def _drawn_together(problem: Problem, z: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """The motion, drawn towards a posture that can be held until it keeps all limits between the samples too.
+    """The motion, contracted towards a feasible posture until it keeps all limits between the samples too.
 
-    In the end nothing but the posture is left, so that this ends.
+    It ends, because in the limit only the posture is left.
     """
     still = problem.constant(centre)
     for _ in range(DRAWINGS):

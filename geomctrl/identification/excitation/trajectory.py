@@ -21,7 +21,7 @@ from geomctrl.tracing.backends.c_files import comment, prefix
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """q(t) = sum_k basis_k(t) coefficients[k] (nk, nv) on [0, duration]; it holds still before and after.
+    """q(t) = sum_k basis_k(t) coefficients[k] (nk, nv) on [0, duration]; constant before and after.
 
     A `Reference`: call it with a time for Desired(q, v, a). kind: "fourier" (periodic) or "spline".
     """
@@ -45,8 +45,8 @@ class Trajectory:
         return basis_functions(self.kind, self.duration, len(self.coefficients), t, order + 1)[-1] @ self.coefficients
 
     def bounds(self, order: int) -> np.ndarray:
-        """(nv,) bounds of the size of the derivative of this order, from 1 to 5, at all times: of a series, the sum of
-        its harmonics' amplitudes; of a spline, its greatest coefficient, as B-splines are positive and add up to 1.
+        """(nv,) bounds of the absolute derivative of this order, from 1 to 5, at all times: for a series the sum of its
+        harmonics' amplitudes, for a spline its largest coefficient, because B-splines are positive and add up to 1.
         """
         order = count("order", order, 1, 5)
         if self.kind == "fourier":
@@ -102,12 +102,12 @@ def save_trajectory(
     repeats: int = 1,
     name: str = "excitation",
 ) -> Path:
-    """Write the motion, sampled at `rate` [Hz], both ends included, in the format that the file's suffix says:
+    """Write the motion, sampled at `rate` [Hz], both ends included, in the format of the file's suffix:
 
     .csv: columns t, then q, v, a of every joint (q1, q2, ..., v1, ..., a1, ...), a header line; .yaml, .yml, .json: ROS
     2's trajectory_msgs/JointTrajectory; .h: C arrays NAME_q, NAME_v, NAME_a [samples][joints], C99 and C++. SI units,
-    numbers exact. names: the joints', in order. repeats: how often it is run through without a pause. name: of the
-    arrays. Raises ArgumentError.
+    all digits. names: joint names, in order. repeats: number of repetitions without a pause. name: of the arrays.
+    Raises ArgumentError.
     """
     instance("trajectory", trajectory, Trajectory, "a Trajectory")
     path = path_of("path", path)
@@ -126,7 +126,7 @@ def save_trajectory(
 
 
 def samples(trajectory: Trajectory, rate: float, repeats: int = 1) -> Sampled:
-    """t (N,), q, v, a (N, nv), evenly at `rate` [Hz] or what is nearest to it and divides the duration."""
+    """t (N,), q, v, a (N, nv), evenly at `rate` [Hz], or at the nearest rate that divides the duration."""
     steps = max(1, round(trajectory.duration * rate))
     k = np.arange(repeats * steps + 1)
     inside = (k % steps) * (trajectory.duration / steps)
@@ -170,7 +170,7 @@ def _ros_yaml(sampled: Sampled, names: Sequence[str], _name: str) -> str:
 
 
 def _flow(value: object) -> str:
-    """JSON, but for small numbers: YAML 1.1 takes 1e-05 for a word and 1.0e-05 for a number."""
+    """JSON, except for small numbers: YAML 1.1 reads 1e-05 as a string and 1.0e-05 as a number."""
     return re.sub(r"(?<![\d.\w])(-?\d+)e", r"\1.0e", json.dumps(value))
 
 

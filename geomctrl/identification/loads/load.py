@@ -35,17 +35,17 @@ PASSES = 4  # iterations, because friction depends on the torque and the torque 
 
 @dataclass(frozen=True, eq=False)
 class WristSensor:
-    """A force and torque sensor whose wrenches are in a log.
+    """A force-torque sensor whose wrenches are in a log.
 
     Parameters
     ----------
     frame : str
-        The frame in whose axes, and about whose origin, it measures.
+        The sensor's frame: wrenches are in its axes, about its origin.
     wrench : sequence of str, str or array_like (N, 6), optional
-        What the log calls fx, fy, fz, tx, ty, tz, or what these names begin with, or a bag's topic of wrenches; beside
-        a Dataset the numbers [N, N m], forces first. Default: the usual names.
+        Column names of fx, fy, fz, tx, ty, tz, or their common prefix, or a bag's topic of wrenches. With a Dataset:
+        the numbers [N, N m], forces first. Default: common names.
     estimate_gravity : bool, default False
-        Also estimate gravity's direction in the base, which is not level.
+        Also estimate gravity's direction, for a base that is not level.
     """
 
     frame: str

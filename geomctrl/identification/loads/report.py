@@ -1,16 +1,16 @@
-"""A load that was identified: the body, reasons not to trust it, and its report.
+"""An identified load: the body, reasons not to trust it, and its report.
 
-Ten inertial parameters of one rigid body from W pi = b with unit noise: least squares, what of it the motion
-determines, and the nearest body that can exist.
+Ten inertial parameters of one rigid body come from W pi = b with unit noise: least squares, the parameters that the
+motion determines, and the nearest physically consistent body.
 
 The physically consistent estimate is the minimum of a strictly convex, self-concordant function of ten numbers,
 
     1/2 |W pi - b|^2 + tr(P0^-1 P) - log det P
 
-P the pseudo-inertia, which its logarithm keeps positive definite (Wensing, Kim and Slotine 2018; the log-det distance
-of Lee, Wensing and Park 2020), P0 that of a ball of the mass and centre found and an ordinary density. Beside a log,
-the distance counts as one measurement with an error of 100 %: it decides what the motion does not excite, and moves
-what it does by far less than the standard deviation.
+P is the pseudo-inertia, which its logarithm keeps positive definite (Wensing, Kim and Slotine 2018; the log-det
+distance of Lee, Wensing and Park 2020). P0 is that of a ball with the estimated mass and centre and an ordinary
+density. The distance counts as one measurement with an error of 100 %: it determines what the motion does not excite,
+and changes the other parameters by far less than their standard deviation.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Z95 = 1.959963984540054  # of the normal distribution
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """`parameters` (10,): the body; `least_squares` (10,): without constraints, with `covariance` (10, 10) of what the
-    motion determines; `null` (10, k): directions, in the natural units `scale` (10,), of which it says nothing;
-    `distance`: twice what the constraint costs in 1/2 |W pi - b|^2, about chi-square of 10 where a body fits.
+    """`parameters` (10,): the body; `least_squares` (10,): without constraints, with their `covariance` (10, 10);
+    `null` (10, k): undetermined directions, in the natural units `scale` (10,); `distance`: twice the cost of the
+    constraint in 1/2 |W pi - b|^2, about chi-square of 10 if a rigid body fits.
     """
 
     parameters: np.ndarray
@@ -58,8 +58,8 @@ class Body:
     distance: float
 
     def interval(self, value: float, gradient: np.ndarray) -> tuple[float, float]:
-        """95 %, of a function of the parameters with this value and gradient (10,); infinite where the motion leaves it
-        open.
+        """95 % interval of a function of the parameters with this value and gradient (10,); infinite if the motion does
+        not determine it.
         """
         g = gradient * self.scale
         if self.null.size and np.abs(g @ self.null).max() > 1e-6 * max(np.linalg.norm(g), 1e-300):
@@ -84,7 +84,7 @@ class Body:
 
 
 def estimated(W: np.ndarray, b: np.ndarray) -> Body:
-    """The body of W pi = b (unit noise). Raises SolverError where Newton's method does not end."""
+    """The body of W pi = b (unit noise). Raises SolverError if Newton's method does not converge."""
     scale, null = np.ones(10), np.zeros((10, 0))
     pi, covariance = np.zeros(10), np.zeros((10, 10))
     for _ in range(3):  # the natural units need the mass, and the mass, to be judged, the units
@@ -110,7 +110,7 @@ def _least_squares(W, b, scale) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _centre(W, b, scale) -> np.ndarray:
-    """First moments and inertia held near zero, in natural units, so that what is open is at the frame's origin."""
+    """Add rows that hold first moments and inertia near zero, in natural units, so that undetermined ones are zero."""
     ridge = np.diag(np.concatenate(([0.0], 1.0 / scale[1:])))
     pi = np.linalg.lstsq(np.vstack((W, ridge)), np.concatenate((b, np.zeros(10))), rcond=None)[0]
     return pi[1:4] / pi[0] if pi[0] > 0.0 else np.zeros(3)
@@ -122,8 +122,9 @@ def _ball(mass: float, centre: np.ndarray) -> np.ndarray:
 
 
 def _nearest(W, b, prior, scale) -> np.ndarray:
-    """The module's function with the distance's weight falling from where the prior is the answer to 1: each minimum is
-    near the one before, and Newton's method takes few steps (path following: Nesterov and Nemirovskii 1994).
+    """The minimum of the module's function, with the weight of the distance falling to 1 from a value at which the
+    prior is the answer: each minimum is near the previous one, so Newton's method takes few steps (path following:
+    Nesterov and Nemirovskii 1994).
     """
     R, y = W * scale, prior / scale
     basis, P0 = BASIS * scale[:, None, None], inertia.pseudo(prior)
@@ -137,7 +138,7 @@ def _nearest(W, b, prior, scale) -> np.ndarray:
 
 def _minimum(R, b, basis, pull, y, close: float) -> np.ndarray:
     """Newton's method on 1/2 |R y - b|^2 + pull y - log det P(y) from y, to a decrement of `close`; steps are halved
-    until they are inside and descend.
+    until they are feasible and descend.
     """
 
     def value(y):
@@ -190,7 +191,7 @@ MAX_UNEXPLAINED = 0.15  # of the torques
 
 
 def body_findings(body: Body) -> list[Finding]:
-    """What the numbers say by themselves."""
+    """Findings on the numbers alone."""
     out, box = [], body.quantities()
     low, high = box["mass"]
     m, half = body.least_squares[0], 0.5 * (high - low)
@@ -231,7 +232,7 @@ def body_findings(body: Body) -> list[Finding]:
 
 
 def two_log_findings(together: Solved) -> list[Finding]:
-    """Whether each log alone is explained much better than both together."""
+    """A finding if each log alone is explained much better than both together."""
     out = []
     data, rms = together.factored, together.residuals()
     for k, source in enumerate(data.sources):
@@ -247,7 +248,7 @@ def two_log_findings(together: Solved) -> list[Finding]:
 
 
 def model_findings(solved: Solved, torques: np.ndarray, source: str) -> list[Finding]:
-    """torques (nv,): root mean square of the measured ones [N m]."""
+    """Findings on the model; torques (nv,): root mean square of the measured ones [N m]."""
     left = float(np.linalg.norm(solved.residuals()) / np.linalg.norm(torques))
     if left < MAX_UNEXPLAINED:
         return []
@@ -268,8 +269,8 @@ MIN_LENGTH = 0.05  # m: no load is judged by a length below
 class LoadReport(Report):
     """A load in the frame `frame`, with the data it came from.
 
-    `robot`: the one given, with the load attached; `source`: how it was found; `extra`: what the robot's file
-    holds beside it; `friction`: of the joints with the load on, "fv1" [N m s/rad], "fc1" [N m], ..., none of a sensor.
+    `robot`: the given robot, with the load attached; `source`: the method; `extra`: other data of the robot's file;
+    `friction`: of the joints with the load on, "fv1" [N m s/rad], "fc1" [N m], ..., empty for a sensor.
     """
 
     robot: Robot
@@ -305,14 +306,14 @@ class LoadReport(Report):
 
     @cached_property
     def intervals(self) -> dict[str, np.ndarray]:
-        """95 %: "mass" (2,), "centre" (3, 2), "inertia" (3, 3, 2), "parameters" (10, 2); infinite where the motion
-        says nothing.
+        """95 % intervals: "mass" (2,), "centre" (3, 2), "inertia" (3, 3, 2), "parameters" (10, 2); infinite if the
+        motion does not determine them.
         """
         return self.body.quantities()
 
     @cached_property
     def not_excited(self) -> dict[str, str]:
-        """Which of the ten parameters the motion leaves open, or all but open, and why one says so."""
+        """The parameters that the motion does not, or hardly, determine, with reasons."""
         length = max(float(np.sqrt(np.trace(inertia.pseudo(self.parameters)[:3, :3]) / self.mass)), MIN_LENGTH)
         scale = self.mass * np.array([1.0] + [length] * 3 + [length**2] * 6)
         half = 0.5 * np.diff(self.intervals["parameters"]).ravel()
@@ -326,7 +327,7 @@ class LoadReport(Report):
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """Per log and channel (joint or axis of the sensor): rms, and rms without a load [N m, N]."""
+        """For each log and channel (joint or axis of the sensor): rms, and rms without a load [N m, N]."""
         with_, without = self.solved.residuals(), self.solved.residuals(np.zeros(10))
         logs = [(s.label, c) for s in self.solved.factored.sources for c in s.channels]
         return [
@@ -354,7 +355,7 @@ class LoadReport(Report):
         return Table([Column(""), *columns], rows)
 
     def tables(self) -> dict[str, Any]:
-        """Everything as plain numbers, texts and lists, for JSON; open intervals hold null."""
+        """All results as plain numbers, strings and lists, for JSON; infinite intervals hold null."""
         return plain({
             "robot": self.robot.name,
             "frame": self.frame,
@@ -374,8 +375,8 @@ class LoadReport(Report):
         })  # fmt: skip
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write report.txt, report.json, robot.json (the robot with its load, exact, and the load beside it), and
-        robot.urdf (or, where URDF can not hold the robot, robot.urdf.txt, why); returns the paths.
+        """Write report.txt, report.json, robot.json (the robot with its load, exact, and the load itself), and
+        robot.urdf (or robot.urdf.txt with the reason, if URDF can not represent the robot); returns the paths.
         """
         folder = path_of("folder", folder)
         load = {"frame": self.frame, "parameters": self.parameters.tolist()}

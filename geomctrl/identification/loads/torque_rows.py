@@ -1,14 +1,14 @@
-"""Least squares over several logs whose channels (joints' torques, a sensor's axes) each have a noise of their own.
+"""Least squares over several logs whose channels (joints' torques, a sensor's axes) have different noise.
 
     b = N y + W x + e,    e of channel c of log l white with standard deviation s_lc
 
 The nuisances y (friction, offsets, the robot's own parameters) are eliminated by orthogonal projection, whether the
-logs determine them or not; what is left of W and b says all that the logs know of x. Of each channel a triangular
-factor is kept, so that memory does not grow with the logs; s_lc come from the residuals, in turn (Gautier 1997).
+logs determine them or not; the remaining W and b contain all information of the logs about x. For each channel a
+triangular factor is stored, so that memory does not grow with the logs; s_lc are estimated from the residuals
+iteratively (Gautier 1997).
 
-What joint torques say of a load: as sources of rows for `stacked`.
-
-A load moves with the body that carries it, so that its columns are that body's, seen from the load's frame,
+`TorqueLog` supplies the rows of joint torques for a load. A load moves with the body that carries it, so its columns
+are that body's, seen from the load's frame,
 
     tau = Y(q, v, a) x + Y_body(q, v, a) T pi_load + friction of the loaded robot
 
@@ -57,7 +57,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """The triangular factors of [N W b] of every channel of every log, and how many rows each had."""
+    """The triangular factors of [N W b] of every channel of every log, and their numbers of rows."""
 
     sources: Sequence[Source]
     factors: list[np.ndarray]
@@ -74,17 +74,18 @@ class Factored:
         return self.factors[0].shape[1] - 1
 
     def of(self, log: int) -> Factored:
-        """Of one of the logs alone."""
+        """The factors of one log."""
         channels = np.flatnonzero(self.owners == log)
         return Factored([self.sources[log]], [self.factors[k] for k in channels], self.counts[channels], self.nuisances)
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """W (k, w), b (k,): what is left once the nuisances are eliminated, of unit noise: the information is W^T W.
+    """W (k, w), b (k,): the system after elimination of the nuisances, with unit noise: the information is W^T W.
 
-    noise, correlation (channels,): standard deviation of the residuals, and by how much their correlation in time
-    inflates variances, which W and b have in them. nuisances (m,): the least ones that fit, beside x of least squares.
+    noise, correlation (channels,): standard deviation of the residuals, and the factor by which their correlation in
+    time inflates variances; W and b include both. nuisances (m,): those of smallest norm that fit with the
+    least-squares x.
     """
 
     factored: Factored
@@ -96,7 +97,7 @@ class Solved:
     correlation: np.ndarray
 
     def residuals(self, x: np.ndarray | None = None) -> np.ndarray:
-        """Root mean square per channel [N m, N] with this x, the nuisances fitted anew."""
+        """Root mean square per channel [N m, N] with this x, the nuisances fitted again."""
         x = self.x if x is None else x
         weights = 1.0 / (self.noise * np.sqrt(self.correlation))
         y = _eliminated(self.factored, weights).nuisances(x)
@@ -104,7 +105,7 @@ class Solved:
 
 
 def factored(sources: Sequence[Source], nuisances: int) -> Factored:
-    """Read the logs, once. Raises DataError where too few rows are left."""
+    """Read the logs, once. Raises DataError if too few rows are left."""
     factors, counts = [], []
     for source in sources:
         n = len(source.channels)
@@ -132,8 +133,8 @@ def factored(sources: Sequence[Source], nuisances: int) -> Factored:
 
 
 def solved(data: Factored, correlated: bool = True) -> Solved:
-    """Weighted least squares with weights from the residuals; correlated: look at their correlation in time, which
-    reads the logs once more. Raises DataError for logs of zeros.
+    """Weighted least squares with weights from the residuals. correlated: estimate their correlation in time, which
+    reads the logs again. Raises DataError for logs of zeros.
     """
     b = np.array([np.linalg.norm(R[:, -1]) for R in data.factors])
     if not b.any():
@@ -162,7 +163,7 @@ def solved(data: Factored, correlated: bool = True) -> Solved:
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """The system without its nuisances, and the way back to them."""
+    """The system without its nuisances, and the data to recover them."""
 
     W: np.ndarray
     b: np.ndarray
@@ -175,7 +176,8 @@ class _Left:
 
 
 def _eliminated(data: Factored, weights: np.ndarray) -> _Left:
-    """With an orthonormal basis U of the nuisances' columns (unit length, rank by SVD): W - U U^T W, b - U U^T b."""
+    """Project out an orthonormal basis U of the nuisances' columns (unit length, rank by SVD): W - U U^T W, b - U U^T
+    b."""
     R = triangle(np.asfortranarray(np.vstack([w * R for w, R in zip(weights, data.factors)])))
     m = data.nuisances
     N, W, b = R[:, :m], R[:, m:-1], R[:, -1]
@@ -218,10 +220,10 @@ LOAD_DEPENDENT = ("viscous", "coulomb", "offset", "curve")  # what may differ wi
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The unknowns in their order: numbers of `base` parameters (none: all of x is `known`), with `share` a torque per
-    unit of transmitted torque of each joint, friction of the loaded robot's own (`own`), the load's ten.
+    """The unknowns in their order: numbers of `base` parameters (none if all of x is `known`); with `share` a torque
+    per unit of transmitted torque of each joint; separate friction of the loaded robot (`own`); ten of the load.
 
-    transmitted: rigid-body parameters (all bodies', the load's) that say what the joints transmit, for `share`.
+    transmitted: rigid-body parameters (all bodies', the load's) that determine the transmitted torques, for `share`.
     """
 
     model: RegressorModel
@@ -263,7 +265,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class TorqueLog:
-    """A log of joint torques, or of motor currents, as a `Source`, filtered as `data` says; loaded: the load is on."""
+    """A log of joint torques, or of motor currents, as a `Source`; `data` is filtered; loaded: with the load."""
 
     data: Dataset
     columns: Any
@@ -300,9 +302,9 @@ class Known:
 
 
 def known(robot: Robot, identified: Estimate | Mapping[str, Any] | None, model: RegressorModel | None = None) -> Known:
-    """identified: an Estimate of this robot; what `load_extra` reads of its robot.json; None: the robot's own inertias,
-    damping, friction and armatures, in `model`. Its model has viscous and Coulomb friction and offsets, at least of 0.
-    Raises ArgumentError.
+    """The known parameters. identified: an Estimate of this robot; the result of `load_extra` for its robot.json; None:
+    the robot's own inertias, damping, friction and armatures, in `model`. The model has viscous and Coulomb friction
+    and offsets, zero if unknown. Raises ArgumentError.
     """
     robot_parameters = _known(robot, identified, model)
     model = robot_parameters.model.with_options(

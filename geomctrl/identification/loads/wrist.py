@@ -1,12 +1,12 @@
-"""What a force and torque sensor at the wrist says of a load: as a source of rows for `stacked`.
+"""Identify a load from a force-torque sensor at the wrist: a source of rows for `torque_rows.solved`.
 
-The load hangs on the sensor. With V, Vdot the sensor frame's body-fixed twist and its rate, which the robot's
-kinematics give, and A = Vdot - (0, R^T g), the wrench that carries it is, linear in its parameters,
+The load hangs on the sensor. The robot's kinematics give V, Vdot, the sensor frame's body-fixed twist and its rate.
+With A = Vdot - (0, R^T g), the wrench that carries the load is linear in its parameters,
 
     F = J(pi) A - ad_V^T J(pi) V,    measured: +F or -F, and a constant of each axis
 
-Where gravity's direction in the base is not known (a robot on a wall), it is found with the rest by Newton's steps: two
-angles, from the forces alone at first, f = m a_lin + Omega h - R^T (m g), linear in m, h and m g.
+If gravity's direction in the base is unknown (a robot on a wall), Newton's steps find it with the rest: two angles,
+initially from the forces alone, f = m a_lin + Omega h - R^T (m g), which is linear in m, h and m g.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ORDER = [3, 4, 5, 0, 1, 2]  # (moments, forces), as wrenches are here, to (force
 @dataclass(frozen=True, eq=False)
 class WrenchLog:
     """A log of wrenches (N, 6), forces first, in the frame `sensor`, as a `Source`: six offsets, then the load's ten in
-    `frame`. `data`: the motion, and `wrench`: the wrenches as positions and torques, filtered alike.
+    `frame`. `data`: the motion; `wrench`: the wrenches as positions and torques, filtered alike.
 
-    gravity (3,) in the base; tilts: with it, two columns of small turns of it for the load `around` (10,).
+    gravity (3,) in the base; tilts: add two columns of small rotations of gravity, for the load `around` (10,).
     """
 
     robot: Robot
@@ -78,7 +78,7 @@ class WrenchLog:
             yield A[kept], b[kept], np.repeat(used[kept, None], 6, 1)
 
     def _columns(self, q, v, a) -> np.ndarray:
-        """(n, 6, nuisances + 10), or with `forces_only` (n, 6, 6 + 10) of (m, h, m g, three of nothing)."""
+        """(n, 6, nuisances + 10), or with `forces_only` (n, 6, 6 + 10) of (m, h, m g, three zeros)."""
         T, V, acceleration = self._motion(q, v, a)
         R = T[:, :3, :3]
         offsets = np.zeros((len(q), 6, 6))
@@ -118,7 +118,7 @@ def _wrenches(V, acceleration, R, gravity) -> np.ndarray:
 
 
 def _tangents(g: np.ndarray) -> np.ndarray:
-    """Two vectors (2, 3) of g's length, across it."""
+    """Two vectors (2, 3) of g's length, perpendicular to it."""
     return np.linalg.svd(g[None])[2][1:] * np.linalg.norm(g)
 
 
@@ -127,8 +127,8 @@ def _tangents(g: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class WrenchFit:
-    """The solved system, its last source (gravity and sign as found), the offsets [N, N m], and the angle [deg] between
-    gravity as found and as the robot has it.
+    """The solved system, its last source (with the estimated gravity and sign), the offsets [N, N m], and the angle
+    [deg] between the estimated gravity and the robot's.
     """
 
     solved: Solved
@@ -151,7 +151,7 @@ def fit_wrench(source: WrenchLog, estimate_gravity: bool = False, steps: int = 2
 
 
 def _turned(source: WrenchLog, steps: int) -> WrenchLog:
-    """With gravity's direction and the sign found, and the columns that carry its uncertainty."""
+    """The source with estimated gravity and sign, and with the columns of gravity's uncertainty."""
     size = np.linalg.norm(source.gravity)
     s = solved(factored([replace(source, forces_only=True)], 6), correlated=False)
     mass, weight = s.x[0], s.x[4:7]
@@ -176,7 +176,7 @@ def _turned(source: WrenchLog, steps: int) -> WrenchLog:
 
 
 def _apart(W: np.ndarray, k: int) -> float:
-    """Length of column k across the others: one over its standard deviation."""
+    """Length of the part of column k orthogonal to the others: the inverse of its standard deviation."""
     others = np.delete(W, k, 1)
     others = others[:, np.linalg.norm(others, axis=0) > 0.0]
     return float(np.linalg.norm(W[:, k] - others @ np.linalg.lstsq(others, W[:, k], rcond=None)[0]))
@@ -197,12 +197,11 @@ MAX_HOLE_PERIODS = 3.0  # periods without a wrench
 def read_wrenches(
     source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any, sensor: str
 ) -> tuple[Dataset, Dataset]:
-    """(the motion, as `read_log` gives logs, with torques that hold the robot up in place of measured ones; the
-    wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
+    """(the motion, as `read_log` returns logs, with the torques that hold the robot's weight in place of measured ones;
+    the wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
 
-    wrench: the columns' names in the order fx, fy, fz, tx, ty, tz, the name of an array or of a topic, None for the
-    usual names; beside a Dataset the numbers (N, 6). sensor: the frame that they are in. Raises DataError,
-    ArgumentError.
+    wrench: the columns' names in the order fx, fy, fz, tx, ty, tz, the name of an array or of a topic, None for common
+    names; with a Dataset the numbers (N, 6). sensor: their frame. Raises DataError, ArgumentError.
     """
     if isinstance(source, Dataset):
         W = checked("wrench", [] if wrench is None else wrench, ())
@@ -229,7 +228,7 @@ def _several(wrench: Any) -> bool:
 
 
 def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Recording:
-    """The topic of wrenches, of a bag's, that is asked for. Raises DataError."""
+    """The requested wrench topic of a bag. Raises DataError."""
     topics = {next(name for name in x.arrays if name.endswith("/wrench/force/x"))[:-15]: x for x in sensors}
     there, label = ", ".join(topics), sensors[0].label
     if _several(wrench):
@@ -252,7 +251,7 @@ def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Record
 
 
 def _require_frame(recording: reading.Recording, robot: Robot, sensor: str) -> None:
-    """Raise DataError where the log says that its wrenches are in another frame of the robot than the sensor's."""
+    """Raise DataError if the log names another frame of the robot for its wrenches."""
     try:
         log_frame = robot.frame(recording.frame) if recording.frame else None
     except NameNotFoundError:
@@ -298,7 +297,7 @@ def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
 
 
 def _stemmed(stem: str, names: Sequence[str]) -> list[str]:
-    """The array of that name, or the columns that begin so: /ft of /ft/wrench/force/x, f of f1 to f6."""
+    """The array of that name, or the columns with this prefix: /ft of /ft/wrench/force/x, f of f1 to f6."""
     if stem in names:
         return [stem]
     ways = [x for x in _usual(names) if x[0].startswith(stem) and all(name in names for name in x)]
@@ -306,7 +305,7 @@ def _stemmed(stem: str, names: Sequence[str]) -> list[str]:
 
 
 def _usual(names: Sequence[str]) -> list[list[str]]:
-    """All ways to call six columns, where the first of them is there."""
+    """The common names of six columns whose first one exists."""
     ways = []
     for f, m in COLUMN_NAMES:
         for dash in SEPARATORS:
@@ -335,7 +334,7 @@ def _motion(recording: reading.Recording, robot: Robot, options: Reading, label:
 
 
 def _holding(data: Dataset, robot: Robot) -> np.ndarray:
-    """What stands for torques where units are judged."""
+    """Gravity torques, in place of measured ones, for the check of units."""
     data.check(robot, units=False)
     return robot.gravity_force(data.q)
 
@@ -368,7 +367,7 @@ def _times_and_wrenches(recording: reading.Recording, columns: list[str], option
 
 
 def _where_felt(t: np.ndarray, data: Dataset) -> Dataset:
-    """The motion without what it did while there were no wrenches. Raises DataError where that is much of it."""
+    """The motion at the times of wrenches. Raises DataError if much of it has none."""
     if len(t) < 2 or not (np.diff(t) > 0.0).all():
         raise DataError(f"{data.label}: wrench: expected increasing time stamps of wrenches, got some that go back")
     inside = (data.t >= t[0]) & (data.t <= t[-1])
@@ -388,7 +387,7 @@ def _where_felt(t: np.ndarray, data: Dataset) -> Dataset:
 
 
 def _at_times(t: np.ndarray, W: np.ndarray, data: Dataset) -> Dataset:
-    """W at the motion's times: linear between its own, where these are others."""
+    """W at the motion's times, by linear interpolation if they differ."""
     if len(t) == len(data) and np.array_equal(t, data.t):
         return Dataset(data.t, W, W, gaps=data.gaps, label=data.label)
     if not np.isfinite(W).all():

@@ -1,8 +1,8 @@
-"""A log reduced to triangular factors: all that most estimators need of it, whatever its length.
+"""A log reduced to triangular factors: sufficient for most estimators, and small whatever its length.
 
-With [Y_k tau_k] = Q_k R_k over all samples of joint k, |Y_k x - tau_k| = |R_k (x, -1)| for every x. Joint by joint: a
-joint's torque depends on the bodies beyond it only (fewer columns), and weights and errors per joint can then be
-changed without reading the log again.
+With [Y_k tau_k] = Q_k R_k over all samples of joint k, |Y_k x - tau_k| = |R_k (x, -1)| for every x. There is one factor
+for each joint: a joint's torque depends only on the bodies beyond it (fewer columns), and weights and errors per joint
+can be changed without reading the log again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from geomctrl.errors import ArgumentError
 
 
 class Columns(Protocol):
-    """What is needed of a model: how many parameters it has, and per joint torque those that it can depend on."""
+    """The properties of a model used here: its number of parameters, and those that each joint torque depends on."""
 
     size: int
     active: list[np.ndarray]
@@ -27,7 +27,7 @@ class Columns(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """What estimators need of a log: per joint k the triangular factor of [Y_k tau_k] over its `counts[k]` rows."""
+    """A log for estimators: for each joint k the triangular factor of [Y_k tau_k] over its `counts[k]` rows."""
 
     model: Columns
     factors: tuple[np.ndarray, ...]
@@ -69,7 +69,7 @@ class Compressed:
         return float(np.linalg.norm(self.residuals(x)) / np.linalg.norm(self.norms))
 
     def __add__(self, other: Compressed) -> Compressed:
-        """Of both logs together."""
+        """The factors of both logs together."""
         for one, rows in ((other, self.counts), (self, other.counts)):
             if not rows.any():
                 return one
@@ -88,7 +88,7 @@ class Factors:
     def add(
         self, blocks: Sequence[np.ndarray], tau: np.ndarray, mask: np.ndarray, weights: np.ndarray | None = None
     ) -> None:
-        """blocks: as `RegressorModel._blocks` makes them; weights: like tau, or None."""
+        """blocks: from `RegressorModel._blocks`; weights: shape of tau, or None."""
         for k, columns in enumerate(self.model.active):
             inertial, own = blocks[2 * k], blocks[2 * k + 1]
             split = inertial.shape[1]
@@ -111,7 +111,7 @@ class Factors:
 
 
 def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    """A number or n of them, one a joint; errors name the argument `name`."""
+    """A number or n of them, one for each joint; errors name the argument `name`."""
     a = checked(name, x, ())
     if a.shape not in ((), (n,)):
         raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got shape {a.shape}")

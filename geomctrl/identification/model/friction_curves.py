@@ -212,14 +212,14 @@ def friction_columns(robot: Robot, friction: FrictionModel) -> list[Column]:
     Parameters
     ----------
     robot : Robot
-        Its inverse dynamics are the load of load-dependent friction: what gears transmit is not measured apart.
+        Its inverse dynamics are the load of load-dependent friction, because gear torques are not measured separately.
     friction : FrictionModel
         Its parameters are the columns' prior.
 
     Returns
     -------
     list of Column
-        One a parameter, friction1, friction2, ..., in the order of `friction.parameters`.
+        One for each parameter, friction1, friction2, ..., in the order of `friction.parameters`.
 
     Raises
     ------
@@ -241,8 +241,8 @@ def friction_columns(robot: Robot, friction: FrictionModel) -> list[Column]:
 def friction_torque(friction: FrictionModel, t: ArrayLike, v: ArrayLike, load: ArrayLike | None = None) -> np.ndarray:
     """The torques (N, nv) of a friction model along velocities v (N, nv) at times t (N,), by steps between samples.
 
-    The state starts at `friction.start(v[0])` and moves by Runge-Kutta steps of second order, with velocities and loads
-    interpolated, as many a sample as its rate needs.
+    The state starts at `friction.start(v[0])` and moves by Runge-Kutta steps of second order, with interpolated
+    velocities and loads, and as many steps for each sample as its rate needs.
     """
     t, v, load = _motion(t, v, load)
     instance("friction", friction, FrictionModel, "a geomctrl FrictionModel").check(v.shape[1])
@@ -259,7 +259,7 @@ def _torques(friction: FrictionModel, t: np.ndarray, v: np.ndarray, load: np.nda
 
 
 def _advanced(friction: FrictionModel, x: Any, dt: float, v: np.ndarray, load: np.ndarray) -> Any:
-    """The state after a sample, in steps over which it changes by an eighth of itself at most."""
+    """The state after a sample, in steps that change it by an eighth at most."""
     fastest = 0.0
     for end in (0, 1):
         change = np.abs(friction.state_rate(v[end], load[end], x) - friction.state_rate(v[end], load[end], 0.0 * x))
@@ -276,8 +276,8 @@ def _advanced(friction: FrictionModel, x: Any, dt: float, v: np.ndarray, load: n
 
 @dataclass(frozen=True, eq=False)
 class FrictionFit:
-    """`model` with the parameters x that were found; std, their standard deviations for white noise; error, the root
-    mean square of the torques that are left [N m, N]; reason, why the search ended."""
+    """`model` with the estimated parameters x; std, their standard deviations for white noise; error, the root mean
+    square of the residual torques [N m, N]; reason, why the search ended."""
 
     model: FrictionModel
     x: np.ndarray
@@ -294,20 +294,21 @@ def fit_friction(
     torque: ArrayLike,
     load: ArrayLike | None = None,
 ) -> FrictionFit:
-    """Find the positive parameters with which a friction model, with a state or not, gives the measured friction.
+    """Estimate positive parameters of a friction model, with or without a state, from measured friction torques.
 
     Parameters
     ----------
     make : function
-        The model with parameters x (p,), `lambda x: LuGre(*x)` for instance. ArgumentErrors of it end a trial only.
+        Returns the model with parameters x (p,), for example `lambda x: LuGre(*x)`. If it raises ArgumentError, only
+        the trial ends.
     start : (p,)
-        First parameters, > 0; the search moves their logarithms.
+        Initial parameters, > 0; the search uses their logarithms.
     t, v : (N,), (N, nv)
         Times [s] and measured joint velocities [rad/s, m/s].
     torque : (N, nv)
-        Friction torques [N m, N]: the measured torques less the inverse dynamics of the robot.
+        Friction torques [N m, N]: the measured torques minus the inverse dynamics of the robot.
     load : (N, nv), optional
-        What the actuators transmit, for models that depend on it; default zero.
+        Torques that the actuators transmit, for models that depend on them; default zero.
 
     Returns
     -------
@@ -316,7 +317,7 @@ def fit_friction(
     Raises
     ------
     ArgumentError
-        Bad arguments, or a start with which there is no model.
+        An argument is invalid, or `make(start)` fails.
     """
     from scipy.optimize import least_squares  # slow to import
 

@@ -1,7 +1,7 @@
 """The square root of an information matrix: R upper triangular with R^T R the information, and d with R x = d.
 
-Rows are taken in by orthogonal transformations (Bierman 1977, chapter IV): R^T R stays positive however long it runs,
-which products of covariances do not. Forgetting works on R too.
+Rows are added by orthogonal transformations (Bierman 1977, chapter IV), so R^T R stays positive over any number of
+updates, unlike products of covariances. Forgetting acts on R too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ MIN_RELATIVE_SIZE = 1e-9  # relative size below which new rows have no direction
 
 
 def taken_in(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
-    """(R, d) of (R, d) and the rows (N, n) with right-hand sides y (N,), the diagonal of R not negative; and by how
-    much the least sum of squares grew, |R x - d|^2 being zero before.
+    """Add rows (N, n) with right-hand sides y (N,): the new (R, d), the diagonal of R not negative, and the increase of
+    the least sum of squares, |R x - d|^2 being zero before.
 
-    By Householder's reflections; of symbols by Givens' rotations, to the same result.
+    Numbers use Householder reflections; symbols use Givens rotations, with the same result.
     """
     if has_symbols(R) or has_symbols(rows) or has_symbols(y) or has_symbols(d):
         return _rotated(R, d, rows, y)
@@ -36,7 +36,7 @@ def taken_in(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
 
 
 def _rotated(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
-    """One row after the other, one rotation an entry; R (n, n) is upper triangular."""
+    """Add one row after the other, with one rotation for each entry; R (n, n) is upper triangular."""
     n = R.shape[1]
     own = [[R[i, j] for j in range(i, n)] + [d[i]] for i in range(n)]
     left: Any = 0.0
@@ -63,11 +63,11 @@ def forgotten(R: np.ndarray, d: np.ndarray, share: float) -> tuple[np.ndarray, n
 
 
 def forgotten_along(R: np.ndarray, d: np.ndarray, rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Directional forgetting (Cao and Schwartz 2000): the information times `share` where the rows (N, n) bring some,
+    """Directional forgetting (Cao and Schwartz 2000): the information times `share` in the directions of rows (N, n),
 
     Lambda - (1 - share) Lambda Phi (Phi^T Lambda Phi)^-1 Phi^T Lambda,   Phi = rows^T,
 
-    and all of it elsewhere, so that what is no longer excited is not forgotten. What R x = d says stays.
+    and unchanged in all others, so that directions without excitation are not forgotten. The solution of R x = d stays.
     """
     seen = R @ rows.T
     U, s, _ = np.linalg.svd(seen, full_matrices=False)
@@ -77,7 +77,7 @@ def forgotten_along(R: np.ndarray, d: np.ndarray, rows: np.ndarray, share: float
 
 
 def solved(R: Any, d: Any) -> Any:
-    """x with R x = d, R (n, n) upper triangular and regular; of symbols by substitution."""
+    """x with R x = d, R (n, n) upper triangular and regular; for symbols by substitution."""
     if not (has_symbols(R) or has_symbols(d)):
         return np.linalg.solve(R, d)
     n = len(d)

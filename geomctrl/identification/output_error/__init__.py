@@ -26,25 +26,25 @@ def closed_loop_fit(start: Any, logs: Any, loop: Any, method: str = "didim", **o
     Parameters
     ----------
     start : Estimate, RegressorModel or Robot
-        Where to start: the fit by inverse dynamics, or a model with the nominal robot.
+        The initial parameters: the fit by inverse dynamics, or a model with the nominal robot.
     logs : Dataset or sequence of Dataset
-        Logs that are not filtered.
-    loop : ServoLoop or ControllerLoop, or one a log
-        What moved the robot.
+        Unfiltered logs.
+    loop : ServoLoop or ControllerLoop, or one for each log
+        The control loop that moved the robot.
     method : {"didim", "cloe"}, default "didim"
-        "didim" estimates the robot alone, its loop being known, in a few simulations (Gautier, Janot and Vandanjon
-        2013). "cloe" estimates gains and delay too, by exact derivatives of the simulation.
+        "didim" estimates the robot alone, for a known loop, in a few simulations (Gautier, Janot and Vandanjon 2013).
+        "cloe" estimates gains and delay too, with exact derivatives of the simulation.
     **options
-        Of both methods `iterations` and `tolerance`. Of "didim" `estimator`, a method of `fit`, its `options`,
-        `cutoff` [Hz], `decimate`, `settle` [s]. Of "cloe" `gains` (names: "kp", "kd", "ki"), `delay` and `positions`
-        (bool): estimate the loop's delay, and fit positions besides torques.
+        For both methods `iterations` and `tolerance`. For "didim" `estimator`, a method of `fit`, its `options`,
+        `cutoff` [Hz], `decimate`, `settle` [s]. For "cloe" `gains` (names: "kp", "kd", "ki"), `delay` and `positions`
+        (bool): estimate the loop's delay, and fit positions in addition to torques.
 
     Returns
     -------
     OutputErrorFit
-        `robot` and `estimate` (an `Estimate`), the `loop` with what was found of it; `names`, `values`, `std` and
+        `robot` and `estimate` (an `Estimate`), the `loop` with its estimated parameters; `names`, `values`, `std` and
         `intervals()` of all parameters, `value(name)` of one; `converged`, `history`; `undetermined` and `correlated`,
-        what the log does not tell, in words; `simulated`, the last simulation.
+        descriptions of parameters that the log does not determine; `simulated`, the last simulation.
 
     Raises
     ------

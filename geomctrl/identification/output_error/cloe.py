@@ -1,14 +1,12 @@
-"""Closed-loop output error: the parameters with which the simulated loop does what was measured, by Gauss and Newton's
+"""Closed-loop output error: the parameters with which the simulated loop reproduces the measurements, by Gauss-Newton
 steps with exact derivatives (Gautier, Janot and Vandanjon 2013 section II; Landau, Anderson and De Bruyne 2001).
 
-Torques and positions of all joints are channels of unknown noise; the most likely parameters minimise
-sum_c N_c log rms(error_c), which weights 1 / rms(error_c), renewed at every step, do.
+Torques and positions of all joints are channels with unknown noise. The most likely parameters minimise
+sum_c N_c log rms(error_c); weights 1 / rms(error_c), updated at every step, achieve this.
 
-The search of closed-loop output error: Gauss and Newton's steps along what the log tells.
-
-Unknowns are counted in natural units (`units`), derivatives in the noise's: a singular value s is then a direction
-with a standard deviation of 1 / s units, and one of more than MAX_DEVIATION units is not told. Steps leave it alone;
-the others are damped as Levenberg and Marquardt's are where they do not help.
+Unknowns are scaled to natural units (`units`), derivatives to the noise. A singular value s is then a direction with a
+standard deviation of 1 / s units; a direction with more than MAX_DEVIATION units is undetermined. Steps do not change
+it; the others are damped as in Levenberg-Marquardt's method if they do not reduce the cost.
 """
 
 from __future__ import annotations
@@ -34,8 +32,9 @@ MIN_NAMED_SHARE = 0.02  # share of a direction from which a parameter is named
 
 
 def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
-    """(size,): a natural unit of each unknown, by which "not at all" is judged: its value, here or at first,
-    MIN_UNIT_SHARE of the largest of its kind at least; a sample's time for the delay; 1 for where parts begin."""
+    """(size,): a natural unit of each unknown, relative to which a step is negligible: its present or first value, at
+    least MIN_UNIT_SHARE of the largest of its kind; a sampling interval for the delay; 1 for initial states of
+    parts."""
     model, n, first = unknown.setup.model, unknown.n, np.maximum(np.abs(unknown.first()), np.abs(theta))
     inertial = [f"inertial {0 if k % 10 == 0 else 1 if k % 10 < 4 else 2}" for k in range(model.inertial)]
     own = [*inertial, *model.kinds[model.inertial :]]
@@ -77,7 +76,7 @@ def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str,
 
 
 def close(names: Sequence[str], covariance: np.ndarray) -> tuple[str, ...]:
-    """Pairs that are hardly told apart, with their correlation."""
+    """Strongly correlated pairs, with their correlation."""
     d = np.sqrt(np.diag(covariance).clip(0.0))
     with np.errstate(all="ignore"):
         r = covariance / np.outer(d, d)
@@ -95,7 +94,8 @@ MAX_LIKELIHOOD_LOSS = 3.0  # of the log-likelihood: parameters that are as good
 
 
 class Linear(NamedTuple):
-    """The weighted derivatives, unknowns in units `scale`: told directions U s Vt, `lost` ones (k, size), the error."""
+    """The weighted derivatives, unknowns in units `scale`: determined directions U s Vt, `lost` ones (k, size), the
+    error."""
 
     U: np.ndarray
     s: np.ndarray
@@ -106,7 +106,7 @@ class Linear(NamedTuple):
 
 
 class Search:
-    """From `unknown.first()` on."""
+    """The search, which starts from `unknown.first()`."""
 
     def __init__(self, unknown: Unknowns):
         self.unknown, self.damping = unknown, 1e-2
@@ -119,14 +119,14 @@ class Search:
         self._known: tuple[State, Linear] | None = None
 
     def noise(self, state: State) -> np.ndarray:
-        """A channel each (channels,), rounding at least."""
+        """Noise of each channel (channels,), at least its rounding error."""
         return np.maximum(rms(state.errors, self.counts), self.floor)
 
     def _cost(self, state: State) -> float:
         return float(self.counts @ np.log(self.noise(state)))
 
     def linear(self) -> Linear:
-        """At the state at hand."""
+        """The derivatives at the current state."""
         if self._known is not None and self._known[0] is self.state:
             return self._known[1]
         weights = 1.0 / self.noise(self.state)
@@ -139,7 +139,7 @@ class Search:
         return linear
 
     def step(self) -> Iteration:
-        """One step, where one helps."""
+        """Make a step, if one reduces the cost."""
         linear = self.linear()
         along, size = linear.U.T @ linear.error, np.linalg.norm(linear.error)
         tau = [part.tau * part.mask for part in self.unknown.setup.parts]
@@ -156,8 +156,8 @@ class Search:
         return Iteration(begun, 0.0, self.damping)  # no step is better: this is the best there is, to rounding
 
     def settle(self, tolerance: float) -> None:
-        """What is not told goes back to its first values, from where steps on the way took it; and the rest after it,
-        if the result is as likely."""
+        """Reset undetermined directions to their first values, which earlier steps may have changed, and optimise the
+        rest again, if the result is as likely."""
         before = self.state, self.cost
         linear = self.linear()
         lost, scale = linear.lost, linear.scale
@@ -173,7 +173,7 @@ class Search:
             self.state, self.cost = before
 
     def _moved(self, theta: np.ndarray, worse: float) -> bool:
-        """Whether theta can be simulated, and costs no more than that more."""
+        """Whether theta can be simulated, and its cost increases by at most `worse`."""
         if self.unknown.delay:
             delay_index = self.unknown.shared - 1
             theta[delay_index] = max(theta[delay_index], 0.0)
@@ -206,16 +206,16 @@ def cloe(
     iterations: int = 30,
     tolerance: float = 1e-3,
 ) -> OutputErrorFit:
-    """The robot's parameters, and gains and the delay of the loop where asked for, by simulating the loop.
+    """Estimate the robot's parameters, and gains and delay of the loop if requested, by simulating the loop.
 
     start: an `Estimate`, such as that of `didim` or of the inverse dynamics, a `RegressorModel` (its prior) or a robot.
-    logs, loop: as `didim` takes them; the loop's gains and delay are the first guess. gains: which of "kp", "kd", "ki"
-    are estimated, delay: whether it is. positions: whether measured positions count besides torques; without them gains
-    are hardly told. Where the robot and the loop begin in each part of a log is estimated with them.
-    Converged: the last step changed what was simulated by less than `tolerance` of the residual.
+    logs, loop: as for `didim`; the loop's gains and delay are the first guess. gains: which of "kp", "kd", "ki" to
+    estimate; delay: whether to estimate it. positions: whether to fit measured positions in addition to torques;
+    without them gains are hardly determined. The initial states of robot and loop in each part of a log are estimated
+    too. Converged: the last step changed the simulation by less than `tolerance` of the residual.
 
-    Deviations hold for noise of any correlation that is short beside the log. Raises
-    SimulationError where the first loop is not stable, UntraceableError for laws without derivatives, ArgumentError.
+    Standard deviations hold for noise whose correlation time is short compared to the log. Raises SimulationError if
+    the first loop is not stable, UntraceableError for laws without derivatives, ArgumentError.
     """
     model, x0 = start_of(start)
     setup = experiment(model, logs, loop)
@@ -254,9 +254,9 @@ def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> Outpu
 
 
 def _long_run(search: Search) -> np.ndarray:
-    """The covariance of the gradient, with its correlation in time of either sign, from its lowest frequencies: the
-    mean square of its 0.4 N^(2/3) first cosines (Lazarus, Lewis, Stock and Watson 2018). Differences of counts hang
-    together negatively, which kernels that reach over some lags hardly see.
+    """The covariance of the gradient, including its correlation in time of either sign, from its lowest frequencies:
+    the mean square of its 0.4 N^(2/3) first cosines (Lazarus, Lewis, Stock and Watson 2018). Differences of encoder
+    counts are negatively correlated, which kernels over some lags hardly capture.
     """
     from scipy.fft import dct  # slow to import
 

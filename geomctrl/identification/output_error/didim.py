@@ -1,10 +1,10 @@
 """Direct and inverse dynamic identification models (Gautier, Janot and Vandanjon 2013, "A new closed-loop output error
 method for parameter identification of robot dynamics", IEEE Trans. Control Systems Technology 21(2)).
 
-A closed loop follows its reference whatever the parameters, nearly: simulated with the parameters at hand and the real
-gains, it moves as the robot did. So the measured torque is regressed on the regressor of the simulated motion, which
-has no noise and needs no filter, the parameters are those then, and the loop is simulated again, until nothing changes:
-a Gauss-Newton step in which the motion is taken not to depend on the parameters.
+A closed loop follows its reference almost independently of the parameters: simulated with the current parameters and
+the real gains, it moves as the robot did. The measured torque is therefore regressed on the regressor of the simulated
+motion, which has no noise and needs no filter. The result gives the next parameters, and the loop is simulated again
+until nothing changes: a Gauss-Newton step that neglects the dependence of the motion on the parameters.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def didim(
     tolerance: float = 0.02,
     options: Mapping[str, Any] | None = None,
 ) -> OutputErrorFit:
-    """The robot's parameters by simulating the loop, its gains and delay being known.
+    """Estimate the robot's parameters by simulating the loop, with known gains and delay.
 
-    start: an `Estimate`, such as the inverse-dynamics fit, a `RegressorModel` (its prior) or a robot: the first
-    simulation. logs: a Dataset or several, as measured: t at samples of the loop, q (for the beginning only) and tau.
-    loop: a `ServoLoop` or `ControllerLoop`, or one a log. estimator, options: what regresses, as in `fit`. cutoff [Hz]:
-    one low-pass for torques and regressor, decimate: every n-th row after it; neither is needed for the motion.
-    settle [s]: at the beginning of each part, until where it began is forgotten, are not regressed (a tenth at most).
-    Converged: the torques of the last two parameters differ by less than `tolerance` of the residual.
+    start: an `Estimate`, such as the inverse-dynamics fit, a `RegressorModel` (its prior) or a robot, for the first
+    simulation. logs: one or several Datasets, as measured: t at samples of the loop, q (for the initial state only) and
+    tau. loop: a `ServoLoop` or `ControllerLoop`, or one for each log. estimator, options: the regression, as in `fit`.
+    cutoff [Hz]: one low-pass for torques and regressor; decimate: keep every n-th row after it; the motion needs
+    neither. settle [s]: time at the start of each part that is left out, until initial errors have decayed (at most a
+    tenth). Converged: the torques of the last two parameters differ by less than `tolerance` of the residual.
 
-    Raises SimulationError where the loop is not stable with the parameters at hand, DataError, ArgumentError, and what
-    the estimator raises.
+    Raises SimulationError if the loop is not stable with the current parameters, DataError, ArgumentError, and errors
+    of the estimator.
     """
     model, x = start_of(start)
     setup = experiment(model, logs, loop)
@@ -84,7 +84,7 @@ def didim(
 
 
 def prepared(setup: Experiment, x: np.ndarray, steps: int, moving: bool = False) -> tuple[Dynamics, Schedule, int]:
-    """The model with parameters x, the pieces of a sample's interval, and how many steps these take: never fewer."""
+    """The model with parameters x, the pieces of a sampling interval, and their number of steps, which never falls."""
     loop = setup.loop
     try:
         dynamics = Dynamics(setup.model, x)

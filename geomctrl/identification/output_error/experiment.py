@@ -1,4 +1,4 @@
-"""Logs and the loop that made them, put together: what is simulated, from where, and what is compared."""
+"""Combine logs with the loop that moved the robot: simulated parts, their initial states, and compared signals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REMEDY = (
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An uninterrupted part of a log: `rows` are the loop's samples at its time stamps, `samples` of them in all."""
+    """An uninterrupted part of a log: `rows` are the loop's samples at its time stamps, out of `samples`."""
 
     loop: Running
     samples: int
@@ -55,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """All parts of the logs; `loops`: one a log, with the same gains."""
+    """All parts of the logs; `loops`: one for each log, with the same gains."""
 
     model: RegressorModel
     data: tuple[Dataset, ...]
@@ -67,12 +67,12 @@ class Experiment:
         return self.loops[0]
 
     def with_loop(self, **changes: Any) -> Experiment:
-        """With the loop's gains or delay changed."""
+        """The experiment with changed gains or delay."""
         return experiment(self.model, self.data, [loop._changed(**changes) for loop in self.loops])
 
 
 def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
-    """Raises ArgumentError, DataError."""
+    """Create an experiment. Raises ArgumentError, DataError."""
     require_forwards(model)
     data = listed("logs", logs) if isinstance(logs, list | tuple) else [logs]
     if not data:
@@ -117,7 +117,7 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
 
 
 def _beginning(data: Dataset, s: slice) -> tuple[np.ndarray, np.ndarray]:
-    """q and v at the first sample: of a cubic through the first ones, or as measured."""
+    """q and v at the first sample: by a cubic through the first samples, or as measured."""
     first = slice(s.start, min(s.stop, s.start + max(MIN_BEGINNING, round(BEGINNING_SECONDS * data.rate))))
     t = data.t[first] - data.t[s.start]
     curve = np.polynomial.polynomial.polyfit(t, data.q[first], 3)
@@ -133,10 +133,10 @@ def motion(
     stride: int = 1,
     settle: float = 0.0,
 ) -> Dataset:
-    """The measured torques beside the simulated motion at the times when they acted, one log of all parts.
+    """The measured torques with the simulated motion at the times when they acted, as one log of all parts.
 
-    A commanded torque acts `delay` later: q, v and a are those right after that time. settle: masked seconds, where a
-    part begins.
+    A commanded torque acts `delay` later: q, v and a are those right after that time. settle: time [s] to mask at the
+    start of each part.
     """
     commanded = experiment.loop.torque == "commanded"
     columns, gaps, start, names = [], [], 0.0, experiment.data[0].names

@@ -1,4 +1,4 @@
-"""The loop that moved the robot of a log: what fits by simulation run in the place of the real controller."""
+"""Models of the loop that moved the robot of a log; fits by simulation run them in place of the real controller."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from geomctrl.robot import Robot
 
 
 class SampledReference:
-    """The cubic spline through q (N, nv) at times t (N,) [s]: between samples, and exactly q at them.
+    """The cubic spline through q (N, nv) at times t (N,) [s]: interpolated between samples, exactly q at them.
 
-    v, a (N, nv): where they were recorded too, else the spline's derivatives. Half a sample before the first and after
-    the last one the motion stays where it is. For joints with one degree of freedom.
+    v, a (N, nv): the recorded ones if available, otherwise the spline's derivatives. Before half a sample before the
+    first, and after half a sample after the last one, the motion is constant. For joints with one degree of freedom.
     """
 
     def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
@@ -45,7 +45,7 @@ class SampledReference:
 
     @classmethod
     def of(cls, data: Dataset) -> SampledReference:
-        """The motion in a log whose q (and v, a, where it has them) are the desired ones:
+        """The reference from a log whose q (and v, a, if it has them) are the desired ones:
         `Dataset.read(path, keys={"q": "q_desired", ...})`."""
         instance("data", data, Dataset, "a Dataset")
         return cls(data.t, data.q, data.v, data.a)
@@ -65,7 +65,7 @@ class SampledReference:
 
 
 def along(reference: Any, t: np.ndarray, n: int) -> Desired:
-    """A reference at times (N,): q, v, a (N, n) each. Raises ArgumentError where it is of other joints."""
+    """A reference at times (N,): q, v, a (N, n) each. Raises ArgumentError if it has another number of joints."""
     if isinstance(reference, SampledReference):
         desired = reference._at(t)
     else:
@@ -81,8 +81,8 @@ GAINS = ("kp", "kd", "ki")
 
 
 class LoopSlopes(NamedTuple):
-    """Derivatives of commands (N, nv) and of next states (N, m): by (q, v, z), columns in that order, and by the
-    gains."""
+    """Derivatives of commands (N, nv) and of next states (N, m), with respect to (q, v, z), columns in that order, and
+    to the gains."""
 
     command: np.ndarray
     state: np.ndarray
@@ -91,26 +91,27 @@ class LoopSlopes(NamedTuple):
 
 
 class Running(Protocol):
-    """A loop at the samples of one log: its command and next state at sample k, and their derivatives at all."""
+    """A loop at the samples of one log: its command and next state at sample k, and their derivatives at all
+    samples."""
 
     states: int
 
     def start(self, q0: np.ndarray, v0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(the first state z (m,), its derivative by (q0, v0) (m, 2 nv))."""
+        """(the first state z (m,), its derivative with respect to (q0, v0) (m, 2 nv))."""
         ...
 
     def command(self, k: int, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
     def slopes(self, first: int, q: np.ndarray, v: np.ndarray, z: np.ndarray, gains: Sequence[str]) -> LoopSlopes:
-        """At the samples from `first` on whose states are given, (N, .) each."""
+        """Derivatives at the samples from `first` on, whose states (N, .) are given."""
         ...
 
 
 class Loop(Protocol):
     """A sampled law between a reference and the joint torques: `ServoLoop`, or a `ControllerLoop` around any law.
 
-    Sampled every `period` seconds; a command acts `delay` seconds after the sample it was made at, and until the next
-    one does. torque: whether logs hold what was "commanded" at a sample, or what was "applied" at the joints then.
+    It is sampled every `period` seconds. A command acts from `delay` seconds after its sample until the next command
+    acts. torque: whether logs hold the torque "commanded" at a sample, or that "applied" at the joints at that time.
     """
 
     period: float
@@ -119,7 +120,7 @@ class Loop(Protocol):
 
     @property
     def gains(self) -> dict[str, np.ndarray]:
-        """What can be estimated of the law, (nv,) each."""
+        """The gains that can be estimated, (nv,) each."""
         ...
 
     def _changed(self, **changes: Any) -> Any: ...
@@ -131,9 +132,9 @@ class Loop(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ServoLoop:
-    """u = kp (q_d - q) + kd (v_d - v) + ki I + feedforward + gravity, sampled: what most drives and arms run.
+    """u = kp (q_d - q) + kd (v_d - v) + ki I + feedforward + gravity, sampled, as in most drives and arms.
 
-    I is the sum of period (q_d - q) over the samples before.
+    I is the sum of period (q_d - q) over the earlier samples.
 
     Parameters
     ----------
@@ -148,14 +149,14 @@ class ServoLoop:
     delay : float, default 0
         Time [s] until a command acts.
     velocity : {"true", "differences"} or float, default "true"
-        What v is: the true velocity; differences of q one sample apart; or, a number, these differences after a
-        low-pass filter of first order with this cut-off [Hz].
+        The velocity v: the true one; differences of q one sample apart; or these differences after a first-order
+        low-pass filter with this cut-off [Hz].
     feedforward : Robot, optional
         Adds the inverse dynamics of this robot at the desired motion.
     gravity : Robot, optional
         Adds the torques that hold this robot's weight at q.
     torque : {"commanded", "applied"}, default "commanded"
-        What the log's torques are: the commands made at a sample, or what acts at the joints then.
+        The log's torques: those commanded at a sample, or those that act at the joints at that time.
 
     Raises
     ------
@@ -193,11 +194,11 @@ class ServoLoop:
 
     @property
     def gains(self) -> dict[str, np.ndarray]:
-        """kp, kd and ki as they were given."""
+        """kp, kd and ki as given."""
         return {name: np.asarray(getattr(self, name)) for name in GAINS}
 
     def _changed(self, **changes: Any) -> ServoLoop:
-        """The same loop but for these fields."""
+        """The same loop with these fields changed."""
         return replace(self, **changes)
 
     def _desired(self, t: np.ndarray, n: int) -> Desired:
@@ -273,7 +274,7 @@ class _Servo:
 
 
 def check_times(loop: Any) -> None:
-    """The numbers that every loop has."""
+    """Check the numbers that every loop has."""
     put = object.__setattr__
     put(loop, "period", number("period", loop.period, "seconds > 0", lambda x: x > 0.0))
     put(loop, "delay", number("delay", loop.delay, "seconds >= 0", lambda x: x >= 0.0))
@@ -304,10 +305,10 @@ def _per_joint(name: str, x: np.ndarray, n: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ControllerLoop:
-    """A `Controller` that is sampled every `period` seconds, its commands acting `delay` seconds later.
+    """A `Controller` that is sampled every `period` seconds; its commands act `delay` seconds later.
 
-    It is told the simulated q and v, and its state is a vector or None. Its own numbers are known: what is estimated is
-    the robot and the delay. Fits by sensitivities ask for derivatives of the law, which needs one that can be compiled
+    It is called with the simulated q and v, and its state is a vector or None. Its own numbers are known; the robot and
+    the delay are estimated. Fits by sensitivities need derivatives of the law, which must therefore be traceable
     (`gc.compile`). torque: logs hold what was "commanded" or "applied".
     """
 
@@ -331,11 +332,11 @@ class ControllerLoop:
         return {}
 
     def _changed(self, **changes: Any) -> ControllerLoop:
-        """The same loop but for these fields."""
+        """The same loop with these fields changed."""
         return replace(self, **changes)
 
     def _desired(self, t: np.ndarray, n: int) -> Desired | None:
-        """The controller's reference at times (N,), where it has one."""
+        """The controller's reference at times (N,), if it has one."""
         reference = getattr(self.controller, "reference", None)
         return None if reference is None else along(reference, t, n)
 

@@ -1,20 +1,18 @@
-"""A robot model in the loop that moved a log's robot: the simulated motion, by Runge-Kutta steps between samples.
+"""Simulate a robot model in the loop that moved a log's robot, by Runge-Kutta steps between samples, with derivatives.
 
 Commands are held: the command of sample k acts from t_k + delay to t_{k+1} + delay. With delay = lag period + part,
-0 <= part < period, a sample's interval has two pieces: `part` seconds under the command of sample k - lag - 1, then the
-rest under that of k - lag. So the motion depends smoothly on any delay, not on multiples of the period only.
+0 <= part < period, a sampling interval has two pieces: `part` seconds under the command of sample k - lag - 1, then the
+rest under that of k - lag. So the motion depends smoothly on any delay, not only on multiples of the period.
 
-A `RegressorModel` run forwards: M(q) a + h(q, v) + F(q, v) = u, its derivatives by state, torque and parameters.
+The model is a `RegressorModel` used for forward dynamics: M(q) a + h(q, v) + F(q, v) = u. M includes the rotors, T^T
+diag(Ir) T through the transmission T, and the known armature; F are the torques of friction, offsets, curves and
+springs. With tau = Y(q, v, a) x the derivatives of a with respect to the parameters are -M^-1 Y, so only derivatives of
+the inverse dynamics are needed.
 
-M holds the rotors, T^T diag(Ir) T through the transmission T, and the armature that is known; F is what friction,
-offsets, curves and springs take. With tau = Y(q, v, a) x the derivatives of a by the parameters are -M^-1 Y: no other
-derivative of the equations of motion is needed than those of the inverse dynamics.
-
-Exact derivatives of a simulated loop: the chain rule through its Runge-Kutta steps, as they were taken.
-
-The variational equations are linear in what moves, so the derivatives of a sample's interval by its state, its two
-commands, the parameters and the delay are made for many samples at once, in arrays; what remains one after the other is
-a product of small matrices a sample.
+The derivatives of a simulated loop are exact: the chain rule is applied to its Runge-Kutta steps. The variational
+equations are linear, so the derivatives of an interval with respect to its state, its two commands, the parameters and
+the delay are computed for many samples at once, in arrays. Only a product of small matrices for each sample remains
+sequential.
 """
 
 from __future__ import annotations
@@ -35,7 +33,8 @@ from .loop import Running
 
 
 class Slopes(NamedTuple):
-    """Derivatives of accelerations (N, nv): by q, by v, by torques (N, nv, nv) each, by base parameters (N, nv, nb)."""
+    """Derivatives of accelerations (N, nv) with respect to q, v, torques (N, nv, nv) and base parameters (N, nv,
+    nb)."""
 
     by_q: np.ndarray
     by_v: np.ndarray
@@ -80,7 +79,7 @@ class Dynamics:
         self.geared = not np.array_equal(T, np.eye(model.robot.nv))
 
     def taken(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """F (..., nv): what friction, offsets, curves and springs take of the torques."""
+        """F (..., nv): the torques of friction, offsets, curves and springs."""
         smoothing, s = self.model.smoothing, v @ self.transmission.T if self.geared else v
         f = self.viscous * s + self.offset
         if len(self.model.acts["coulomb"]):
@@ -116,7 +115,7 @@ class Dynamics:
         return np.linalg.solve(M, (net - bias)[..., None])[..., 0]
 
     def slopes(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Slopes:
-        """At N states with the accelerations there."""
+        """Derivatives at N states with these accelerations."""
         rigid = self.bare.inverse_dynamics_derivatives(q, v, a)
         inverse = np.linalg.inv(rigid.da + self.extra)
         Y = self.model.regressor(q, v, a)[..., self.model.base.columns]
@@ -124,7 +123,7 @@ class Dynamics:
         return Slopes(by_q, -inverse @ (rigid.dv + self.damping(v)), inverse, -inverse @ Y)
 
     def fastest(self, q: np.ndarray) -> float:
-        """The rate [1/s] at which friction alone can brake a joint at the states q (N, nv): integrators step on it."""
+        """The largest rate [1/s] at which friction alone can brake a joint at the states q (N, nv); it limits steps."""
         steepest = self.damping(np.zeros_like(q))
         return float(np.abs(np.linalg.eigvals(np.linalg.solve(self.bare.mass_matrix(q) + self.extra, steepest))).max())
 
@@ -146,7 +145,7 @@ class Piece(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The pieces of a sample's interval; shown: how many samples ago the command was made that acts at a sample."""
+    """The pieces of a sampling interval; shown: age in samples of the command that acts at a sample."""
 
     period: float
     pieces: tuple[Piece, ...]
@@ -154,12 +153,13 @@ class Schedule(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Of the last piece."""
+        """Lag of the last piece."""
         return self.pieces[-1].lag
 
 
 def schedule(period: float, delay: float, steps: int, moving: bool = False) -> Schedule:
-    """steps: a sample, about. moving: with a first piece even where it takes no time, for derivatives by the delay."""
+    """steps: about, for each sample. moving: with a first piece even of zero length, for derivatives with respect to
+    the delay."""
     lag = int(delay / period + 1e-9)
     part = max(delay - lag * period, 0.0)
     part = 0.0 if part < 1e-9 * period else part
@@ -173,13 +173,13 @@ def schedule(period: float, delay: float, steps: int, moving: bool = False) -> S
 
 
 def steps_for(dynamics: Dynamics, q: np.ndarray, period: float) -> int:
-    """As many steps a sample as friction near standstill asks for at states q (N, nv), so that RK4 follows it."""
+    """Number of steps for each sample with which RK4 follows friction near standstill at states q (N, nv)."""
     return int(np.clip(np.ceil(period * dynamics.fastest(q)), 1, MAX_STEPS))
 
 
 class Trajectory(NamedTuple):
-    """What was simulated at N samples: q, v (N, nv), the loop's state z (N, m), its commands u (N, nv); starts: per
-    step of a sample's interval q and v (2, N, nv) where it begins; before: the command of all samples before.
+    """A simulation at N samples: q, v (N, nv), the loop's state z (N, m), its commands u (N, nv); starts: q and v
+    (2, N, nv) at the start of each step of an interval; before: the command before the first sample.
     """
 
     q: np.ndarray
@@ -206,9 +206,10 @@ def simulated(
     before: np.ndarray,
     z0: np.ndarray | None = None,
 ) -> Trajectory:
-    """The loop from q0, v0 (nv,) at the first of so many samples; before: the command at work until the first one is.
+    """Simulate the loop from q0, v0 (nv,) at the first of this many samples; before: the command until the first one
+    acts.
 
-    Raises SimulationError where it does not stay finite.
+    Raises SimulationError if it does not stay finite.
     """
     n = len(q0)
     q, v, z = np.array(q0), np.array(v0), loop.start(q0, v0)[0] if z0 is None else z0
@@ -275,7 +276,7 @@ class Layout(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """Derivatives (N, nv, columns) of positions and of shown torques, from sample number `first` on."""
+    """Derivatives (N, nv, columns) of positions and of the log's torques, from sample number `first` on."""
 
     first: int
     position: np.ndarray
@@ -285,9 +286,9 @@ class Observed(NamedTuple):
 def sensitivities(
     dynamics: Dynamics, loop: Running, plan: Schedule, run: Trajectory, gains: Sequence[str], layout: Layout
 ) -> Iterator[Observed]:
-    """The derivatives of a run that `simulated` made, a chunk of samples at a time.
+    """The derivatives of a run of `simulated`, a chunk of samples at a time.
 
-    torque: "commanded" ones are those of the sample itself, shown = 0; what was at work is `plan.shown` samples old.
+    torque: "commanded" ones are those of the sample itself, shown = 0; "applied" ones are `plan.shown` samples old.
     """
     n, m, P = run.q.shape[1], run.z.shape[1], layout.size
     S, Z = np.zeros((2 * n, P)), np.zeros((m, P))
@@ -318,8 +319,8 @@ def sensitivities(
 
 
 def interval_slopes(dynamics: Dynamics, plan: Schedule, run: Trajectory, samples: slice) -> list[np.ndarray]:
-    """Per piece (N, 2 nv, 3 nv + nb + 1): of its end by (q, v) at its start, its command, base parameters, the delay,
-    for these samples."""
+    """For each piece (N, 2 nv, 3 nv + nb + 1): derivatives of its end with respect to (q, v) at its start, its command,
+    base parameters and the delay, for these samples."""
     out, j = [], 0
     for piece in plan.pieces:
         u, whole = run.command(piece.lag)[samples], None
@@ -339,14 +340,14 @@ def interval_slopes(dynamics: Dynamics, plan: Schedule, run: Trajectory, samples
 
 
 def step_slopes(dynamics: Dynamics, q: np.ndarray, v: np.ndarray, u: np.ndarray, piece: Piece) -> np.ndarray:
-    """(N, 2 nv, 3 nv + nb + 1) of N Runge-Kutta steps, `step`, differentiated line by line."""
+    """(N, 2 nv, 3 nv + nb + 1): derivatives of N Runge-Kutta steps, `step` differentiated line by line."""
     (N, n), h, half = q.shape, piece.h, 0.5 * piece.h
     size = 3 * n + dynamics.model.base.size + 1
     dq, dv = np.zeros((2, N, n, size))
     dq[:, range(n), range(n)] = dv[:, range(n), range(n, 2 * n)] = 1.0
 
     def by_delay(x: np.ndarray, share: float, dx: np.ndarray) -> np.ndarray:
-        """dx, with what the length of the step does: d (share h x) / d delay = share slope x."""
+        """dx, plus the effect of the step's length: d (share h x) / d delay = share slope x."""
         dx[..., -1] += share * piece.slope * x
         return dx
 

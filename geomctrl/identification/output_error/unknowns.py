@@ -1,4 +1,4 @@
-"""What a closed-loop output error depends on, as one vector; the error and its derivatives at a value of it."""
+"""The unknowns of a closed-loop output error fit as one vector; the error and its derivatives at a value of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .simulation import Layout, Schedule, Trajectory, sensitivities
 
 
 class State(NamedTuple):
-    """A simulation at the unknowns theta: errors [(rows, channels)] measured less simulated, one a part."""
+    """A simulation at the unknowns theta: errors [(rows, channels)], measured minus simulated, for each part."""
 
     theta: np.ndarray
     experiment: Experiment
@@ -29,8 +29,8 @@ class State(NamedTuple):
 
 @dataclass(eq=False)
 class Unknowns:
-    """theta: base parameters, then the gains named (nv each), the delay if `delay`, then for each part q0, v0 and the
-    loop's first state. Channels: torques, then positions if `positions`. x0: what base parameters leave open.
+    """theta: base parameters, then the named gains (nv each), the delay if `delay`, then for each part q0, v0 and the
+    loop's first state. Channels: torques, then positions if `positions`. x0: fixes parameters outside the base.
     """
 
     setup: Experiment
@@ -52,7 +52,7 @@ class Unknowns:
         self.names += [f"beginning of part {i + 1}" for i, s in enumerate(self.own) for _ in range(s.stop - s.start)]
 
     def first(self) -> np.ndarray:
-        """theta at the experiment's own values."""
+        """theta with the experiment's own values."""
         loop = self.setup.loop
         gains = [np.broadcast_to(loop.gains[name], self.n) for name in self.gains]
         own = [np.concatenate((p.q0, p.v0, np.zeros(p.loop.states))) for p in self.setup.parts]
@@ -60,7 +60,7 @@ class Unknowns:
         return np.concatenate([self.setup.model.base.projection @ self.x0, *gains, *delay, *own])
 
     def changes(self, theta: np.ndarray) -> dict[str, Any]:
-        """Of the loop."""
+        """The loop's fields at theta."""
         nb = self.setup.model.base.size
         changes: dict[str, Any] = {
             g: theta[nb + self.n * k : nb + self.n * (k + 1)].copy() for k, g in enumerate(self.gains)
@@ -73,7 +73,7 @@ class Unknowns:
         return base.lift(theta[: base.size], self.x0)
 
     def at(self, theta: np.ndarray) -> State:
-        """The simulation there. Raises SimulationError, ArgumentError where there is none."""
+        """The simulation at theta. Raises SimulationError, ArgumentError if there is none."""
         changes = self.changes(theta)
         loops = tuple(loop._changed(**changes) for loop in self.setup.loops)
         changed = self.setup.with_loop(**changes) if self.gains else replace(self.setup, loops=loops)
@@ -90,7 +90,7 @@ class Unknowns:
         return State(theta, changed, dynamics, plan, runs, errors)
 
     def shown(self, plan: Schedule) -> int:
-        """How many samples old the torques are that logs hold."""
+        """Age in samples of the torques in the logs."""
         return 0 if self.setup.loop.torque == "commanded" else plan.shown
 
     def slopes(self, state: State) -> Iterator[tuple[int, slice, np.ndarray]]:
@@ -112,7 +112,7 @@ class Unknowns:
                 yield i, rows, wide
 
     def factors(self, state: State) -> list[np.ndarray]:
-        """Per channel the triangular factor of [derivatives, error]."""
+        """For each channel the triangular factor of [derivatives, error]."""
         out = [np.zeros((0, self.size + 1))] * self.channels
         for i, rows, D in self.slopes(state):
             error = state.errors[i][rows]
@@ -122,20 +122,20 @@ class Unknowns:
         return out
 
     def scores(self, state: State, weights: np.ndarray) -> list[np.ndarray]:
-        """Per part (rows, size): what each row adds to the gradient, sum_c weights_c^2 D_c error_c."""
+        """For each part (rows, size): each row's contribution to the gradient, sum_c weights_c^2 D_c error_c."""
         out = [np.zeros((len(e), self.size)) for e in state.errors]
         for i, rows, D in self.slopes(state):
             out[i][rows] = np.einsum("rcp,rc->rp", D, state.errors[i][rows] * weights**2)
         return out
 
     def used(self) -> np.ndarray:
-        """Rows a channel (channels,)."""
+        """Number of rows for each channel (channels,)."""
         torques = sum(part.mask.sum(0) for part in self.setup.parts)
         rows = np.full(self.n, sum(len(part.t) for part in self.setup.parts))
         return np.concatenate((torques, rows)) if self.positions else np.asarray(torques)
 
     def sizes(self) -> np.ndarray:
-        """Root mean square of what was measured, a channel."""
+        """Root mean square of the measurements, for each channel."""
 
         def measured(part: Part) -> np.ndarray:
             tau = np.where(part.mask, part.tau, 0.0)
@@ -145,5 +145,5 @@ class Unknowns:
 
 
 def rms(errors: Sequence[np.ndarray], counts: np.ndarray) -> np.ndarray:
-    """A channel each (channels,)."""
+    """Root mean squares, for each channel (channels,)."""
     return np.sqrt(sum((e**2).sum(0) for e in errors) / np.maximum(counts, 1))

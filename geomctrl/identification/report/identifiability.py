@@ -1,19 +1,20 @@
-"""Which parameters torques tell apart, which this log does, and which are split by the prior only.
+"""Which parameters any motion determines, which this log determines, and which only the prior separates.
 
-Three things can stand between a parameter x_k and the log:
+Three causes can make a parameter x_k undetermined:
 
-    the robot    torques depend on x_k only as a part of a sum, whatever the motion: e_k is no combination of the rows
-                 of the base projection, which are [I D] but for the columns' order. So x_k stands alone in its row.
-    the motion   the log does not excite a direction of the base parameters: singular values that are rounding errors
+    the robot    torques depend on x_k only as a part of a sum, for every motion: e_k is no combination of the rows of
+                 the base projection, which are [I D] up to the columns' order. A parameter that is determined is
+                 therefore alone in its row.
+    the motion   the log does not excite a direction of the base parameters: singular values at the rounding error
                  (`conditioning.regressor_condition`)
-    the noise    it does, but not above its noise. A parameter's unit is taken as what brings, alone, as much torque
-                 (2-norm over the log) as was measured on a joint, on the joint where the least of it does; rows are
-                 divided by the noise. A step along the singular vector v_j, of length 1 in those units, is then seen as
-                 s_j standard deviations of the noise: where s_j <= 1, parameters can be exchanged for torques as large
-                 as all that a joint was measured to need, and the log would look the same.
+    the noise    the log excites it, but not above its noise. The unit of a parameter is the value that alone causes as
+                 much torque (2-norm over the log) as was measured on a joint, for the joint where it is smallest; rows
+                 are divided by the noise. A step along the singular vector v_j, of length 1 in those units, then
+                 changes the torques by s_j standard deviations of the noise. If s_j <= 1, parameters that cause as much
+                 torque as a joint needs can be exchanged without a visible change of the log.
 
-The last is free of units and of a guess at how large parameters are; where it says nothing a parameter may still be
-known badly: its interval tells that.
+The last criterion depends neither on units nor on assumed magnitudes. A parameter that passes it may still have a wide
+interval.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ MIN_RELATIVE_NOISE = (
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """A combination of base parameters that a log leaves open. `change`: what can be exchanged; `seen`: standard
-    deviations of the noise by which a change as large as a joint's torques shows, up to 1, 0 where the motion does not
-    act on it; `parts` (nb,): of the change, in the units of the module's text, length 1.
+    """A combination of base parameters that a log leaves open. `change`: what can be exchanged; `seen`: the effect, in
+    standard deviations of the noise, of a change as large as a joint's torques, at most 1, 0 without an effect;
+    `parts` (nb,): of the change, in the units of the module's text, length 1.
     """
 
     change: str
@@ -47,16 +48,16 @@ class Exchange:
 
 
 def alone(base: BaseParameters) -> set[int]:
-    """Numbers of the parameters that stand alone in a row of the projection: motion can tell them from all others."""
+    """Numbers of the parameters that are alone in a row of the projection: motion can separate them from all others."""
     P = np.abs(base.projection)
     counts = P / P.max(axis=1, keepdims=True) > ZERO
     return {int(np.argmax(row)) for row in counts if row.sum() == 1}
 
 
 def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list[Exchange]:
-    """What the training log leaves open of the base parameters, the least visible first; see the module's text.
+    """The changes of base parameters that the training log leaves open, the least visible first; see the module's text.
 
-    correlation (nv,): by how much correlated residuals inflate variances, where the estimate does not know it.
+    correlation (nv,): factor by which correlated residuals inflate variances, if the estimate does not have it.
     """
     names, nb = estimate.model.base_names, estimate.base.size
     symbols = [name if " " not in name else f"({name})" for name in names]
@@ -88,8 +89,8 @@ def undecided(estimate: Estimate, exchanges_found: list[Exchange]) -> set[int]:
 
 
 def _whitened(estimate: Estimate, correlation: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """(factor of the base regressor, at least as many rows as columns, each joint's rows divided by its noise; which
-    columns are zero)."""
+    """(factor of the base regressor, at least as many rows as columns, each joint's rows divided by its noise; mask of
+    zero columns)."""
     c = estimate.training
     noise = np.maximum(estimate.noise, MIN_RELATIVE_NOISE * c.norms / np.sqrt(np.maximum(c.counts, 1)))
     inflation = estimate.correlation if estimate.correlation is not None else correlation
@@ -102,7 +103,8 @@ def _whitened(estimate: Estimate, correlation: np.ndarray | None) -> tuple[np.nd
 
 
 def _units(estimate: Estimate) -> np.ndarray:
-    """(nb,): of each base parameter, what explains all torque of a joint; the least over joints. 0 for dead columns."""
+    """(nb,): of each base parameter, the value that explains all torque of a joint; the least over joints. 0 for zero
+    columns."""
     c, size = estimate.training, np.full(estimate.model.size, np.inf)
     for columns, R, torque in zip(estimate.model.active, c.factors, c.norms):
         length = np.linalg.norm(R[:, :-1], axis=0)
@@ -130,9 +132,9 @@ OPEN = "not told apart by this log, see what it leaves open"
 
 @dataclass(frozen=True)
 class NonInertialParameter:
-    """A parameter beside the inertial ones. `place`: whether the exported robot holds it, in words; `interval`: 95 %,
-    where it is a base parameter by itself and its estimator, or least squares, has one; `remark`: BY_PRIOR, OPEN, or
-    nothing.
+    """A parameter other than the inertial ones. `place`: whether the exported robot holds it, as text; `interval`: 95
+    %, if it is a base parameter by itself and its estimator, or least squares, has one; `remark`: BY_PRIOR, OPEN, or
+    empty.
     """
 
     name: str
@@ -147,8 +149,8 @@ class NonInertialParameter:
 
 @dataclass(frozen=True, eq=False)
 class BodyFound:
-    """A body's mass [kg], centre of mass [m] in its frame, principal moments about it [kg m^2], least first; why no
-    body can be so, or None."""
+    """A body's mass [kg], centre of mass [m] in its frame, principal moments about it [kg m^2], in increasing order;
+    why no rigid body can have them, or None."""
 
     name: str
     mass: float
@@ -183,7 +185,7 @@ def non_inertial_parameters(
 
 
 def bodies(estimate: Estimate) -> list[tuple[BodyFound, BodyFound]]:
-    """(as identified, as the model given has it) of every body."""
+    """(as identified, as in the given model) for every body."""
     m = estimate.model
     identified = estimate.x[: m.inertial].reshape(-1, 10)
     why = estimate.verdicts

@@ -236,7 +236,8 @@ class ReportNumbers:
 
 
 def _torque_noise(raw: Dataset, cutoff: float) -> np.ndarray | None:
-    """RMS per joint [N m] of white torque noise below `cutoff`, from what lies between twice it and half the rate."""
+    """RMS per joint [N m] of white torque noise below `cutoff`, from the spectrum between twice it and half the
+    rate."""
     if 2.5 * cutoff >= 0.5 * raw.rate:
         return None
     s = raw.longest_stretch

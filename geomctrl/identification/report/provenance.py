@@ -1,4 +1,4 @@
-"""Where an identification came from: the logs by name and checksum, the settings, the call or command to repeat it."""
+"""Provenance of an identification: names and checksums of the logs, settings, the call or command to repeat it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPARED = (bool, int, float, str, tuple, FileOptions, Filtering, Validation)  #
 
 @dataclass(frozen=True)
 class Checksum:
-    """A log's name and SHA-256. `of`: of which bytes: a file's, a folder's, or of arrays that were in memory."""
+    """A log's name and SHA-256. `of`: the source of the bytes: a file, a folder, or arrays in memory."""
 
     name: str
     sha256: str
@@ -32,8 +32,8 @@ class Checksum:
 
 @dataclass(frozen=True)
 class Provenance:
-    """logs: what trained, then what tested if that was another log; `call`: in Python; `command`: as it was typed,
-    where the command line was used; versions: of geomctrl and of what computes."""
+    """logs: for training, then for the test if that was another log; `call`: in Python; `command`: as typed, if the
+    command line was used; versions: of geomctrl and of the numerical libraries."""
 
     logs: tuple[Checksum, ...]
     call: str
@@ -46,7 +46,7 @@ class Provenance:
 
 
 def provenance(robot: Robot, log: Dataset | str | Path, settings: Settings, model: RegressorModel | None) -> Provenance:
-    """Of a call of `identify` that went well: logs are read once more for their checksums."""
+    """Of a successful call of `identify`: logs are read once more for their checksums."""
     test = settings.validation.test
     logs = [log, *([test] if isinstance(test, (Dataset, str, os.PathLike)) else [])]
     changes = {} if model is None else {"model": model}
@@ -59,7 +59,7 @@ def provenance(robot: Robot, log: Dataset | str | Path, settings: Settings, mode
 
 
 def checksum(log: Dataset | str | Path) -> Checksum:
-    """Of a file; of a folder's files with their names, in order; or of a Dataset's arrays t, q, v, a, tau."""
+    """Checksum of a file; of a folder's files with their names, in order; or of a Dataset's arrays t, q, v, a, tau."""
     if isinstance(log, Dataset):
         total = sha256()
         for name in ("t", "q", "v", "a", "tau"):
@@ -92,7 +92,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 
 def _words(x: Any) -> str:
-    """As Python, without what is a default; an array as a list, what can not be written as what it is."""
+    """Python source of x, without defaults; arrays as lists, other objects as placeholders."""
     if isinstance(x, RegressorModel):
         return f"RegressorModel(robot{''.join(f', {k}={_words(v)}' for k, v in x.options.items())})"
     if isinstance(x, os.PathLike):

@@ -1,4 +1,4 @@
-"""The tables of a report, as columns and rows of numbers and texts that its text and its page render alike."""
+"""The tables of a report, as columns and rows of numbers and strings that text and page render alike."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ IDENTIFIABILITY = {"": "yes", findings.BY_PRIOR: "by the prior only", findings.O
 
 
 def errors(report: ReportNumbers) -> Table:
-    """RMS and relative errors by joint, of all rows and of those at which joints move and rest; how white residuals
-    are; the noise floor.
+    """RMS and relative errors by joint, for all rows and for those at which joints move and rest; whiteness of the
+    residuals; the noise floor.
     """
     parts, floor = report.errors, report.noise_floor
     lag = GLOSSARY["lag 1, not white"]
@@ -49,7 +49,7 @@ def errors(report: ReportNumbers) -> Table:
 
 
 def parameters(report: ReportNumbers) -> Table:
-    """Base parameters with their intervals, and the values of the model given."""
+    """Base parameters with their intervals, and the values of the given model."""
     rows, e = report._parameter_table(), report.estimate
     keys = [("name", Column("base parameter")), ("value", Column("value", 5))]
     keys += [("least_squares", Column("least squares", 5))] if "least_squares" in rows[0] else []
@@ -96,6 +96,6 @@ def friction(report: ReportNumbers) -> Table:
 
 
 def left_open(report: ReportNumbers) -> Table:
-    """What the training log can not decide."""
+    """Combinations of parameters that the training log leaves open."""
     columns = [Column("seen [std of the noise]", 2), Column("what can be exchanged")]
     return Table(columns, [[x.seen, x.change] for x in report.left_open])

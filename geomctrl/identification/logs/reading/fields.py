@@ -19,10 +19,10 @@ MAX_RANGES = 12  # ranges of numbers in a message
 
 
 def in_episodes(recording: Recording, values: dict[str, np.ndarray], episodes: Sequence[int] | None) -> tuple[str, ...]:
-    """Keep, in place, the rows of the episodes that are asked for (default all), put their times one after the other,
-    and add the number of each row's episode; say so. A recording without episodes stays as it is.
+    """Keep, in place, the rows of the requested episodes (default all), put their times one after the other, add the
+    number of each row's episode, and return notes. A recording without episodes is not changed.
 
-    Raises DataError for episodes that are not there, or whose rows are not next to each other.
+    Raises DataError for episodes that do not exist, or whose rows are not contiguous.
     """
     label, numbers = recording.label, recording.arrays.get(EPISODE)
     if numbers is None or np.shape(numbers) != np.shape(values["t"]):
@@ -59,8 +59,8 @@ def _ranges(numbers: np.ndarray) -> str:
 
 
 def fields(recording: Recording, options: FileOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """(t, q, v, a, tau in SI units and joint coordinates, `gaps` and `history`; what the log calls its joints, if it
-    does).
+    """(t, q, v, a, tau in SI units and joint coordinates, `gaps` and `history`; the log's joint names, if it has
+    them).
     """
     label, o = recording.label, options
     values, joints, notes = named(recording, o.keys or {}, o.joints, o.topic)
@@ -88,7 +88,7 @@ def fields(recording: Recording, options: FileOptions) -> tuple[dict[str, Any], 
 
 
 def _torques_of_currents(recording: Recording, values: dict[str, np.ndarray], o: FileOptions) -> None:
-    """Currents are torques over their gains; refused without these, and where it is not clear which is meant."""
+    """Convert currents to torques by their gains. Raises DataError without gains, and if both could be meant."""
     i = values.pop("i", None)
     if o.current_gains is None:
         if i is not None and ("tau" not in values or "i" in (o.keys or {})):
@@ -139,8 +139,8 @@ def _map(label: str, values: dict[str, np.ndarray], mapping: JointMapping) -> No
 
 
 def _drop_bad_rows(label: str, values: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Drops, in place, rows with nan or infinity and those not later than all before; says how many. Raises DataError
-    where one stamp that is far ahead would take most of the log with it.
+    """Drop, in place, rows with nan or infinity and rows that are not later than all before; return notes. Raises
+    DataError if one time stamp far ahead would remove most of the log.
     """
     n = len(values["t"])
     if any(np.ndim(x) == 0 or len(x) != n for x in values.values()):

@@ -1,4 +1,4 @@
-"""Formats of logs: a row each, told by a file's first bytes, else by its suffix; the readers of all but ROS bags."""
+"""Formats of logs, detected by a file's first bytes or its suffix, and their readers, except those of ROS bags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .recording import Recording, library, lined_up
 
 
 def read_npz(path: Path, topic: str | None = None) -> Recording:
-    """Every array of an archive. Raises DataError."""
+    """All arrays of an archive. Raises DataError."""
     label = f"log {str(path)!r}"
     try:
         with path.open("rb") as file:
@@ -43,8 +43,8 @@ MAX_COMMENTS = 1000  # lines before a table's header
 
 
 def read_text(path: Path, topic: str | None = None) -> Recording:
-    """The columns; empty cells are nan. Lines with # before the header are comments. Without a header columns are
-    called "1", "2", ... Raises DataError."""
+    """The columns; empty cells are nan. Lines with # before the header are comments. Without a header the columns are
+    named "1", "2", ... Raises DataError."""
     label = f"log {str(path)!r}"
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -73,7 +73,7 @@ def read_text(path: Path, topic: str | None = None) -> Recording:
 
 
 def _text_numbers(label: str, path: Path, skip: int, delimiter: str | None, below: str) -> np.ndarray:
-    """The table (N, columns) after so many lines, of which the first is `below`."""
+    """The table (N, columns) after this many lines; `below` is its first line."""
     options: dict[str, Any] = {
         "delimiter": delimiter, "ndmin": 2, "quotechar": '"', "skiprows": skip, "encoding": "utf-8-sig",
     }  # fmt: skip
@@ -105,7 +105,7 @@ V73 = b"MATLAB 7.3"
 
 
 def read_matlab(path: Path, topic: str | None = None) -> Recording:
-    """Numeric variables; a struct's fields by "struct.field". Raises DataError, ArgumentError without h5py."""
+    """Numeric variables; a struct's fields as "struct.field". Raises DataError, and ArgumentError without h5py."""
     with path.open("rb") as file:
         if file.read(len(V73)) == V73:
             return read_hdf5(path)
@@ -162,14 +162,14 @@ LEROBOT_INFO = "meta/info.json"  # of a LeRobot dataset, whose parquet files are
 
 
 def read_parquet(path: Path, topic: str | None = None) -> Recording:
-    """Columns of numbers, nulls as nan; lists of one length as arrays; times as seconds since the first."""
+    """Numeric columns, nulls as nan; lists of equal length as arrays; times as seconds since the first."""
     label = f"log {str(path)!r}"
     return Recording(label, lined_up(label, _columns(path)))
 
 
 def read_lerobot(path: Path, topic: str | None = None) -> Recording:
-    """The same of all parquet files of a LeRobot dataset, one after the other; and FEATURE.NAME, a column each, of
-    features whose entries have names.
+    """The columns of all parquet files of a LeRobot dataset, one after the other, and a column FEATURE.NAME for each
+    named entry of a feature.
     """
     label, files = f"log {str(path)!r}", sorted((path / "data").rglob("*.parquet"))
     if not files:
@@ -193,7 +193,7 @@ def read_lerobot(path: Path, topic: str | None = None) -> Recording:
 
 
 def _names(feature: Any) -> list[str]:
-    """Of a feature's entries: a list, or a dict of such; [] where there are none."""
+    """Names of a feature's entries from a list, or a dict of one; [] if it has none."""
     names = feature.get("names") if isinstance(feature, dict) else None
     if isinstance(names, dict):
         names = next(iter(names.values()), None)
@@ -212,7 +212,7 @@ def _columns(path: Path) -> dict[str, np.ndarray]:
 
 
 def _is_bytes(pyarrow: Any, kind: Any) -> bool:
-    """Whether a column holds bytes, images say, which are not to be loaded."""
+    """Whether a column holds bytes, such as images, which are not loaded."""
     is_ = pyarrow.types
     if is_.is_struct(kind):
         return any(_is_bytes(pyarrow, kind.field(k).type) for k in range(kind.num_fields))
@@ -242,8 +242,8 @@ def _numbers(pyarrow: Any, column: Any) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class Format:
-    """read(path, topic): the recording; topic: of the messages to read, where a file holds messages; wrenches(path,
-    topic, True): that, and a recording of each sensor's wrenches, where these are messages of their own."""
+    """read(path, topic) returns the recording; topic: of the messages to read, if a file holds messages. wrenches(path,
+    topic, True) also returns a recording of each sensor's wrenches, if these are separate messages."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -279,16 +279,16 @@ COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\x04\x22\x4d\x
 
 
 def recorded(path: Path, topic: str | None = None, form: str | None = None) -> Recording:
-    """What the file, or the folder of a ROS 2 bag or a LeRobot dataset, holds; form: a key of FORMATS [default: by
-    looking at it].
+    """The contents of a file, or of the folder of a ROS 2 bag or a LeRobot dataset. form: a key of FORMATS [default:
+    detected].
 
-    Raises DataError for what is not there, empty, damaged or of no known format.
+    Raises DataError for files that are missing, empty, damaged or of unknown format.
     """
     return _format(path, form).read(path, topic)
 
 
 def with_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
-    """[What the file holds, and each sensor's wrenches where these are messages of their own]; raises as `recorded`."""
+    """[the contents, and each sensor's wrenches if these are separate messages]; raises the same as `recorded`."""
     form = _format(path)
     return [form.read(path, topic)] if form.wrenches is None else form.wrenches(path, topic, True)
 
@@ -313,7 +313,7 @@ def _format(path: Path, form: str | None = None) -> Format:
 
 
 def told(path: Path, head: bytes) -> Format:
-    """By the first bytes, else by the suffix, else a table of text."""
+    """Detect the format by the first bytes, otherwise by the suffix, otherwise a table of text."""
     for x in FORMATS.values():
         if x.signed(head):
             return x

@@ -1,8 +1,8 @@
-"""Which of a recording's numbers are t, q, v, a, tau, or currents i, and of which joint.
+"""Find which columns of a recording are t, q, v, a, tau, or currents i, and of which joint.
 
-By the names that the caller gives; else by the usual ones, numbered (q1, q2, ...); else by the joints' names in them:
-as PlotJuggler writes them, /joint_states/elbow/position, and as others do, position/elbow, elbow.pos, effort[elbow],
-q_elbow. Their order in the file does not matter.
+Names given by the caller have priority; then common names with numbers (q1, q2, ...); then names that contain the
+joints' names, as PlotJuggler writes them, /joint_states/elbow/position, or in other forms, position/elbow, elbow.pos,
+effort[elbow], q_elbow. The order of the columns in the file does not matter.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def columns_of_joints(
     topic: str | None,
     needed: set[str],
 ) -> Columns:
-    """The columns of one topic by field and joint, in the order of `joints`; nothing where none is called after joints.
+    """The columns of one topic by field and joint, in the order of `joints`; empty if no column has a joint's name.
 
-    aliases: what fields are called; joints: the robot's, None for those that the file has; needed: fields that every
-    joint must have, and currents do for torques; others are left out unless all have them. Raises DataError.
+    aliases: names of fields; joints: the robot's, None for those of the file; needed: fields that every joint must have
+    (currents can replace torques); other fields are left out unless all joints have them. Raises DataError.
     """
     fields = {word: field for field, spoken in aliases.items() for word in spoken}
     anonymous = _parsed(recording.arrays, None, fields)
@@ -70,8 +70,8 @@ def columns_of_joints(
 def whole_rows(
     label: str, joints: Sequence[str], arrays: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """(the arrays without the rows that are other topics' or other joints', what was left out): a file of several
-    topics has nan there. Raises DataError where no row has all joints.
+    """(the arrays without rows of other topics or joints, notes): a file of several topics has nan there. Raises
+    DataError if no row has all joints.
     """
     by_joint = {f: x for f, x in arrays.items() if x.ndim == 2 and x.shape[1] == len(joints)}
     there = np.any([~np.isnan(x).all(1) for x in by_joint.values()], axis=0)
@@ -90,7 +90,7 @@ def whole_rows(
 
 
 def _lacking(fields: Columns, joints: Sequence[str] | None, needed: set[str]) -> tuple[str, str] | None:
-    """(a needed field, a joint that has no column of it, "" if none has); None where all are there."""
+    """(a needed field, a joint without a column of it, "" if no joint has one); None if all exist."""
     for field in sorted(needed):
         missing = []
         for each in (field, "i") if field == "tau" else (field,):
@@ -118,7 +118,7 @@ def _no_such_joint(
 
 
 def _parsed(arrays: Mapping[str, Any], joints: Sequence[str] | None, fields: Mapping[str, str]) -> dict[str, Columns]:
-    """By topic, the columns called after a joint and a word that means a field."""
+    """By topic, the columns whose names consist of a joint and a field."""
     by_topic: dict[str, Columns] = {}
     for column in arrays:
         for topic, joint, word in _readings(column, joints):
@@ -128,7 +128,7 @@ def _parsed(arrays: Mapping[str, Any], joints: Sequence[str] | None, fields: Map
 
 
 def _readings(column: str, joints: Sequence[str] | None) -> Iterator[tuple[str, str, str]]:
-    """(topic, joint, word) in the ways that a column's name can be read; joints=None: topic/joint/word alone."""
+    """(topic, joint, field name) for each reading of a column's name; joints=None: only topic/joint/field."""
     if joints is None:
         topic, joint, word = ["", "", *column.rsplit("/", 2)][-3:]
         if joint:
@@ -172,7 +172,7 @@ Keys = Mapping[str, str | Sequence[str]]
 
 
 class Named(NamedTuple):
-    """Arrays by field; the joints that columns are called after, if they are; what was left out, in words."""
+    """Arrays by field; the joint names in the columns, if any; notes on columns that were left out."""
 
     arrays: dict[str, np.ndarray]
     joints: tuple[str, ...] = ()
@@ -180,8 +180,8 @@ class Named(NamedTuple):
 
 
 def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic: str | None) -> Named:
-    """joints: what the log calls the robot's joints, in the robot's order, where that is known; topic: of which of
-    several groups of columns. Fields that there are no numbers for are left out. Raises DataError.
+    """The arrays of each field. joints: names of the robot's joints in the log, in the robot's order, if known; topic:
+    which of several groups of columns. Fields without numbers are left out. Raises DataError.
     """
     arrays = {field: _asked(recording, field, key, joints, topic) for field, key in keys.items()}
     usual = {f: x for f in FIELDS if f not in keys and (x := _usual(recording, f)) is not None}
@@ -214,7 +214,7 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
 def _asked(
     recording: Recording, field: str, key: str | Sequence[str], joints: Sequence[str] | None, topic: str | None
 ) -> np.ndarray:
-    """What the caller calls it: an array, a list of columns, a stem that numbers or joints' names follow."""
+    """The field by the caller's name: an array, a list of columns, or a prefix of numbers or joint names."""
     arrays, kind = recording.arrays, recording.kind
     key = _ranged(key)
     if isinstance(key, str) and key.isdigit() and key in arrays:  # no stem: 1 is not 10, 11, ...
@@ -253,7 +253,7 @@ def _near(recording: Recording, key: str) -> str:
 
 
 def _usual(recording: Recording, field: str) -> np.ndarray | None:
-    """By the usual names; else by the same whatever their case, or with an underscore behind (Position1, q_)."""
+    """The field by common names, ignoring case and a trailing underscore (Position1, q_)."""
     plain: dict[str, Any] = {}
     for name, x in recording.arrays.items():
         plain.setdefault(name.lower().rstrip("_"), x)
@@ -263,7 +263,7 @@ def _usual(recording: Recording, field: str) -> np.ndarray | None:
 
 
 def _exact(recording: Recording, field: str, stem: str) -> np.ndarray | None:
-    """Columns called stem1, stem_1, stem[1], ..., or the array called stem, or struct.stem where that is one."""
+    """Columns named stem1, stem_1, stem[1], ..., or the array named stem, or struct.stem if it is a struct."""
     columns = _numbered(recording, stem)
     if columns:
         return (
@@ -290,8 +290,8 @@ def _stacked(recording: Recording, field: str, columns: Sequence[str]) -> np.nda
 
 
 def _numbered(recording: Recording, stem: str) -> list[str]:
-    """Names stem1, stem_1, stem[1], ... in the order of their numbers, which `*` in the stem stands for if it is not
-    at its end.
+    """Names stem1, stem_1, stem[1], ... in the order of their numbers; `*` in the stem stands for the number if it is
+    not at its end.
     """
     before, _, after = stem.partition("*")
     candidates: Iterator[tuple[int, str]] = (
@@ -309,7 +309,7 @@ def _numbered(recording: Recording, stem: str) -> list[str]:
 
 
 def _oriented(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
-    """(the arrays with time first, what was done): where a format's vectors are rows or columns, and joints as well."""
+    """(the arrays with time first, notes), for formats with row or column vectors and either order of axes."""
     t, notes = arrays.get("t"), []
     if t is not None and t.ndim == 2 and 1 in t.shape:
         arrays["t"] = t = t.ravel()

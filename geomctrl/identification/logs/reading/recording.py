@@ -1,4 +1,4 @@
-"""What a log file holds, whatever its format; how readers refuse one, and choose one topic of several."""
+"""`Recording`: the numbers of a log file of any format, with helpers to report unreadable files and choose a topic."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MAX_SHOWN = 40  # names in a message
 class Recording:
     """Numbers by name, in the file's order: (N,) a column, (N, k) an array.
 
-    label: what messages call the file; kind: what they call one name's numbers, "array" or "column"; notes: what the
-    reader did, for `Dataset.history`; transposed: arrays (k, N) are usual, too, and told by the number of time stamps;
-    frame: in which wrenches are, where the file says so.
+    label: name of the file in messages; kind: "array" or "column", in messages; notes: the reader's notes for
+    `Dataset.history`; transposed: arrays (k, N) are also common, and recognised by the number of time stamps; frame:
+    the frame of wrenches, if the file names it.
     """
 
     label: str
@@ -42,8 +42,8 @@ class Recording:
 
 @contextmanager
 def library(path: Path, file_kind: str) -> Iterator[None]:
-    """Another library at work on a file: its errors, of whatever class, become a DataError that names the file; a
-    library that is not there, an ArgumentError that names the extra.
+    """Context for calls of a library that reads a file: its errors, of any class, become a DataError that names the
+    file; a missing library becomes an ArgumentError that names the extra.
     """
     try:
         yield
@@ -60,14 +60,14 @@ def library(path: Path, file_kind: str) -> Iterator[None]:
 
 
 def lined_up(label: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """The same. Raises DataError where there are no samples."""
+    """Return the arrays. Raises DataError if there are no samples."""
     if not any(len(x) for x in arrays.values()):
         raise DataError(f"{label}: no samples")
     return arrays
 
 
 def real(label: str, name: str, value: Any) -> np.ndarray:
-    """A copy as floats. Raises DataError for what is no array of real numbers."""
+    """Return a copy as floats. Raises DataError unless the value is an array of real numbers."""
     try:
         return np.array(checked(name, value, (), finite=False))
     except ArgumentError:
@@ -75,7 +75,7 @@ def real(label: str, name: str, value: Any) -> np.ndarray:
 
 
 def booleans(name: str, value: Any) -> np.ndarray:
-    """As an array of truth values. Raises ArgumentError."""
+    """Return an array of bools. Raises ArgumentError."""
     try:
         x = np.asarray(value)
     except ValueError:
@@ -89,9 +89,9 @@ USUAL_TOPIC = "joint_states"
 
 
 def chosen(label: str, topics: Mapping[str, str], wanted: str | None) -> str:
-    """The one of joint states that is wanted; without a wish the only one, or the one called /joint_states.
+    """Choose a topic of joint states: `wanted`, otherwise the only one, or /joint_states.
 
-    topics: by name, what is said of each. Raises DataError.
+    topics: a description of each, by name. Raises DataError.
     """
     listing = ", ".join(f"{name or 'without a name'} ({remark})" if remark else name for name, remark in topics.items())
     if wanted is not None:

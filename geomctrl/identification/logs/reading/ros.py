@@ -1,4 +1,4 @@
-"""ROS bags: joint states of one topic, and wrenches, by rosbags, as the columns that PlotJuggler makes of them."""
+"""Read ROS bags with rosbags: joint states of one topic, and wrenches, as the columns that PlotJuggler writes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MAX_LISTED = 30  # topics in a message
 
 def read_ros2(path: Path, topic: str | None, wrenches: bool = False) -> list[Recording]:
     """[/topic/joint/position, velocity and effort of a ROS 2 bag, a folder or one of its files, and __time [s]; with
-    `wrenches` for each topic of these a recording of /topic/wrench/force/x, ... at times of their own on the same
-    clock, whose `frame` says in which they are].
+    `wrenches`, for each topic of wrenches a recording of /topic/wrench/force/x, ... with its own times on the same
+    clock and its `frame`].
 
-    A message has a row, but that joints of one stamp share theirs; what it does not hold is nan. Times are the
-    messages' own stamps, from the first on, or the bag's where they have none. Raises DataError, and ArgumentError
-    without rosbags.
+    Each message is a row, but messages with other joints and the same stamp share one; missing values are nan. Times
+    are the messages' stamps, from the first on, or those of the bag if there are none. Raises DataError, and
+    ArgumentError without rosbags.
     """
     with library(path, "ROS 2 bag"):
         from rosbags.rosbag2 import Reader
@@ -37,7 +37,7 @@ def read_ros2(path: Path, topic: str | None, wrenches: bool = False) -> list[Rec
 
 
 def read_ros1(path: Path, topic: str | None, wrenches: bool = False) -> list[Recording]:
-    """The same of a ROS 1 bag."""
+    """The same for a ROS 1 bag."""
     with library(path, "ROS 1 bag"):
         from rosbags.rosbag1 import Reader
         from rosbags.typesys import Stores, get_typestore
@@ -69,7 +69,7 @@ def _read(path: Path, reader: Any, topic: str | None, decode: Any, wrenches: boo
 
 
 def _topics(label: str, reader: Any, kind: str, content: str) -> dict[str, str]:
-    """How many messages each topic of a kind has, in words. Raises DataError where there is none."""
+    """The number of messages of each topic of a kind, as text. Raises DataError if there is no topic."""
     topics = {c.topic: f"{c.msgcount} messages" for c in reader.connections if c.msgtype == kind}
     if not topics:
         others = sorted({f"{c.topic} ({c.msgtype})" for c in reader.connections})
@@ -118,7 +118,7 @@ def _joint_states(label: str, states: _Topic, stamped: bool) -> tuple[dict[str, 
 
 
 def _wrenches(label: str, sensor: _Topic, stamped: bool, first: int) -> Recording:
-    """Times from `first` [ns] on."""
+    """The recording of a sensor, with times from `first` [ns] on."""
     frames = sorted({x.header.frame_id.strip("/") for x in sensor.messages})
     if len(frames) > 1:
         raise DataError(f"{label}: topic {sensor.name!r}: wrenches in several frames: {', '.join(map(repr, frames))}")
@@ -132,7 +132,7 @@ def _wrenches(label: str, sensor: _Topic, stamped: bool, first: int) -> Recordin
 
 
 def _arrays(label: str, topic: str, k: int, message: Any) -> Mapping[str, np.ndarray]:
-    """The arrays that message number k has; an empty one is none."""
+    """The non-empty arrays of message number k."""
     n = len(message.name)
     if len(set(message.name)) != n:
         raise DataError(f"{label}: topic {topic!r}: message {k}: two joints of one name in {list(message.name)}")
@@ -146,7 +146,7 @@ def _arrays(label: str, topic: str, k: int, message: Any) -> Mapping[str, np.nda
 
 
 def _first_of_stamp(ticks: np.ndarray, rows: list[tuple[list[int], Any]]) -> Iterator[bool]:
-    """Whether a message begins a row: not if it adds other joints to the stamp of the one before."""
+    """Whether a message begins a row: not if it adds other joints to the stamp of the previous message."""
     there: set[int] = set()
     for k, (numbers, _) in enumerate(rows):
         joins = k > 0 and ticks[k] == ticks[k - 1] and there.isdisjoint(numbers)
