@@ -3,18 +3,19 @@
     robot = models.panda()            # or models.load("panda"); models.names() lists all
     robot = models.load_urdf("arm.urdf")
     robot = models.load_mjcf("arm.xml")
-    robot = models.load_dh("arm.toml")
+    robot = models.load("arm.toml")   # a Denavit-Hartenberg table; models.save(robot, path) writes a file
 
 The bundled robots are in `fixed_base` and `floating_base`, where each function cites the source of its numbers. The
 parsers in `io` are imported when the first file is loaded.
 """
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from geomctrl.errors import NameNotFoundError
+from geomctrl.arguments import path_of
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.models.fixed_base import cart_pole, panda, puma560, scara, two_link, ur10
 from geomctrl.models.floating_base import quadrotor, quadruped, satellite, three_spheres
 from geomctrl.models.io.in_place import update_model_file
@@ -28,15 +29,20 @@ from geomctrl.robot import Robot
 _ALL = (two_link, puma560, panda, ur10, scara, three_spheres, quadruped, satellite, quadrotor, cart_pole)
 _BUNDLED: dict[str, Callable[..., Robot]] = {f.__name__: f for f in _ALL}
 _LOADERS: dict[str, Callable[..., Robot]] = {"urdf": load_urdf, "mjcf": load_mjcf, "dh": load_dh, "json": load_model}
+_WRITERS: dict[str, tuple[Callable[..., Path], tuple[str, ...]]] = {  # and the options that each takes
+    ".urdf": (save_urdf, ()),
+    ".xml": (save_mjcf, ()),
+    ".mjcf": (save_mjcf, ()),
+    ".json": (save_model, ("extra",)),
+    ".h": (save_c_header, ("extra", "name")),
+}
 
 __all__ = [
     "cart_pole",
     "link_boxes",
     "load",
-    "load_dh",
     "load_extra",
     "load_mjcf",
-    "load_model",
     "load_urdf",
     "names",
     "panda",
@@ -44,10 +50,7 @@ __all__ = [
     "quadrotor",
     "quadruped",
     "satellite",
-    "save_c_header",
-    "save_mjcf",
-    "save_model",
-    "save_urdf",
+    "save",
     "scara",
     "three_spheres",
     "two_link",
@@ -81,7 +84,7 @@ def load(name: str | Path, **options: Any) -> Robot:
         One of `names()`, or a file. The file's suffix selects the format: .urdf (URDF), .xml or .mjcf (MJCF), .toml
         (Denavit-Hartenberg table) or .json (geomctrl's own model file).
     **options
-        Keyword arguments of the bundled robot's function, or of `load_urdf`, `load_mjcf`, `load_dh`, `load_model`.
+        Keyword arguments of the bundled robot's function, or of `load_urdf` or `load_mjcf`.
 
     Returns
     -------
@@ -92,7 +95,26 @@ def load(name: str | Path, **options: Any) -> Robot:
     NameNotFoundError
         If no bundled robot has this name and the suffix is not a known file format.
     ModelError, ArgumentError
-        If the function for this format raises it.
+        If the file is not a complete and valid description of a robot; the message names it.
+
+    Notes
+    -----
+    A model file has exactly the numbers that `save` wrote. In a Denavit-Hartenberg table each body is a ball with its
+    mass and a radius of gyration of 0.1 m, a start for identification. Its table [robot] has these keys:
+
+        [robot]
+        name = "arm"
+        convention = "standard"    # or "modified" (Craig), see `Robot.from_dh`
+        angles = "deg"             # unit of alpha and theta; default "rad"
+        a = [0.35, 1.15]           # m
+        alpha = [90, 0]
+        d = [0.675, 0]             # m
+        theta = [0, 0]             # default zeros
+        masses = [20, 10]          # kg, estimates
+        joints = ["pan", "lift"]   # default joint1, joint2, ...
+        prismatic = []             # names of the prismatic joints
+        gravity = [0, 0, -9.81]    # m/s^2, in the base frame
+        effort = [300, 200]        # limits in SI units, also velocity, lower, upper; default none
 
     Examples
     --------
@@ -107,3 +129,58 @@ def load(name: str | Path, **options: Any) -> Robot:
     near = difflib.get_close_matches(str(name), _BUNDLED, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise NameNotFoundError(f"name: no bundled robot named {name!r:.80}; {hint}known: {', '.join(_BUNDLED)}")
+
+
+def save(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None, *, name: str | None = None) -> Path:
+    """Write a robot to a file in the format of the file's suffix.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    path : str or Path
+        The file to write. Its suffix selects the format: .urdf (URDF), .xml or .mjcf (MJCF), .json (geomctrl's own
+        model file, exact to the last bit) or .h (a C header, C99 and C++, of the parameters as constants; `Robot.to_c`
+        writes complete terms).
+    extra : mapping, optional
+        For .json: additional data that JSON can hold, which `load_extra` reads. For .h: data from `load_extra`; its
+        "identified" becomes NAME_identified[], its "smoothing" NAME_smoothing.
+    name : str, optional
+        For .h: the prefix NAME of the constants. Default: the robot's name as a C identifier.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    ModelError
+        If the format can not represent the robot. URDF has revolute, prismatic and fixed joints without springs; MJCF
+        is written for revolute and prismatic joints and physically possible bodies. In both a joint follows at most one
+        other.
+    ArgumentError
+        If the suffix stands for no format that is written, or the format does not take `extra` or `name`.
+
+    Notes
+    -----
+    `load` reads .urdf, .xml and .json back: the same dynamics up to rounding, in .json exactly the same numbers. URDF
+    has no gravity. In MJCF gravity, damping, friction, springs, limits and armature of the joints are written,
+    couplings as constraints, and frames as sites.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from geomctrl import models
+    >>> folder = tempfile.mkdtemp()
+    >>> models.load(models.save(models.two_link(), f"{folder}/arm.json")).nv
+    2
+    """
+    suffix = path_of("path", path).suffix.lower()
+    given = {key for key, x in (("extra", extra), ("name", name)) if x is not None}
+    if suffix not in _WRITERS:
+        raise ArgumentError(f"path: expected a file that ends in {', '.join(_WRITERS)}, got {str(path)!r:.120}")
+    writer, options = _WRITERS[suffix]
+    for key in sorted(given.difference(options)):
+        raise ArgumentError(f"{key}: a {suffix} file does not take it")
+    return writer(robot, path, **{key: {"extra": extra, "name": name}[key] for key in given})

@@ -13,7 +13,8 @@ from cli.command_line import run
 import geomctrl as gc
 from geomctrl import controllers, models, references
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.models import load_extra, load_model
+from geomctrl.models import load_extra
+from geomctrl.models.io.model_file import load_model
 
 ROBOT = models.two_link()
 MOTION = references.Sinusoids(ROBOT, [0.0, 0.0], 0.1, 0.5)

@@ -15,8 +15,8 @@ from matplotlib.text import Text
 import geomctrl as gc
 from geomctrl import models
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.models import save_c_header
 from geomctrl.models.io.urdf_geometry import collision_capsules
+from geomctrl.models.io.writing import save_c_header
 from geomctrl.models.io.xml_text import read_numbers
 from geomctrl.viewing import monitors, overview, torques, tracking
 

@@ -28,7 +28,7 @@ MAXIMUM = {
     "integrators": 7,
     "interop": 10,
     "measures": 9,
-    "models": 21,
+    "models": 16,
     "monitors": 18,
     "operational_space": 6,
     "papers": 71,

@@ -6,7 +6,7 @@ may be missing or wrong. The command prints the report, which begins with an ass
 - report.html, one file with all pictures; report.txt, report.json, parameters.csv (base parameters, with 95 % intervals
   if the method has them)
 
-- robot.json: the identified robot without loss (`geomctrl.models.load_model`; friction, rotor inertias, springs:
+- robot.json: the identified robot without loss (`geomctrl.models.load`; friction, rotor inertias, springs:
   `load_extra`); robot.urdf: the same up to rounding, without springs and gravity; robot.xml: MJCF, with both
 
 - torques.png, residuals.png, parameters.png

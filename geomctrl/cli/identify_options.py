@@ -20,9 +20,10 @@ from geomctrl.identification import (
 )  # fmt: skip
 from geomctrl.identification.estimators import named
 from geomctrl.identification.findings import ignorable
-from geomctrl.models import save_c_header, update_model_file
+from geomctrl.models import update_model_file
 from geomctrl.models.io import in_place
 from geomctrl.models.io.model_file import file_format
+from geomctrl.models.io.writing import save_c_header
 
 from .options import (
     MODEL_HELP,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_RANGE = 100_000  # largest number of integers in a range such as 2-5
 MODEL_HELP = (
     "A bundled robot (see `geomctrl robots`), or the path of a URDF file, of an MJCF file (.xml, .mjcf;"
-    " needs the extra 'mjcf'), of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load_dh`), or of a"
+    " needs the extra 'mjcf'), of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load`), or of a"
     " robot.json that `geomctrl identify` wrote."
 )
 RobotArgument = Annotated[str, Parameter(help=MODEL_HELP)]

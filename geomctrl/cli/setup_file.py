@@ -1,6 +1,6 @@
 """`--setup FILE`: read options of a command from a TOML file. Options on the command line take precedence.
 
-    robot = "arm.urdf"            # or a table [robot], see `geomctrl.models.load_dh`
+    robot = "arm.urdf"            # or a table [robot], see `geomctrl.models.load`
     [log]                         # sections are the groups of --help; tables stand for FIELD=NAME, lists for commas
     columns = {q = "A_q", tau = "A_tau"}
     gears = [[100, 0], [20, 80]]

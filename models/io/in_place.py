@@ -165,7 +165,7 @@ def _updated_urdf(path: Path, text: bytes, robot: Robot, friction: bool, limits:
             _set_joint(edits, document.joints[joint.name], before, joint, friction, limits)
     new = edits.result()
     back = _loaded(new.decode(declared_encoding(text)), robot)
-    require_arrived(label, back, robot, "write to another file by geomctrl.models.save_urdf")
+    require_arrived(label, back, robot, "write to another file by geomctrl.models.save")
     return new
 
 

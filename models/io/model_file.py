@@ -187,36 +187,7 @@ GYRATION = 0.1  # m, radius of gyration of all bodies
 def load_dh(path: str | Path) -> Robot:
     """Load a serial chain from a Denavit-Hartenberg table in a TOML file.
 
-    The table [robot] has these keys:
-
-        [robot]
-        name = "arm"
-        convention = "standard"    # or "modified" (Craig), see `Robot.from_dh`
-        angles = "deg"             # unit of alpha and theta; default "rad"
-        a = [0.35, 1.15]           # m
-        alpha = [90, 0]
-        d = [0.675, 0]             # m
-        theta = [0, 0]             # default zeros
-        masses = [20, 10]          # kg, estimates
-        joints = ["pan", "lift"]   # default joint1, joint2, ...
-        prismatic = []             # names of the prismatic joints
-        gravity = [0, 0, -9.81]    # m/s^2, in the base frame
-        effort = [300, 200]        # limits in SI units, also velocity, lower, upper; default none
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    Robot
-        Each body is a ball with its mass and a radius of gyration of 0.1 m: a start for identification.
-
-    Raises
-    ------
-    ModelError, ArgumentError
-        If the table is incomplete or invalid; the message names the file.
+    Its keys are those in `models.load`.
     """
     path = path_of("path", path)
     table = read_toml(path).get("robot")
@@ -234,7 +205,7 @@ def _robot_of_table(table: dict[str, Any], name: str) -> Robot:
             raise ModelError(f"{key}: expected some of {', '.join(DH_KEYS)}")
     missing = [key for key in ("convention", "a", "alpha", "d", "masses") if key not in table]
     if missing:
-        raise ModelError(f"{missing[0]}: missing; see geomctrl.models.load_dh")
+        raise ModelError(f"{missing[0]}: missing; see geomctrl.models.load")
     n = len(table["a"]) if isinstance(table["a"], list) else 0
     columns = {key: _table_numbers(table, key, n) for key in DH_TABLE if key in table}
     angles = table.get("angles", "rad")

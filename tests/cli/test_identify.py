@@ -12,7 +12,8 @@ import geomctrl.identification
 from geomctrl import inertia, models
 from geomctrl.errors import GeomctrlError
 from geomctrl.identification import Curve, Filtering, Reading, Validation
-from geomctrl.models import load_extra, load_model
+from geomctrl.models import load_extra
+from geomctrl.models.io.model_file import load_model
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from cli.identify_logs import run, simulated, write
 from geomctrl import models
 from geomctrl.cli.identify_options import OutputOptions
 from geomctrl.errors import ArgumentError
-from geomctrl.models import load_model
+from geomctrl.models.io.model_file import load_model
 
 LINK = (
     '  <link name="l{k}">\n    <!-- link {k} -->\n    <visual><geometry><mesh filename="package://a/l{k}.stl"/></geometry>'

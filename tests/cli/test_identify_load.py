@@ -16,7 +16,8 @@ from geomctrl.cli import drive_gains, identify_load
 from geomctrl.cli.main import app
 from geomctrl.identification import RegressorModel, Result, fit
 from geomctrl.mechanism.mechanism import Frame
-from geomctrl.models import save_model, save_urdf
+from geomctrl.models.io.model_file import save_model
+from geomctrl.models.io.writing import save_urdf
 
 OFF = np.eye(4)
 OFF[2, 3] = 0.05

@@ -14,7 +14,7 @@ from geomctrl import Robot, inertia, models
 from geomctrl.cli import identify as command
 from geomctrl.cli.setup_file import options_of
 from geomctrl.identification import Filtering, RegressorModel, Validation, identify
-from geomctrl.models import save_urdf
+from geomctrl.models.io.writing import save_urdf
 
 ROOT = Path(__file__).parents[2]
 SETUP = """

@@ -7,7 +7,7 @@ import pinocchio as pin
 
 import geomctrl as gc
 from geomctrl.identification import Dataset
-from geomctrl.models import save_urdf
+from geomctrl.models.io.writing import save_urdf
 
 SMOOTHING = 0.01  # rad/s, of Coulomb friction, as RegressorModel has it
 

@@ -8,7 +8,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
-from geomctrl.models import save_c_header
+from geomctrl.models.io.writing import save_c_header
 
 EXTRA = {"identified": {"fv1": 0.1 + 0.2, "gas */ spring": -1e-300}, "smoothing": 0.01, "log": "a/*b", "method": "wls"}
 PROGRAM = """

@@ -6,7 +6,7 @@ import pytest
 from geomctrl import models
 from geomctrl.identification import Dataset, RegressorModel, fit, identify
 from geomctrl.identification.settings import Filtering, Validation
-from geomctrl.models import load_model, save_model
+from geomctrl.models.io.model_file import load_model, save_model
 
 TRUE = np.array([0.3, 0.7])
 ARM = models.two_link().with_armature(TRUE)

@@ -24,7 +24,8 @@ from geomctrl.identification import (
 )
 from geomctrl.identification.loads import report as load_report
 from geomctrl.identification.loads import torque_rows
-from geomctrl.models import load_extra, load_model, save_model
+from geomctrl.models import load_extra
+from geomctrl.models.io.model_file import load_model, save_model
 
 PANDA, LOAD, FRAME = models.panda(), Load(), "panda_link8"
 TRUE = inertia.from_com(LOAD.mass, np.array(LOAD.centre), LOAD.inertia)

@@ -20,7 +20,9 @@ from geomctrl.identification import (
     identify,
 )
 from geomctrl.identification.logs.signals import motion_bandwidth
-from geomctrl.models import load_extra, load_model, save_model, save_urdf
+from geomctrl.models import load_extra
+from geomctrl.models.io.model_file import load_model, save_model
+from geomctrl.models.io.writing import save_urdf
 
 RATE = 200.0
 

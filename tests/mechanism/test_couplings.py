@@ -75,7 +75,7 @@ def test_springs_rest_where_their_torques_cancel():
 
 def test_copies_and_files_keep_them(tmp_path):
     robot = built(gc.Coupling("a", {"b": -0.5, "c": 2.0}, 0.25))
-    saved = models.load_model(models.save_model(robot, tmp_path / "robot.json"))
+    saved = models.load(models.save(robot, tmp_path / "robot.json"))
     q = robot.random_configuration(np.random.default_rng(1))
     others = (pickle.loads(pickle.dumps(robot)), copy.copy(robot), saved, robot.with_gravity((0, 0, -9.81)),
               robot.with_parameters(robot.parameters))  # fmt: skip
@@ -90,11 +90,11 @@ def test_urdf_and_back(tmp_path):
     joints = [gc.Joint.revolute((0, 0, 1), name=n) for n in "ab"]
     bodies = [gc.Body(f"body_{j.name}", None, j, None, BALL) for j in joints]
     robot = gc.Robot.build(bodies, couplings=[gc.Coupling("a", {"b": -0.5}, 0.25)])
-    back = models.load_urdf(models.save_urdf(robot, tmp_path / "robot.urdf"))
+    back = models.load_urdf(models.save(robot, tmp_path / "robot.urdf"))
     np.testing.assert_allclose(back.inverse_dynamics([0.3], [1.0], [2.0]), robot.inverse_dynamics([0.3], [1.0], [2.0]))
     several = gc.Robot.build(
         [*bodies, gc.Body("body_c", None, gc.Joint.revolute((0, 1, 0), name="c"), None, BALL)],
         couplings=[gc.Coupling("a", {"b": 1.0, "c": 1.0})],
     )
     with pytest.raises(ModelError, match="joint 'a': in URDF a joint follows one other, not 2"):
-        models.save_urdf(several, tmp_path / "other.urdf")
+        models.save(several, tmp_path / "other.urdf")

@@ -27,7 +27,7 @@ gravity = [0, 3, -9]
 
 @pytest.mark.parametrize("name", ["kr300", "tx40"])
 def test_a_table_in_degrees_is_the_robot_of_the_study(name):
-    robot, own = models.load_dh(LOGS / f"{name}.toml"), getattr(logs, name)()
+    robot, own = models.load(LOGS / f"{name}.toml"), getattr(logs, name)()
     assert robot.name == own.name
     assert robot.joint_names == own.joint_names
     for part in ("placements", "gravity"):
@@ -39,7 +39,7 @@ def test_a_table_in_degrees_is_the_robot_of_the_study(name):
 
 def test_every_key_arrives(tmp_path):
     (tmp_path / "arm.toml").write_text(ARM)
-    robot = models.load_dh(tmp_path / "arm.toml")
+    robot = models.load(tmp_path / "arm.toml")
     body = np.array([1.0, 0, 0, 0, 0.01, 0, 0.01, 0, 0, 0.01])
     own = Robot.from_dh(
         [0, 0.4, 0.3], [0, 1.0, -0.5], [0.2, 0, 0.1], [0.1, 0.2, 0.3], convention="modified", prismatic=[2],
@@ -76,6 +76,6 @@ def test_tables_that_are_none_are_refused_with_file_and_key(old, new, words, tmp
     assert old in ARM
     (tmp_path / "arm.toml").write_text(ARM.replace(old, new))
     with pytest.raises(GeomctrlError, match=rf"arm\.toml: .*{words}"):
-        models.load_dh(tmp_path / "arm.toml")
+        models.load(tmp_path / "arm.toml")
     with pytest.raises(GeomctrlError, match=r"none\.toml: No such file"):
-        models.load_dh(tmp_path / "none.toml")
+        models.load(tmp_path / "none.toml")

@@ -5,8 +5,7 @@ import pytest
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.errors import ModelError
-from geomctrl.models import save_mjcf
-from geomctrl.models.io.writing import gravity_elsewhere
+from geomctrl.models.io.writing import gravity_elsewhere, save_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 LINK = inertia.from_com(1.3, (0.1, -0.2, 0.05), np.diag([0.03, 0.04, 0.05]))
@@ -50,7 +49,7 @@ def test_what_mjcf_does_not_hold_is_refused(tmp_path):
 
 
 def test_a_urdf_says_that_it_can_not_hold_gravity(tmp_path):
-    from geomctrl.models import save_urdf
+    from geomctrl.models.io.writing import save_urdf
 
     assert gravity_elsewhere(models.two_link().with_gravity((0.0, 0.0, -9.81))) is None
     text = save_urdf(tilted().with_armature(0.0), tmp_path / "robot.urdf").read_text()

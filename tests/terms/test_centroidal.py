@@ -78,7 +78,7 @@ def test_angular_momentum_of_a_falling_body_stays():
 def test_pinocchio_agrees(tmp_path):
     robot = models.panda()
     q, v = state(robot, 4)
-    model = pin.buildModelFromUrdf(str(models.save_urdf(robot, tmp_path / "panda.urdf")))
+    model = pin.buildModelFromUrdf(str(models.save(robot, tmp_path / "panda.urdf")))
     data = model.createData()
     assert_close(robot.center_of_mass(q), pin.centerOfMass(model, data, q), 1e-12)
     A = pin.ccrba(model, data, q, v).copy()

@@ -28,7 +28,7 @@ from geomctrl.identification import (
 from geomctrl.identification import (
     excitation as trajectories,
 )
-from geomctrl.models import save_model
+from geomctrl.models.io.model_file import save_model
 from geomctrl.terms.base_parameters import BaseParameters
 
 RATE, PERIOD = 100.0, 2.0
@@ -412,16 +412,15 @@ EXAMPLES = {
     "DriveGains.text": Example({}, Fresh(drives_report)),
     "DriveGains.tables": Example({}, Fresh(drives_report)),
     "DriveGains.save": Example({"folder": path("gains")}, Fresh(drives_report)),
-    "models.save_model": Example(
+    "models.save#json": Example(
         {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}
     ),
-    "models.load_model": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
-    "models.load_extra": Example({"path": FOLDER / "robot.json"}),
+    "models.load_extra": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
     "identification.load_columns": Example({"path": FOLDER / "columns.toml", "robot": ROBOT}, compare=False),
-    "models.save_c_header": Example(
+    "models.save": Example(
         {"robot": ROBOT, "path": path("robot.h"), "extra": Argument({}, "mapping"), "name": words("robot")}
     ),
-    "models.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
+    "models.save#urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
 }
 (FOLDER / "cell.toml").write_text("floor = -1.0")
 TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
