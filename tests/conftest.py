@@ -1,5 +1,6 @@
 """Fixtures of several packages."""
 
+import gc
 import signal
 
 import numpy as np
@@ -14,6 +15,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell star
 
 def pytest_configure(config):
     """Make the tests quick to collect, and independent of the tests before them."""
+    gc.disable()  # until they are collected: next to nothing of what is imported is garbage
     # pytest rewrites the assertions of all modules of a package that holds a plugin. Those of the library are for
     # nobody's tests, and rewriting its 600 modules would take longer than collecting every test.
     finder = getattr(config.pluginmanager, "rewrite_hook", None)
@@ -97,6 +99,11 @@ def pytest_collection_modifyitems(items):
         chosen = {k * len(same_test) // count for k in range(count)}
         for k in set(range(len(same_test))) - chosen:
             same_test[k].add_marker("slow")
+
+
+def pytest_collection_finish():
+    gc.freeze()  # modules and tests stay until the end
+    gc.enable()
 
 
 def pytest_generate_tests(metafunc):

@@ -38,6 +38,10 @@ PACKAGES = tuple({str(path) for place in PLACES for path in (place, place.resolv
 OWN = __name__.partition(".")[0]
 HEAP_TYPE = 1 << 9  # flag of classes created by a class statement
 CACHE = type(functools.lru_cache(len))
+WRAPPERS = {
+    types.MethodType, functools.partial, functools.partialmethod, property, staticmethod, classmethod,
+    functools.cached_property, CACHE,
+}  # fmt: skip
 
 
 def origin(module: str | None) -> str:
@@ -162,6 +166,8 @@ def in_cell(cell: types.CellType) -> Any:
 def parts_of(x: Any) -> tuple[Any, ...] | None:
     """Return the parts of a method, property, partial function or other wrapper; None for anything else."""
     kind = type(x)
+    if kind not in WRAPPERS:
+        return None
     if kind is types.MethodType:
         return x.__func__, x.__self__
     if kind in (functools.partial, functools.partialmethod):
@@ -172,9 +178,7 @@ def parts_of(x: Any) -> tuple[Any, ...] | None:
         return (x.__func__,)
     if kind is functools.cached_property:
         return x.func, x.attrname
-    if kind is CACHE:
-        return (x.__wrapped__,)
-    return None
+    return (x.__wrapped__,)  # of functools.cache
 
 
 @functools.lru_cache(maxsize=1024)

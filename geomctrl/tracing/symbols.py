@@ -44,6 +44,7 @@ from .untraceable import caller
 COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
 ROUNDED = {"add", "sub", "mul", "div"}
 LOGICAL = {"and", "or", "not"}
+TRUTHS = {Condition, bool, np.bool_}
 LARGEST = float(np.finfo(float).max)
 
 
@@ -115,7 +116,7 @@ def as_whole(x: Any, kind: Any = INT) -> Any:
 
 def _made(op: str, *args: Any) -> Symbol:
     graph = next(x.graph for x in args if isinstance(x, (Symbol, Condition)))
-    if op not in LOGICAL and any(isinstance(x, (Condition, bool, np.bool_)) for x in args):
+    if op not in LOGICAL and any(type(x) in TRUTHS for x in args):  # isinstance would ask each symbol for its class
         args = tuple(_as_numbers(op, args))
     ends = [graph.operand(x) for x in args]
     if op in COMMUTATIVE and ends[0] > ends[1]:

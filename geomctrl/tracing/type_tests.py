@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import SymbolArray, dtype_of
-from .code_identity import functions_in
+from .code_identity import WRAPPERS, functions_in
 from .graph import Either, asked_by_user, python_type
 from .operators import number_of, whole_number
 from .symbols import FLOAT, Condition, Symbol, UntraceableError, with_kind
@@ -107,9 +107,19 @@ def twins_of_types(owner: int) -> dict[str, Any]:
 
 def asks_which_type(space: dict[str, Any]) -> bool:
     """Whether code of a module tests `is float` or `is int`; these names are then not replaced."""
-    members = [y for x in list(space.values()) for y in (vars(x).values() if isinstance(x, type) else (x,))]
-    own = (f for x in members for f in functions_in(x) if f.__globals__ is space)
-    return any(_identity_of_type(f.__code__) for f in own)
+    members = list(space.values())
+    members += [y for x in members if isinstance(x, type) for y in vars(x).values()]
+    functions = [x for x in members if type(x) is types.FunctionType]
+    functions += [f for x in members if type(x) in WRAPPERS for f in functions_in(x)]
+    codes = [f.__code__ for f in functions if f.__globals__ is space]
+    last, asks = _last_answers.get(id(space), (None, False))
+    if last != codes:
+        asks = any(map(_identity_of_type, codes))
+        _last_answers[id(space)] = codes, asks
+    return asks
+
+
+_last_answers: dict[int, tuple[list[types.CodeType], bool]] = {}  # by module: every trace asks for all modules
 
 
 @functools.lru_cache(maxsize=10_000)
