@@ -10,14 +10,14 @@ import importlib
 import pkgutil
 from typing import Any
 
-from geomctrl.control.tuning import Tuned
+from geomctrl.arguments import flag
 
-_OWN = ("classes", "tuned", "__doc__", "__file__", "__name__", "__path__")
+_OWN = ("classes", "__doc__", "__file__", "__name__", "__path__")
 
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted(["classes", "tuned", *(c.__name__ for c in classes().values())])
+        return sorted(["classes", *(c.__name__ for c in classes().values())])
     if name in _files():
         return importlib.import_module(f"{__name__}.{name}")
     for file in _files():
@@ -31,14 +31,14 @@ def __dir__() -> list[str]:
     return sorted([*_OWN, *(c.__name__ for c in classes().values())])
 
 
-def classes() -> dict[str, type]:
-    """All controllers by their names on the command line; "slotine-li" is SlotineLi in slotine_li.py."""
-    return {file.replace("_", "-"): _class_in(file) for file in _files()}
+def classes(tuned: bool = False) -> dict[str, type[Any]]:
+    """Return all controllers by their names on the command line; "slotine-li" is SlotineLi in slotine_li.py.
 
-
-def tuned() -> dict[str, type[Tuned]]:
-    """The controllers that can choose gains for any robot, by their names on the command line."""
-    return {name: c for name, c in classes().items() if hasattr(c, "tuned")}
+    With `tuned=True` only those that can choose gains for any robot, by their class method `tuned`.
+    """
+    flag("tuned", tuned)
+    laws = {file.replace("_", "-"): _class_in(file) for file in _files()}
+    return {name: law for name, law in laws.items() if hasattr(law, "tuned")} if tuned else laws
 
 
 def _files() -> list[str]:

@@ -1,5 +1,5 @@
 # The controllers that __init__.py finds in its folder, for type checkers; a test compares the two.
-from typing import Any
+from typing import Any, Literal, overload
 
 from geomctrl.control.tuning import Tuned
 from geomctrl.controllers.attitude_tracking import AttitudeTracking as AttitudeTracking
@@ -32,5 +32,7 @@ from geomctrl.controllers.super_twisting import SuperTwisting as SuperTwisting
 from geomctrl.controllers.swing_up import SwingUp as SwingUp
 
 def __getattr__(name: str) -> Any: ...
-def classes() -> dict[str, type]: ...
-def tuned() -> dict[str, type[Tuned]]: ...
+@overload
+def classes(tuned: Literal[True]) -> dict[str, type[Tuned]]: ...
+@overload
+def classes(tuned: bool = False) -> dict[str, type]: ...

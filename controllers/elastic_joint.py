@@ -84,13 +84,10 @@ class ElasticJoint(Law):
         theta = d[:3] + inverse_dynamics_rates(self.links, d[0].copy(), d[1:].copy()) / self.K
         return Desired(*np.hstack((d[:3], theta)))
 
-    def motion(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(5, nv): q, v, a, a' of the links from the state (2 nv,) and its rate; the last row is zero."""
-        n = len(self.K)
-        return self._motion(one_state("q", q, 2 * n), one_state("v", v, 2 * n))
-
     def _motion(self, q, v):
+        """(5, nv): q, v, a, a' of the links; the last row is zero."""
         n = len(self.K)
+        q, v = one_state("q", q, 2 * n), one_state("v", v, 2 * n)
         out = np.zeros((5, n))
         out[0], out[1] = q[:n], v[:n]
         out[2] = self.links.forward_dynamics(out[0], out[1], self.K * (q[n:] - q[:n]))
@@ -98,18 +95,21 @@ class ElasticJoint(Law):
         out[3] = np.linalg.solve(d.da, self.K * (v[n:] - v[:n]) - d.dq @ out[1] - d.dv @ out[2])
         return out
 
-    def errors(self, t: float, motion: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """x (4, nv): e and its derivatives divided by powers of the bandwidth."""
+    def errors(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """x (4, nv) of a state (2 nv,): e of the links and its derivatives, divided by powers of the bandwidth."""
+        return self._errors(self._motion(q, v), self.smooth(time(t)))
+
+    def _errors(self, motion, desired):
         return (motion[:4] - desired[:4]) / self.w ** np.arange(4)[:, None]
 
     def __call__(self, t, q, v, z):
-        n, motion, desired = len(self.K), self.motion(q, v), self.smooth(time(t))
-        x = self.errors(t, motion, desired)
+        n, motion, desired = len(self.K), self._motion(q, v), self.smooth(time(t))
+        x = self._errors(motion, desired)
         motion[4] = desired[4] - self.w**4 * (x[0] + 4.0 * x[1] + 6.0 * x[2] + 4.0 * x[3])
         tau, _, tau_ddot = inverse_dynamics_rates(self.links, motion[0], motion[1:])
         motor = self.B * (motion[2] + tau_ddot / self.K) + tau
         return Command(np.concatenate((np.zeros(n), motor)), None, {"e": x[0]})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        x = self.errors(t, self.motion(q, v), self.smooth(time(t)))
+        x = self.errors(t, q, v)
         return Lyapunov(scalar(np.einsum("ak,ab,bk,k->", x, self.P, x, 1.0 / self.w)), -scalar((x * x).sum()))

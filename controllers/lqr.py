@@ -103,7 +103,7 @@ class LQR(ModelBased):
         x = self._state(t, q, v)
         return Lyapunov(scalar(x.dot(self.S).dot(x)), -scalar(x.dot(self.loss).dot(x)))
 
-    def in_region(self, t: float, q: np.ndarray, v: np.ndarray):
+    def in_domain(self, t: float, q: np.ndarray, v: np.ndarray):
         """Whether V < level; a symbolic condition if the state is symbolic."""
         x = self._state(t, q, v)
         return scalar(x.dot(self.S).dot(x)) < self.level

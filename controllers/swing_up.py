@@ -98,7 +98,7 @@ class SwingUp(ModelBased):
         self.kv = _positive("kv", 0.1 * self.kD * w if kv is None else kv)
 
     def __call__(self, t, q, v, z):
-        caught = self.catch.in_region(t, q, v)
+        caught = self.catch.in_domain(t, q, v)
         held = self.catch(t, q, v, z)
         tau = np.where(caught, held.tau, self._pumping(q, v))
         signals = {"e": held.signals["e"], "E": self._energy(self.robot, q, v), "caught": np.where(caught, 1.0, 0.0)}
@@ -121,7 +121,7 @@ class SwingUp(ModelBased):
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         inside, outside = self.catch.lyapunov(t, q, v, z, plant), self._energy_lyapunov(q, v, true_robot(plant))
-        caught = self.catch.in_region(t, q, v)
+        caught = self.catch.in_domain(t, q, v)
         value = np.where(caught, inside.value, self.catch.level + outside.value)
         return Lyapunov(scalar(value), scalar(np.where(caught, inside.rate, outside.rate)))
 

@@ -80,7 +80,7 @@ def test_dir_shows_every_name_and_others_are_refused():
         if not name.startswith("__") and not callable(getattr(geomctrl.models, name))
     ]
     laws = {law.__name__ for law in geomctrl.controllers.classes().values()}
-    assert {name for name in dir(geomctrl.controllers) if not name.startswith("__")} == laws | {"classes", "tuned"}
+    assert {name for name in dir(geomctrl.controllers) if not name.startswith("__")} == laws | {"classes"}
     with pytest.raises(AttributeError, match="module 'geomctrl' has no attribute 'robots'"):
         _ = geomctrl.robots
 

@@ -20,7 +20,7 @@ motion = gc.references.Sinusoids(robot, home, 0.3, [0.2, 0.25, 0.3, 0.35, 0.4, 0
 def make(point):
     law = controllers.SlotineLi(robot, motion, 4.0, 5.0, adapt=[robot.body_names[-1]], rate=point["rate"])
     loaded = robot.with_payload(point["payload"], (0.0, 0.0, 0.1))
-    return gc.Plant(loaded, actuators=actuators.Saturation.of(robot)), law, home, np.zeros(7)
+    return gc.Plant(loaded, actuators=actuators.Saturation(robot.limits.effort)), law, home, np.zeros(7)
 
 
 space = {

@@ -62,7 +62,7 @@ def model() -> gc.Robot:
 
 def plant(robot: gc.Robot) -> gc.Plant:
     """What is true: the same arm with friction, behind its drives and encoders."""
-    drives = [actuators.TransportDelay(DELAY), actuators.Saturation.of(robot)]
+    drives = [actuators.TransportDelay(DELAY), actuators.Saturation(robot.limits.effort)]
     return gc.Plant(robot, FRICTION, actuators=drives, sensors=[sensors.Encoder(BITS, cutoff=CUTOFF)])
 
 
@@ -76,7 +76,7 @@ def laws(robot: gc.Robot, seconds: float) -> Iterator[tuple[str, Callable[[], ob
     wanted = motion(robot)
     tuning = Tuning(robot, wanted, design(robot, LATENCY, wanted, seconds), seconds, adapt="load",
                     load_body=robot.body_names[-1], friction=gc.Friction(smoothing=0.1))  # fmt: skip
-    for name, law in controllers.tuned().items():
+    for name, law in controllers.classes(tuned=True).items():
         if name not in SET_POINT:
             known = replace(tuning, friction=None) if name in FEW else tuning
             yield law.__name__, lambda law=law, known=known: law.tuned(known)

@@ -28,7 +28,7 @@ from lib.script import run_script
 Q_D = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])  # rad
 LAMBDA = 5.0  # 1/s
 INERTIA = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])  # kg m^2: about the mean of M_ii
-K = 20.0 * (1.8 / INERTIA) ** (1 / 3) * INERTIA  # N m s/rad: faster where less is moved, as `controllers.tuned` has it
+K = 20.0 * (1.8 / INERTIA) ** (1 / 3) * INERTIA  # N m s/rad: faster where less is moved, as `Passivity.tuned` has it
 BOX = 0.2, 0.4  # rad, rad/s
 CLAIMS: list[tuple[float, dict[str, Any]]] = [  # by how much the gains are larger, what is claimed
     (1.0, {"offset": 4.0}),

@@ -16,7 +16,7 @@ from geomctrl.robot import Robot
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 TIMES = {"lag", "delay", "dt"}  # options that accept units of time
 ACTUATORS: dict[str, Callable[[Robot, float | None], Actuator]] = {
-    "limits": lambda robot, x: Saturation.of(robot) if x is None else Saturation(x),
+    "limits": lambda robot, x: Saturation(robot.limits.effort) if x is None else Saturation(x),
     "lag": lambda robot, x: Lag(_required("lag", x)),
     "delay": lambda robot, x: TransportDelay(_required("delay", x)),
     "rate": lambda robot, x: RateLimit(_required("rate", x)),

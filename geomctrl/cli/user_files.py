@@ -33,7 +33,7 @@ def law_class(name: str) -> type[Any]:
     path, colon, own = name.rpartition(":")
     if colon and path.endswith(".py"):
         return _law_in(Path(path).resolve(), own)
-    bundled = controllers.tuned()
+    bundled = controllers.classes(tuned=True)
     if name not in bundled:
         raise NameNotFoundError(f"controller: expected one of {', '.join(bundled)}, or FILE.py:CLASS, got {name!r}")
     return bundled[name]

@@ -94,6 +94,8 @@ class Controller(Protocol):
        the sensor `name`.
     9. Optional: a class method `tuned(tuning)` returns the law with gains for `tuning.robot`; see
        `control.tuning.Tuning`. `geomctrl track` uses it.
+    10. Optional: `in_domain(t, q, v)` returns whether the proof holds from this state on, for a law whose proof is not
+        global.
     """
 
     def start(self) -> np.ndarray | None:

@@ -119,9 +119,3 @@ class ElasticPlant(Plant):
 
     def net_torque(self, t, q, v, tau, x):
         return super().net_torque(t, q, v, self._sprung(q, tau), x)
-
-    def spring_energy(self, q: np.ndarray) -> np.ndarray:
-        """1/2 (theta - q) . K (theta - q) (...,) [J]."""
-        n = len(self.stiffness)
-        q = checked("q", q, (2 * n,))
-        return 0.5 * ((q[..., n:] - q[..., :n]) ** 2 * self.stiffness).sum(axis=-1)

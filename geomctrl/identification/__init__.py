@@ -43,7 +43,6 @@ NAMES = {
     "closed_loop_fit": "output_error",
     "cross_validate": "estimators",
     "drive_gains": "drives",
-    "exact_base_parameters": "geomctrl.terms.base_parameters",
     "fit": "estimators",
     "fit_curves": "model.friction_curves",
     "fit_friction": "model.friction_curves",

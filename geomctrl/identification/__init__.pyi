@@ -1,6 +1,5 @@
 # What geomctrl/identification/__init__.py loads when asked, for type checkers; a test compares the two.
 from geomctrl.terms.base_parameters import base_parameters as base_parameters
-from geomctrl.terms.base_parameters import exact_base_parameters as exact_base_parameters
 
 from .drives import KnownLoad as KnownLoad
 from .drives import drive_gains as drive_gains

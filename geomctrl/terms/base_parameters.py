@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, exactly, number
+from geomctrl.arguments import checked, count, exactly, flag, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.configuration import random_configuration
@@ -104,9 +104,15 @@ class BaseParameters:
 
 
 def base_parameters(
-    robot: Mechanism, form: Form | None = None, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
+    robot: Mechanism,
+    form: Form | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    tolerance: float = 1e-9,
+    *,
+    exact: bool = False,
 ) -> BaseParameters:
-    """Compute base parameters by pivoted QR of the regressor over random states (Gautier 1990).
+    """Compute base parameters, by pivoted QR of the regressor over random states (Gautier 1990) or from the tree alone.
 
     Parameters
     ----------
@@ -121,6 +127,10 @@ def base_parameters(
         Seed of the random states. Default 0.
     tolerance : float
         Columns whose remainder is below this share of the largest are dependent. Default 1e-9.
+    exact : bool
+        If True, compute those of inverse dynamics from the tree, without samples or regressor; see the module. The kept
+        columns of each body are then chosen such that names are readable. Needs `form=None` and a robot without joints
+        that follow others. Default False.
 
     Returns
     -------
@@ -134,6 +144,10 @@ def base_parameters(
     6
     """
     require_robot("robot", robot)
+    if flag("exact", exact):
+        if form is not None or samples is not None:
+            raise ArgumentError("exact: expected neither `form` nor `samples` beside it, which the tree does not need")
+        return exact_base_parameters(robot)
     tolerance = number("tolerance", tolerance, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
     rng = np.random.default_rng(count("seed", seed))
     n = count("samples", samples) if samples is not None else 12 * robot.nbodies + 20
@@ -177,12 +191,8 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
 
 
 def exact_base_parameters(robot: Mechanism) -> BaseParameters:
-    """Compute base parameters of inverse dynamics from the tree alone, without samples or regressor; see the module.
-
-    The kept columns of each body are chosen such that names are readable (KEEP_FIRST).
-    """
-    require_robot("robot", robot)
-    require_free_joints("exact_base_parameters (base_parameters samples the regressor)", robot)
+    """`base_parameters(robot, exact=True)`. The kept columns of each body are those that KEEP_FIRST lists first."""
+    require_free_joints("base_parameters(exact=True), which with exact=False samples the regressor,", robot)
     n = robot.nbodies
     attainable, felt = [], []  # V_i (6, .), O_i (., 10), orthonormal
     null = []

@@ -48,7 +48,7 @@ def test_track_ends_with_the_comparison_of_adaptive_and_computed_torque(tmp_path
     assert "ComputedTorque" not in alone.output
 
 
-@pytest.mark.parametrize("controller", controllers.tuned())
+@pytest.mark.parametrize("controller", controllers.classes(tuned=True))
 @pytest.mark.parametrize("reference", motions.REFERENCES)
 def test_track_takes_every_controller_and_reference(controller, reference, tmp_path):
     result = run("track", "scara", *SHORT, "--controller", controller, "--reference", reference, "--out", tmp_path)
@@ -128,7 +128,7 @@ def test_bad_arguments_end_with_status_2_and_a_message(arguments, message, tmp_p
 
 def test_unknown_controllers_are_refused_with_the_list(tmp_path):
     result = run("track", "two_link", "--controller", "lqr", "--out", tmp_path, status=2)
-    expected = f"controller: expected one of {', '.join(controllers.tuned())}, or FILE.py:CLASS, got 'lqr'"
+    expected = f"controller: expected one of {', '.join(controllers.classes(tuned=True))}, or FILE.py:CLASS, got 'lqr'"
     assert expected in result.output.replace("\n", " ")
 
 

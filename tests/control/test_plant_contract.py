@@ -286,7 +286,7 @@ def test_limits_are_reported():
             np.testing.assert_allclose(result.worst, worst, rtol=1e-9)
             assert not result.ok
     assert "position beyond a joint's limit, rad or m: worst 4.90e+01" in run.summary()
-    plant = gc.Plant(robot, actuators=gc.actuators.Saturation.of(robot))
+    plant = gc.Plant(robot, actuators=gc.actuators.Saturation(robot.limits.effort))
     assert gc.simulate(plant, Push(), [0.0], [0.0], 0.1, 1e-3).ok
 
 

@@ -48,8 +48,12 @@ def test_one_file_is_all_that_a_new_controller_takes(tmp_path):
     (tmp_path / "damped_drift.py").write_text(OWN)
     (tmp_path / "_shared.py").write_text("")
     controllers.__path__.append(str(tmp_path))
-    assert "damped-drift" in controllers.tuned()
-    assert controllers.DampedDrift is controllers.tuned()["damped-drift"] is controllers.classes()["damped-drift"]
+    assert "damped-drift" in controllers.classes(tuned=True)
+    assert (
+        controllers.DampedDrift
+        is controllers.classes(tuned=True)["damped-drift"]
+        is controllers.classes()["damped-drift"]
+    )
     case = Scenario.make(models.two_link(), ScenarioOptions(controller="damped-drift", gains="kd=3", seconds=0.1))
     assert type(case.controller) is controllers.DampedDrift
     np.testing.assert_array_equal(case.controller.kd, 3.0 * case.rule.D)
@@ -79,7 +83,7 @@ def test_other_names_are_not_there():
         *("operational-space", "cartesian-impedance", "geometric-impedance"),
         *("momentum-observer", "energy-tank", "online-identification"),
     }
-    assert set(controllers.tuned()) == set(controllers.classes()) - not_tracking
+    assert set(controllers.classes(tuned=True)) == set(controllers.classes()) - not_tracking
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "controllers.md").read_text(encoding="utf-8")
@@ -95,7 +99,7 @@ def test_the_page_s_code_runs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(controllers.tuned()) - {"pd-gravity"}))
+@pytest.mark.parametrize("name", sorted(set(controllers.classes(tuned=True)) - {"pd-gravity"}))
 def test_each_law_finds_its_gains_for_an_arm(name):
     """As `geomctrl track` makes it, held for a millisecond, with a load that it may have to learn."""
     options = ScenarioOptions(controller=name, seconds=0.3, control_dt=1e-3, payload=0.5)

@@ -14,7 +14,7 @@ from geomctrl.controllers._filtered_regression import RememberingAdaptation
 OWN = {"qp-inverse-dynamics"}  # keeps joints within their ranges, where neutral configurations need not lie
 LAWS = {
     name: law
-    for name, law in controllers.tuned().items()
+    for name, law in controllers.classes(tuned=True).items()
     if "reference" in inspect.signature(law).parameters and name not in OWN
 }
 

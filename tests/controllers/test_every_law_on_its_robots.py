@@ -88,7 +88,7 @@ def pumps(law, plant):
     """V's rate about hanging: V is zero on an orbit, not at a point."""
     hanging = law.q_d + np.pi * (law.B.sum(axis=1) == 0.0)
     for q, v, _ in states(law, plant, 0.5, hanging):
-        assert not law.catch.in_region(0.1, q, v)
+        assert not law.catch.in_domain(0.1, q, v)
         is_exact(law, plant, q, v, None)
 
 

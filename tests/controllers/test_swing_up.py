@@ -59,8 +59,8 @@ def test_lqr_region_is_where_the_bound_holds(name, pole, pendubot):
     assert max(excess(0.999 * y) for y in x) < 0.0
     assert max(excess(3.0 * y) for y in x) > 0.0
     inside, outside = (UP[name] + s * x[0, :2] for s in (0.99, 1.01))
-    assert law.in_region(0.0, inside, 0.99 * x[0, 2:])
-    assert not law.in_region(0.0, outside, 1.01 * x[0, 2:])
+    assert law.in_domain(0.0, inside, 0.99 * x[0, 2:])
+    assert not law.in_domain(0.0, outside, 1.01 * x[0, 2:])
 
 
 def test_lqr_counts_turns_of_endless_joints_only(pole):
@@ -94,7 +94,7 @@ def test_the_energys_rate_is_exact(driven):
         assert_close(rate, -law.kv * v[k] ** 2, 1e-8, abs(law.kE * E * (v @ tau)) + 1.0)
         assert found.rate == pytest.approx(-law.kv * v[k] ** 2)
         assert tau[1 - k] == 0.0
-        assert not law.catch.in_region(0.0, q, v)
+        assert not law.catch.in_domain(0.0, q, v)
         seen = testing.lyapunov_at(law, ARM, 0.1, q, v)
         assert seen.actual == pytest.approx(seen.promised, rel=1e-5, abs=1e-6 * seen.value)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geomctrl import Robot, inertia, models
-from geomctrl.identification import base_parameters, exact_base_parameters
+from geomctrl.identification import base_parameters
 from geomctrl.identification.model.regressor_model import reduce_columns
 
 RAD = np.pi / 180
@@ -42,7 +42,7 @@ ROBOTS = {
 def test_exact_and_sampled_reductions_agree_on_published_ranks(name):
     make, rank = ROBOTS[name]
     robot = make()
-    exact, sampled = exact_base_parameters(robot), base_parameters(robot)
+    exact, sampled = base_parameters(robot, exact=True), base_parameters(robot)
     assert exact.size == sampled.size
     assert rank is None or exact.size == rank
     # the same combinations: each projection is a linear map of the other
@@ -53,7 +53,7 @@ def test_exact_and_sampled_reductions_agree_on_published_ranks(name):
 @pytest.mark.parametrize("name", ["panda", "planar, vertical", "quadruped", "scara"])
 def test_base_parameters_predict_all_torques(name):
     robot, rng = ROBOTS[name][0](), np.random.default_rng(4)
-    base = exact_base_parameters(robot)
+    base = base_parameters(robot, exact=True)
     q = np.array([robot.random_configuration(rng) for _ in range(20)])
     v, a = rng.normal(size=(2, 20, robot.nv))
     Y = robot.regressor(q, v, a)
@@ -69,7 +69,7 @@ def test_base_parameters_predict_all_torques(name):
 
 
 def test_names_of_the_vertical_planar_arm_are_the_textbook_ones():
-    base = exact_base_parameters(planar((0, -9.81, 0)))
+    base = base_parameters(planar((0, -9.81, 0)), exact=True)
     assert base.names == (
         "m1 c1x + 0.4 m2 + 0.4 m3", "m1 c1y", "Izz1 + 0.16 m2 + 0.16 m3",
         "m2 c2x + 0.3 m3", "m2 c2y", "Izz2 + 0.09 m3",
@@ -79,7 +79,7 @@ def test_names_of_the_vertical_planar_arm_are_the_textbook_ones():
 
 def test_names_evaluate_to_the_projection():
     robot = models.ur10()
-    base = exact_base_parameters(robot)
+    base = base_parameters(robot, exact=True)
     pi = robot.parameters
     values = {}
     for i, (m, hx, hy, hz, *I) in enumerate(pi, 1):
@@ -97,7 +97,7 @@ def test_names_evaluate_to_the_projection():
 
 def test_unobservable_directions_are_explained():
     robot = planar((0, 0, -9.81))
-    words = exact_base_parameters(robot).unobservable()
+    words = base_parameters(robot, exact=True).unobservable()
     assert len(words) == 30 - 7
     assert "m1: no torque depends on it" in words
     exchange = next(w for w in words if "m3" in w and "m3 c3" not in w)
@@ -107,7 +107,7 @@ def test_unobservable_directions_are_explained():
 
 def test_lift_keeps_the_base_and_stays_near_the_prior():
     robot = models.panda()
-    base = exact_base_parameters(robot)
+    base = base_parameters(robot, exact=True)
     prior = robot.parameters.ravel()
     values = base.projection @ prior + np.linspace(0, 1e-3, base.size)
     x = base.lift(values, prior)

@@ -5,7 +5,7 @@ import pytest
 from lib import logs
 
 from geomctrl import inertia, models
-from geomctrl.identification import RegressorModel, exact_base_parameters, fit, fit_curves
+from geomctrl.identification import RegressorModel, base_parameters, fit, fit_curves
 
 
 def needs(name):
@@ -43,7 +43,7 @@ def test_a_published_urdf_with_a_massless_tip_is_geometry_enough():
     data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
     errors = [fit(RegressorModel(r, rotor=True), data, "ols").relative_error() for r in (robot, logs.tx40())]
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)
-    assert exact_base_parameters(robot).size == 36
+    assert base_parameters(robot, exact=True).size == 36
     assert strictly_physical(fit(RegressorModel(robot, rotor=True), data, "consistent", mass_max=30.0))
 
 

@@ -499,7 +499,7 @@ def test_panda_in_14_dimensions():
     pytest.importorskip("flint")
     robot = models.panda()
     D = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])  # kg m^2: about the mean of M_ii
-    K = 20.0 * (1.8 / D) ** (1 / 3) * D  # as `controllers.tuned` has it
+    K = 20.0 * (1.8 / D) ** (1 / 3) * D  # as `Passivity.tuned` has it
     law = passivity(robot, np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]), 5.0, K)
     claim = {"parameters": 0.1, "offset": 4.0, "levels": False}
     found = testing.certify_lyapunov(law, robot, (0.2, 0.4), **claim)

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, per_coordinate
 from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.mechanism import require_robot
-from geomctrl.robot import Robot
 
 from .actuator import Actuator, require_sizes
 
@@ -22,7 +20,7 @@ class Saturation(Actuator):
     Parameters
     ----------
     upper : float or (nv,)
-        Upper limit [N m, N]; infinity for none.
+        Upper limit [N m, N]; infinity for none. Those of a model file are `robot.limits.effort`.
     lower : float or (nv,), optional
         Lower limit; default -upper.
 
@@ -44,12 +42,6 @@ class Saturation(Actuator):
             raise ArgumentError(f"lower: expected limits below upper, {upper}, got {lower}: they are reversed")
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "lower", lower)
-
-    @classmethod
-    def of(cls, robot: Robot) -> Saturation:
-        """The limits of the robot's model file, `effort` of its joints."""
-        require_robot("robot", robot)
-        return cls(robot.limits.effort)
 
     def inputs(self, outputs: int) -> int:
         return require_sizes(outputs, upper=np.asarray(self.upper), lower=np.asarray(self.lower))

@@ -52,7 +52,7 @@ class EnergyBalance(Monitor):
         H' - power, integrated over the samples, is the part of the drift that smaller steps do not reduce. The rest is
         truncation, which decreases with the step.
         """
-        run, result = replay.run, replay.result(self)
+        run, result = replay.run, replay.run.monitors[self.name]
         if not np.isfinite(result.worst):
             return Finding(VIOLATED, "the energy is not finite")
         ks = self._samples(result.values)

@@ -67,7 +67,7 @@ class Holding(Monitor):
 
     def confirm(self, replay):
         """Compare the rise with what truncation and rounding can add to V."""
-        run, result = replay.run, replay.result(self)
+        run, result = replay.run, replay.run.monitors[self.name]
         if not np.isfinite(result.worst):
             return Finding(VIOLATED, "V is not finite at a finite state")
         values, V = result.values, run.signals["lyapunov"]

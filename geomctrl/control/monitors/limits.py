@@ -41,7 +41,7 @@ class JointLimits(Monitor):
 
     def confirm(self, replay):
         """Report a violation if the excess is larger than rounding of the limit and possible truncation."""
-        result = replay.result(self)
+        result = replay.run.monitors[self.name]
         excess, bound = result.worst - self.limit, np.abs([*self.lower, *self.upper])
         if excess <= ROUNDING * bound[np.isfinite(bound)].max(initial=0.0):
             return Finding(HELD, "at the limit, within rounding")

@@ -103,8 +103,8 @@ class LyapunovDecrease(Monitor):
         return where(late, max(change * (8.0 / 12.0) + jump, 0.0), 0.0)
 
     def confirm(self, replay):
-        values = replay.result(self).values
-        if not np.isfinite(replay.result(self).worst):
+        values = replay.run.monitors[self.name].values
+        if not np.isfinite(replay.run.monitors[self.name].worst):
             return Finding(VIOLATED, "V is not finite at a finite state")
         if self.held > 0.0 and self.law is None:
             said = "the law acts on measurements, whose errors feed V as well as the law may"

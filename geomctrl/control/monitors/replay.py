@@ -13,7 +13,7 @@ from geomctrl.control.contracts import Command
 from geomctrl.errors import IntegrationError
 from geomctrl.integrators.step_control import Adaptive
 
-from .monitor import UNRESOLVED, Finding, Monitor, MonitorResult
+from .monitor import UNRESOLVED, Finding, Monitor
 
 MAX_COORDINATES = 150  # largest state for which the fastest rate is computed
 MIN_RTOL = 1e-13  # of an adaptive method; with a smaller one rounding looks like truncation
@@ -48,13 +48,9 @@ class Replay:
         own.hold, own.sensing, own.driven, own.with_measurements = 0, None, False, False
         self._tolerances = loop.tolerances
 
-    def result(self, monitor: Monitor) -> MonitorResult:
-        """The result of a monitor in this run."""
-        return self.run.monitors[monitor.name]
-
     def beyond(self, monitor: Monitor) -> list[int]:
         """Indices of the stored samples beyond a monitor's limit, worst first."""
-        values = self.result(monitor).values
+        values = self.run.monitors[monitor.name].values
         ks = np.flatnonzero(~(values <= monitor.limit))
         return ks[np.argsort(-np.nan_to_num(values[ks], nan=np.inf), kind="stable")].tolist()
 

@@ -88,7 +88,6 @@ EXAMPLES = {
     "control.ElasticPlant.at": Example({"t": number(1.0)}, ELASTIC),
     "control.ElasticPlant.acceleration": Example(NOW4, ELASTIC),
     "control.ElasticPlant.power": Example(NOW4, ELASTIC),
-    "control.ElasticPlant.spring_energy": Example({"q": Q4}, ELASTIC),
     "Run.load": Example({"path": Fresh(lambda: run().save(FOLDER / "run.npz")), "plant": ROBOT}),
     "Run.plot": Example({"path": path("plots")}, Fresh(run)),
     "Run.save": Example({"path": path("saved.npz")}, Fresh(run)),
@@ -217,7 +216,7 @@ LEFT_OUT = (
             ),
             "monitors.JointLimits.confirm",
             "monitors.Replay",
-            *(f"monitors.Replay.{x}" for x in ("after", "beyond", "result", "split", "state")),
+            *(f"monitors.Replay.{x}" for x in ("after", "beyond", "split", "state")),
         ),
         "called by a running loop, with samples that it made",
     )

@@ -91,7 +91,7 @@ NO_LAMBDA = "this law has no Lambda"
 INHERITED = "of all laws; examples of those of `Passivity`"
 LEFT_OUT = {
     "controllers.AttitudeTracking.in_domain": PIECE,
-    "controllers.LQR.in_region": PIECE,
+    "controllers.LQR.in_domain": PIECE,
     "controllers.LQR.start": INHERITED,
     "controllers.QPInverseDynamics.start": INHERITED,
     "controllers.QPInverseDynamics.tuned": "as `Passivity.tuned`",

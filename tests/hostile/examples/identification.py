@@ -145,7 +145,7 @@ EXAMPLES = {
     "identification.base_parameters": Example(
         {"robot": ROBOT, "form": "ploen", "samples": Argument(40), "seed": 1, "tolerance": number(1e-9, positive=True)},
     ),
-    "identification.exact_base_parameters": Example({"robot": ROBOT}),
+    "identification.base_parameters#exact": Example({"robot": ROBOT, "exact": True}),
     "identification.Column": Example(
         {"name": words("own"), "torque": COLUMN.torque, "positive": True, "initial": number(0.5)}
     ),

@@ -58,7 +58,6 @@ EXAMPLES = {
         }
     ),
     "actuators.Saturation": Example({"upper": gain(TWO, "inf"), "lower": gain(-TWO, "inf none negative")}),
-    "actuators.Saturation.of": Example({"robot": LIMITED}, compare=False),
     "actuators.TorqueSpeedLimits": Example(
         {"stall": gain(TWO, "shape"), "no_load": gain(TWO, "shape"), "peak": gain(TWO, "shape none")}
     ),
