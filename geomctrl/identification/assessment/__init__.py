@@ -54,7 +54,7 @@ def assess(evidence: Evidence, findings: Sequence[Finding] = (), ignore: Sequenc
     findings_so_far += findings
     if any(
         finding.kind == "excitation" for finding in findings_so_far
-    ):  # that says why unseen motion is predicted badly
+    ):  # this explains why unseen motion is predicted badly
         findings_so_far = [
             replace(finding, fatal=False) if finding.kind == "unseen" else finding for finding in findings_so_far
         ]

@@ -29,20 +29,20 @@ from .evidence import Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
 from .log_checks import late_velocities
 from .rows import Rows, cutoff_of, rows_of
 
-MAX_CHANCE = 0.01  # that one of the causes is so much likelier by chance
-MAX_DELAY = 0.12  # s: delays that are looked for
+MAX_CHANCE = 0.01  # probability that a cause is as likely by chance
+MAX_DELAY = 0.12  # s: largest delay in the search
 DELAY_GRID = np.array([-0.12, -0.08, -0.05, -0.03, -0.016, -0.008, 0.0, 0.008, 0.016, 0.03, 0.05, 0.08, 0.12])  # s
-DELAY_PASSES = 3  # of cut-offs and delay
-MIN_DELAY = 0.004  # s: delays below are those of sampling
-MIN_SIGMA = 4.0  # standard deviations: an estimate nearer to zero counts as zero
-MIN_TILT = np.deg2rad(0.7)  # base: installation is not much better
-NOTED_TILT = np.deg2rad(2.0)  # base: what a spirit level does not leave
+DELAY_PASSES = 3  # iterations of cut-offs and delay
+MIN_DELAY = 0.004  # s: smaller delays come from sampling
+MIN_SIGMA = 4.0  # standard deviations from zero below which an estimate counts as zero
+MIN_TILT = np.deg2rad(0.7)  # rad: the accuracy of installation
+NOTED_TILT = np.deg2rad(2.0)  # rad: a spirit level shows larger tilts
 MIN_DRIFT_SHARE = 0.03  # of a joint's torques
-MIN_WARMING_SECONDS = 4.0  # s: in less, what looks like a change of friction is what the model lacks
-MAX_DRIVING_SHARE = 0.2  # of friction's power: it may seem to drive by so much where its change is not well known
-MIN_CHANGE_SHARE = 0.05  # of friction's power: a smaller change is none
+MIN_WARMING_SECONDS = 4.0  # s: in shorter logs an apparent change of friction is an error of the model
+MAX_DRIVING_SHARE = 0.2  # of friction's power: friction may seem to drive by this much if its change is uncertain
+MIN_CHANGE_SHARE = 0.05  # of friction's power: smaller changes are ignored
 MIN_SINGULAR_VALUE = (
-    1e-6  # relative singular value above which a direction of the parameters is felt under tilted gravity
+    1e-6  # relative singular value above which a direction of the parameters affects torques under tilted gravity
 )
 
 
@@ -85,7 +85,7 @@ def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float
     step = 0.002
     bend = (below(seconds - step) - 2.0 * below(seconds) + below(seconds + step)) / step**2
     gain = -below(seconds)
-    if gain > 0.0:  # residuals without the delay may hang together less than those with it
+    if gain > 0.0:  # residuals may be less correlated without the delay
         late = fit_rows(model, same.delayed(seconds))
         gain = max(gain, late.evidence_over(start, own=True))
     return seconds, (1.0 / np.sqrt(bend) if bend > 0.0 else np.inf), gain
@@ -110,7 +110,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
 
 
 def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
-    if rows.lag or late_velocities(evidence):  # undone already, or half of the motion lags
+    if rows.lag or late_velocities(evidence):  # already undone, or only velocities lag
         return None, []
     seconds, deviation, gain = delay(evidence.model, rows, fit)
     notes = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]
@@ -145,7 +145,7 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
     axes = np.linalg.svd(g[None])[2][1:]  # horizontal
     sideways = [model.robot.with_gravity(np.linalg.norm(g) * axis) for axis in axes]
     P = model.base.projection[:, : model.inertial]
-    unseen = np.linalg.svd(P)[2][np.linalg.matrix_rank(P) :].T  # of x, under upright gravity
+    unseen = np.linalg.svd(P)[2][np.linalg.matrix_rank(P) :].T  # directions of x without effect under upright gravity
 
     def regressors(rows: Rows) -> list[np.ndarray]:
         still = np.zeros_like(rows.v)
@@ -175,7 +175,9 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
     angle = float(np.arctan(np.linalg.norm(tilt)))
     variance = after.covariance[len(fit.values) : len(fit.values) + 2, len(fit.values) : len(fit.values) + 2]
     direction = tilt / max(float(np.linalg.norm(tilt)), 1e-300)
-    deviation = float(np.sqrt(direction @ variance @ direction))  # of the angle; across it the log may tell little
+    deviation = float(
+        np.sqrt(direction @ variance @ direction)
+    )  # of the angle; the orthogonal direction may be undetermined
     clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > MIN_SIGMA**2
     if angle < MIN_TILT or not clear:
         return None, _tilts_untold(variance, axes)

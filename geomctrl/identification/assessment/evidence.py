@@ -36,9 +36,9 @@ from .rows import Rows, cutoff_of, rows_of
 MIN_SINGULAR_VALUE = (
     1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
 )
-MIN_RESIDUAL = 1e-6  # of a joint's torques: a residual below it is rounding
-MIN_INDEPENDENT = 2.0  # independent residuals that a joint has at least
-SAME, ROUNDING = 1e-6, 1e-12  # of a joint's largest torque, and of all joints': a change below is none
+MIN_RESIDUAL = 1e-6  # of a joint's torques: smaller residuals are rounding
+MIN_INDEPENDENT = 2.0  # smallest number of independent residuals of a joint
+SAME, ROUNDING = 1e-6, 1e-12  # of a joint's largest torque, and of all joints': smaller changes are ignored
 MAX_COARSENESS = 0.05  # of a joint's torques: rms error of their steps
 
 

@@ -14,14 +14,14 @@ from .rows import Rows
 
 FATAL_ERROR, MAX_ERROR = 0.3, 0.15  # relative error over all joints
 MAX_JOINT_ERROR = 0.6  # relative error of a joint
-MAX_UNSEEN_RATIO, FATAL_UNSEEN_RATIO = 2.0, 4.0  # unseen error in terms of the training error
-MIN_UNSEEN_ERROR, FATAL_UNSEEN_ERROR = 0.03, 0.2  # unseen errors below are no matter, above are a failure
-MAX_CORRELATION_ROWS = 4.0  # rows over which low-passed noise does not
-SPEEDS = np.array([-0.3, -0.1, -0.03, 0.0, 0.03, 0.1, 0.3])  # of the fastest: edges of what residuals may go with
-POSITIONS = np.linspace(-0.75, 0.75, 7)  # of the reach about its middle
-PARTS, RIDGE = 4, 1e-4  # of the log, each predicted from the others; beside the mean square of a column
-MIN_SHAPE_SHARE = 0.2  # share of a residual's power that is worth saying
-MAX_PRIOR_RATIO, MIN_PRIOR_COST = 3.0, 0.1  # error in terms of least squares', its least excess
+MAX_UNSEEN_RATIO, FATAL_UNSEEN_RATIO = 2.0, 4.0  # unseen error relative to the training error
+MIN_UNSEEN_ERROR, FATAL_UNSEEN_ERROR = 0.03, 0.2  # smaller unseen errors are ignored, larger ones are fatal
+MAX_CORRELATION_ROWS = 4.0  # rows: low-passed noise is not correlated over more
+SPEEDS = np.array([-0.3, -0.1, -0.03, 0.0, 0.03, 0.1, 0.3])  # of the largest speed: edges of the bins for residuals
+POSITIONS = np.linspace(-0.75, 0.75, 7)  # of half the range: edges of the bins for residuals
+PARTS, RIDGE = 4, 1e-4  # parts of the log, each predicted from the others; weight relative to a column's mean square
+MIN_SHAPE_SHARE = 0.2  # share of a residual's power from which a note says so
+MAX_PRIOR_RATIO, MIN_PRIOR_COST = 3.0, 0.1  # error relative to least squares, and its smallest excess
 
 
 def explained(evidence: Evidence) -> list[Finding]:
@@ -155,11 +155,11 @@ def shape_of(rows: Rows, columns: np.ndarray, residual: np.ndarray, used: np.nda
 # --- bodies ----------------------------------------------------------------------------------------------------------
 
 
-MIN_AXIS_RATIO = 1e-3  # of a body's least second moment to the next: real links have more
-MAX_MASS_RATIO = 1.5  # mass in terms of all the model's masses together
-MIN_MASS_RATIO = 1e-3  # of the mean mass: nothing to be said about where the centre of mass of such a body is
-JOINT_BOX_MARGIN = 0.5  # of a link's extent, or of the mean link's, by which its box is wider than its joints
-GEOMETRY_MARGIN = 0.1  # of the longest side of a link's geometry, by which its box is wider than that
+MIN_AXIS_RATIO = 1e-3  # smallest ratio of a body's least second moment to the next: real links have more
+MAX_MASS_RATIO = 1.5  # mass relative to the sum of the model's masses
+MIN_MASS_RATIO = 1e-3  # of the mean mass: the centre of mass of lighter bodies is not checked
+JOINT_BOX_MARGIN = 0.5  # of a link's extent, or of the mean link's: margin of the box around its joints
+GEOMETRY_MARGIN = 0.1  # of the longest side of a link's geometry: margin of its box
 
 
 def bodies(evidence: Evidence) -> list[Finding]:
@@ -218,7 +218,7 @@ def joint_boxes(robot: Robot) -> list[np.ndarray]:
     for i, joint in enumerate(robot.joints):
         on_it = [robot.placements[j, :3, 3] for j, parent in enumerate(robot.parents) if parent == i]
         on_it += [frame.placement[:3, 3] for frame in robot.frames if frame.body == i]
-        before = -robot.placements[i, :3, :3].T @ robot.placements[i, :3, 3]  # the joint before, where it hangs on
+        before = -robot.placements[i, :3, :3].T @ robot.placements[i, :3, 3]  # the joint that carries the body
         points = np.array([np.zeros(3), before, *on_it])
         low, high = points.min(0), points.max(0)
         if joint.dof == 1 and not joint.S[:3].any():  # slides

@@ -23,11 +23,11 @@ from geomctrl.identification.logs.dataset import coarseness, torque_steps
 from .evidence import MAX_COARSENESS, Evidence, FreeFit
 from .rows import Rows
 
-LOST_SIGMA = 6.0  # robust standard deviations by which a step of the motion is off its neighbours'
-MIN_LOST_SAMPLES = 3  # such samples that are no chance
-MIN_LOST_SECONDS = 0.01  # s: time that they stand for, all together, that matters
-MAX_VELOCITY_LAG = 0.004  # s: of measured velocities behind positions, that matters
-LAG_WINDOW = 2.0  # s: in which ways by positions and by velocities are compared
+LOST_SIGMA = 6.0  # robust standard deviations by which a step of the motion differs from its neighbours
+MIN_LOST_SAMPLES = 3  # lost samples that chance does not explain
+MIN_LOST_SECONDS = 0.01  # s: smallest total time of lost samples that matters
+MAX_VELOCITY_LAG = 0.004  # s: smallest lag of measured velocities behind positions that matters
+LAG_WINDOW = 2.0  # s: displacements from positions and from velocities are compared over this time
 LAG_SIGMA = 5.0  # standard deviations
 
 
@@ -74,14 +74,14 @@ def _lost(log: Dataset) -> list[Finding]:
         usual = (-step[:-4] + 4.0 * step[1:-3] + 4.0 * step[3:-1] - step[4:]) / 6.0
         before, after, step = step[1:-3], step[3:-1], step[2:-2]
         off = step - usual
-        counts = np.where(step != 0.0, np.abs(step), np.inf).min(axis=0)  # an encoder's, where it has some
+        counts = np.where(step != 0.0, np.abs(step), np.inf).min(axis=0)  # encoder counts, if there are steps
         noise = np.maximum(1.4826 * np.median(np.abs(off), axis=0), np.where(np.isfinite(counts), counts, 1.0))
         along = ((step / noise) * (usual / noise)).sum(1) / np.maximum(((usual / noise) ** 2).sum(1), 1e-300)
         clear = np.abs(along - 1.0) * np.linalg.norm(usual / noise, axis=1)
         left = np.linalg.norm((step - along[:, None] * usual) / noise, axis=1) / np.sqrt(log.nv)
         size = np.maximum(((usual / noise) ** 2).sum(1), 1e-300)
         neighbours = [(x * usual / noise**2).sum(1) / size for x in (before, after)]
-        steady = np.max(np.abs(np.array(neighbours) - 1.0), axis=0) < 0.25  # no late reading, which catches up at once
+        steady = np.max(np.abs(np.array(neighbours) - 1.0), axis=0) < 0.25  # excludes late readings
         whole = (np.abs(along - np.round(along)) < 0.25) & steady
         times = np.asarray(log.t)[s][2:-3]
         for name, factor in (("lost", np.round(along) >= 2.0), ("repeated", np.round(along) == 0.0)):
@@ -137,11 +137,11 @@ def late_velocities(evidence: Evidence) -> list[Finding]:
 
 
 MIN_TURN, MIN_SLIDE = 0.1, 0.01  # rad, m: a joint that moved less hardly moved
-MAX_RELATIVE_STD = 0.3  # of the parameter, or of what is usual for such a robot if that is more
-USUAL_SHARE = 0.1  # of the robot's mean mass, times lengths: what counts as usual
-MAX_TORQUE_STD = 0.15  # standard deviation of a joint's torques in other motions, in terms of them
-MAX_VAGUE_SHARE = 0.25  # of the base parameters vague: worth a note
-MAX_NAMED, MAX_NOTED = 6, 2  # of vague parameters, in a doubt and in a note
+MAX_RELATIVE_STD = 0.3  # of the parameter, or of a typical value for the robot if that is larger
+USUAL_SHARE = 0.1  # of the robot's mean mass, times lengths: a typical value
+MAX_TORQUE_STD = 0.15  # standard deviation of a joint's torques in other motions, relative to them
+MAX_VAGUE_SHARE = 0.25  # share of badly determined base parameters from which a note says so
+MAX_NAMED, MAX_NOTED = 6, 2  # badly determined parameters that a finding and a note name
 
 
 def excited(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:

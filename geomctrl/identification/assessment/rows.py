@@ -16,8 +16,8 @@ from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.identification.model.columns import coulomb
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-MAX_ROWS = 500  # at most
-SETTLING_PERIODS = 1.0  # periods of a low-pass at ends and holes that are left out
+MAX_ROWS = 500  # rows of a log in comparisons
+SETTLING_PERIODS = 1.0  # periods of the low-pass that are left out at ends and gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Rows:
     used: np.ndarray
     motion: Motion | None = None
     lag: float = 0.0
-    _regressors: dict[int, np.ndarray] = field(default_factory=dict)  # of models, by their id; of this motion
+    _regressors: dict[int, np.ndarray] = field(default_factory=dict)  # of this motion, by the id of the model
 
     def torques(self, model: RegressorModel) -> np.ndarray:
         """The torques (n, nv) that the model's columns explain: without those of the known armature."""

@@ -23,15 +23,15 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows, least_squares
 from .rows import Rows
 
-INTERVAL_LOG_LIKELIHOOD, FATAL_LOG_LIKELIHOOD = 8.0, 12.0  # four and five standard deviations, of some ten joints
+INTERVAL_LOG_LIKELIHOOD, FATAL_LOG_LIKELIHOOD = 8.0, 12.0  # four and five standard deviations
 MIN_EVIDENCE = 2.0  # log likelihood: a scale with less is not examined further
-MIN_LOG_SCALE = np.log(1.3)  # least |log s| that matters
-TELLING_LOG_SCALE = np.log(2.0)  # |log s| that a log should tell
+MIN_LOG_SCALE = np.log(1.3)  # smallest |log s| that matters
+TELLING_LOG_SCALE = np.log(2.0)  # |log s| that a log should determine
 MAX_SCALES = 3  # scales that are tested in other views of the log
 NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
 BEYOND = np.geomspace(2.0, np.log(1e5), 6)
 GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
-REFINEMENTS = 4  # times that the grid is refined about the best, each time to a quarter
+REFINEMENTS = 4  # refinements of the grid about the best, each to a quarter
 FATAL_FACTOR, DOUBTFUL_FACTOR = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
 MIN_SIGMA = 4.0  # standard deviations
 
@@ -158,7 +158,7 @@ def _at(
     s = np.ones(len(P))
     s[list(joints)] = np.exp(g)
     m = P.shape[1] - 1
-    T = np.zeros((len(P), m + 1, m))  # from [Y, known, tau] to [Y, tau / s - known]
+    T = np.zeros((len(P), m + 1, m))  # maps [Y, known, tau] to [Y, tau / s - known]
     T[:, : m - 1, : m - 1] = np.eye(m - 1)
     T[:, m - 1, -1], T[:, m, -1] = -1.0, 1.0 / s
     scaled = Products(T.transpose(0, 2, 1) @ P @ T, data.counts)
@@ -189,7 +189,7 @@ def untold(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[F
         return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
     doubted = " ".join(finding.seen for finding in findings if finding.kind == "scale")
     single = [p for p in all_profiles if len(p.joints) == 1 and repr(evidence.names[p.joints[0]]) not in doubted]
-    open_ = [p for p in single if p.open or p.wrong]  # wrong in these rows only: other views of the log deny it
+    open_ = [p for p in single if p.open or p.wrong]  # wrong in these rows only, not in other views of the log
     if not open_:
         return []
     which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)

@@ -28,7 +28,7 @@ from .scales import found_scales, profiles, untold
 from .trials import DISTINCT_EVIDENCE, found_trials, tried, undecided
 
 MIN_MEAN_GAIN = 0.1  # least mean gain: sum over joints of the log ratio of relative errors
-HALF_LOG_SINGULAR_VALUE = 1e-3  # relative: directions below are left at zero, as half a log excites little
+HALF_LOG_SINGULAR_VALUE = 1e-3  # relative: directions below are left at zero, because half a log excites less
 MIN_BLOCK_ROWS = 8  # rows of a block
 
 
@@ -114,8 +114,8 @@ def _names(finding: Finding) -> frozenset[str]:
 # --- one mistake after the other -------------------------------------------------------------------------------------
 
 
-MAX_MISTAKES = 4  # mistakes that are looked for one after the other
-MAX_CANDIDATES = 4  # explanations a round, the likeliest first, that are tested in other views of the log
+MAX_MISTAKES = 4  # largest number of mistakes that are undone one after the other
+MAX_CANDIDATES = 4  # likeliest explanations of each round that are tested in other views of the log
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list
     """
     for best in candidates[:MAX_CANDIDATES]:
         seen = survival(evidence, changes, fit, best)
-        columns = not best.finding.fatal and best.finding.kind != "delay"  # of unknown size: flexible enough to mislead
+        # columns of unknown size are flexible enough to mislead
+        columns = not best.finding.fatal and best.finding.kind != "delay"
         if not (seen.clear if columns else seen.likely):
             continue
         others = [x for x in candidates if x is not best]

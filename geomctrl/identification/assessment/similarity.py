@@ -18,8 +18,8 @@ from geomctrl.identification.logs import Dataset
 NEAR_DISTANCE = 0.1
 DISTANCE_GONE = 0.7
 MAX_TRAINING_ROWS, MAX_TEST_ROWS = 6000, 800  # rows that are compared
-MIN_TIME_SHARE = 0.05  # of the log's length: training rows nearer in time than this are neighbours anyway
-MAX_RETRACED_SHARE = 0.3  # share of retraced rows from which a test is doubted
+MIN_TIME_SHARE = 0.05  # of the log's length: training rows nearer in time than this are trivially similar
+MAX_RETRACED_SHARE = 0.3  # share of retraced rows above which a test is doubted
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     pick = tests[:: max(1, -(-len(tests) // MAX_TEST_ROWS))]
     z, y = _points(training)[rows], _points(test)[pick]
     scale = z.std(axis=0)
-    scale = np.where(scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300), scale, np.inf)  # what stands still
+    scale = np.where(
+        scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300), scale, np.inf
+    )  # coordinates that do not move
     scale *= np.sqrt(max(1, int(np.isfinite(scale).sum())))
     z, y, s, t = z / scale, y / scale, training.t[rows], test.t[pick]
     apart, nearest_rows = (np.asarray(x) for x in KDTree(z).query(y))

@@ -32,8 +32,8 @@ from .evidence import MIN_RESIDUAL, MIN_SINGULAR_VALUE, Evidence, FreeFit, Mista
 from .rows import MAX_ROWS, Rows
 
 DISSIPATIVE = ("viscous", "coulomb", "curve")
-NEGATIVE_SIGMA = 5.0  # standard deviations, correlated residuals counted
-MIN_FRICTION_SHARE = 0.05  # of a joint's torques: friction less than that is not looked at
+NEGATIVE_SIGMA = 5.0  # standard deviations, including the correlation of residuals
+MIN_FRICTION_SHARE = 0.05  # of a joint's torques: smaller friction is not checked
 
 
 def driving(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
@@ -81,13 +81,13 @@ def _deviations(row: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> 
 # --- signs, swaps, motors that turn two joints, degrees --------------------------------------------------------------
 
 
-TRIAL_CHANCE = 0.01  # that one of all trials is so much likelier by chance: a bound by Markov's inequality
-FATAL_EVIDENCE = 8.0  # log likelihood beyond that
-MIN_GAIN = 0.1  # least sum of log residuals
-DISTINCT_EVIDENCE = 3.0  # log likelihood, 20 to 1: trials nearer than that count as equal
-MAX_SWAPPED_JOINTS = 8  # joints up to which any two are swapped; beyond, neighbours only
-MIN_UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
-MAX_NAMED = 6  # of what a log does not tell
+TRIAL_CHANCE = 0.01  # probability that one of all trials is as likely by chance (bound by Markov's inequality)
+FATAL_EVIDENCE = 8.0  # log likelihood beyond chance that makes a finding fatal
+MIN_GAIN = 0.1  # smallest reduction of the sum of log residuals
+DISTINCT_EVIDENCE = 3.0  # log likelihood (20 to 1): trials with a smaller difference count as equal
+MAX_SWAPPED_JOINTS = 8  # with more joints only neighbours are swapped
+MIN_UNEXPLAINED = 0.05  # of a joint's torques: couplings and degrees are tried above this
+MAX_NAMED = 6  # largest number of names in the note on undetermined mistakes
 MAX_TRIALS = 3  # trials that are tested in other views of the log
 TURN = np.rad2deg(1.0)
 
@@ -132,7 +132,7 @@ def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...
         gain = after.evidence_over(fit, trial.order)
         if trial.kind == "coupling" and gain > -enough(MAX_SWAPPED_JOINTS**2):
             gain += _apart(model, trial.applied(rows), after, trial.joints) - _apart(model, rows, fit, trial.joints)
-        elif gain > 0.0:  # its own residuals may hang together less than those of a log with a mistake
+        elif gain > 0.0:  # its residuals may be less correlated than those of a log with a mistake
             own = fit_rows(model, trial.applied(rows))
             gain = max(gain, own.evidence_over(fit, trial.order, own=True))
         out.append(Tried(trial, after, gain))
@@ -150,7 +150,7 @@ def found_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]
     likelier = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MIN_GAIN]
     likelier.sort(key=lambda x: -x.evidence)
     alike = [x for x in likelier[:MAX_NAMED] if x.evidence > likelier[0].evidence - DISTINCT_EVIDENCE]
-    if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
+    if len(alike) > 1:  # if two joints have opposite signs, the wrong one is that whose friction then drives
         alike.sort(key=lambda x: len(driving(evidence, x.trial.applied(rows), x.fit)))
     return [_mistake(evidence, rows, fit, x, least) for x in [*alike, *likelier[len(alike) :]][:MAX_TRIALS]]
 
@@ -264,10 +264,10 @@ def _finding(best: Trial, before: FreeFit, after: FreeFit, names, fatal: bool) -
 # --- couplings that the model does not declare -----------------------------------------------------------------------
 
 
-PAIR_CHANCE = 1e-3  # that any pair of joints seems as coupled by chance
-COUPLING_COLUMNS = 4  # of another joint's motion
-FATAL_COUPLING_SHARE, MIN_COUPLING_SHARE = 0.2, 0.1  # of a joint's torques that it takes away
-MIN_DISTINCT_EIGENVALUE = 1e-3  # of the new columns, of unit length, below which the regressor holds them
+PAIR_CHANCE = 1e-3  # probability that any pair of joints seems as coupled by chance
+COUPLING_COLUMNS = 4  # columns of another joint's motion
+FATAL_COUPLING_SHARE, MIN_COUPLING_SHARE = 0.2, 0.1  # share of a joint's torques that the coupling explains
+MIN_DISTINCT_EIGENVALUE = 1e-3  # of the new unit columns: the regressor contains those below
 
 
 def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
@@ -276,7 +276,9 @@ def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
         return []
     pairs = _taken(rows.regressor(evidence.model), _motion(evidence, rows.v, rows.a), rows.torques(evidence.model),
                    rows.used, fit)  # fmt: skip
-    if pairs and rows is evidence.rows:  # again as the estimator sees them; mistakes undone it knows nothing of
+    if (
+        pairs and rows is evidence.rows
+    ):  # confirm with the filters of the estimator, which does not know of undone mistakes
         pairs = _taken(*_low_passed(evidence), evidence.free)
     return [_coupling_finding(evidence, i, j, torque, share) for i, j, torque, share in pairs]
 
@@ -357,7 +359,7 @@ def explained(Y: np.ndarray, motion: np.ndarray, torques: np.ndarray, w: np.ndar
             Z = np.concatenate((motion[:, j], torques[:, [j]]), -1) * w[:, [i]]
             Z = Z / np.maximum(np.linalg.norm(Z, axis=0), 1e-300)
             P = Q[i].T @ Z
-            values, V = np.linalg.eigh(Z.T @ Z - P.T @ P)  # of the columns' part orthogonal to the regressor
+            values, V = np.linalg.eigh(Z.T @ Z - P.T @ P)  # of the part of the columns orthogonal to the regressor
             inverse = np.where(values > MIN_DISTINCT_EIGENVALUE, 1.0 / np.maximum(values, MIN_DISTINCT_EIGENVALUE), 0.0)
             out[i, j] = np.sum((V.T @ (Z.T @ r[i])) ** 2 * inverse) / left
     return out

@@ -42,7 +42,7 @@ def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) 
         options = replace(options, keys=_keys(recording, options))
         data = Dataset._of_recording(recording, options, Path(source).stem)
     data.check(robot, units=False)
-    if options.check_units:  # all but the torques', which are none
+    if options.check_units:  # except torques, which here are currents
         derive(data, tau=robot.gravity_force(data.q)).check(robot)
     return read_log(data, robot, replace(options, current_gains=None, check_units=False))
 
@@ -71,7 +71,7 @@ def _keys(recording: reading.Recording, options: Reading) -> dict:
 # --- the fit ---------------------------------------------------------------------------------------------------------
 
 
-PASSES = 3  # of the noise
+PASSES = 3  # iterations of the noise
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,7 +214,7 @@ def drive_gains(
     return _report(robot, scale, data, gains)
 
 
-# --- what is known, and the columns of what is not -------------------------------------------------------------------
+# --- known torques, and columns of unknown parameters ----------------------------------------------------------------
 
 
 class _Load:

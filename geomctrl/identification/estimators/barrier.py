@@ -21,9 +21,9 @@ import numpy as np
 from geomctrl.mechanism import inertia
 
 BASIS = inertia.pseudo(np.eye(10))  # P = sum_j y_j BASIS[j]
-SLACK = 1e-6  # by which bounds are widened, natural units: one that holds a mass fast has an interior then
-FIRST_MU, LAST_MU, SHRINK = 1e-3, 1e-9, 0.1  # mu
-MAX_STEPS = 60  # of Newton, a mu: it takes two or three
+SLACK = 1e-6  # natural units by which bounds are widened, so that equal bounds have an interior
+FIRST_MU, LAST_MU, SHRINK = 1e-3, 1e-9, 0.1  # barrier weights, and their ratio
+MAX_STEPS = 60  # Newton steps for each mu; two or three are usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,9 @@ class Interior:
         self.free, self.C = free, bounds.C[:, free]
         self.inertial = np.flatnonzero(bounds.bodies)
         self.columns = (10 * self.inertial[:, None] + np.arange(10)).ravel()
-        self.place = np.searchsorted(free, self.columns).reshape(-1, 10)  # of free bodies' parameters, among the free
+        self.place = np.searchsorted(free, self.columns).reshape(
+            -1, 10
+        )  # index of free bodies' parameters among the free ones
         P0 = inertia.pseudo(y0[: 10 * nbodies].reshape(-1, 10)[self.inertial]).reshape(-1, 4, 4)
         self.inverse = np.linalg.inv(P0)
         self.linear = np.einsum("nab,jba->nj", self.inverse, BASIS)  # tr(P0^-1 P) by y
@@ -107,7 +109,7 @@ class Interior:
                     break
                 length *= 0.5
             else:
-                return y  # rounding: no better point is found
+                return y  # at rounding, no step improves the result
             y, value = trial, after
         return y
 

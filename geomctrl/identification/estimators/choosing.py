@@ -40,12 +40,12 @@ AUTO = "auto"
 GRID = tuple(range(-6, 1))  # decades
 MIN_EXPONENT, MAX_EXPONENT = -10.0, 2.0
 TOLERATED_RISE, MAX_EDGE_RISE = 0.02, 0.05  # relative rise of the error that a stronger prior may cost
-EDGE_RATIO = 1e-3  # of the next: a body's least principal moment, or eigenvalue of its pseudo-inertia
-EUCLIDEAN_WEIGHT = 1e-8  # weight of the euclidean prior beside the entropic: for what no log tells and no body has
-MAX_PRIOR_ERROR = (
-    0.3  # relative error of folds above which a prior that predicts best alone is a doubt: else it is right
-)
-MIN_PRIOR_ERROR = 2e-3  # relative error of folds below which a log needs no prior
+EDGE_RATIO = 1e-3  # ratio of a body's least principal moment, or eigenvalue of its pseudo-inertia, to the next
+# weight of the euclidean prior in addition to the entropic one, for parameters of no body that the log does not
+# determine
+EUCLIDEAN_WEIGHT = 1e-8
+MAX_PRIOR_ERROR = 0.3  # relative error of folds above which a finding doubts a prior that predicts best alone
+MIN_PRIOR_ERROR = 2e-3  # relative error of folds below which no prior is needed
 REWEIGHTINGS = 2
 
 
@@ -208,7 +208,7 @@ class _Search:
 
     def curve(self, kind: str, problem: FoldProblem, weighted: bool) -> _Curve:
         """The best weight, and the strongest equally good one."""
-        problem.near = {}  # from the strongest to the weakest, each from the last
+        problem.near = {}  # from the strongest to the weakest, each from the previous result
         if kind == "as given":
             only = self.at(kind, 0.0, problem, weighted)
             return _Curve(only, only)

@@ -15,7 +15,7 @@ from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import combinations
 
 MIN_COLUMN_LENGTH = (
-    1e-10  # length of a column, of the longest, up to which it holds rounding errors only: a joint stood still
+    1e-10  # length of a column relative to the longest, up to which it is rounding: a joint that does not move
 )
 MIN_SINGULAR_VALUE = (
     1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited

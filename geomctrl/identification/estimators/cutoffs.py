@@ -53,9 +53,9 @@ from .conditioning import regressor_condition
 from .least_squares import base_values
 from .model_choice import Prediction, predicted
 
-MIN_CUTOFF, MAX_CUTOFF = 0.5, 100.0  # Hz: what robot arms do lies between
-PER_OCTAVE = 2.0  # cut-offs tried
-BLOCKS = 6  # of the cross-validation
+MIN_CUTOFF, MAX_CUTOFF = 0.5, 100.0  # Hz: range of the motion of robot arms
+PER_OCTAVE = 2.0  # cut-offs on the grid
+BLOCKS = 6  # blocks of the cross-validation
 MAX_ROWS = 3000  # that are compared
 MAX_SAMPLES = 120_000  # largest number of samples that are filtered; longer logs are represented by pieces
 MIN_RISE = 0.1  # a best cut-off at an end of the range is a bound if the next one is worse by more than this
@@ -147,7 +147,7 @@ def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
     for measured in sources:
         source = log if measured else derive(log, v=None)
         trials[measured] = [_trial(model, source, float(f), indices, tau) for f in tried]
-    best = sources[0]  # measured velocities, where positions are not better by more than chance
+    best = sources[0]  # measured velocities, unless positions are better by more than chance
     if len(sources) == 2 and _best(trials[True]).clearly_worse_than(_best(trials[False])):
         best = False
     errors = np.array([t.own.error for t in trials[best]])
@@ -276,7 +276,7 @@ def _coherent(model: RegressorModel, log: Dataset, x: np.ndarray, cutoff: float,
 # --- the filter of a log ---------------------------------------------------------------------------------------------
 
 
-SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what it makes of an end to below noise
+SETTLING = 1.5  # periods of the low-pass: its response has decayed to 3 %, and the effect of an end is below noise
 
 
 @dataclass(frozen=True)
@@ -346,8 +346,8 @@ def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) ->
 # --- noise of the motion ---------------------------------------------------------------------------------------------
 
 
-NOISE_PAIRS = 1  # of noise added and subtracted
-MIN_NOTED_SIGMA = 0.5  # standard deviations of a base parameter
+NOISE_PAIRS = 1  # pairs of added and subtracted noise
+MIN_NOTED_SIGMA = 0.5  # shift from which a note says so, in standard deviations of a base parameter
 
 
 def white_noise(x: np.ndarray, rate: float, above: float) -> np.ndarray | None:
@@ -396,7 +396,7 @@ def _shift(
     if std is None or not std.any() or x.shape[1] != part.nv:
         return None
     model, weights, rng = estimate.model, estimate.weights, np.random.default_rng(0)
-    if regressor_condition(model, estimate.training, weights)[1]:  # least squares have no answer, a prior has
+    if regressor_condition(model, estimate.training, weights)[1]:  # only a prior gives an estimate
         return None
     own = base_values(model, estimate.training, weights)
     shifts = []

@@ -102,7 +102,7 @@ class Estimate:
         robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
         joint_of = [i for i, s in enumerate(robot.v_slices) for _ in range(s.stop - s.start)]
         armature = self.model.known_armature
-        none = dict.fromkeys(("armature", *self.held_by_robot.values()), 0.0)  # of those that follow others
+        none = dict.fromkeys(("armature", *self.held_by_robot.values()), 0.0)  # at joints that follow others
         changes: list[dict[str, float]] = [
             {"armature": float(armature[s.start])} if s.start < s.stop else none for s in robot.v_slices
         ]

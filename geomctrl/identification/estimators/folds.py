@@ -117,7 +117,7 @@ def _labels(clock: np.ndarray, edges: np.ndarray, guard: float, period: float | 
     label = 2 * np.searchsorted(edges, clock, side="right")
     for k, edge in enumerate(edges):
         label[np.abs(clock - edge) < 0.5 * guard] = 2 * k + 1
-    if period is not None:  # the last fold goes on into the first
+    if period is not None:  # the last fold continues in the first
         label[(clock < 0.5 * guard) | (clock > period - 0.5 * guard)] = 2 * len(edges) + 1
     return label
 
@@ -146,7 +146,7 @@ def _compressed(
 
 def _rests(pieces: list[Compressed]) -> tuple[list[Compressed], Compressed]:
     """(the rest without each fold and its guards, all), from cumulative sums from both ends."""
-    *line, wrap = pieces  # the last guard is beside the first fold, too
+    *line, wrap = pieces  # the last guard is also next to the first fold
     before, behind = list(accumulate(line, add)), list(accumulate(reversed(line), add))[::-1]
     rests = []
     for k in range(0, len(line), 2):
@@ -160,8 +160,8 @@ def _rests(pieces: list[Compressed]) -> tuple[list[Compressed], Compressed]:
 # --- leave-a-block-out deviations ------------------------------------------------------------------------------------
 
 
-LEFT_OUT_STRETCHES = (10, 5)  # K: the first with which whatever is left determines all parameters
-MAX_PRIOR_FREEDOM = 1e6  # d0 from which ratios scatter no more than their degrees of freedom say
+LEFT_OUT_STRETCHES = (10, 5)  # K: the first number for which the rest determines all parameters
+MAX_PRIOR_FREEDOM = 1e6  # d0 above which ratios scatter as their degrees of freedom predict
 
 
 class Linear(Protocol):

@@ -230,7 +230,7 @@ RIDGE = Estimator(
 
 
 STEP_TOLERANCE = 1e-6
-MIN_SLOPE = 0.01  # the least derivative of psi: rows beyond the threshold keep their pull, and next to no weight
+MIN_SLOPE = 0.01  # smallest derivative of psi, which keeps the influence of rows beyond the threshold
 
 
 def irls(

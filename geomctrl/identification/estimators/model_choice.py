@@ -33,9 +33,9 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .conditioning import natural_scale
 
-PRIOR_STRENGTH = 1e-6  # of the prior, beside a relative squared error
-TOLERATED_RISE = 0.02  # of an error: smaller rises do not decide, however significant they are
-MIN_RELATIVE_ERROR = 1e-12  # of a joint's torques: a smaller error is none
+PRIOR_STRENGTH = 1e-6  # weight of the prior relative to the squared error
+TOLERATED_RISE = 0.02  # relative rise of the error: smaller rises are ignored even if significant
+MIN_RELATIVE_ERROR = 1e-12  # of a joint's torques: smaller errors are rounding
 
 
 def fitted(model: RegressorModel, c: Compressed, weights: np.ndarray) -> np.ndarray:
@@ -171,11 +171,11 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
     for shape, width in product(SHAPES, widths):
         try:
             curves = fit_curves(model.with_options(smoothing=width), training, shape)
-        except (ExcitationError, ArgumentError):  # a joint that stands still, or is too slow for a curve to show
+        except (ExcitationError, ArgumentError):  # a joint does not move, or too slowly for a curve
             continue
         if not curves.at_bound.all():
             found_ = predicted(curves.model, *_compressed(curves.model, training, every_row))
-            if np.median(found_.x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
+            if np.median(found_.x[curves.model.indices("curve")]) > 0.0:  # only positive amplitudes are physical
                 candidates[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
     best = min(candidates, key=lambda name: candidates[name][1])
     best = "none" if candidates["none"][1] <= (1.0 + MIN_IMPROVEMENT) * candidates[best][1] else best

@@ -38,9 +38,9 @@ from .semidefinite import (
     require_total,
 )
 
-SLENDERNESS = 0.25  # radius by length
+SLENDERNESS = 0.25  # ratio of radius to length
 TAPERS = (1.5, 1.0, 0.7, 0.5, 0.35)  # beta
-PLACEHOLDER_TOLERANCE = 1e-9  # relative difference of bodies that are one placeholder, copied
+PLACEHOLDER_TOLERANCE = 1e-9  # relative difference up to which bodies are copies of one placeholder
 
 
 def usable(bodies: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def _mass(scaled: Scaled, unit: np.ndarray, others: np.ndarray) -> tuple[float, 
     columns = np.column_stack((A[:, : model.inertial] @ unit.ravel(), A[:, own] * scaled.scale[own]))
     low = np.where(np.isin(own, model.positive), 0.0, -np.inf)
     typical = scaled.mass * unit[:, 0].sum() / max(np.count_nonzero(unit[:, 0]), 1) ** 2
-    smooth = 1e-4 * np.eye(len(own) + 1)  # columns that the log does not tell apart
+    smooth = 1e-4 * np.eye(len(own) + 1)  # regularises columns that the log can not separate
     smooth[0, 0] = 0.0
     solution = lsq_linear(
         np.vstack((columns, smooth)), np.append(b, np.zeros(len(smooth))), bounds=(np.append(1e-9, low), np.inf)
@@ -107,7 +107,7 @@ def _capsule(end: np.ndarray, radius: float) -> np.ndarray:
     if length == 0.0:
         return inertia.from_pseudo(_second(ball, end, radius**2 / 5.0 * np.eye(3)))
     axis = end / length
-    along, beyond = np.outer(axis, axis), 3.0 / 8.0 * radius * axis  # where the half ball's centre of mass is
+    along, beyond = np.outer(axis, axis), 3.0 / 8.0 * radius * axis  # offset of the half ball's centre of mass
     P = _second(cylinder, 0.5 * end, length**2 / 12.0 * along + radius**2 / 4.0 * (np.eye(3) - along))
     half = radius**2 / 5.0 * np.eye(3) - np.outer(beyond, beyond)
     return inertia.from_pseudo(P + _second(0.5 * ball, -beyond, half) + _second(0.5 * ball, end + beyond, half))
@@ -169,7 +169,7 @@ class FoldProblem:
         self.logs = [self._quadratic(c.system(w)) for c in folds.rest]
         self.whole = Quadratic.of(self.scaled.A, self.scaled.b)
         bounds, start = _bounds(self.scaled, options), _start(self.scaled, options)
-        inside = bounds.d - bounds.C @ start > 0.0  # a bound that no start was found for does not decide over weights
+        inside = bounds.d - bounds.C @ start > 0.0  # leaves out bounds that the start violates
         bounds = Bounds(bounds.C[inside], bounds.d[inside], bounds.bodies, bounds.free, bounds.total)
         self.interior = Interior(self.y0, model.robot.nbodies, bounds, options.get("margin", 1e-6))
         self.start = start
@@ -218,7 +218,7 @@ def _bounds(scaled: Scaled, options: Mapping[str, Any]) -> Bounds:
     total = options.get("total_mass")
     total = None if total is None else number("total_mass", total, "a number >= 0", lambda x: x >= 0.0)
     fixed = fixed_bodies(robot, options.get("fixed", ()))
-    if not fixed:  # whose masses are the prior's
+    if not fixed:  # fixed bodies keep the masses of the prior
         require_total(low, high, total)
     bodies, free = np.ones(robot.nbodies, bool), np.ones(scaled.model.size, bool)
     bodies[fixed] = False

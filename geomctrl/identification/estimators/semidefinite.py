@@ -27,7 +27,7 @@ from .conditioning import compressed, natural_scale, regressor_condition
 from .estimate import Estimate, Estimator
 from .least_squares import finish, prior_of, weights_of
 
-MAX_NUMBER = 1e15  # in natural units, where the log's |b|^2 is 1: beside more, the log is lost in rounding
+MAX_NUMBER = 1e15  # in natural units, in which |b|^2 is 1: larger numbers would lose the log in rounding
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
         _explain(status, limits)
     x = problem.scale * y.value
     if penalties.friction_signs:
-        x[model.positive] = np.maximum(x[model.positive], 0.0)  # the solver's rounding
+        x[model.positive] = np.maximum(x[model.positive], 0.0)  # remove the solver's rounding
     fixed, prior = limits.fixed, problem.prior[: model.inertial].reshape(-1, 10)
     x[: model.inertial].reshape(-1, 10)[fixed] = prior[fixed]
     return x, {
@@ -240,7 +240,7 @@ def _run(program, solver: str, options: dict[str, Any]) -> str:
         options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # cvxpy's warning "inaccurate" comes back as a status
+            warnings.simplefilter("ignore")  # the status reports cvxpy's warning "inaccurate"
             program.solve(solver=solver, **options)
     except BaseException as error:
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):

@@ -134,7 +134,7 @@ class Clearances:
     capsules: tuple[Capsule, ...]
     surroundings: Surroundings
     rows: Rows
-    always: tuple[str, ...]  # what is too near in every posture tried, and is not checked
+    always: tuple[str, ...]  # pairs that are too near in every posture tried; they are not checked
 
     @property
     def size(self) -> int:
@@ -286,7 +286,7 @@ def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.n
     """
     robot = clearances.robot
     A = robot.coupling.matrix
-    travel = np.abs(A) @ np.maximum(np.abs(lower), np.abs(upper))  # of joints that slide
+    travel = np.abs(A) @ np.maximum(np.abs(lower), np.abs(upper))  # of prismatic joints
     still = robot.coupling.tree_configuration(np.zeros(robot.nv))
     travel = travel + np.abs(still)
     reach = np.array([_reach(robot, c, travel) for c in clearances.capsules])  # (capsules, tree's joints)

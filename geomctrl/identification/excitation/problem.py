@@ -38,7 +38,7 @@ from geomctrl.robot import Robot
 from .clearance import Clearances
 from .trajectory import Trajectory, basis_functions
 
-RAMP_SECONDS = 0.25  # s, in which the default acceleration reaches the greatest velocity
+RAMP_SECONDS = 0.25  # s: time in which the default acceleration reaches the maximum velocity
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ def _condition(W: np.ndarray, prior: bool, rows: float) -> Graded:
     if length.min() <= 1e-12 * length.max():
         return np.inf, W
     U = W if prior else W / length
-    _, s, V = np.linalg.svd(np.linalg.qr(U, mode="r"))  # of U^T U's eigenvalues, half the digits would be lost
+    _, s, V = np.linalg.svd(np.linalg.qr(U, mode="r"))  # eigenvalues of U^T U would lose half of the digits
     if s[-1] <= 1e-10 * s[0]:
         return np.inf, W
     G = np.outer(U @ V[0], V[0]) / s[0] ** 2 - np.outer(U @ V[-1], V[-1]) / s[-1] ** 2
@@ -206,7 +206,7 @@ def deviations(W: np.ndarray, rows: float) -> np.ndarray:
 # f'(0) = sum_k WEIGHTS_k f(SHIFTS_k) for f with harmonics up to the second: (-1)^(k-1) / (4 R sin^2(x_k / 2)), R = 2
 SHIFTS = (2.0 * np.arange(1, 5) - 1.0) * np.pi / 4.0
 WEIGHTS = np.array([1.0, -1.0, 1.0, -1.0]) / (8.0 * np.sin(0.5 * SHIFTS) ** 2)
-FELT_CLEARANCE = 0.15  # m of clearance left from which on its barrier is felt
+FELT_CLEARANCE = 0.15  # m: range of the barrier of a clearance
 
 
 class Cost(NamedTuple):
@@ -356,7 +356,7 @@ class Problem:
             e[k] = 1.0
             shifts = SHIFTS if self.revolute[k] else np.array([1.0, -1.0])
             weights = WEIGHTS if self.revolute[k] else np.array([0.5, -0.5])
-            m = len(shifts)  # all shifted states at once: calls cost more than states
+            m = len(shifts)  # all shifted states in one call, which is faster
             Q = np.stack([*(q + s * e for s in shifts), q, q, q])
             V = np.stack([*[v] * m, v + e, v - e, v])
             A = np.stack([*[a] * (m + 2), a + e])

@@ -24,11 +24,11 @@ from .excite import Excitation, compared, keeps_clear, margins
 from .problem import FELT_CLEARANCE, Problem, limits_of
 from .trajectory import Trajectory
 
-POSTURES = 4000  # random postures that are tried
-KEPT_SHARE = 0.25  # of those that can be held, the roomiest
-MAX_REPAIRED = 8  # of the nearest misses where none can
-SHRINK, SMALLEST = 0.85, 0.02  # of what the joints' own limits allow
-START_SIZE = 0.95  # of the greatest size within the limits: a start is not on its limits, where barriers are infinite
+POSTURES = 4000  # random postures
+KEPT_SHARE = 0.25  # of the feasible postures, those with most slack
+MAX_REPAIRED = 8  # least infeasible postures that are repaired if none is feasible
+SHRINK, SMALLEST = 0.85, 0.02  # factor of each step, and smallest factor, relative to the joints' limits
+START_SIZE = 0.95  # of the largest size within the limits, at which barriers would be infinite
 
 
 def rooms(problem: Problem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -173,11 +173,11 @@ def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.
 
 
 BARRIERS = (1e-1, 1e-2, 1e-3)
-MAX_SHORTENINGS = 30  # times that a step is shortened at most
-DRAWN, DRAWINGS = 0.985, 400  # how a motion is drawn together until it keeps its limits between samples too
-MAX_TRIES = 20  # postures, about which a random motion is to fit
-MIN_PARALLEL_STARTS = 2  # starts from which on processes share the work
-MOTIONS_PER_PROCESS = 8  # random motions that are worth a process
+MAX_SHORTENINGS = 30  # largest number of times that a step is shortened
+CONTRACTION, MAX_CONTRACTIONS = 0.985, 400  # of a motion that violates limits between samples
+MAX_TRIES = 20  # postures about which a random motion is tried
+MIN_PARALLEL_STARTS = 2  # smallest number of starts for several processes
+MOTIONS_PER_PROCESS = 8  # random motions for each process
 
 
 def optimize(
@@ -320,20 +320,20 @@ def _drawn_together(problem: Problem, z: np.ndarray, centre: np.ndarray) -> np.n
     It ends, because in the limit only the posture is left.
     """
     still = problem.constant(centre)
-    for _ in range(DRAWINGS):
+    for _ in range(MAX_CONTRACTIONS):
         trajectory = problem.trajectory(z)
         if all(x.min() >= 0.0 for x in margins(problem.model, problem.limits, trajectory).values()) and (
             problem.clearances is None or keeps_clear(problem.clearances, problem.limits, trajectory)
         ):
             return z
-        z = still + DRAWN * (z - still)
+        z = still + CONTRACTION * (z - still)
     raise ExcitationError("the motion leaves its limits between the samples: raise `samples`")
 
 
 def _descend(problem: Problem, z: np.ndarray, barrier: float, iterations: int) -> tuple[np.ndarray, list[float]]:
     """(z, criterion before each step) after quasi-Newton steps (BFGS) that stay within the limits."""
     f, g, criterion = problem.cost(z, barrier)
-    if not np.isfinite(f):  # on a limit to rounding
+    if not np.isfinite(f):  # on a limit, up to rounding
         return z, []
     H = np.eye(len(z)) * (0.05 * np.linalg.norm(z) / max(np.linalg.norm(g), 1e-300))
     costs = []

@@ -37,9 +37,9 @@ from geomctrl.robot import Robot
 
 from .torque_rows import Solved, solved
 
-DENSITY = 2000.0  # kg/m^3, between plastics and steel: a load of unknown shape is that compact
-REACH = 0.2  # m, from the frame: where a centre is sought that the motion says nothing of
-MIN_MASS = 1e-3  # kg: what stands for the mass where none is seen
+DENSITY = 2000.0  # kg/m^3: between plastics and steel, for loads of unknown shape
+REACH = 0.2  # m from the frame: range of an undetermined centre of mass
+MIN_MASS = 1e-3  # kg: replaces an undetermined mass
 Z95 = 1.959963984540054  # of the normal distribution
 
 
@@ -87,13 +87,13 @@ def estimated(W: np.ndarray, b: np.ndarray) -> Body:
     """The body of W pi = b (unit noise). Raises SolverError if Newton's method does not converge."""
     scale, null = np.ones(10), np.zeros((10, 0))
     pi, covariance = np.zeros(10), np.zeros((10, 10))
-    for _ in range(3):  # the natural units need the mass, and the mass, to be judged, the units
+    for _ in range(3):  # natural units and mass depend on each other
         pi, covariance, null = _least_squares(W, b, scale)
         mass = max(abs(pi[0]), MIN_MASS)
         scale = mass * np.array([1.0] + [REACH] * 3 + [REACH**2] * 6)
     prior = _ball(max(pi[0], MIN_MASS), _centre(W, b, scale))
     body = _nearest(W, b, prior, scale)
-    pi = pi + scale * (null @ (null.T @ ((body - pi) / scale)))  # of what is open, the body's
+    pi = pi + scale * (null @ (null.T @ ((body - pi) / scale)))  # undetermined directions of the physical body
     cost = np.linalg.norm(W @ body - b) ** 2 - np.linalg.norm(W @ pi - b) ** 2
     return Body(body, pi, covariance, null, scale, float(max(cost, 0.0)))
 
@@ -153,7 +153,7 @@ def _minimum(R, b, basis, pull, y, close: float) -> np.ndarray:
         gradient = R.T @ (R @ y - b) + pull - np.einsum("kii->k", X)
         step = -np.linalg.solve(R.T @ R + np.einsum("kij,lji->kl", X, X), gradient)
         decrement, t = float(np.sqrt(max(-gradient @ step, 0.0))), 1.0
-        if decrement > 0.25:  # within, whole steps stay inside
+        if decrement > 0.25:  # below it full steps stay feasible
             now = value(y)
             while t > 1e-12 and value(y + t * step) > now - 0.1 * t * decrement**2:
                 t *= 0.5
@@ -186,7 +186,7 @@ def _open(*shape: int) -> np.ndarray:
 MAX_CHI_SQUARE = 29.6  # 99.9 % of chi-square with ten degrees of freedom
 MAX_MASS_ERROR = 0.2  # of the mass
 MAX_CENTRE_DISTANCE = 1.5  # m, from the frame
-MAX_RESIDUAL_RATIO = 1.5  # residual of two logs together in terms of that of each alone
+MAX_RESIDUAL_RATIO = 1.5  # residual of two logs together relative to that of each alone
 MAX_UNEXPLAINED = 0.15  # of the torques
 
 
@@ -262,7 +262,7 @@ def model_findings(solved: Solved, torques: np.ndarray, source: str) -> list[Fin
 
 
 MOMENTS = (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))
-MIN_LENGTH = 0.05  # m: no load is judged by a length below
+MIN_LENGTH = 0.05  # m: smallest length by which a load is judged
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,8 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Frame
 from geomctrl.robot import Robot
 
-ITERATIONS = 6  # of the weights: the noise changes by less than a percent then
-MIN_ROWS_PER_UNKNOWN = 1.5  # rows per unknown, in any of the logs: less says next to nothing of its own noise
+ITERATIONS = 6  # iterations of the weights, after which the noise changes by less than a percent
+MIN_ROWS_PER_UNKNOWN = 1.5  # rows per unknown in each log: fewer do not determine its noise
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -182,7 +182,7 @@ def _eliminated(data: Factored, weights: np.ndarray) -> _Left:
     m = data.nuisances
     N, W, b = R[:, :m], R[:, m:-1], R[:, -1]
     length = np.linalg.norm(N, axis=0)
-    length[length <= 1e-12 * length.max(initial=0.0)] = np.inf  # moved by nothing: 0
+    length[length <= 1e-12 * length.max(initial=0.0)] = np.inf  # columns without excitation: 0
     U, s, Vt = np.linalg.svd(N / length, full_matrices=False)
     keep = s > MIN_SINGULAR_VALUE * s.max(initial=0.0)
     U, s, Vt = U[:, keep], s[keep], Vt[keep]
@@ -215,7 +215,7 @@ def _correlation(data: Factored, x: np.ndarray) -> np.ndarray:
 # --- joint torques as rows -------------------------------------------------------------------------------------------
 
 
-LOAD_DEPENDENT = ("viscous", "coulomb", "offset", "curve")  # what may differ with the load on
+LOAD_DEPENDENT = ("viscous", "coulomb", "offset", "curve")  # parameters that may differ with the load on
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +344,7 @@ def _of_extra(robot: Robot, extra: Mapping[str, Any]) -> Known:
     curves = [Curve(**c) for c in extra.get("curves", ())]
     transmission = extra.get("transmission")
     if transmission is not None and np.array_equal(transmission, np.eye(robot.nv)):
-        transmission = None  # actuators are then called after joints
+        transmission = None  # actuators then have the names of joints
     model = RegressorModel(
         robot, **acts, curves=curves, transmission=transmission, smoothing=extra.get("smoothing", 0.01)
     )

@@ -191,7 +191,7 @@ COLUMN_NAMES = (("f", "t"), ("f", "m"), ("force", "torque"), ("F", "T"), ("F", "
 NUMBERED = ("f", "ft", "wrench")  # f1 ... f6, or an array (N, 6)
 SEPARATORS = ("", "_", ".", "/")
 MAX_OUTSIDE_SHARE = 0.05  # of the motion, before the first and after the last wrench
-MAX_HOLE_PERIODS = 3.0  # periods without a wrench
+MAX_HOLE_PERIODS = 3.0  # longest gap between wrenches, in periods
 
 
 def read_wrenches(
@@ -255,7 +255,7 @@ def _require_frame(recording: reading.Recording, robot: Robot, sensor: str) -> N
     try:
         log_frame = robot.frame(recording.frame) if recording.frame else None
     except NameNotFoundError:
-        return  # the driver's own name of it
+        return  # a name that the driver has chosen
     there = robot.frame(sensor)
     if log_frame is not None and (
         log_frame.body != there.body or not np.allclose(log_frame.placement, there.placement, atol=1e-6)

@@ -13,9 +13,7 @@ import numpy as np
 from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 
-MIN_RELATIVE_CUTOFF = (
-    1e-6  # of the sampling rate: below it a filter's coefficients round to those of another, or of none
-)
+MIN_RELATIVE_CUTOFF = 1e-6  # of the sampling rate: below it rounding spoils the coefficients of the filter
 JITTER = 0.05  # largest relative deviation of a sampling interval from the median that counts as uniform
 
 

@@ -148,8 +148,8 @@ def _difference(data: Samples, k: int) -> float | None:
 # --- ends and holes --------------------------------------------------------------------------------------------------
 
 
-MIN_KEPT_SHARE = 0.25  # of the samples: masks that leave less would leave a log of short stretches nothing
-MAX_MISSING_SHARE = 0.02  # of the samples may be missing: where more are, something is wrong with the recording
+MIN_KEPT_SHARE = 0.25  # of the samples: otherwise logs of short parts would be masked completely
+MAX_MISSING_SHARE = 0.02  # of the samples: if more are missing, the recording has another fault
 
 
 def without_edges(data: Log, seconds: float) -> Log:
@@ -209,7 +209,7 @@ def _bridged(data: Log, before: np.ndarray, missing: np.ndarray) -> Log:
     """Insert `missing` samples after each of the samples `before`."""
     offset = np.zeros(len(data), int)
     offset[before + 1] = missing
-    place = np.arange(len(data)) + np.cumsum(offset)  # of the samples there are
+    place = np.arange(len(data)) + np.cumsum(offset)  # index of each existing sample
     n = len(data) + int(missing.sum())
     arrays = {name: getattr(data, name) for name in ("t", "q", "v", "a", "tau")}
     out = {}
@@ -264,7 +264,7 @@ def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
     for gap in data.gaps:
         breaks |= (indices[:-1] < gap) & (indices[1:] >= gap)
     gaps = tuple((np.flatnonzero(breaks) + 1).tolist())
-    whole = indices[-1] - indices[0] + 1 == len(indices)  # one piece: views
+    whole = indices[-1] - indices[0] + 1 == len(indices)  # contiguous: views
     return derive(
         data,
         **rows(data, slice(indices[0], indices[-1] + 1) if whole else indices),

@@ -14,7 +14,7 @@ from geomctrl.identification.model.compressed import triangle
 from geomctrl.tracing.numbers import has_symbols
 
 TINY = 1e-300
-MIN_RELATIVE_SIZE = 1e-9  # relative size below which new rows have no direction that is known already
+MIN_RELATIVE_SIZE = 1e-9  # relative size below which new rows share no direction with earlier ones
 
 
 def taken_in(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:

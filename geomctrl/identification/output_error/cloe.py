@@ -25,9 +25,9 @@ from .experiment import experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
 from .unknowns import State, Unknowns, rms
 
-MIN_CORRELATION = 0.98  # correlation from which two parameters are hardly told apart
-MIN_UNIT_SHARE = 0.1  # of the largest of its kind: the natural unit of what is small or zero
-DEFAULT_UNIT = 1.0  # N m, kg m^2, ...: the same where all of a kind are zero
+MIN_CORRELATION = 0.98  # correlation from which two parameters are reported
+MIN_UNIT_SHARE = 0.1  # of the largest of its kind: natural unit of small or zero parameters
+DEFAULT_UNIT = 1.0  # N m, kg m^2, ...: natural unit if all of a kind are zero
 MIN_NAMED_SHARE = 0.02  # share of a direction from which a parameter is named
 
 
@@ -59,7 +59,7 @@ def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str,
     shared = unknown.shared
     lost = lost[:, :shared]
     _, s, Vt = np.linalg.svd(lost, full_matrices=False)
-    lost = Vt[s > MIN_NAMED_SHARE]  # without those of where parts begin
+    lost = Vt[s > MIN_NAMED_SHARE]  # without initial states of parts
     if not len(lost):
         return ()
     names = [name if " " not in name else f"({name})" for name in unknown.names[:shared]]
@@ -87,10 +87,10 @@ def close(names: Sequence[str], covariance: np.ndarray) -> tuple[str, ...]:
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-MIN_NOISE = 1e-9  # noise, of what was measured, below which it is rounding
+MIN_NOISE = 1e-9  # noise relative to the measurements, below which it is rounding
 MAX_DEVIATION = 1.0  # natural units
 MAX_TRIES = 12
-MAX_LIKELIHOOD_LOSS = 3.0  # of the log-likelihood: parameters that are as good
+MAX_LIKELIHOOD_LOSS = 3.0  # log likelihood: parameters with a smaller loss count as equally good
 
 
 class Linear(NamedTuple):
@@ -112,7 +112,7 @@ class Search:
         self.unknown, self.damping = unknown, 1e-2
         self.counts, n = unknown.used(), unknown.n
         sizes = [np.full(n, max(x.max(), 1e-12)) for x in (unknown.sizes()[:n], unknown.sizes()[n:]) if len(x)]
-        self.floor = MIN_NOISE * np.concatenate(sizes)  # torques', then positions': a joint may stand still
+        self.floor = MIN_NOISE * np.concatenate(sizes)  # for torques, then positions: a joint may not move
         self.first = unknown.first()
         self.state = unknown.at(self.first)
         self.cost = self._cost(self.state)
@@ -153,7 +153,7 @@ class Search:
                 self.damping = max(1e-2 * self.damping, 1e-6)
                 return Iteration(begun, change, used)
             self.damping = max(100.0 * self.damping, 1.0)
-        return Iteration(begun, 0.0, self.damping)  # no step is better: this is the best there is, to rounding
+        return Iteration(begun, 0.0, self.damping)  # no step reduces the cost: converged to rounding
 
     def settle(self, tolerance: float) -> None:
         """Reset undetermined directions to their first values, which earlier steps may have changed, and optimise the
@@ -191,7 +191,7 @@ class Search:
 # --- the fit ---------------------------------------------------------------------------------------------------------
 
 
-MIN_LOST_SHARE = 0.1  # share of a direction that is not told from which a parameter is not
+MIN_LOST_SHARE = 0.1  # share of an undetermined direction from which a parameter counts as undetermined
 COSINE_FACTOR = 0.4
 
 

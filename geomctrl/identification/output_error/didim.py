@@ -23,7 +23,7 @@ from .experiment import REMEDY, Experiment, experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
 from .simulation import Dynamics, Schedule, schedule, steps_for
 
-MIN_CHANGE = 1e-9  # change of the torques, of all, below which rounding is all there is
+MIN_CHANGE = 1e-9  # relative change of the torques that is rounding
 
 
 def didim(

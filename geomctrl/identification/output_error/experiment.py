@@ -20,8 +20,8 @@ from geomctrl.robot import Robot
 from .loop import Running, loops_of
 from .simulation import Dynamics, Schedule, Trajectory, require_forwards, simulated
 
-MAX_JITTER = 0.1  # periods that a time stamp may be off a sample of the loop
-MIN_BEGINNING = 12  # samples at least, and BEGINNING_SECONDS seconds, that tell where a log without velocities begins
+MAX_JITTER = 0.1  # largest distance of a time stamp from a sample of the loop, in periods
+MIN_BEGINNING = 12  # samples that determine the initial state of a log without velocities, over BEGINNING_SECONDS
 BEGINNING_SECONDS = 0.05
 MAX_SETTLING_SHARE = 0.1  # of a part
 REMEDY = (

@@ -33,7 +33,7 @@ class SampledReference:
         if points.ndim != 2 or len(points) != len(times):
             raise ArgumentError(f"q: expected shape ({len(times)}, nv), got {points.shape}")
         self.first, self.last = float(times[0]), float(times[-1])
-        self.slack = 0.5 * float(np.median(np.diff(times)))  # the loop's samples are not the log's to rounding
+        self.slack = 0.5 * float(np.median(np.diff(times)))  # samples of loop and log differ by rounding
         spline: Any = CubicSpline(times, points)
         self._curves = [spline, spline.derivative(1), spline.derivative(2)]
         for k, (name, x) in enumerate((("v", v), ("a", a)), start=1):
@@ -224,7 +224,7 @@ class _Servo:
         self.differs = loop.velocity != "true"
         self.states = 3 * n if self.differs else n
         cutoff = np.inf if isinstance(loop.velocity, str) else loop.velocity
-        self.share = 1.0 - np.exp(-2.0 * np.pi * loop.period * cutoff)  # of the newest difference
+        self.share = 1.0 - np.exp(-2.0 * np.pi * loop.period * cutoff)  # weight of the newest difference
 
     def start(self, q0, v0):
         n, eye, none = self.n, np.eye(self.n), np.zeros((self.n, self.n))

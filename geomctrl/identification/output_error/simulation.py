@@ -131,8 +131,8 @@ class Dynamics:
 # --- the simulation --------------------------------------------------------------------------------------------------
 
 
-MAX_STATE = 1e6  # rad, rad/s: no robot is there
-MAX_STEPS = 200  # steps a sample
+MAX_STATE = 1e6  # rad, rad/s: larger states mean that the simulation diverges
+MAX_STEPS = 200  # steps for each sample
 
 
 class Piece(NamedTuple):

@@ -28,11 +28,9 @@ from geomctrl.identification.estimators.conditioning import MIN_COLUMN_LENGTH, M
 from geomctrl.mechanism import inertia
 from geomctrl.terms.base_parameters import BaseParameters, combinations
 
-ZERO = 1e-9  # of a row's largest coefficient, as in `combinations`: what names leave out does not count here either
+ZERO = 1e-9  # of a row's largest coefficient: `combinations` leaves out smaller ones too
 MIN_NAMED_PART = 0.05  # of a direction of length 1: smaller parts are not written
-MIN_RELATIVE_NOISE = (
-    1e-9  # noise of a joint, of its torque, below which it counts as this: logs that are computed have none
-)
+MIN_RELATIVE_NOISE = 1e-9  # smallest noise of a joint relative to its torque: computed logs have none
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +64,7 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
         Exchange(f"{names[k]}: the log does not move what it acts on", 0.0, np.eye(nb)[k]) for k in np.flatnonzero(dead)
     ]
     unit = _units(estimate)
-    live = np.flatnonzero(~dead & (unit > 0.0))  # no change explains a torque that was always zero
+    live = np.flatnonzero(~dead & (unit > 0.0))  # excludes torques that are always zero
     if not len(live):
         return out
     unit = unit[live]

@@ -44,7 +44,7 @@ def moving_and_resting(estimate: Estimate, data: Dataset) -> dict[str, float]:
             squares[k] += np.sum(left[rows] ** 2)
             sizes[k] += np.sum(tau[rows] ** 2)
             counts[k] += rows.sum()
-        held = np.abs(tau - model._times(blocks, frictionless)) - band  # by more than friction can, where positive
+        held = np.abs(tau - model._times(blocks, frictionless)) - band  # positive: more than friction can explain
         held = held[used & rests[indices]]
         within += int((held <= 0.0).sum())
         beyond += float(np.sum(held[held > 0.0] ** 2))
@@ -100,10 +100,10 @@ class ReportNumbers:
     raw: Dataset | None = None
     unconstrained: Estimate | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()  # that came up on the way
+    findings: tuple[Finding, ...] = ()  # of the identification
     ignore: tuple[str, ...] = ()
-    provenance: Provenance | None = None  # where it came from: `identify` says
-    boxes: Mapping[str, np.ndarray] = field(default_factory=dict)  # of bodies' geometry, for the verdict
+    provenance: Provenance | None = None  # set by `identify`
+    boxes: Mapping[str, np.ndarray] = field(default_factory=dict)  # of bodies' geometry, for the assessment
 
     @cached_property
     def assessment(self) -> Assessment:

@@ -85,7 +85,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
     def version(name: str) -> str:
         try:
             return metadata.version(name)
-        except metadata.PackageNotFoundError:  # run from its source
+        except metadata.PackageNotFoundError:  # not installed
             return "not installed"
 
     return tuple((name, version(name)) for name in ("geomctrl", "numpy", "scipy", "cvxpy", "clarabel"))

@@ -13,8 +13,8 @@ from .naming import ALIASES, named
 from .options import FileOptions, JointMapping, factor
 from .recording import Recording
 
-EPISODE = "episode_index"  # what the column is called
-PAUSE = 1.0  # s between episodes: a hole that nothing is filtered or interpolated across
+EPISODE = "episode_index"  # name of the column
+PAUSE = 1.0  # s between episodes: a gap, which filters and interpolation do not cross
 MAX_RANGES = 12  # ranges of numbers in a message
 
 
@@ -39,12 +39,12 @@ def in_episodes(recording: Recording, values: dict[str, np.ndarray], episodes: S
         raise DataError(f"{label}: episodes: no episode {missing[0]:.0f}; there are {_ranges(there)}")
     t = np.array(values["t"], float)
     for start, stop in zip(starts[1:], [*starts[2:], len(t)]):
-        if not t[start] > t[start - 1]:  # each begins anew
+        if not t[start] > t[start - 1]:  # times restart in each episode
             t[start:stop] += t[start - 1] + PAUSE - t[start]
     values["t"], values[EPISODE] = t, number
     keep = np.isin(number, there if episodes is None else list(episodes))
     for field, x in values.items():
-        if len(x) == len(keep):  # the Dataset refuses others, and says why
+        if len(x) == len(keep):  # `Dataset` raises an error for others
             values[field] = x[keep]
     kept = np.unique(values[EPISODE])
     return (f"episodes {_ranges(kept)} of {len(there)}, nothing filtered across",) if len(there) > 1 else ()
@@ -144,7 +144,7 @@ def _drop_bad_rows(label: str, values: dict[str, np.ndarray]) -> tuple[str, ...]
     """
     n = len(values["t"])
     if any(np.ndim(x) == 0 or len(x) != n for x in values.values()):
-        return ()  # the Dataset refuses these, and says why
+        return ()  # `Dataset` raises an error for these
     finite = np.all([np.isfinite(x).reshape(n, -1).all(1) for x in values.values()], axis=0)
     latest = np.maximum.accumulate(np.where(finite, values["t"], -np.inf))
     later = np.concatenate(([True], values["t"][1:] > latest[:-1]))

@@ -78,11 +78,11 @@ def _text_numbers(label: str, path: Path, skip: int, delimiter: str | None, belo
         "delimiter": delimiter, "ndmin": 2, "quotechar": '"', "skiprows": skip, "encoding": "utf-8-sig",
     }  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "input contained no data", said by who asked
+        warnings.simplefilter("ignore", UserWarning)  # "input contained no data", which the caller reports
         try:
             try:
                 return np.loadtxt(path, **options)
-            except ValueError:  # again, four times as slowly, with empty cells for nan
+            except ValueError:  # a slower reader that turns empty cells into nan
                 return np.loadtxt(path, converters=lambda s: float(s.strip() or "nan"), **options)
         except ValueError as error:
             comma = " (decimal commas? write points)" if delimiter != "," and "," in below else ""
@@ -247,7 +247,7 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    signatures: tuple[tuple[int, bytes], ...]  # (place, bytes)
+    signatures: tuple[tuple[int, bytes], ...]  # (offset, bytes)
     read: Callable[[Path, str | None], Recording]
     wrenches: Callable[[Path, str | None, bool], list[Recording]] | None = None
 

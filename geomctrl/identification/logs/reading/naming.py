@@ -147,7 +147,7 @@ def _readings(column: str, joints: Sequence[str] | None) -> Iterator[tuple[str, 
             yield "", joint, column.removeprefix(f"{joint}_")
 
 
-# --- by the caller's names, and by the usual ones --------------------------------------------------------------------
+# --- aliases and ranges ----------------------------------------------------------------------------------------------
 
 
 ALIASES = {  # observation.: LeRobot's; actual_: Universal Robots' RTDE; tau_j: Franka's
@@ -208,7 +208,7 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
     return Named(arrays, names, tuple(notes))
 
 
-# --- by the caller's words, and by the usual ones -----------------------------------------------------------------
+# --- by the caller's names, and by common ones --------------------------------------------------------------------
 
 
 def _asked(
@@ -217,7 +217,9 @@ def _asked(
     """The field by the caller's name: an array, a list of columns, or a prefix of numbers or joint names."""
     arrays, kind = recording.arrays, recording.kind
     key = _ranged(key)
-    if isinstance(key, str) and key.isdigit() and key in arrays:  # no stem: 1 is not 10, 11, ...
+    if (
+        isinstance(key, str) and key.isdigit() and key in arrays
+    ):  # a column number is no prefix: 1 does not match 10, 11, ...
         key = [key]
     if not isinstance(key, str):
         missing = [k for k in key if k not in arrays]

@@ -32,7 +32,7 @@ def read_ros2(path: Path, topic: str | None, wrenches: bool = False) -> list[Rec
         from rosbags.rosbag2 import Reader
         from rosbags.typesys import Stores, get_typestore
 
-        store = get_typestore(Stores.LATEST)  # joint states and wrenches look the same in all of them
+        store = get_typestore(Stores.LATEST)  # joint states and wrenches are the same in all of them
         return _read(path, Reader(path), topic, store.deserialize_cdr, wrenches)
 
 
