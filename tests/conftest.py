@@ -16,8 +16,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell star
 def pytest_configure(config):
     """Make the tests quick to collect, and independent of the tests before them."""
     gc.disable()  # until they are collected: next to nothing of what is imported is garbage
-    # pytest rewrites the assertions of all modules of a package that holds a plugin. Those of the library are for
-    # nobody's tests, and rewriting its 600 modules would take longer than collecting every test.
+    # pytest rewrites the assertions of all modules of a package that holds a plugin. No test needs those of the
+    # library, and rewriting its 600 modules would take longer than collecting every test.
     finder = getattr(config.pluginmanager, "rewrite_hook", None)
     getattr(finder, "_must_rewrite", set()).discard("geomctrl")
     getattr(finder, "_marked_for_rewrite_cache", {}).clear()

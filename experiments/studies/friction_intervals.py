@@ -23,7 +23,7 @@ from geomctrl import Robot, models
 from geomctrl.identification import Dataset, Reading, RegressorModel, Result, Validation, identify
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "identification-assessment.md"
-FRICTION = {  # as `identify` is asked for it: kinds that the model lacks, curves, whether the width is chosen
+FRICTION = {  # arguments of `identify`: missing kinds of friction, curves, whether the width is chosen
     "viscous": ({"coulomb": False}, None, False),
     "viscous, coulomb": ({}, None, True),
     "viscous, coulomb, true width": ({}, None, False),

@@ -3,8 +3,8 @@ loops.
 
 Problem: the Panda follows a motion under Slotine and Li's law, which starts with the empty hand's parameters; the hand
 carries a payload. The proof says V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true) never grows, for any
-payload and any gain. It says so of a robot that can give every torque it is asked for: here joints give what their data
-sheet says, and no more.
+payload and any gain. This assumes a robot that can apply every commanded torque; here the joints have the limits of the
+data sheet.
 
 What is shown: tracking error and settling time over payload x gain, and where torque limits break the proof, V growing
 while a joint is at its limit. A faster adaptation settles sooner; it saves no arm that is too weak for its load.

@@ -101,7 +101,7 @@ def integrate(
     Raises
     ------
     ArgumentError
-        If an argument is invalid, or "momentum_form" is asked for without a free base.
+        If an argument is invalid, or "momentum_form" is chosen for a robot without a free base.
     IntegrationError
         If a step fails; with the implicit methods because dt is too long for the motion.
 

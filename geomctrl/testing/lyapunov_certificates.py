@@ -103,7 +103,7 @@ def certify_lyapunov(
     V' vanishes and what LaSalle's theorem requires in addition. The proof is about the model in exact arithmetic with
     the floating-point numbers as exact constants; it does not cover rounding in the running code. It includes that V is
     continuous and zero at the equilibrium. Before the proof, the traced loop is compared with Python throughout the
-    box. See docs/explanation/certificates.md.
+    box. See docs/how-to/certify.md.
 
     Examples
     --------

@@ -125,7 +125,7 @@ def test_sines_and_cosines_of_any_angle(real, tolerance):
             limit * np.random.default_rng(0).uniform(-1.0, 1.0, 2000),
             limit * np.array([0.999, 1.0, np.nextafter(1.0, 2.0), 1.001, 7.0, -1.0, -1.1]),
             np.geomspace(limit, largest, 300) * np.resize([1.0, -1.0], 300),
-            0.5 * math.pi * np.round(np.geomspace(1.0, 1e15, 80)),  # as near to zeros as they come
+            0.5 * math.pi * np.round(np.geomspace(1.0, 1e15, 80)),  # as near to the zeros as possible
             [0.0, 1e-300, 6381956970095103.0 * 2.0**797] if real == "double" else [0.0, 1e-30],
         ]
     ).astype(kind)
@@ -242,7 +242,7 @@ def test_what_needs_libdevice_says_so():
 
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 def test_only_poses_of_joints_with_two_freedoms_need_libdevice(robot):
-    """For the angle by which a cylindrical, planar or helical pair has turned, where poses are looked at."""
+    """For the angle by which a cylindrical, planar or helical pair has turned, where poses are checked."""
     found = {
         name
         for algorithm, options, _, given in CATALOGUE.values()

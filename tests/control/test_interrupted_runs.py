@@ -45,7 +45,7 @@ def at_half(error):
 
 
 def is_beginning(part, whole):
-    """Sample by sample, to the bit; some, not all."""
+    """Whether some, not all, samples are equal bit for bit."""
     n = len(part.t)
     assert 0 < n < len(whole.t)
     for name in ("t", "q", "v", "tau"):

@@ -346,7 +346,7 @@ def test_an_adaptive_method_gives_an_unstable_loop_up():
 
 
 class Scripted(Monitor):
-    """Measures what it is told."""
+    """Measures the given values."""
 
     description = "as told"
 

@@ -105,7 +105,7 @@ def test_a_state_of_both_kinds_and_on_a_group(method):
 
 
 def test_lanes_are_the_run_alone():
-    """Eight loops and one of another company, compiled, equal to the bit; and Python's to rounding."""
+    """Eight loops and one of another company, compiled, equal bit for bit, and to Python up to rounding."""
     laws = [Digital(SLIDER, GAINS * (1.0 + 0.05 * k)) for k in range(9)]
     options = {"control_dt": PERIOD, "every": 3}
     runs = gc.simulate_many(SLIDER, laws, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=True))

@@ -71,7 +71,7 @@ NAMED, UNNAMED, FOREIGN, SILENT, DEATH = "named", "unnamed", "foreign", "silent"
 
 
 def verdict(public: Public, example: Example, name: str, bad: Any) -> tuple[str, str]:
-    """(what came of the bad value, in words)."""
+    """(kind of the outcome of the bad value, its description)."""
     try:
         result = call(public, example, {name: bad})
     except GeomctrlError as error:

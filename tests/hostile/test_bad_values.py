@@ -84,7 +84,7 @@ def workers(tmp_path_factory):
 
 
 def outcomes(workers, room, number, of, folder):
-    """[name, argument, bad value, what came, in words] of a part of a room's substitutions; deaths are outcomes."""
+    """[name, argument, bad value, outcome, description] of a part of a room's substitutions; deaths are outcomes."""
     out, first, found = folder / f"{room}{number}.jsonl", 0, []
     for _ in range(20):  # deaths
         why = workers.run(room, number, of, str(out), first)

@@ -206,7 +206,7 @@ def test_a_trial_has_to_be_likelier_and_to_matter(seen):
 
 
 def test_noise_that_two_joints_share_counts_once(seen):
-    """Their covariance has the determinant r1^2 r2^2 (1 - c^2), whatever mixture of their torques is looked at."""
+    """Their covariance has the determinant r1^2 r2^2 (1 - c^2), for any mixture of their torques."""
     rng, n = np.random.default_rng(3), len(seen.rows.t)
     e = rng.normal(size=(n, 2))
     e[:, 1] = 0.9 * e[:, 0] + 0.4 * e[:, 1]

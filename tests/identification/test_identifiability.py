@@ -138,7 +138,7 @@ def test_correlated_noise_hides_what_white_noise_of_its_size_does_not():
         (only,) = exchanges(fit(model, data, "ols"))
         found.append(only.seen)
     assert found[0] / found[1] == pytest.approx(np.sqrt((1.0 + r) / (1.0 - r)), rel=0.2)
-    # an estimate that does not know it is told, joint by joint
+    # an estimate without the correlation gets it, joint by joint
     factors = fit(model, model.compress(data), "ols")
     assert factors.correlation is None
     (plain,) = exchanges(factors)

@@ -298,7 +298,7 @@ def test_event_that_is_not_a_number():
     assert e.value.solution.t[-1] == pytest.approx(0.6)
 
 
-# --- steppers of one's own -------------------------------------------------------------------------------------------
+# --- user-defined steppers -------------------------------------------------------------------------------------------
 
 
 class ImplicitMidpoint:

@@ -53,7 +53,7 @@ def load(path, ignore=()):
 
 
 def as_it_is(path):
-    """(the robot or None, what was refused, in words)."""
+    """(the robot or None, the reason of the refusal)."""
     try:
         return load(path), ""
     except ModelError as error:

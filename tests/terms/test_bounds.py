@@ -279,7 +279,7 @@ def arm(name, second, c):
     )
 
 
-STRETCHED = [  # from the axis at (0.02, 0.1) to b's centre of mass, as far as it comes
+STRETCHED = [  # from the axis at (0.02, 0.1) to b's centre of mass, at full extension
     (arm("perpendicular", gc.Joint.revolute((1, 0, 0), (0.7, 0.05, 0.0)), (0.0, 0.05, 0.4)), np.hypot(0.02, 0.65)),
     (arm("parallel", gc.Joint.revolute((0, 0, -1), (0.02, 0.05, 0.3)), (0.02, 0.3, 0.4)), 0.5),
     (arm("sliding", gc.Joint.prismatic((0, 1, 0), lower=-0.1, upper=0.5), (0.02, 0.1, 0.4)), 0.8),

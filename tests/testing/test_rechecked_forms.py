@@ -59,7 +59,7 @@ def test_a_bowl_is_confirmed_outside_the_ball_where_it_is_negative(kind, radius,
 
 @pytest.mark.parametrize(("radius", "stands"), [(0.5, False), (0.8, False), (0.83, True)])
 def test_nothing_but_the_ball_is_left_out(radius, stands):
-    """1 - 1.5 |x|^2 about one axis, up to 0.9, where few boxes are looked at: its zeros are at 0.8165."""
+    """1 - 1.5 |x|^2 about one axis, up to 0.9, where few boxes are checked: its zeros are at 0.8165."""
     assert confirmed(add(1.0, squares(-1.5, -1.5, -1.5, -1.5)), ball=radius, half=[0.9, 0.01, 0.01, 0.01]) == stands
 
 

@@ -149,7 +149,7 @@ def test_a_search_is_repeatable_and_ends_where_it_has_found_enough():
 
 
 def slow_clock(seconds):
-    """A clock of processor time that moves on by so much whenever it is looked at."""
+    """A clock of processor time that advances by this much at every reading."""
     ticks = itertools.count()
     return lambda: seconds * next(ticks)
 

@@ -46,7 +46,7 @@ def values_in(x: Any, content: Any) -> list[Any]:
 
 
 def content_of(x: Any) -> Any:
-    """A copy of the contents of a container or random generator, made without running code of a user's class."""
+    """A copy of the contents of a container or random generator; code of a user's class does not run."""
     if issubclass(type(x), np.ndarray):
         return np.array(x)
     if issubclass(type(x), np.random.Generator):

@@ -281,7 +281,7 @@ class ExternalState:
         if is_own_class(type(kind)) and not type(kind).__module__.startswith("geomctrl."):
             self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:
-            if cls.__module__.startswith("geomctrl."):  # which calls what it knows of
+            if cls.__module__.startswith("geomctrl."):  # calls any of its own attributes
                 self._attributes.update(n for n in vars(cls) if n[:2] != "__" and n not in ("start", "value"))
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):

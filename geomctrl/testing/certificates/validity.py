@@ -95,7 +95,7 @@ def vanishes(e: Any, V: Any, p_lo: np.ndarray, p_hi: np.ndarray) -> bool:
 
 
 def at_rest(e: Any, ends: list[Any], p_lo: np.ndarray, p_hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of expressions of the loop as it comes, at the equilibrium."""
+    """Bounds of expressions of the unchanged loop, at the equilibrium."""
     zero = np.zeros((1, 2 * e.n))
     low, high = (e.at(zero, p) for p in (p_lo, p_hi))
     return Program(e.graph, ends, branches=True).enclosed({k: (low[k], high[k]) for k in low}, 1)

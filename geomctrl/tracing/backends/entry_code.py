@@ -1,4 +1,4 @@
-"""The machine code of calls from Python, see `entries`, and what it knows of numpy's arrays."""
+"""LLVM code that Python calls (see `entries`), with the memory layout of numpy's arrays."""
 
 from __future__ import annotations
 

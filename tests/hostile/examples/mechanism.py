@@ -103,7 +103,7 @@ EXAMPLES = {
     "inertia.pseudo": Example({"parameters": BODY}),
     "inertia.from_pseudo": Example({"P": inertia.pseudo(BODY)}),
     "inertia.transform": Example({"T": T, "parameters": BODY}),
-    "inertia.violation": Example({"parameters": Argument(BODY, "nan inf")}),  # it says so, in words
+    "inertia.violation": Example({"parameters": Argument(BODY, "nan inf")}),  # returns a description
     "inertia.is_physical": Example({"parameters": BODY, "strict": True}),
     "inertia.divergence": Example({"parameters": BODY, "prior": 2.0 * BODY}),
 }
