@@ -40,6 +40,7 @@ def test_info_reads_a_urdf_by_path(tmp_path):
     assert "free base" in run("info", path, "--floating-base").output
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
 def test_check_passes_on_bundled_robots(robot):
     output = run("check", robot, "--states", 3).output

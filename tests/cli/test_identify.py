@@ -67,6 +67,7 @@ def test_a_motor_side_log_in_degrees_becomes_the_robot_it_came_from(tmp_path):
     np.testing.assert_allclose(robot.gravity_force(state[0]), true, atol=0.02 * np.abs(true).max())
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("method", ["consistent", "ols", "wls", "irls", "ridge"])
 def test_every_method_on_a_trajectory_that_repeats(method, tmp_path):
     _, q, tau, _, _ = simulated(periodic=True)
@@ -111,6 +112,7 @@ def test_a_urdf_without_inertias_gives_the_geometry(tmp_path):
     v, a = (np.gradient(np.gradient(q, t, axis=0) if k else q, t, axis=0) for k in (0, 1))
     tau = robot.with_parameters(bodies).inverse_dynamics(q, v, a)
     said = run(write(tmp_path / "log.csv", t, q, tau), "--robot", path, "--friction", "none", "--cutoff", 20,
+               "--prior-weight", 1e-6,
                "--no-plots", "--out", tmp_path)  # fmt: skip
     assert "no body can have the inertias that the model gives l1, l2; its geometry is used" in said
     found = load_model(tmp_path / "robot.json")
@@ -122,7 +124,8 @@ def test_a_urdf_without_inertias_gives_the_geometry(tmp_path):
 def test_uneven_time_stamps_are_resampled_with_a_note(tmp_path):
     t, q, tau, _, _ = simulated(noise=0.0)
     keep = np.random.default_rng(0).uniform(size=len(t)) > 0.2  # one sample in five is lost
-    arguments = ("--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--no-plots", "--out", tmp_path)
+    chosen = ("--cutoff", 15, "--prior-weight", 1e-4)  # to choose a weight takes most of the time
+    arguments = ("--robot", "two_link", "--rotor", "yes", *chosen, "--no-plots", "--out", tmp_path)
     log = write(tmp_path / "log.csv", t[keep], q[keep], tau[keep])
     said = run(log, *arguments)
     assert "resampled at 200 Hz by cubic interpolation" in said
@@ -133,20 +136,8 @@ def test_uneven_time_stamps_are_resampled_with_a_note(tmp_path):
 def test_another_log_is_tested_on(log, tmp_path):
     t, q, tau, _, _ = simulated(periodic=True)
     other = write(tmp_path / "other.csv", t, q, tau)
-    said = run(
-        log,
-        "--robot",
-        "two_link",
-        "--rotor",
-        "yes",
-        "--cutoff",
-        15,
-        "--test-log",
-        other,
-        "--no-plots",
-        "--out",
-        tmp_path,
-    )
+    options = ("--rotor", "yes", "--cutoff", 15, "--prior-weight", 1e-4, "--no-plots", "--out", tmp_path)
+    said = run(log, "--robot", "two_link", "--test-log", other, *options)
     assert "split: tested on 'other'" in said
     assert json.loads((tmp_path / "report.json").read_text())["errors"]["test"]["relative_error"] < 0.02
 

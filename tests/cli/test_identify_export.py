@@ -37,7 +37,7 @@ def files(tmp_path):
 
 def identified(files, *arguments, status=0):  # the log is of another arm, which the verdict says
     log, urdf = files
-    return run(log, "--robot", urdf, "--cutoff", 15, "--no-plots", "--ignore", "all", "--out",
+    return run(log, "--robot", urdf, "--cutoff", 15, "--prior-weight", 1e-4, "--no-plots", "--ignore", "all", "--out",
                urdf.parent / "out", *arguments, status=status)  # fmt: skip
 
 

@@ -73,7 +73,17 @@ def arm_log(path, seed):
 def test_a_file_holds_robot_gears_columns_and_options_and_the_command_line_goes_before(tmp_path):
     log = arm_log(tmp_path / "log.npz", 0)
     (tmp_path / "arm.toml").write_text(SETUP)
-    options = ("--setup", tmp_path / "arm.toml", "--test-log", log, "--no-plots", "--out", tmp_path)
+    options = (
+        "--setup",
+        tmp_path / "arm.toml",
+        "--test-log",
+        log,
+        "--prior-weight",
+        1e-4,
+        "--no-plots",
+        "--out",
+        tmp_path,
+    )
     said = run(log, *options)
     tables = json.loads((tmp_path / "report.json").read_text())
     assert "amplitude 1/2 at 15 Hz" in said

@@ -18,7 +18,10 @@ def logs(tmp_path_factory):
 
 
 def identified(log, out, *arguments, status):
-    options = ("--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--noise-weights", "--no-plots", "--out", out)
+    options = (
+        "--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--prior-weight", 1e-6, "--noise-weights",
+        "--no-plots", "--out", out,
+    )  # fmt: skip
     return run(log, *options, *arguments, status=status)
 
 

@@ -11,6 +11,7 @@ from geomctrl.control import tuning
 from geomctrl.errors import GeomctrlError
 
 
+@pytest.mark.quick(10)
 @pytest.mark.parametrize("name", motions.REFERENCES)
 @pytest.mark.parametrize("robot", models.names())
 def test_references_stay_within_limits_and_start_at_rest(robot, name):
@@ -26,6 +27,7 @@ def test_references_stay_within_limits_and_start_at_rest(robot, name):
     assert max(np.abs(d.v).max() for d in samples) > 0.01
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("robot", models.names())
 def test_gains_keep_the_fastest_rate_within_what_a_step_follows(robot):
     r = models.load(robot)

@@ -48,6 +48,7 @@ def test_track_ends_with_the_comparison_of_adaptive_and_computed_torque(tmp_path
     assert "ComputedTorque" not in alone.output
 
 
+@pytest.mark.quick(17)
 @pytest.mark.parametrize("controller", controllers.classes(tuned=True))
 @pytest.mark.parametrize("reference", motions.REFERENCES)
 def test_track_takes_every_controller_and_reference(controller, reference, tmp_path):
@@ -56,6 +57,7 @@ def test_track_takes_every_controller_and_reference(controller, reference, tmp_p
     assert "finished: reached t = 0.2 s" in result.output
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("robot", models.names())
 def test_track_takes_every_bundled_robot(robot, tmp_path):
     result = run("track", robot, *SHORT, "--payload", 1, "--friction", "--no-compare", "--out", tmp_path)
@@ -165,6 +167,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_the_run_and_keeps_it(name, status, tmp_path):
     result = script(STOPPED.format(call=1, signal=name, out=str(tmp_path)))
