@@ -219,6 +219,7 @@ def laws(robot):
     return controllers.PDGravity(robot, q_d), controllers.Passivity(robot, motion)
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize(("dt", "control_dt", "verdicts"), [(1e-3, None, {True}), (1e-3, 2e-3, {True}),
     (1e-2, None, {True, None})])  # fmt: skip
 @pytest.mark.parametrize("number", [0, 1], ids=["PDGravity", "Passivity"])

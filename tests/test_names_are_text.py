@@ -69,6 +69,7 @@ def test_errors_show_them_as_they_are(path):
     assert "[-b]" in run("info", f"{FILE}.none", status=2).output
 
 
+@pytest.mark.slow
 def test_pictures_and_pages_draw_them_as_they_are(path, tmp_path):
     robot = models.load_urdf(path)
     law = gc.controllers.PDGravity(robot, robot.neutral())

@@ -85,6 +85,7 @@ def test_dir_shows_every_name_and_others_are_refused():
         _ = geomctrl.robots
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("arguments", [["-m", "geomctrl"], ["-c", "import geomctrl.cli.main as m; m.main()"]])
 def test_python_m_geomctrl_is_the_command_line(arguments):
     done = subprocess.run([sys.executable, *arguments, "--version"], capture_output=True, text=True, check=False)
@@ -114,6 +115,7 @@ HEAVY = (
 CALCULATES = {"numpy"}
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize(
     ("code", "allowed"),
     [

@@ -16,6 +16,7 @@ def python_blocks(page):
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("page", "proof"), [("README.md", "proof"), ("docs/tutorials/overview.md", "found")])
 def test_python_on_the_first_pages_runs(page, proof, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes files
@@ -100,6 +101,7 @@ def test_python_in_the_page_about_loads_runs(capsys):
     assert space["drives"].gains == pytest.approx(space["GAINS"], rel=0.05)
 
 
+@pytest.mark.slow
 def test_python_in_the_page_about_priors_runs(capsys):
     (block,) = python_blocks("docs/how-to/priors.md")
     space: dict = {}
@@ -108,6 +110,7 @@ def test_python_in_the_page_about_priors_runs(capsys):
     assert (space["same"].x == space["estimate"].x).all()
 
 
+@pytest.mark.slow
 def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # it writes files
     text, space = (ROOT / "docs/how-to/excitation.md").read_text(encoding="utf-8"), {}
@@ -119,6 +122,7 @@ def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys)
     load_surroundings(tmp_path / "cell.toml", space["robot"])
 
 
+@pytest.mark.slow
 def test_python_in_the_page_about_identification_runs(capsys):
     text = (ROOT / "docs/how-to/identification.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
@@ -126,6 +130,7 @@ def test_python_in_the_page_about_identification_runs(capsys):
     assert "'joint2' has the other sign" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs/how-to/identification-report.md").read_text(encoding="utf-8")
@@ -139,6 +144,7 @@ def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.startswith("identify(robot, <Dataset")
 
 
+@pytest.mark.slow
 def test_python_about_output_error_runs(capsys):
     blocks = python_blocks("docs/how-to/output-error.md")
     space: dict = {}

@@ -196,6 +196,7 @@ def test_bad_input(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.quick(1)
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "float"])
 def test_terms_of_bundled_robots_agree_with_python(tmp_path, precision):

@@ -39,7 +39,7 @@ def compiled(robot, name, kind):
     return getattr(Code(robot._model), kind)(kernel, **options)
 
 
-@pytest.mark.quick(31)
+@pytest.mark.quick(16)
 @pytest.mark.parametrize("robot", TREES[1:], ids=lambda r: r.name)  # a bundled arm's code is in half of all tests
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_one_state_and_many_are_what_the_loops_compute(robot, name):

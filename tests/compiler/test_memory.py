@@ -39,6 +39,7 @@ HOLDERS = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_code_lives_as_long_as_what_calls_it(holder):
     kind, made = HOLDERS[holder]
@@ -86,8 +87,9 @@ print((resident() - before) / {rounds})
 """
 
 
+@pytest.mark.quick(1)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system has no /proc")
-@pytest.mark.parametrize(("step", "warm", "rounds"), [("compiled", 40, 60), ("loaded", 100, 400)])
+@pytest.mark.parametrize(("step", "warm", "rounds"), [("loaded", 100, 400), ("compiled", 40, 60)])
 def test_memory_does_not_grow_while_code_is_made_and_dropped(step, warm, rounds, tmp_path):
     """In a process of its own, whose cache is empty: the first compilation takes memory that stays, once.
 

@@ -10,7 +10,7 @@ from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", [TREES[3], TREES[0]], ids=lambda r: r.name)
 def test_terms_are_those_of_the_methods(robot):
     rng = np.random.default_rng(0)

@@ -67,7 +67,7 @@ def python(f, term, inputs):
     return np.array(rows)
 
 
-@pytest.mark.quick(9)
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("term", TERMS)
 def test_kernels_compute_what_the_cpu_does(robot, term):
@@ -81,6 +81,7 @@ def test_kernels_compute_what_the_cpu_does(robot, term):
         assert (np.abs(np.hstack(outputs) - expected) <= tolerance * (1.0 + scale)).all()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("room", [4, 12, 40])
 def test_numbers_in_memory_are_the_numbers(room, monkeypatch):
     monkeypatch.setitem(ptx.AT_HAND, "double", room)
@@ -166,6 +167,7 @@ def test_an_angle_that_overflows_is_no_number(real):
 # --- states without a result -------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("real", ["double", "float"])
 @pytest.mark.parametrize("argument", [0, 1, 2])
@@ -240,7 +242,8 @@ def test_what_needs_libdevice_says_so():
         ptx.ptx(operations(), (9, 0))
 
 
-@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("robot", ROBOTS[::-1], ids=lambda r: r.name)
 def test_only_poses_of_joints_with_two_freedoms_need_libdevice(robot):
     """For the angle by which a cylindrical, planar or helical pair has turned, where poses are checked."""
     found = {
@@ -287,6 +290,7 @@ def test_the_same_operations_in_ptx(real):
     assert ".minnctapersm 4" in kernel_ptx(models.panda(), "inverse_dynamics", real=real, blocks=4)
 
 
+@pytest.mark.quick(2)
 @needs_ptxas
 @pytest.mark.parametrize("capability", [(7, 0), (8, 0), (9, 0)])
 @pytest.mark.parametrize(("real", "most"), [("double", 168), ("float", 80)])
@@ -303,7 +307,7 @@ def test_inverse_dynamics_of_the_panda_stays_in_registers(capability, real, most
     assert spilled <= 48
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @needs_ptxas
 @pytest.mark.parametrize(
     ("robot", "term", "real", "most"),

@@ -316,6 +316,7 @@ def test_mujocos_actuators():
 # --- every way of running ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("options", [{}, {"control_dt": 5e-3}, {"method": "MK54", "rtol": 1e-8, "atol": 1e-8}], ids=str)
 @pytest.mark.parametrize("name", ["all", "coil", "slope"])
 def test_compiled_is_the_same(name, options):

@@ -50,7 +50,7 @@ def equal(x, y, scale=1.0):
     np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-11 * (scale + np.abs(y).max()))
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ["sinusoids", "quintic", "spline"])
 def test_bundled_controllers_and_references(robot, name, kernels):
@@ -70,6 +70,7 @@ def test_bundled_controllers_and_references(robot, name, kernels):
                 equal(found.signals[key], x)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("smooth", [Harmonic(np.zeros(7), 0.3, 0.5), RestToRest(np.zeros(7), 0.4 * np.ones(7), 2.0)])
 def test_elastic_joints(smooth):
     robot = models.panda()

@@ -102,7 +102,7 @@ PAIRS = [(robot, name) for robot in ("panda", "three_spheres", "two_link") for n
 PAIRS += [(r, name) for r in ROBOTS for name in ("passivity", "slotine-li, a load") if (r, name) not in PAIRS]
 
 
-@pytest.mark.quick(6)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(("robot", "name"), PAIRS)
 def test_bundled_controllers_on_bundled_robots(robot, name):
     robot = ROBOTS[robot]()
@@ -120,7 +120,7 @@ def test_elastic_joints(robot):
     assert_same(*both_ways(plant, controller, q0=np.zeros(2 * robot.nv), dt=2e-4, t_end=0.006))
 
 
-@pytest.mark.quick(9)
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("method", integrators.methods())
 @pytest.mark.parametrize(("robot", "control_dt"), [("three_spheres", None), ("two_link", 2e-3)])
 def test_methods(robot, method, control_dt):
@@ -130,6 +130,7 @@ def test_methods(robot, method, control_dt):
     assert_same(*both_ways(loaded(robot), law("computed torque", robot), **options))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["quintic", "spline"])
 def test_references(name):
     robot = models.panda()
@@ -138,12 +139,14 @@ def test_references(name):
     assert_same(*both_ways(robot, controllers.ComputedTorque(robot, motion)))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("control_dt", [None, 3e-3])
 def test_a_held_adaptive_law(control_dt):
     robot = models.panda()
     assert_same(*both_ways(loaded(robot), law("slotine-li", robot), control_dt=control_dt))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["MK4", "MK54"])
 def test_changes_of_the_plant_at_their_time(method):
     """At a sample, and within a step."""
@@ -238,6 +241,7 @@ def test_strict_ends_at_the_same_step(limit):
     assert ends[0][2] == (limit == 1.0)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("control_dt", [None, 2e-3])
 def test_an_unstable_loop_ends_with_its_reason(control_dt):
     robot, ends = models.panda(), []
@@ -307,7 +311,7 @@ def spied(monkeypatch):
     return seen
 
 
-@pytest.mark.quick(5)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("tolerances", TOLERANCES)
 @pytest.mark.parametrize("control_dt", [None, 0.1])
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
@@ -380,6 +384,7 @@ WRONG = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("case", WRONG)
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
 def test_what_a_pair_can_not_do_ends_with_its_reason(robot, case, spied, monkeypatch):
@@ -421,7 +426,7 @@ def same_bits(a, b, names=("t", "q", "v", "z", "tau")):
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("robot", "method", "dt"),
     [("panda", "MK4", 1e-3), ("quadruped", "MK4", 1e-3), ("panda", "MK54", 1e-2), ("three_spheres", "MK54", 1e-2)],

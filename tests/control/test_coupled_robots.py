@@ -210,6 +210,7 @@ def test_every_measure_every_monitor_and_a_sweep():
 # --- pictures and the command line -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_picture(tmp_path):
     law = controllers.SlotineLi(ROBOT, MOTION)
     run = simulated(law, gc.Plant(ROBOT.with_payload(0.5)), t_end=0.05)

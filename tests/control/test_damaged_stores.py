@@ -62,7 +62,7 @@ DAMAGES = {
 CHUNKS = {"size": "c/1", "both": "c/1/0", "t_reached": "c/1", "checksum": "c/1/0"}
 
 
-@pytest.mark.quick(7)
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("array", CHUNKS)
 def test_a_damaged_chunk_is_named_and_computed_again(whole, store, array, damage):
@@ -83,6 +83,7 @@ def test_a_damaged_chunk_is_named_and_computed_again(whole, store, array, damage
     xarray.testing.assert_identical(load(store), whole[1])  # mended: nothing is said any more
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("damage", [x for x in DAMAGES if x != "another block's"])
 @pytest.mark.parametrize("name", ["done", "x"])
 def test_damaged_marks_and_parameters(whole, store, name, damage):
@@ -97,7 +98,7 @@ def test_damaged_marks_and_parameters(whole, store, name, damage):
     xarray.testing.assert_identical(load(store), whole[1])
 
 
-@pytest.mark.quick(5)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", ["size", "done", "checksum", "x"])
 @pytest.mark.parametrize("content", [None, "", "{", '{"zarr_format": 3}'])
 def test_an_array_whose_description_is_damaged(whole, store, name, content):

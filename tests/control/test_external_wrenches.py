@@ -139,6 +139,7 @@ def test_a_plant_feels_the_wrench_of_a_frame(representation):
     assert plant.power(0.0, q, v, tau) == pytest.approx(v @ (tau + push), rel=1e-10)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("control_dt", [None, 0.002])
 def test_compiled_loops_are_those_of_python(control_dt):
     law = controllers.PDGravity(ARM, [0.5, -0.3], kp=40.0, kd=8.0)

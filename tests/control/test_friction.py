@@ -50,11 +50,13 @@ def slider(mass=2.0):
 # --- every model -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", MAKES)
 def test_a_model_works_wherever_friction_does(name):
     check_model(MAKES[name])
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", MAKES)
 def test_friction_dissipates_along_random_motions(name):
     """Energy taken from the joints covers the energy stored, along motions that the model did not choose."""
@@ -222,6 +224,7 @@ def test_the_order_of_the_integrator_is_kept_where_friction_is_smooth(name):
 # --- identification --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_output_error_finds_the_parameters_of_lugre():
     """The state is simulated along the measured velocities; torques with noise, a tenth of a percent."""
     true, rng = [120.0, 0.5, 0.9, 0.15, 0.8, 0.4], np.random.default_rng(2)

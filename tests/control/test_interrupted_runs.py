@@ -65,6 +65,7 @@ def test_what_is_no_exception_passes_with_the_run(error):
     assert any("attribute `run`" in note for note in error.__notes__)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])
 def test_a_callers_progress_may_end_it(error, compiled):

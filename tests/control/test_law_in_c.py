@@ -103,6 +103,7 @@ LAWS = {
 }
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", LAWS)
 def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
     """The torques and states of a run in Python, by NAME_start and NAME_step from its q and v."""
@@ -135,7 +136,7 @@ def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
         np.testing.assert_allclose(tau, run.tau[k], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.quick(5)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("precision", ["double", "float"])
 @pytest.mark.parametrize("name", LAWS)
 def test_the_exported_test_agrees_in_c_and_cplusplus(name, precision, tmp_path):
@@ -219,7 +220,7 @@ def test_names_of_files_that_are_refused(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["int", "class", "sin", "read", "tau", "main", "log", "NULL", "t1", "signal_e"])
 def test_names_that_c_or_its_libraries_have_taken_are_prefixes(name, tmp_path):
     """Functions are NAME_step and so on, which nobody has."""

@@ -63,6 +63,7 @@ def test_swinging_arm_against_scipy():
     assert len(run.t) == 2001
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["MK2", "CG3", "MK4"])
 def test_order_of_the_closed_loop(method):
     """A floating tree with a controller at every stage: the error falls with the method's order."""

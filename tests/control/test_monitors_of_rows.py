@@ -93,6 +93,7 @@ def same(a, b, name):
     assert x.t_worst == y.t_worst
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize(
     "options", [{}, {"every": 7}, {"control_dt": 0.01}, {"method": "MK54"}, {"method": "CF4"}, {"strict": True}]
 )

@@ -355,6 +355,7 @@ def everything(robot, frame, dt):
     ]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("name", "frame"),
     [("two_link", "tip"), ("panda", "panda_link5"), ("three_spheres", "")],

@@ -196,6 +196,7 @@ REMEMBERED = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("what", REMEMBERED)
 def test_a_memory_is_left_alone_and_kept_by_python(what):
     tau, make, content = REMEMBERED[what]
@@ -454,6 +455,7 @@ def test_deep_and_long_attributes():
         assert_same(simulate(law, False), simulate(law, "auto"))
 
 
+@pytest.mark.slow
 def test_refused_loops_are_forgotten():
     def alive():
         garbage.collect()

@@ -73,7 +73,7 @@ def plants(robot, rng):
     ]
 
 
-@pytest.mark.quick(10)
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", LAWS)
 def test_laws_and_their_lyapunov_functions(robot, name, kernels):
@@ -105,7 +105,7 @@ def test_plants(robot, kernels):
         equal(copies.values(rate, true, *state), rate(plant, 0.3, q, v, tau))
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ["passivity", "slotine-li"])
 def test_monitors(robot, name, kernels):
@@ -152,6 +152,7 @@ def references(robot):
     ]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 def test_references(robot):
     for motion in references(robot):
@@ -167,6 +168,7 @@ SMOOTH = [
 ]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("smooth", SMOOTH)
 def test_elastic_joints(smooth):
     robot, rng = models.panda(), np.random.default_rng(5)
@@ -197,6 +199,7 @@ ELEMENTS = {"advance": "gx", "compose": "gg", "inverse": "g", "exp": "x", "log":
 ALGEBRA = {"dexp_inv_mul": "xx", "rotation": "x", "Ad": "g", "ad": "x", "dexp": "x", "dexp_inv": "x"}
 
 
+@pytest.mark.quick(42)
 @pytest.mark.parametrize("group", GROUPS, ids=lambda g: type(g).__name__)
 @pytest.mark.parametrize(("name", "kinds"), (ELEMENTS | ALGEBRA).items())
 def test_groups(group, name, kinds):

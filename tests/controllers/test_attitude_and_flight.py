@@ -101,6 +101,7 @@ def test_flat_outputs_make_a_motion_that_thrust_alone_follows():
 # --- attitude ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("robot", [SATELLITE, WHEELED], ids=["body", "wheels"])
 def test_attitude_tracking_keeps_its_promise(robot):
     law = controllers.AttitudeTracking(robot, turning(robot))
@@ -166,6 +167,7 @@ def test_wheels_alone_turn_the_satellite():
     assert run.signals["Psi"][-1] < 1e-5 * run.signals["Psi"][0]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("error", [[2.8, 0.0, 0.0], [1.0, -1.5, 0.8], [0.0, 0.0, 1.57]])
 def test_default_gains_leave_wheels_within_their_torque(error):
     robot = models.satellite(wheels=True)

@@ -39,6 +39,7 @@ def rate_of_v(law, plant, t, q, v, z):
     return kinetic + (z - law.true_parameters(plant)) @ np.linalg.solve(law.Gamma, command.z_rate)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("law", LEAKY.values(), ids=LEAKY)
 def test_leakage_ends_in_a_ball(law):
     """V' <= W + c + s . d, and s . d <= s . K s / 4 + d . K^-1 d: half of W is left."""
@@ -77,6 +78,7 @@ def test_the_bound_is_one_for_estimates_on_either_side(law):
             assert gap <= c * (1.0 + 1e-9), share
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("law", LEAKY.values(), ids=LEAKY)
 def test_leakage_costs_nothing_where_the_model_is_right(law):
     assert law.allowance(gc.Plant(ARM)) == 0.0

@@ -131,7 +131,7 @@ def gains(robot):
 
 @pytest.mark.parametrize(
     "robot",
-    [CHAIN, FLOATING, pytest.param(ARM, marks=pytest.mark.slow), pytest.param(TREE, marks=pytest.mark.slow)],
+    [CHAIN, *(pytest.param(robot, marks=pytest.mark.slow) for robot in (FLOATING, ARM, TREE))],
     ids=["chain", "floating", "arm", "tree"],
 )
 def test_promises_hold_in_closed_loop(robot):
@@ -161,6 +161,7 @@ def test_a_controller_on_the_plain_coriolis_matrix_is_caught():
         testing.assert_lyapunov(Plain(ARM, sway(ARM), 3.0, gains(ARM)), ARM, runs=0)
 
 
+@pytest.mark.slow
 def test_a_wrong_model_is_caught():
     """Known-parameter passivity control with a load it does not know breaks its promise; the adaptive law does not."""
     loaded = ARM.with_payload(2.0, (0, 0, 0.1), 0.004 * np.eye(3))

@@ -116,6 +116,7 @@ def test_reference_of_links_and_motors_solves_the_equations(case):
 # --- control -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 def test_tracks_to_integration_accuracy(case):
     """On the reference from the start the error is the integrator's: halved steps, a sixteenth of it."""
     plant, controller, reference = case

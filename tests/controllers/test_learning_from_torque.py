@@ -48,6 +48,7 @@ def test_filtered_torques_are_linear_in_the_true_parameters(plant, options):
     np.testing.assert_allclose(last, first * np.exp(-law.bandwidth * 0.2), rtol=1e-6)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("kind", "options"), LAWS.values(), ids=LAWS)
 def test_the_promise_holds(kind, options):
     law = kind(ARM, MOTION, **options)
@@ -74,6 +75,7 @@ def test_it_rests_where_v_vanishes(kind, options):
     assert law.lyapunov(0.0, q, np.zeros(2), z, plant).value < 1e-15
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("kind", "options"), LAWS.values(), ids=LAWS)
 def test_estimates_converge_before_slotine_li_s(kind, options):
     """Estimates in the norm of V after two seconds of a motion that excites them; base parameters, all observable."""
@@ -88,6 +90,7 @@ def test_estimates_converge_before_slotine_li_s(kind, options):
     assert left[0] < 0.35 * left[1], left
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("kind", "options"), LAWS.values(), ids=LAWS)
 def test_they_run_compiled_as_in_python(kind, options):
     law = kind(ARM, MOTION, **{**options, "adapt": "base"})

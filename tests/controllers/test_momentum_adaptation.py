@@ -19,6 +19,7 @@ def law(potential, **options):
     return controllers.MomentumAdaptation(ARM, MOTION, **{"potential": potential, "adapt": ["link2"], **options})
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("potential", POTENTIALS)
 def test_the_promise_holds(potential):
     testing.assert_lyapunov(law(potential), LOADED, states=8, search=400, runs=1)

@@ -34,6 +34,7 @@ def test_the_cone_s_functions_are_those_of_inertia():
     assert cones.divergence(p, other) == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_the_promise_holds():
     testing.assert_lyapunov(controllers.NaturalAdaptation(ARM, MOTION), LOADED, states=8, search=800, runs=1)
 

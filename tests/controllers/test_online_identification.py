@@ -46,6 +46,7 @@ def test_the_load_and_friction_are_found_and_the_law_does_not_notice():
     assert inside.all()
 
 
+@pytest.mark.slow
 def test_compiled_it_is_what_it_is_in_python():
     plant, own = gc.Plant(LOADED, FRICTION), law(friction=FRICTION, memory=0.5)
     python, compiled = (run_of(own, plant, 0.2, compiled=c) for c in (False, True))

@@ -38,6 +38,7 @@ def equilibria(law, q_d, starts=100):
     return found
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("q_d", [UPRIGHT, np.array([0.3, -1.0]), np.array([-2.0, 2.5])])
 def test_above_k_g_the_goal_is_the_only_equilibrium_and_v_is_a_lyapunov_function(q_d):
     law = law_of(1.02, q_d)

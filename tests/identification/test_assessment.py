@@ -158,6 +158,7 @@ def body(mass, com, moments):
     return inertia.from_com(mass, np.array(com), np.diag(moments))
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("pi", "words"),
     [

@@ -39,6 +39,7 @@ def test_a_right_log_has_no_cause_and_its_delay_is_printed(right):
     assert any(note.startswith("torques lag positions by ") for note in assessment.notes)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("seconds", [0.02, -0.015])
 def test_a_delay_is_measured_and_taken_back(right, seconds):
     log, model = right
@@ -93,6 +94,7 @@ def test_a_tilted_base_is_named_with_its_angle():
     assert not said.fatal
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "tilt", "seed"), [("scara", 5.0, 20_032), ("scara", 5.0, 20_117), ("ur10", 2.0, 20_150)]
 )
@@ -109,6 +111,7 @@ def test_a_tilt_that_a_plane_does_not_show_is_noted():
     assert "towards (0.00, 1.00, 0.00)" in note.replace("-1.00", "1.00").replace("-0.00", "0.00")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("seconds", [8.0, 20.0])
 def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
@@ -144,6 +147,7 @@ def test_torques_that_are_taken_off_are_no_measure_of_errors(right):
     np.testing.assert_allclose(kept, held_out(model, late, fit_rows(model, late).weights, 4) - np.log(10.0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_friction_that_falls_is_a_drift():
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": 20.0})
     assessment = reported(log, model).assessment

@@ -114,6 +114,7 @@ def test_fits_are_compared_channel_by_channel():
 # --- scales ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("memory", "rows"), [(0.0, 200), (0.8, 500)])
 def test_twice_the_evidence_of_a_scale_that_is_none_is_chi_squared(memory, rows):
     """Its mean is 1, whatever the residuals' memory: with all rows counted as independent it would be five for 0.8."""

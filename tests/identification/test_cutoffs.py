@@ -56,6 +56,7 @@ def test_the_cutoff_chosen_is_never_far_from_the_best_on_a_grid(options):
     assert chosen.tried[0] <= chosen.torque_cutoff <= chosen.cutoff <= chosen.tried[-1]
 
 
+@pytest.mark.slow
 def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
     """The reported log: five times the band of differences of positions gave 22 % there, a cut-off by hand 1.2 %."""
     made = seven_joints_at_one_kilohertz()

@@ -83,6 +83,7 @@ def test_physical_ones_find_bodies_that_can_exist_in_noise(estimator, model):
     assert fit(model, noisy, estimator.name).is_physical == estimator.physical
 
 
+@pytest.mark.quick(2)
 @each
 def test_who_has_no_standard_deviations_says_why(estimator, model):
     data = periodic_log(model)

@@ -158,6 +158,7 @@ def test_every_method_recovers_the_truth_without_noise(panda, method):
     np.testing.assert_allclose(robot.damping, x[model.indices("viscous")], atol=100 * tolerance)
 
 
+@pytest.mark.slow
 def test_confidence_intervals_have_the_spread_of_repeated_experiments():
     """Monte Carlo on a pendulum: mean square of error / std is 1, over 300 noisy logs."""
     robot = Robot.build(

@@ -59,6 +59,7 @@ def test_gradients_are_exact(make, kind, objective, scaling, surroundings):
         assert p.cost(z, 0.05).gradient @ d == pytest.approx(numeric, rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["fourier", "spline"])
 def test_optimised_motions_are_better_and_keep_every_limit(kind):
     robot = models.panda()
@@ -88,6 +89,7 @@ def test_optimised_motions_are_better_and_keep_every_limit(kind):
     np.testing.assert_array_equal(desired.v, 0.0)
 
 
+@pytest.mark.slow
 def test_log_det_objective_raises_the_determinant():
     e = optimize(models.ur10(), 8.0, terms=3, iterations=20, samples=50, objective="log_det", compare=3)
     assert e.log_det > e.random_log_det + 0.3
@@ -145,6 +147,7 @@ def test_what_can_not_be_met_is_said_and_by_how_much():
         optimize(panda, effort=np.array([1e-3, 90, 90, 90, 90, 90, 90]), **few)
 
 
+@pytest.mark.slow
 def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
     results = [identify_synthetic_panda.recover(seed, iterations=9) for seed in (1, 2)]
     z = np.concatenate([r[2] for r in results])

@@ -26,11 +26,13 @@ def coverage(friction, numbers=LOGS):
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in friction_intervals.FRICTION if "coulomb" not in name]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("friction", ["viscous, coulomb", "viscous, coulomb, stribeck", *SLOW])
 def test_intervals_hold_the_truth_with_each_friction_model(friction):
     assert coverage(friction) >= 0.9
 
 
+@pytest.mark.slow
 def test_noise_of_encoders_would_be_missed_by_residuals(monkeypatch):
     monkeypatch.setattr(pipeline, "with_bias_of_noise", lambda estimate, *_: (estimate, None))
     assert coverage("viscous, coulomb, stribeck") < 0.8

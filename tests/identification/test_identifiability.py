@@ -52,6 +52,7 @@ def test_a_parameter_stands_alone_where_no_change_without_effect_touches_it(name
     assert {k for k in alone(model.base) if k >= model.inertial} == by_null_space(model)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(logs.missing("tx40_figaroh.npz") is not None, reason=str(logs.missing("tx40_figaroh.npz")))
 def test_the_tx40_with_rotors_tells_its_friction_apart():
     robot = models.load_urdf(logs.FOLDER / "tx40_mdh_modified.urdf", physical="unchecked")

@@ -43,6 +43,7 @@ def rms_z(method, made, **options):
     return np.sqrt(np.mean(np.square(out)))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("method", "options"), [("ols", {}), ("wls", {}), ("ridge", {"strength": 1e-8}), ("irls", {})])
 def test_standard_deviations_are_those_of_the_errors(method, options):
     """Of 16 logs with nine parameters each."""

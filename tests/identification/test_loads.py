@@ -105,6 +105,7 @@ def test_an_arm_of_six_joints_on_a_wall(tmp_path):
     assert np.abs(z_scores(report)).max() < 4.0
 
 
+@pytest.mark.slow
 def test_friction_that_grows_with_the_load(tmp_path):
     share = 0.06
 
@@ -191,6 +192,7 @@ def silent(t, q, label="log"):
     return Dataset(t, q, np.zeros(q.shape), label=label)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("tilted", [False, True])
 def test_a_wrist_sensor_shows_load_offsets_sign_and_gravity(sign, tilted, tmp_path):

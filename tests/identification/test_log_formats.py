@@ -114,6 +114,7 @@ def test_every_format_gives_the_samples_that_were_written(write, tmp_path):
         np.testing.assert_array_equal(Dataset.read(path.rename(renamed), joints=JOINTS).q, m.q)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("form", ["db3", "mcap", "csv", "mat v7", "mat v7.3", "parquet"])
 def test_identification_from_a_file_gives_the_numbers_of_the_arrays(form, tmp_path):
     m = MOTION

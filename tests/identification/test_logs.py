@@ -18,6 +18,7 @@ def strictly_physical(estimate):
     return estimate.is_physical and np.linalg.eigvalsh(P).min() > 0.0
 
 
+@pytest.mark.slow
 @needs("tx40_figaroh.npz")
 def test_tx40_reaches_the_published_error():
     robot = logs.tx40()

@@ -59,6 +59,7 @@ def masked(log, *joints):
 # --- torques that are none -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("k", "torque"), [(1, 0.0), (0, 3.0)])
 def test_a_joint_whose_torque_never_changes_is_not_trusted(arm, k, torque):
     """As a column that was never filled in: "consistent" then leaves 14 % of the torques, which alone is no doubt."""

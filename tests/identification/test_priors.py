@@ -165,6 +165,7 @@ def test_bodies_that_nobody_doubts_at_no_cost(name, prior, noise):
     assert (choice.kind == "entropic") or choice.kind.endswith("and entropic")
 
 
+@pytest.mark.slow
 def test_weights_at_the_default_put_bodies_at_the_edge_where_chosen_ones_do_not():
     robot = models.ur10()
     _, _, data = simulated(robot, noise=0.05, seed=1)
@@ -204,6 +205,7 @@ def test_a_prior_that_the_log_contradicts_raises_a_doubt():
     assert "bound of the search" in finding.seen
 
 
+@pytest.mark.slow
 def test_auto_in_fit_is_what_choose_prior_says():
     robot = models.two_link()
     _, _, data = simulated(robot, noise=0.05)

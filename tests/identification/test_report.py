@@ -48,6 +48,7 @@ def write_log(path, seconds=20.0, noise=0.05):
     return model, x
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["ols", "consistent"])
 def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
     model, x = write_log(tmp_path / "log.csv")
@@ -130,6 +131,7 @@ def test_a_periodic_log_is_split_by_phase(tmp_path):
     assert not np.intersect1d(np.round(report.test.t % 5.0, 3), np.round(report.training.t % 5.0, 3)).size
 
 
+@pytest.mark.slow
 def test_friction_of_coupled_motors_stays_beside_the_robot(tmp_path):
     robot = models.two_link()
     options = {"rotor": True, "springs": ["joint2"], "transmission": [[1, 0], [0, 1], [1, 1]], "smoothing": 0.05}

@@ -156,6 +156,7 @@ def test_forward_dynamics_derivatives(case):
     assert_close(d.dq @ x, expected, 1e-13 * condition + 1e-9, np.abs(d.dq).max() * np.abs(x).max())
 
 
+@pytest.mark.slow
 @ROBOTS
 def test_forward_dynamics_second_derivatives(robot):
     q, v, tau, _ = random_motion(robot, 6)

@@ -191,6 +191,7 @@ def test_matrix_inequalities_are_sharp_for_the_bundled_robots(name):
         assert measure.sign * bound >= (measure.sign * eigenvalues).max()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 0.1])
 def test_a_solver_that_errs_costs_sharpness_and_nothing_else(noise, monkeypatch):
     """Whatever X and t are, what comes out is a bound: here t too good, and every form off."""
@@ -295,6 +296,7 @@ def test_reach_is_exact_where_joints_can_stretch_the_arm(robot, attained):
     assert r[1, 0] >= attained
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["panda", "ur10", "scara", "quadruped"])
 def test_bundled_robots_stay_within_their_reach(name):
     robot = models.load(name)
@@ -400,10 +402,10 @@ def test_a_box_s_bound_holds_all_over_the_box(name):
     robot, rng = testing.random_robot(np.random.default_rng(2), ["revolute"] * 3, [-1, 0, 1]), np.random.default_rng(0)
     measure = quantities.measures("ploen")[name]
     quantity = branch_and_bound.quantity_of(name, robot, measure, closed_of(robot, "ploen"))
-    middles, halves = rng.uniform(-np.pi, np.pi, (60, 3)), rng.choice([0.02, 0.1, 0.4], (60, 3))
+    middles, halves = rng.uniform(-np.pi, np.pi, (20, 3)), rng.choice([0.02, 0.1, 0.4], (20, 3))
     bounds, values = quantity.over(middles, halves, [0, 1, 2], -np.inf)
-    inside = middles[:, None] + halves[:, None] * np.clip(rng.uniform(-1.5, 1.5, (60, 300, 3)), -1.0, 1.0)
-    found = measure.value(robot, inside.reshape(-1, 3)).reshape(60, 300).max(axis=1)
+    inside = middles[:, None] + halves[:, None] * np.clip(rng.uniform(-1.5, 1.5, (20, 300, 3)), -1.0, 1.0)
+    found = measure.value(robot, inside.reshape(-1, 3)).reshape(20, 300).max(axis=1)
     assert (found <= bounds).all()
     assert (values <= bounds).all()
 
@@ -642,7 +644,7 @@ def test_ranges_of_slides_are_limits_of_the_joints_where_no_box_is_given():
 
 def test_motors_of_one_size_move_all_eigenvalues():
     """M + a 1 has M's eigenvalues and a; C and g do not feel motors."""
-    robot = models.panda()
+    robot = models.scara()
     plain, driven = robot.bounds(), robot.with_armature(0.5).bounds()
     assert driven.m1.value == pytest.approx(plain.m1.value + 0.5, abs=1e-4)
     assert driven.m2.value == pytest.approx(plain.m2.value + 0.5, rel=1e-3)

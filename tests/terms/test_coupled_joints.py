@@ -150,6 +150,7 @@ def test_derivatives(case, kernels):
     )
 
 
+@pytest.mark.slow
 def test_batches_and_loops_of_numba(case, monkeypatch):
     robot = case[0]
     rng = np.random.default_rng(3)
@@ -237,6 +238,7 @@ def test_four_bar_parallelogram_against_its_closed_loop(kernels):
 # --- closed loops ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("law", [controllers.ComputedTorque, controllers.SlotineLi, controllers.Passivity])
 def test_simulation_compiled_and_in_python(law, kernels):
     """And all monitors hold: energy, skewness and the Lyapunov functions of the laws."""

@@ -70,6 +70,7 @@ def test_terms_equal_pinocchios_on_many_trees(seed):
     check_against_pinocchio(robot, q, v, a, rng.normal(size=(robot.nbodies, 6)))
 
 
+@pytest.mark.quick(4)
 def test_terms_equal_pinocchios_on_bundled_robots(bundled):
     for seed in range(3):
         q, v, a, _ = random_motion(bundled, seed)
@@ -90,6 +91,7 @@ def test_mass_matrix_rate_minus_twice_coriolis_is_skew(case):
         assert_close(terms.Mdot, terms.C + terms.C.T, 1e-12, rate_scale(robot, q, v))
 
 
+@pytest.mark.quick(4)
 def test_skew_symmetry_of_bundled_robots(bundled):
     testing.assert_skew_symmetric(bundled, rtol=1e-12)
 

@@ -96,6 +96,7 @@ def test_recursions_equal_the_closed_form_on_many_trees(seed):
     check_recursions(robot, *random_motion(robot, seed))
 
 
+@pytest.mark.quick(4)
 def test_recursions_equal_the_closed_form_on_bundled_robots(bundled):
     for seed in range(3):
         check_recursions(bundled, *random_motion(bundled, seed))

@@ -58,6 +58,7 @@ def test_kinematics_equal_pinocchios_on_random_trees(case):
     check_against_pinocchio(robot, q, v)
 
 
+@pytest.mark.quick(4)
 def test_kinematics_equal_pinocchios_on_bundled_robots(bundled):
     rng = np.random.default_rng(0)
     check_against_pinocchio(bundled, bundled.random_configuration(rng), rng.normal(size=bundled.nv))

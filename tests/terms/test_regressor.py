@@ -20,6 +20,7 @@ def test_regressor_times_parameters_is_inverse_dynamics_with_a_reference_velocit
         assert_close(Y @ robot.parameters.ravel() + robot.armature * a, tau, 1e-11, scale)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", models.names())
 def test_regressor_of_bundled_robots(name):
     robot, rng = models.load(name), np.random.default_rng(0)

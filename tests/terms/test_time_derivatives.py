@@ -48,6 +48,7 @@ def test_rates_equal_the_derivatives_along_the_motion(case):
     assert_close(tau[2], first + rate.dq @ v + rate.dv @ a + rate.da @ jerk, 1e-12, scale)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["two_link", "panda", "ur10", "scara"])
 def test_rates_by_taylor_polynomials(name):
     """Along the polynomial motion with these rates every order is a derivative of the order before it."""
