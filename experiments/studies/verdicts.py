@@ -163,7 +163,7 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def page(right: list[Row], wrong: list[Row]) -> str:
+def page_text(right: list[Row], wrong: list[Row]) -> str:
     accused, missed = [r for r in right if r.accusers], [r for r in wrong if not r.accusers]
     unseen = [r for r in wrong if "monitors" not in r.accusers]
     unresolved = [r for r in right if r.verdicts["monitors"] == monitors.UNRESOLVED]
@@ -199,7 +199,7 @@ def main(*, page: bool = False, only: str | None = None) -> None:
     right = rows(verdict_loops.right(), only)
     print("wrong")
     wrong = rows(wrong_loops.wrong(), only)
-    text = page(right, wrong)
+    text = page_text(right, wrong)
     print(text[text.index("- ") : text.index("## Right loops")])
     if page and only is None:
         print(f"wrote {files.write_text(PAGE, text)}")
