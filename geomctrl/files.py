@@ -70,17 +70,17 @@ def _made(path: Path) -> BinaryIO:
     """Create a new file and lock it, to show that it is being written. The lock ends with the process."""
     while True:
         file = open(path, "xb")  # noqa: SIM115 - the caller closes it
-        _lock(file)
-        if os.fstat(file.fileno()).st_nlink:  # no other process has removed it in the meantime
+        _lock(file, wait=True)  # a process that found the file before it was locked is about to remove it
+        if os.fstat(file.fileno()).st_nlink:
             return file
         file.close()
 
 
-def _lock(file: BinaryIO) -> bool:
+def _lock(file: BinaryIO, wait: bool = False) -> bool:
     """Lock the file; False if another process holds the lock."""
     try:
         if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return True
     except OSError:  # another process holds it, or the file system does not support locks
         return False

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -68,15 +69,33 @@ def test_a_file_that_vanishes_under_its_lock_is_made_again(tmp_path, monkeypatch
     """Cleared away by another process, between its making and its lock."""
     lock, seen = files._lock, []
 
-    def late(file):
+    def late(file, **options):
         if not seen:
             os.unlink(file.name)
         seen.append(file.name)
-        return lock(file)
+        return lock(file, **options)
 
     monkeypatch.setattr(files, "_lock", late)
     assert write_text(tmp_path / "file", "text").read_text() == "text"
     assert len(seen) == 2
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="files are not locked here")
+def test_a_file_that_another_process_is_about_to_clear_away_is_made_again(tmp_path, monkeypatch):
+    """The other one has locked it before its maker could, and removes it a moment later."""
+    lock, cleared = files._lock, []
+
+    def late(file, **options):
+        if not cleared:
+            other = open(file.name, "rb")  # noqa: SIM115 - the timer closes it
+            files.fcntl.flock(other, files.fcntl.LOCK_EX | files.fcntl.LOCK_NB)
+            cleared.append(threading.Timer(0.2, lambda: (os.unlink(file.name), other.close())))
+            cleared[0].start()
+        return lock(file, **options)
+
+    monkeypatch.setattr(files, "_lock", late)
+    assert write_text(tmp_path / "file", "text").read_text() == "text"
+    assert [*tmp_path.iterdir()] == [tmp_path / "file"]
 
 
 def test_a_full_disk_is_named(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,4 +19,4 @@ def run_script(main: Callable[..., Any]) -> None:
     help_page, plain = inspect.getdoc(inspect.getmodule(main)), Parameter(negative=())
     app = App(help=help_page, help_format="plaintext", version_flags=(), default_parameter=plain)
     app.default(main)
-    app()
+    app(sys.argv[1:])
