@@ -39,10 +39,7 @@ MAXIMUM = {
     "structure_preserving": 2,
     "testing": 49,
 }
-WITH_MORE_PARAMETERS = {
-    "identification.Estimate": 11,
-    "identification.Reading": 11,
-}
+WITH_MORE_PARAMETERS: dict[str, int] = {}
 WITHOUT_DOCSTRING = 0  # callables
 
 

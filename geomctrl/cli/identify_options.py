@@ -40,7 +40,7 @@ from .options import (
 )
 
 SHARED_READING = (
-    "rate", "drop_bad_rows", "joints", "topic", "current_gains", "episodes", "resample", "check_units",
+    "rate", "drop_bad_rows", "joints", "topic", "current_gains", "episodes", "check_units",
 )  # fmt: skip
 LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck", "auto")
 RobotOption = Annotated[str, Parameter(metavar="ROBOT", help=MODEL_HELP)]

@@ -116,7 +116,7 @@ class _Identification:
     def result(self, log: Dataset | str | Path) -> Result:
         settings, say = self.settings, self.say
         say("reading", 0.0)
-        raw = read_log(log, self.robot, settings.reading)
+        raw = read_log(log, self.robot, settings.reading, settings.filtering.resample)
         if not np.ptp(raw.q, axis=0).any():
             raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
         model = self.given_model or RegressorModel(self.robot)
@@ -166,7 +166,8 @@ class _Identification:
         if test is None:
             return [data]
         if not isinstance(test, (int, float)):
-            other = read_log(test, self.robot, reading or self.settings.reading)
+            settings = self.settings
+            other = read_log(test, self.robot, reading or settings.reading, settings.filtering.resample)
             notes["split"] = f"tested on {other.label!r}"
             return [data, other]
         if period is None:

@@ -58,12 +58,20 @@ class Filtering:
     delay: float | str = option(
         0.0, "Delay of torques behind positions [s], compensated first; auto: estimated from the training part."
     )
+    resample: float | None = option(
+        None, "Interpolate the log to this rate [Hz] first. Default: to the median rate if time stamps are uneven."
+    )
 
     def __post_init__(self):
         if not (isinstance(self.delay, str) and self.delay == AUTO):
             seconds = number("delay", self.delay, "seconds between -1 and 1, or 'auto'", lambda x: abs(x) < 1.0)
             object.__setattr__(self, "delay", seconds)
-        for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):
+        for name, unit in (
+            ("cutoff", "hertz"),
+            ("torque_cutoff", "hertz"),
+            ("outliers", "a number"),
+            ("resample", "hertz"),
+        ):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, value, f"{unit} > 0", lambda x: x > 0.0))
         if self.decimate is not None:

@@ -163,15 +163,13 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
     )  # fmt: skip
     assert "geomctrl: enough" in said
     assert got["filtering"] == Filtering(
-        9.0, 8.0, alike=False, decimate=3, saturation=False, outliers=7.0, standstill=0.2
+        9.0, 8.0, alike=False, decimate=3, saturation=False, outliers=7.0, standstill=0.2, resample=90.0
     )
     assert got["validation"] == Validation(test=None, period=4.0)
     assert (got["method"], got["friction_curves"]) == ("consistent", "stribeck")
     assert got["options"] == {"regularization": 1e-3, "entropic": 1e-4, "weights": "noise"}
     mapping = got["reading"].mapping
-    assert got["reading"] == Reading(
-        keys={}, units={"v": "deg/s"}, mapping=mapping, rate=100.0, resample=90.0, check_units=False
-    )
+    assert got["reading"] == Reading(keys={}, units={"v": "deg/s"}, mapping=mapping, rate=100.0, check_units=False)
     np.testing.assert_array_equal(mapping.matrix, [[50, 0], [3, 80]])
     np.testing.assert_array_equal(mapping.offset, [1, 2])
     assert not mapping.torque_at_motor

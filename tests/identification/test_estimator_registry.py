@@ -20,6 +20,7 @@ from geomctrl.identification import (
     identify,
 )
 from geomctrl.identification.estimators import ols
+from geomctrl.identification.estimators.estimate import Uncertainty
 
 RATE, PERIOD = 100.0, 5.0
 each = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
@@ -95,7 +96,7 @@ def test_who_has_no_standard_deviations_says_why(estimator, model):
 
 def halved(model, data, factor=0.5):
     """Half of what least squares find, which nobody wants."""
-    return replace(ols(model, data), x=factor * ols(model, data).x, method="halved", covariance=None)
+    return replace(ols(model, data), x=factor * ols(model, data).x, method="halved", uncertainty=Uncertainty())
 
 
 def test_an_estimator_that_is_added_is_known_to_fit_identify_report_and_command_line(model, monkeypatch, tmp_path):

@@ -236,7 +236,10 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
 
 
 def test_pictures_show_the_intervals_of_the_table(made):
-    report = replace(made[0], unconstrained=replace(made[0].unconstrained, dof=6.0))  # Student's t, not a Gaussian's
+    report = replace(
+        made[0],
+        unconstrained=replace(made[0].unconstrained, uncertainty=made[0].unconstrained.uncertainty._replace(dof=6.0)),
+    )  # Student's t, not a Gaussian's
     known, rows = report.drawn.parameters[0], report._parameter_table()
     np.testing.assert_allclose(2.0 * known.half, [row["high"] - row["low"] for row in rows])
     np.testing.assert_allclose(known.half, 2.4469 * known.std, rtol=1e-4)

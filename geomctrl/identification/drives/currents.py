@@ -29,7 +29,9 @@ from geomctrl.identification.logs.samples import derive
 from geomctrl.robot import Robot
 
 
-def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) -> Dataset:
+def read_currents(
+    source: Dataset | str | Path, robot: Robot, options: Reading, resample: float | None = None
+) -> Dataset:
     """The log with currents [A] in its `tau`, as `read_log` returns logs; for a Dataset, tau are currents.
 
     Torques in the log are ignored. Raises DataError.
@@ -44,7 +46,7 @@ def read_currents(source: Dataset | str | Path, robot: Robot, options: Reading) 
     data.check(robot, units=False)
     if options.check_units:  # except torques, which here are currents
         derive(data, tau=robot.gravity_force(data.q)).check(robot)
-    return read_log(data, robot, replace(options, current_gains=None, check_units=False))
+    return read_log(data, robot, replace(options, current_gains=None, check_units=False), resample)
 
 
 def _keys(recording: reading.Recording, options: Reading) -> dict:

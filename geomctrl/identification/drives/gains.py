@@ -208,7 +208,7 @@ def drive_gains(
                 "without_load: expected a log without the load, which separates the load from the last link"
             )
         logs, loaded = [without_load, log], [False, True]
-    data, _ = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
+    data, _ = filtered([read_currents(x, robot, reading, filtering.resample) for x in logs], robot, filtering)
     sources = [TorqueLog(x, scale, on) for x, on in zip(data, loaded)]
     gains = fitted(factored(sources, 0))
     return _report(robot, scale, data, gains)

@@ -378,7 +378,8 @@ def with_bias_of_noise(
         return estimate, None
     assert estimate.covariance is not None
     share = np.abs(shift) / np.maximum(estimate.std, 1e-300)
-    out = replace(estimate, covariance=estimate.covariance + np.outer(shift, shift))
+    uncertainty = estimate.uncertainty._replace(covariance=estimate.covariance + np.outer(shift, shift))
+    out = replace(estimate, uncertainty=uncertainty)
     if not share.max() > MIN_NOTED_SIGMA:
         return out, None
     signal = "velocities" if field == "v" else "positions"

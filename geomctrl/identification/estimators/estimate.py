@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,17 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import BaseParameters
+
+
+class Uncertainty(NamedTuple):
+    """Covariance (nb, nb) of base parameters, its degrees of freedom, and the factor (nv,) of correlated residuals."""
+
+    covariance: np.ndarray | None = None
+    dof: float = np.inf
+    correlation: np.ndarray | None = None
+
+
+UNKNOWN = Uncertainty()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,14 +41,10 @@ class Estimate:
         or the choice of the estimator's constraints and prior.
     values : ndarray, shape (nb,)
         Base parameters.
-    covariance : ndarray, shape (nb, nb), or None
-        Covariance of `values`; None if the estimator has none (`Estimator.uncertainty` says why).
     noise : ndarray, shape (nv,)
         Root mean square residual of each joint [N m], with degrees of freedom taken into account.
-    correlation : ndarray, shape (nv,)
-        Factor by which correlated residuals increase the variance.
-    dof : float
-        Degrees of freedom of the covariance, for Student's t.
+    uncertainty : Uncertainty
+        Covariance of `values` with its degrees of freedom; `covariance`, `dof` and `correlation` are its fields.
     """
 
     model: RegressorModel
@@ -46,9 +53,7 @@ class Estimate:
     training: Compressed
     weights: np.ndarray
     noise: np.ndarray
-    covariance: np.ndarray | None = None
-    dof: float = np.inf
-    correlation: np.ndarray | None = None
+    uncertainty: Uncertainty = UNKNOWN
     condition: float = np.nan
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -75,6 +80,21 @@ class Estimate:
     def values(self) -> np.ndarray:
         """Base parameters (nb,)."""
         return self.base.projection @ self.x
+
+    @property
+    def covariance(self) -> np.ndarray | None:
+        """Covariance (nb, nb) of `values`; None if the estimator has none (`Estimator.uncertainty` says why)."""
+        return self.uncertainty.covariance
+
+    @property
+    def dof(self) -> float:
+        """Degrees of freedom of the covariance, for Student's t."""
+        return self.uncertainty.dof
+
+    @property
+    def correlation(self) -> np.ndarray | None:
+        """Factor (nv,) by which correlated residuals increase the variance."""
+        return self.uncertainty.correlation
 
     @property
     def std(self) -> np.ndarray | None:

@@ -22,7 +22,7 @@ from .conditioning import (
     regressor_condition,
     require_excitation,
 )
-from .estimate import Estimate, Estimator
+from .estimate import Estimate, Estimator, Uncertainty
 from .folds import scatter
 
 
@@ -63,7 +63,7 @@ def linear(
     if isinstance(data, Dataset):
         factor, dof = scatter(model, data, Normal(model, weights, out.noise**2 * inflation))
         covariance = covariance * np.outer(factor, factor)
-    return replace(out, covariance=covariance, dof=dof, correlation=correlation, condition=condition)
+    return replace(out, uncertainty=Uncertainty(covariance, dof, correlation), condition=condition)
 
 
 def solve(model, c, weights, method):
@@ -182,7 +182,7 @@ def ridge(
     if isinstance(data, Dataset):
         factor, dof = scatter(model, data, _Ridge(model, w, x0, scale, strength, variance), prior=True)
         covariance = covariance * np.outer(factor, factor)
-    return replace(out, covariance=covariance + bias @ bias.T, dof=dof, correlation=correlation)
+    return replace(out, uncertainty=Uncertainty(covariance + bias @ bias.T, dof, correlation))
 
 
 def _solution(c, w, x0, scale, strength) -> tuple[np.ndarray, np.ndarray]:
@@ -281,9 +281,8 @@ def irls(
     added = spread * psi / slope - residual
     factor, dof = scatter(model, data, Normal(model, alike, variance), added=added, weights=rows)
     condition = regressor_condition(model, first, w)[0]
-    return replace(
-        out, covariance=covariance * np.outer(factor, factor), dof=dof, correlation=correlation, condition=condition
-    )
+    uncertainty = Uncertainty(covariance * np.outer(factor, factor), dof, correlation)
+    return replace(out, uncertainty=uncertainty, condition=condition)
 
 
 IRLS = Estimator("irls", irls, "least squares, robust to outliers", needs_samples=True)

@@ -126,7 +126,9 @@ def identify_load(
 
 
 def _from_two(robot, logs, mount: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
-    (without, with_), cut = filtered([read_log(log, robot, reading) for log in logs], robot, filtering, model)
+    (without, with_), cut = filtered(
+        [read_log(log, robot, reading, filtering.resample) for log in logs], robot, filtering, model
+    )
     columns = Columns(model, mount, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
 
     def fit(columns: Columns) -> Solved:
@@ -147,7 +149,7 @@ def _from_one(
 ) -> LoadReport:
     robot_known = known(robot, identified, model)
     model = robot_known.model
-    (data,), cut = filtered([read_log(log, robot, reading)], robot, filtering, model)
+    (data,), cut = filtered([read_log(log, robot, reading, filtering.resample)], robot, filtering, model)
     own = own_friction(model) if friction != "same" else np.zeros(0, int)
     columns = Columns(model, mount, np.zeros(0, int), own, robot_known.x)
     s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
@@ -170,7 +172,7 @@ def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -
         )
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
-    motion, W = read_wrenches(log, robot, reading, sensor.wrench, sensor.frame)
+    motion, W = read_wrenches(log, robot, reading, sensor.wrench, sensor.frame, filtering.resample)
     filter_ = LogFilter.of(filtering, motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
     source = WrenchLog(robot, data, W, sensor.frame, mount.name, robot.gravity)

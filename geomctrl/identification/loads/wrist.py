@@ -195,7 +195,12 @@ MAX_HOLE_PERIODS = 3.0  # longest gap between wrenches, in periods
 
 
 def read_wrenches(
-    source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any, sensor: str
+    source: Dataset | str | Path,
+    robot: Robot,
+    options: Reading,
+    wrench: Any,
+    sensor: str,
+    resample: float | None = None,
 ) -> tuple[Dataset, Dataset]:
     """(the motion, as `read_log` returns logs, with the torques that hold the robot's weight in place of measured ones;
     the wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
@@ -218,7 +223,7 @@ def read_wrenches(
         data = _motion(moving, robot, options, Path(source).stem)
         t, W = _times_and_wrenches(recording, columns, options)
         data = _where_felt(t, data)
-    data = read_log(data, robot, options)
+    data = read_log(data, robot, options, resample)
     return data, _at_times(t, W, data)
 
 

@@ -210,7 +210,7 @@ class Dataset(Samples):
         form : str, optional
             A key of `reading.formats.FORMATS`. Default: detected from the first bytes or the suffix.
         **options
-            Other fields of `Reading` except `resample` and `check_units`: units, mapping, rate, drop_bad_rows, joints,
+            Other fields of `Reading` except `check_units`: units, mapping, rate, drop_bad_rows, joints,
             topic, current_gains, episodes.
 
         Returns
@@ -305,8 +305,8 @@ MIN_SAMPLES = 32
 MIN_MOTION = 0.01  # rad, m: more than encoder noise
 
 
-def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading) -> Dataset:
-    """Read a log for the robot, split it at gaps, and resample it if requested. Raises DataError, ArgumentError."""
+def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading, resample: float | None = None) -> Dataset:
+    """Read a log for the robot, split it at gaps, and resample it to a rate [Hz], by default if it is uneven."""
     data = instance("source, path", source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
     if reading.joints is not None and len(reading.joints) != robot.nv:
         raise ArgumentError(
@@ -319,12 +319,12 @@ def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading) -> Da
     if len(data) < MIN_SAMPLES:
         raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {MIN_SAMPLES}")
     data = parts.with_bridges(_without_empty_velocities(data)).cut_at_holes()
-    if reading.resample is None and not data.is_even and data.q.shape[1] == data.nv:
+    if resample is None and not data.is_even and data.q.shape[1] == data.nv:
         steps = np.concatenate([np.diff(data.t[s]) for s in data.stretches])
         note = f"time stamps were not even, {steps.min():.3g} to {steps.max():.3g} s apart"
         noted = derive(data, history=(*data.history, note))
         return noted.resampled(float(f"{data.rate:.6g}"))
-    return data if reading.resample is None else data.resampled(reading.resample)
+    return data if resample is None else data.resampled(resample)
 
 
 def joints_of(robot: Robot, options: FileOptions) -> Sequence[str] | None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from geomctrl.arguments import choice, count, flag, listed, number
 from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.identification.estimators.estimate import Uncertainty
 from geomctrl.identification.estimators.least_squares import finish
 from geomctrl.terms.base_parameters import combinations
 
@@ -245,7 +246,9 @@ def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> Outpu
     data = motion(state.experiment, state.dynamics, state.plan, state.runs)
     x, nb = unknown.parameters(state.theta), model.base.size
     noise = search.noise(state)[: unknown.n]
-    estimate = finish(model, model.compress(data), x, 1.0 / noise, "cloe", covariance=covariance[:nb, :nb])
+    estimate = finish(
+        model, model.compress(data), x, 1.0 / noise, "cloe", uncertainty=Uncertainty(covariance[:nb, :nb])
+    )
     loop = unknown.setup.loop._changed(**unknown.changes(state.theta))
     return OutputErrorFit(
         "cloe", estimate, loop, names, state.theta[:shared].copy(), covariance, history, done, data,

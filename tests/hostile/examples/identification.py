@@ -224,6 +224,7 @@ EXAMPLES = {
             "outliers": number(6.0, positive=True),
             "standstill": number(0.5, negative=False),
             "delay": Argument(0.01, bad="huge"),
+            "resample": number(50.0, positive=True),
         }
     ),
     "Cutoffs.findings": Example({}, Fresh(cutoffs)),
@@ -252,7 +253,6 @@ EXAMPLES = {
             "joints": Argument(["a", "b"], "none"),
             "topic": words("/joint_states"),
             "current_gains": gain(np.array([1.0, 2.0]), "negative shape"),
-            "resample": number(50.0, positive=True),
             "episodes": Argument(None),
             "check_units": True,
         }

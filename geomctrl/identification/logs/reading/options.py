@@ -183,13 +183,8 @@ class Reading(FileOptions):
         If a value is invalid.
     """
 
-    resample: float | None = option(
-        None, "Interpolate to this rate [Hz]. Default: to the median rate if time stamps are uneven."
-    )
     check_units: bool = option(True, "Raise an error if numbers look like degrees, milliseconds, currents, ...")
 
     def __post_init__(self):
         super().__post_init__()
-        if self.resample is not None:
-            number("resample", self.resample, "a positive number of hertz", lambda x: x > 0.0)
         flag("check_units", self.check_units)
