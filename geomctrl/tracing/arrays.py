@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections import deque
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype
+from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype, of_one_dtype
 from .elementwise import BINARY, TERNARY, UNARY
 from .indices import known_index
 from .operators import exact, leak, number_of, refuse_narrow
@@ -23,7 +24,6 @@ from .requirements import require
 from .selected import Selected
 from .symbols import (
     INT64,
-    NUMPY,
     Condition,
     Symbol,
     UntraceableError,
@@ -36,7 +36,6 @@ from .symbols import (
     relation,
     truth,
     where,
-    with_kind,
 )
 from .untraceable import runs_on_symbols
 
@@ -130,8 +129,9 @@ class SymbolArray(np.ndarray):
 
 
 def _numpy_number(x: Any) -> Any:
-    """An entry as numpy has it: a float that is no symbol is numpy's own, too."""
-    return np.float64(x) if type(x) is float else x
+    """An entry as numpy has it: numbers that are no symbols are numpy's own, too."""
+    kind = type(x)
+    return np.float64(x) if kind is float else np.int64(x) if kind is int else np.bool_(x) if kind is bool else x
 
 
 REFUSED = {
@@ -190,9 +190,7 @@ def wrapped(result: Any) -> Any:
     """The result of a numpy function with entries of one numpy kind."""
     if isinstance(result, np.ndarray) and result.dtype == object:
         entries = np.ndarray.ravel(result).view(np.ndarray).tolist()
-        own = [as_numpy(x) for x in entries]
-        if any(type(x) is Symbol and x.kind is INT64 for x in own) and not all(map(is_whole, own)):
-            own = [with_kind(x, NUMPY) for x in own]
+        own = of_one_dtype([as_numpy(x) for x in entries])
         others = [(k, y) for k, (x, y) in enumerate(zip(entries, own)) if x is not y]
         result = result.copy() if others and not result.flags.writeable else result
         for k, y in others:
@@ -200,13 +198,13 @@ def wrapped(result: Any) -> Any:
         return result.view(SymbolArray)
     if isinstance(result, (tuple, list)) and not hasattr(result, "_fields"):
         return type(result)(wrapped(x) for x in result)
-    return as_numpy(_numpy_number(result))
+    return np.float64(result) if type(result) is float else as_numpy(result)
 
 
 def _stored(value: Any, array: np.ndarray) -> Any:
     """A value converted for storage in an array."""
     symbols = has_symbols(value)
-    if not symbols and not (isinstance(value, (list, tuple)) and holds_any(value)) and is_float(array):
+    if not symbols and not (isinstance(value, SEQUENCES) and holds_any(value)) and is_float(array):
         return value
     dtype = dtype_of(array)
     cast = np.frompyfunc(CAST[dtype], 1, 1)
@@ -215,8 +213,11 @@ def _stored(value: Any, array: np.ndarray) -> Any:
     return cast(elements(value))
 
 
+SEQUENCES = (tuple, list, deque)  # that numpy converts to arrays
+
+
 def holds_any(x: Any) -> bool:
-    return any(map(holds_any, x)) if isinstance(x, (tuple, list)) else has_symbols(x)
+    return any(map(holds_any, x)) if isinstance(x, SEQUENCES) else has_symbols(x)
 
 
 def plain(x: Any) -> Any:
@@ -225,7 +226,7 @@ def plain(x: Any) -> Any:
         return x.view(np.ndarray)
     if isinstance(x, dict):
         return {key: plain(value) for key, value in x.items()}
-    if isinstance(x, (tuple, list)):
+    if isinstance(x, SEQUENCES):
         inner = [y.item() if isinstance(y, SymbolArray) and not y.ndim else plain(y) for y in x]
         return tuple(inner) if isinstance(x, tuple) else inner
     return x
@@ -327,7 +328,7 @@ def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:
     if runs_on_symbols() and not frame.f_globals.get("__name__", "").startswith("geomctrl."):
         if dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("BINARY_OP", "COMPARE_OP"):
             raise UntraceableError(
-                f"an array of numbers meets a list that depends on the state{caller()}: write np.array(...) of the list"
+                f"an array is combined with a list that depends on the state{caller()}: convert the list with np.array"
             )
         raise UntraceableError(
             f"a numpy function under another name gets a list that depends on the state{caller()}: call it as"

@@ -35,8 +35,16 @@ def is_truth(x: Any) -> bool:
 def dtype_of(x: np.ndarray) -> np.dtype:
     """The dtype of the numeric array that an array of symbols represents."""
     entries = np.ndarray.tolist(np.ndarray.ravel(x.view(np.ndarray)))
-    kinds = ((bool, is_truth), (np.int64, is_whole))
+    kinds = ((bool, is_truth), (np.int64, lambda x: is_whole(x) or is_truth(x)))
     return np.dtype(next((kind for kind, test in kinds if entries and all(map(test, entries))), np.float64))
+
+
+def of_one_dtype(entries: list[Any]) -> list[Any]:
+    """Entries of an array with numpy's common type: integers beside floats are floats."""
+    if all(map(is_truth, entries)) or not any(is_whole(x) or is_truth(x) for x in entries):
+        return entries
+    cast = _as_int if all(is_whole(x) or is_truth(x) for x in entries) else _as_float
+    return [cast(x) if isinstance(x, (Symbol, Condition, int, float, np.generic)) else x for x in entries]
 
 
 def is_float(array: np.ndarray) -> bool:

@@ -287,6 +287,8 @@ class Row:
 
 def _says_nothing(key: str, x: Any) -> bool:
     """Whether a keyword has no effect, such as `out=None` or a dtype of double."""
+    if key == "casting":
+        return x == "same_kind"
     return x is None or x is np._NoValue or (key == "dtype" and x in (float, np.float64))
 
 

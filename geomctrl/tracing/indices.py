@@ -11,6 +11,7 @@ import numpy as np
 
 from .dtypes import dtype_of
 from .symbols import WHOLE, Condition, Symbol, UntraceableError, caller, certain
+from .untraceable import UnknownValueError
 
 MAX_INDICES = 64  # possible values of an integer used as an index; each makes a path
 
@@ -22,7 +23,7 @@ def _index(self: Symbol) -> int:
         raise UntraceableError(f"a symbol is used as an integer{caller()}, but it is a float: write int(x)")
     low, high = bounds(self.graph, self.index)
     if not high - max(low, 0.0) < MAX_INDICES:
-        raise UntraceableError(
+        raise UnknownValueError(
             f"a symbol is used as an integer{caller()}, but its range is unknown: limit it, for example with"
             " min(max(i, 0), n - 1), or choose with np.where, np.select or np.interp"
         )
@@ -94,7 +95,13 @@ BOUNDS: dict[str, Callable[..., Range]] = {
 }
 
 
-Symbol.__index__ = _index  # pyright: ignore[reportAttributeAccessIssue]
+def _hash(self: Symbol) -> int:
+    """The hash of an integer with few possible values, on separate paths, so that it can be a key."""
+    return hash(_index(self)) if certain(self.kind) in WHOLE else _refuse_key(self)
+
+
+_refuse_key = Symbol.__hash__
+Symbol.__index__, Symbol.__hash__ = _index, _hash  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def known_index(key: Any) -> Any:

@@ -49,7 +49,7 @@ from .symbols import (
     where,
     with_kind,
 )
-from .untraceable import UntraceableError, asker, caller
+from .untraceable import UnknownValueError, UntraceableError, asker, caller
 
 POWERS = 4  # powers up to this are products, which are as accurate as the C library's
 
@@ -365,10 +365,10 @@ LEAKS = {
 
 
 def leak(owner: str, how: str) -> Any:
-    """A method that raises UntraceableError, because the value is unknown while tracing."""
+    """A method that raises UnknownValueError."""
 
     def refused(self: Any, *_: Any, **__: Any) -> Any:
-        raise UntraceableError(f"{owner} {how}{caller()}: its value is unknown while the code is traced")
+        raise UnknownValueError(f"{owner} {how}{caller()}: its value is unknown while the code is traced")
 
     return refused
 
@@ -382,7 +382,7 @@ _HINT = "is used as a number{}: its value is unknown while the code is traced; n
 
 
 def _no_number(self: Any) -> Any:
-    raise UntraceableError(f"a symbol {_HINT.format(caller())}, scipy can not")
+    raise UnknownValueError(f"a symbol {_HINT.format(caller())}, scipy can not")
 
 
 Symbol.__float__ = Condition.__float__ = _no_number  # pyright: ignore[reportAttributeAccessIssue]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, has_symbols, holds_any, plain, row_of, wrapped
+from .arrays import SEQUENCES, SymbolArray, has_symbols, holds_any, plain, row_of, wrapped
 from .code_identity import CACHE, PLAIN
 from .elementwise import BINARY, UNARY
 from .numbers import scalar
@@ -90,7 +90,7 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
 
 
 OF_TYPES = {"type", "float", "int"}
-REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.sum), np.ufunc)
+REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.sum), np.ufunc, type(np.r_), type(np.c_))
 
 
 def _names_for(space: dict[str, Any], builtin: dict[str, Any]) -> list[str]:
@@ -154,6 +154,7 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_numpy: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np)}
     of_linalg: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np.linalg)}
     of_numpy |= {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
+    of_numpy |= {"r_": _Joiner(np.r_, owner, 1), "c_": _Joiner(np.c_, owner, 2)}
     of_numpy["linalg"] = _Module(np.linalg, of_linalg)
     of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
@@ -198,9 +199,28 @@ class _TakesLists:
 METHODS = {"reduce", "accumulate", "outer"}  # of ufuncs
 
 
+class _Joiner:
+    """np.r_ (ndim 1) or np.c_ (ndim 2), which also joins symbols."""
+
+    def __init__(self, original: Any, owner: int, ndim: int):
+        self._original, self._owner, self._ndim = original, owner, ndim
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if threading.get_ident() != self._owner or not holds_any(parts):
+            return self._original[key]
+        if isinstance(parts[0], str):
+            raise UntraceableError(f"np.r_[{parts[0]!r}, ...] can not be traced{caller()}: call np.stack")
+        return row_of(np.concatenate, ([*map(self._part, parts)], 1 - self._ndim), {})
+
+    def _part(self, x: Any) -> np.ndarray:
+        x = ORIGINAL["array"](self._original[x] if isinstance(x, slice) else plain(x), object, ndmin=1)
+        return x[:, None] if x.ndim < self._ndim else x
+
+
 def _holds_hidden_symbols(x: Any) -> bool:
-    """Whether x holds symbols, and numpy would not ask them: a list, a tuple or a plain array of objects."""
-    return isinstance(x, (list, tuple, np.ndarray)) and type(x) is not SymbolArray and holds_any(x)
+    """Whether x holds symbols, and numpy would not ask them: a list or the like, or a plain array of objects."""
+    return isinstance(x, (*SEQUENCES, np.ndarray)) and type(x) is not SymbolArray and holds_any(x)
 
 
 def _array_of_list(x: Any) -> Any:
@@ -229,7 +249,7 @@ def _array_maker(name: str) -> Callable[..., Any]:
         return (0.0 * ORIGINAL["ones"](array.shape) if "empty" in name else array).astype(object).view(SymbolArray)
 
     def converted(x, *args, **kwargs):
-        x = plain(x) if isinstance(x, (tuple, list)) else x
+        x = plain(x) if isinstance(x, SEQUENCES) else x
         kind = args[0] if args else kwargs.get("dtype")
         if kind is not None and kind is not object and holds_any(x):
             return original(x, object).view(SymbolArray).astype(kind)

@@ -25,6 +25,10 @@ class UntraceableError(GeomctrlError):
             errors.append(self)
 
 
+class UnknownValueError(UntraceableError):
+    """Code uses a symbol as an index, a key, a text or another object that has one value."""
+
+
 @contextmanager
 def heard() -> Iterator[None]:
     """Context for user code that runs with symbols: an error that the code has caught is raised at the end."""
@@ -35,7 +39,7 @@ def heard() -> Iterator[None]:
     finally:
         _raised.reset(token)
     if errors:
-        raise UntraceableError(*errors[0].args)
+        raise type(errors[0])(*errors[0].args)
 
 
 def runs_on_symbols() -> bool:

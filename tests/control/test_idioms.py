@@ -204,6 +204,22 @@ def counters(self, t, q, v):
     return pd(q, v) + (0.3 if self.k < 5 else -0.3) + 0.01 * self.n + 0.1 * self.far
 
 
+@law(DT, i=lambda: 0, j=lambda: 0, level=lambda: 0, a=lambda: [0.0] * 3, b=lambda: [0.0] * 2)
+def indices_and_keys(self, t, q, v):
+    self.a[self.i], self.b[self.j] = q[0], v[1]
+    self.i, self.j = (self.i + 1) % 3, 1 - self.j
+    self.level = min(self.level + (v[0] > 0.2), 2)
+    gain = {0: 8.0, 1: 10.0, 2: 12.0}[self.level] + {"b0": 0.0, "b1": 0.5}[f"b{self.j}"]
+    return pd(q, v, gain) + 0.1 * self.a[self.i] - 0.2 * self.b[self.j]
+
+
+@law(DT, h=lambda: deque([0.0] * 4, maxlen=4))
+def arrays_from_numbers(self, t, q, v):
+    self.h.append(v[0])
+    x = np.hstack([0, q, t]) + np.r_[q[0], v, 1]
+    return pd(q, v) + 0.1 * np.c_[x[:2], [np.median(self.h), np.mean(self.h)]] @ np.r_[q[0], 0.5]
+
+
 class Mode(enum.IntEnum):
     IDLE = 0
     MOVE = 1

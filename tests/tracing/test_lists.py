@@ -6,6 +6,7 @@ infinity and signs of zero. Where numpy gets a list by a way that tracing does n
 
 import functools
 import math
+from collections import deque
 
 import numpy as np
 import pytest
@@ -39,6 +40,22 @@ EXPRESSIONS = [
     *("1.0 / np.zeros(2)[0]", "np.full(2, -2.0)[1] ** 0.5", "list(np.array([0.5, t]))[0]", "np.sum([1.0, 2.0])"),
     *("np.where(t > 0, t, x[0]) + 1.0", "(1.0 if np.where(t > 0, t, x[0]) > 0.3 else 2.0)", "(x > 0).prod()"),
     *("np.allclose([t, 1.0], [x[0], 1.0])", "np.array_equal([t, 1.0], [x[0], 1.0])", "np.add.reduce(x > 0)"),
+    *(
+        "np.array([0, t])",
+        "np.concatenate([np.arange(3), [t]])",
+        "np.append([1, 2], t)",
+        "np.array([True, 2, int(t > 0)])",
+    ),
+    *(
+        "np.hstack([0, t])",
+        "np.vstack([t, x[0]])",
+        "np.hstack((x, t))",
+        "1.0 / np.array([0, t])[0]",
+        "np.array([3, int(t > 0)])",
+    ),
+    *("np.r_[t, x[0]]", "np.r_[t, x, 1]", "np.r_[0:3, t, [x[0], 1.0]]", "np.c_[x, [t, 2.0]]", "np.c_[t, x[0]]"),
+    *("np.r_[x > 0, t]", "np.r_[int(t > 0), 2]", "np.c_[GAINS, x]", "np.mean(deque([t, x[0]], 2))"),
+    *("np.array(deque([t, x[0]]))", "np.median(deque([1.0, t, x[0]]))", "GAINS @ np.array(deque([t, x[0]]))"),
     *("GAINS @ np.array([t, x[0]])", "(GAINS[0] * np.array([t, x[0]])).max()", "GAINS[0] / np.array([t, x[0]])"),
 ]
 
@@ -53,7 +70,7 @@ def described(y):
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_functions_of_lists_are_numpys(expression):
-    space = {"np": np, "described": described, "GAINS": GAINS, "__name__": "users_module"}
+    space = {"np": np, "described": described, "GAINS": GAINS, "deque": deque, "__name__": "users_module"}
     exec(f"def f(t, x):\n    return described({expression})", space)
     f, compared = space["f"], 0
     trace = traced(f, (), (2,)).trace
@@ -98,13 +115,13 @@ HIDDEN = [
     lambda t, x: (GAINS @ [t, x[0]]).argmax() * 1.0,
     lambda t, x: 1.0 if ([t, x[0]] < GAINS).any() else 0.0,
     lambda t, x: GAINS.dot([t, x[0]])[0],
-    lambda t, x: np.r_[t, x[0]][0],
+    lambda t, x: np.r_["0,2", t, x[0]][0, 0],
 ]
 
 
 @pytest.mark.parametrize("f", HIDDEN)
 def test_lists_that_numpy_gets_unseen_are_refused_with_their_line(f):
     with pytest.raises(
-        UntraceableError, match=r"(numpy gets|an array of numbers meets) .*test_lists\.py, line \d+: (call|write)"
+        UntraceableError, match=r"(gets a list|combined with a list|np\.r_).*test_lists\.py, line \d+: (call|convert)"
     ):
         traced(f, (), (2,))

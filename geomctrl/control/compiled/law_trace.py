@@ -97,7 +97,8 @@ def named(whose: Any, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except UntraceableError as error:
-        raise UntraceableError(f"{class_name(whose)} can not be traced: {error}") from error
+        error.args = (f"{class_name(whose)} can not be traced: {error}",)
+        raise
     except Exception as error:
         frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
         raise UntraceableError(

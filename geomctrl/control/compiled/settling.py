@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.tracing.symbols import WHOLE, UntraceableError
+from geomctrl.tracing.untraceable import UnknownValueError
 
 from .contents import LAW, with_work_buffers
 from .law_memory import Cell, MemoryGrows, value_at
@@ -36,10 +37,11 @@ def trace_loop(
         return _settled(loop, watchers, strict, constant, cells, frozenset())
     except UntraceableError as error:  # perhaps an integer is an index: then each of its values gets a path
         ints = [path for path, cell in cells.items() if cell.kinds & {*WHOLE}]
-        for path in ints if " is used as a " in str(error) else ():
-            others = {other: cell for other, cell in cells.items() if other != path}
+        several = [ints] if len(ints) > 1 else []
+        for chosen in [*([path] for path in ints), *several] if isinstance(error, UnknownValueError) else ():
+            others = {path: cell for path, cell in cells.items() if path not in chosen}
             with suppress(UntraceableError):
-                return _settled(loop, watchers, strict, constant, others, frozenset([path]))
+                return _settled(loop, watchers, strict, constant, others, frozenset(chosen))
         arrays = _arrays_of_wholes(loop, cells) if loop.hold else {}
         if arrays.keys() <= cells.keys():
             raise
