@@ -60,10 +60,10 @@ def states(robot: gc.Robot, inputs: list[tuple[str, int]], n: int, kind) -> list
     ]
 
 
-def on_gpu(f, given: list[np.ndarray], seconds: float) -> float:
+def on_gpu(f, arguments: list[np.ndarray], seconds: float) -> float:
     """States a second: launches between two events, the best of five rounds."""
-    device, n = gpu.device(), len(given[0])
-    arrays, stream = [gpu.put(x) for x in given], device.create_stream()
+    device, n = gpu.device(), len(arguments[0])
+    arrays, stream = [gpu.put(x) for x in arguments], device.create_stream()
     timed = gpu.core().EventOptions(timing_enabled=True)
     for _ in range(3):
         f(*arrays, stream=stream, check=False)
@@ -83,9 +83,9 @@ def on_gpu(f, given: list[np.ndarray], seconds: float) -> float:
     return n / best
 
 
-def on_cpu(robot: gc.Robot, term: str, given: list[np.ndarray], seconds: float) -> float:
+def on_cpu(robot: gc.Robot, term: str, arguments: list[np.ndarray], seconds: float) -> float:
     """States a second of the public function in double precision, on one core."""
-    rows = [x[:10_000].astype(float) for x in given]
+    rows = [x[:10_000].astype(float) for x in arguments]
     call = getattr(robot, term)
     call(*rows)
     best, end = np.inf, time.perf_counter() + seconds
@@ -100,10 +100,10 @@ def report(name: str, robot: gc.Robot, term: str, precision: str, n: int, second
     """One line; whether a goal is missed."""
     f = robot.to_cuda(term, precision=precision)
     kind = np.float64 if precision == "double" else np.float32
-    given = states(robot, f.inputs, n, kind)
-    rate, cpu = on_gpu(f, given, seconds), on_cpu(robot, term, given, seconds / 5)
+    arguments = states(robot, f.inputs, n, kind)
+    rate, cpu = on_gpu(f, arguments, seconds), on_cpu(robot, term, arguments, seconds / 5)
     algorithm, options, *_ = CATALOGUE[term]
-    outputs = f(*(gpu.put(x[:1]) for x in given))
+    outputs = f(*(gpu.put(x[:1]) for x in arguments))
     sizes = sum(int(np.prod(y.shape)) for y in (outputs if isinstance(outputs, tuple) else (outputs,)))
     moved = (sum(int(np.prod(shape)) for _, shape in f.inputs) + sizes) * np.dtype(kind).itemsize
     operations = trace(algorithm, structure(robot._model), options).operations

@@ -73,14 +73,14 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
         ),
     }
     rows, missed = [], []
-    for what, (ours, peers) in cases.items():
+    for label, (ours, peers) in cases.items():
         times = best_of({"ours": ours, **peers}, budget)
-        rows.append((what, times.pop("ours"), times))
-        RESULTS.peers("single calls", robot, what, rows[-1][1], times)
+        rows.append((label, times.pop("ours"), times))
+        RESULTS.peers("single calls", robot, label, rows[-1][1], times)
         column = {7: 0, 30: 1}.get(robot.nv)
-        if what in TARGETS and column is not None:
-            ratio, limit = rows[-1][1] / min(times.values()), TARGETS[what][column]
-            missed += [f"  {what}: ratio {ratio:.2f}, target {limit}"] if ratio > limit else []
+        if label in TARGETS and column is not None:
+            ratio, limit = rows[-1][1] / min(times.values()), TARGETS[label][column]
+            missed += [f"  {label}: ratio {ratio:.2f}, target {limit}"] if ratio > limit else []
     table(f"{robot.name}: {robot.nv} degrees of freedom, single calls from Python", rows)
     if robot.nv in (7, 30):
         print("\n".join(["  MISSED", *missed]) if missed else "  every target reached")
@@ -103,12 +103,12 @@ def batches(robot: gc.Robot, size: int, budget: float) -> None:
         "forward_dynamics_derivatives": (robot.forward_dynamics_derivatives, pin.computeABADerivatives),
     }
     print(f"\n{robot.name}: batches of {size}")
-    for what, (ours, peer) in cases.items():
+    for label, (ours, peer) in cases.items():
         times = best_of({"ours": lambda f=ours: f(q, v, a), "peer": lambda f=peer: loop(f)}, budget)
         rate = f"throughput {times['peer'] / times['ours']:.2f} x a loop over Pinocchio"
-        print(f"  {what:34s} {times['ours'] / size * 1e6:9.2f} us a state   {rate}")
+        print(f"  {label:34s} {times['ours'] / size * 1e6:9.2f} us a state   {rate}")
         state, gain = times["ours"] / size * 1e6, times["peer"] / times["ours"]
-        RESULTS.row("batches", robot=robot.name, states=size, term=what, state_us=state, throughput=gain)
+        RESULTS.row("batches", robot=robot.name, states=size, term=label, state_us=state, throughput=gain)
 
 
 def main(*, quick: Quick = False) -> None:

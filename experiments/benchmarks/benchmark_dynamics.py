@@ -78,10 +78,10 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
         cases["inverse_dynamics"][1]["mj_inverse"] = peer[0]
         cases["mass_matrix"][1]["mj_crb"] = peer[1]
     rows = []
-    for what, (ours, peers) in cases.items():
+    for label, (ours, peers) in cases.items():
         times = best_of({"ours": ours, **peers}, budget)
-        rows.append((what, times.pop("ours"), times))
-        RESULTS.peers("single calls", robot, what, rows[-1][1], times)
+        rows.append((label, times.pop("ours"), times))
+        RESULTS.peers("single calls", robot, label, rows[-1][1], times)
     table(f"{robot.name}: {robot.nv} degrees of freedom, single calls from Python", rows)
 
 
@@ -180,13 +180,15 @@ def batches(robot: gc.Robot, size: int, budget: float) -> None:
         ),
     }
     print(f"\n{robot.name}: batches of {size} (regressor: 1000)")
-    for what, (ours, peer) in cases.items():
+    for label, (ours, peer) in cases.items():
         times = best_of({"ours": ours} | ({"peer": peer} if peer else {}), budget)
-        n = 1000 if what == "regressor" else size
+        n = 1000 if label == "regressor" else size
         ratio = f"throughput {times['peer'] / times['ours']:.2f} x a loop over Pinocchio" if peer else ""
-        print(f"  {what:34s} {times['ours'] / n * 1e6:9.3f} us a state   {ratio}")
+        print(f"  {label:34s} {times['ours'] / n * 1e6:9.3f} us a state   {ratio}")
         gain = times["peer"] / times["ours"] if peer else None
-        RESULTS.row("batches", robot=robot.name, states=n, term=what, state_us=times["ours"] / n * 1e6, throughput=gain)
+        RESULTS.row(
+            "batches", robot=robot.name, states=n, term=label, state_us=times["ours"] / n * 1e6, throughput=gain
+        )
 
 
 def linear_cost(budget: float) -> None:

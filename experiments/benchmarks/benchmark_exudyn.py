@@ -155,8 +155,8 @@ class Exudyn:
         kind = exu.OutputVariableType
         for body in self.bodies:
             p, R, w, v = (
-                self.mbs.GetObjectOutputBody(body, what, [0.0, 0.0, 0.0])
-                for what in (kind.Position, kind.RotationMatrix, kind.AngularVelocityLocal, kind.Velocity)
+                self.mbs.GetObjectOutputBody(body, variable, [0.0, 0.0, 0.0])
+                for variable in (kind.Position, kind.RotationMatrix, kind.AngularVelocityLocal, kind.Velocity)
             )
             T = mueller_terze.place(R.reshape(3, 3), p)
             poses.append(T)

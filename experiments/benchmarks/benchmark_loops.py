@@ -133,8 +133,8 @@ def alone(t_end: float, repeat: int) -> None:
 
 def a_call(budget: float) -> None:
     law = adaptive()
-    made, z, v = gc.compile(law), law.start(), 0.1 * np.ones(7)
-    times = best_of({"compiled": lambda: made(0.5, Q0, v, z), "python": lambda: law(0.5, Q0, v, z)}, budget)
+    compiled_law, z, v = gc.compile(law), law.start(), 0.1 * np.ones(7)
+    times = best_of({"compiled": lambda: compiled_law(0.5, Q0, v, z), "python": lambda: law(0.5, Q0, v, z)}, budget)
     print("\nA call of the law")
     line("compiled", 1e6 * times["compiled"], "us", "<= 1.5", times["compiled"] <= 1.5e-6)
     line("in Python", 1e6 * times["python"], "us", "", True)

@@ -29,8 +29,8 @@ Source = Annotated[Path, Parameter(name="--from")]
 def collect(folder: Path, target: Path, quick: bool = False) -> list[str]:
     """Join folder/*.json into target, and return the names that came in."""
     joined = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
-    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
-    taken = {name: content for name, content in found.items() if quick or not content["quick"]}
+    stored = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    taken = {name: content for name, content in stored.items() if quick or not content["quick"]}
     if taken:
         files.write_text(target, json.dumps(dict(sorted((joined | taken).items())), indent=1) + "\n")
     return list(taken)

@@ -29,9 +29,9 @@ def record(robot, seed):
 
 
 with_load, without = record(loaded, 0), record(robot, 1)
-found = identify_load(robot, with_load, without, frame=frame, filtering=Filtering(cutoff=12.0))
-print(f"mass {found.mass:.3f} kg in {np.round(found.intervals['mass'], 3)}, true {mass}")
-print(f"centre {np.round(1e3 * found.centre, 1)} mm, true {1e3 * centre}")
+identified = identify_load(robot, with_load, without, frame=frame, filtering=Filtering(cutoff=12.0))
+print(f"mass {identified.mass:.3f} kg in {np.round(identified.intervals['mass'], 3)}, true {mass}")
+print(f"centre {np.round(1e3 * identified.centre, 1)} mm, true {1e3 * centre}")
 
 plt.style.use("geomctrl.viewing.gallery")
 fig, axes = plt.subplot_mosaic([["log", "mass"], ["log", "centre"]], figsize=(8.6, 3.9), height_ratios=[1, 2.4])
@@ -39,8 +39,8 @@ for log, color, name in ((without, "C0", "empty"), (with_load, "C1", "with its l
     axes["log"].plot(log.t, log.tau[:, 3], color=color, lw=0.7)
     axes["log"].text(10.1, log.tau[-1, 3], name, color=color, weight="bold", va="center")
 axes["log"].set(xlabel="time [s]", ylabel="elbow's torque, logged [N m]", xlim=(0, 10))
-values = {"mass": ([found.mass], [mass], found.intervals["mass"][None], 1e3, ["mass"], "g")}
-values["centre"] = (found.centre, centre, found.intervals["centre"], 1e3, list("xyz"), "mm")
+values = {"mass": ([identified.mass], [mass], identified.intervals["mass"][None], 1e3, ["mass"], "g")}
+values["centre"] = (identified.centre, centre, identified.intervals["centre"], 1e3, list("xyz"), "mm")
 for place, (value, true, interval, scale, names, unit) in values.items():
     ax, rows = axes[place], np.arange(len(names))
     ax.axvline(0.0, color="k", lw=1.0, ls=(0, (3, 2)))

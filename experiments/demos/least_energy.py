@@ -22,8 +22,8 @@ def thrown(v):
     return gc.rollout(arm, q0, v, None, 1.0, 5e-3)
 
 
-found = root(lambda v: thrown(v).q[-1] - q1, q1 - q0, tol=1e-12)
-path = thrown(found.x)
+shooting = root(lambda v: thrown(v).q[-1] - q1, q1 - q0, tol=1e-12)
+path = thrown(shooting.x)
 least = arm.kinetic_energy(path.q, path.v)
 line = q0 + np.linspace(0, 1, 201)[:, None] * (q1 - q0)
 straight = arm.kinetic_energy(line, np.tile(q1 - q0, (201, 1)))

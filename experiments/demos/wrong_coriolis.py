@@ -34,13 +34,13 @@ for ax, Law, name in zip(axes, (controllers.Passivity, Plain), names):
     law = Law(robot, motion, Lambda=3.0, K=3.0 * np.diag(robot.mass_matrix(home)))
     run = gc.simulate(robot, law, home + 0.5, motion(0.0).v, t_end=2.0, dt=5e-3)
     V = run.signals["lyapunov"]
-    found = np.gradient(V, run.t)
+    measured = np.gradient(V, run.t)
     promised = run.signals["lyapunov_rate"]
-    off[name] = abs(found - promised)[3:-3].max()
-    print(f"{name:35s} V' > 0 for {5 * (found > 0.0).sum():3d} ms, off the promise by up to {off[name]:.2g} W")
-    ax.plot(run.t, found, color="C0")
+    off[name] = abs(measured - promised)[3:-3].max()
+    print(f"{name:35s} V' > 0 for {5 * (measured > 0.0).sum():3d} ms, off the promise by up to {off[name]:.2g} W")
+    ax.plot(run.t, measured, color="C0")
     ax.plot(run.t, promised, color="k", ls=(0, (3, 2)), lw=1.2)
-    ax.fill_between(run.t, promised, found, where=found > promised + 1e-2, color="C1", alpha=0.5, lw=0)
+    ax.fill_between(run.t, promised, measured, where=measured > promised + 1e-2, color="C1", alpha=0.5, lw=0)
     ax.set(ylabel="V'  [W]", title=name)
 axes[1].text(0.14, -22, "promised")
 axes[1].text(0.60, 29, "V' of the loop", color="C0", weight="bold")

@@ -59,7 +59,7 @@ Field = Callable[[float, np.ndarray], np.ndarray]  # A(t, Y) in the algebra, of 
 
 
 class MatrixGroup:
-    """A group and its algebra as matrices, of which nothing else is known; it counts what is done with them."""
+    """A group and its algebra as matrices without further structure; it counts the operations."""
 
     def __init__(self):
         self.counts: Counter = Counter(exp=0, com=0, mult=0)
@@ -76,7 +76,8 @@ class MatrixGroup:
 
 
 def tableau_step(group: MatrixGroup, field: Field, t: float, Y, h: float, tableau: Tableau):
-    """A step of a Crouch-Grossman or commutator-free method, (28), (29), stages that begin alike computed once."""
+    """A step of a Crouch-Grossman or commutator-free method, (28), (29); common beginnings of stages are computed
+    once."""
     poses, slopes = [], []
     for i, (base, rows) in enumerate(tableau.stages):
         Z = poses[base] if poses else Y
@@ -123,7 +124,7 @@ def operations_on_a_general_group(name: str) -> tuple[int, int, int]:
 
 
 def chain(joints: int) -> gc.Robot:
-    """A free body and as many revolute joints after it."""
+    """A free body followed by this many revolute joints."""
     inertia = gc.inertia.from_com(1.0, (0.0, 0.0, 0.1), 0.01 * np.eye(3))
     bodies = [gc.Body("base", None, gc.Joint.free(), None, inertia)]
     for i in range(joints):
@@ -164,7 +165,7 @@ def count_operations(methods: list[str]) -> None:
 
 
 def counted_operations(methods: tuple[str, ...]) -> dict:
-    """`count_operations` in a process of its own, where the kernels are plain Python: {(method, joints): Counter}."""
+    """`count_operations` in a separate process, where the kernels are plain Python: {(method, joints): Counter}."""
     out = subprocess.run(
         [sys.executable, __file__, *methods],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},

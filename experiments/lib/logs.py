@@ -39,7 +39,7 @@ def missing(name: str) -> str | None:
 
 
 def need(name: str) -> Path:
-    """The path of a log, or the end of the program with the reason."""
+    """The path of a log; exits with the reason if it is missing."""
     why = missing(name)
     if why:
         raise SystemExit(f"skipped: {why}")
@@ -47,7 +47,7 @@ def need(name: str) -> Path:
 
 
 def body(mass: float) -> np.ndarray:
-    """Where no inertias are known: a ball of 0.1 m radius of gyration, so that the robot is one."""
+    """Parameters for a body of unknown inertia: a ball of 0.1 m radius of gyration."""
     return inertia.from_com(mass, np.zeros(3), 0.01 * mass * np.eye(3))
 
 
@@ -55,7 +55,7 @@ def body(mass: float) -> np.ndarray:
 
 
 def ur10() -> Robot:
-    """In the modified Denavit-Hartenberg frames of the log's authors."""
+    """The robot in the modified Denavit-Hartenberg frames of the log's authors."""
     rad = np.deg2rad
     return Robot.from_dh(
         [0, 0, -0.612, -0.5723, 0, 0], rad([0, 90, 0, 0, 90, -90]), [0.1273, 0, 0, 0.163941, 0.1157, 0.0922],
@@ -78,7 +78,7 @@ TX40_TRANSMISSION = np.vstack((np.eye(6), [0, 0, 0, 0, 1, 1]))
 
 
 def tx40() -> Robot:
-    """In the modified Denavit-Hartenberg frames of tx40_mdh_modified.urdf."""
+    """The robot in the modified Denavit-Hartenberg frames of tx40_mdh_modified.urdf."""
     rad = np.deg2rad
     return Robot.from_dh(
         [0, 0, 0.225, 0, 0, 0], rad([0, -90, 0, 90, -90, 90]), [0.32, 0, 0.035, 0.225, 0, 0], rad([0, 0, 0, 0, 0, 180]),
@@ -98,7 +98,7 @@ KR300_MASSES = [800.0, 500.0, 200.0, 80.0, 60.0, 400.0]  # kg, upper bounds
 
 
 def kr300() -> Robot:
-    """In the standard Denavit-Hartenberg frames of the log's authors: the base frame points down."""
+    """The robot in the standard Denavit-Hartenberg frames of the log's authors: the base frame points down."""
     rad = np.deg2rad
     return Robot.from_dh(
         [0.35, 1.15, 0.041, 0, 0, 0], rad([90, 0, -90, 90, -90, 180]), [-0.675, -0.189, 0.189, -1, 0, -0.24],

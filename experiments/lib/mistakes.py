@@ -14,13 +14,13 @@ from geomctrl.mechanism import inertia
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """How a simulated log is made. All sizes are relative to each joint's root mean square unless a unit is given.
+    """Conditions of a simulated log. All sizes are relative to each joint's root mean square unless a unit is given.
 
-    seconds, rate [Hz], band [Hz]: highest frequency of five sines a joint; period [s]: the motion repeats; noise of
-    torques; bits of encoders; velocities: noise of measured ones, None: the log has none; friction: viscous and Coulomb
-    each. What the model lacks: stribeck (in terms of Coulomb friction), geometry [m] (by how much joints are elsewhere,
-    rms a coordinate), tilt [deg] of the base, warming: by what share friction falls from the start to the end.
-    symmetric: the last body is symmetric about its axis but for a thousandth.
+    seconds, rate [Hz], band [Hz]: highest frequency of the five sines of each joint; period [s]: the motion repeats;
+    noise of torques; bits of encoders; velocities: noise of measured ones, None: the log has none; friction: viscous
+    and Coulomb each. Effects that the model lacks: stribeck (relative to Coulomb friction), geometry [m] (displacement
+    of joints, rms of each coordinate), tilt [deg] of the base, warming: share by which friction falls from the start to
+    the end. symmetric: the last body is symmetric about its axis up to a thousandth.
     """
 
     seconds: float = 20.0
@@ -71,7 +71,7 @@ def simulated(
 def motion(
     robot: Robot, rng: np.random.Generator, t: np.ndarray, band: float, period: float | None
 ) -> tuple[np.ndarray, ...]:
-    """(q, v, a): five sines a joint within its limits; multiples of one over the period, if there is one."""
+    """(q, v, a): five sines for each joint within its limits; multiples of one over the period, if there is one."""
     n = robot.nv
     low, high = (np.where(np.isfinite(x), x, s * np.pi) for x, s in ((robot.limits.lower, -1), (robot.limits.upper, 1)))
     f, phase = rng.uniform(0.05, band, (n, 5)), rng.uniform(0.0, 2.0 * np.pi, (n, 5))
@@ -84,7 +84,7 @@ def motion(
 
 
 def _with_symmetric_end(robot: Robot) -> Robot:
-    """With a last body that a turn about its joint's axis hardly changes."""
+    """The robot with a last body that is nearly symmetric about its joint's axis."""
     axis = robot.joints[-1].S[:3, 0]
     if not axis.any():  # slides
         return robot
@@ -99,7 +99,7 @@ def _with_symmetric_end(robot: Robot) -> Robot:
 
 
 def _moved(robot: Robot, c: Conditions, rng: np.random.Generator) -> Robot:
-    """With joints a little elsewhere, on a base that is tilted about a horizontal axis."""
+    """The robot with slightly displaced joints, on a base that is tilted about a horizontal axis."""
     placements = np.array(robot.placements)
     placements[:, :3, 3] += c.geometry * rng.normal(size=(len(placements), 3))
     g, angle = np.asarray(robot.gravity, float), np.deg2rad(c.tilt)
@@ -109,7 +109,7 @@ def _moved(robot: Robot, c: Conditions, rng: np.random.Generator) -> Robot:
 
 
 def scaled(log: Dataset, k: int, q: float = 1.0, tau: float = 1.0) -> Dataset:
-    """With position (and its derivatives) and torque of joint k times these."""
+    """The log with position (and its derivatives) and torque of joint k multiplied by these factors."""
     f, g = np.ones(log.nv), np.ones(log.nv)
     f[k], g[k] = q, tau
     return _mapped(log, np.diag(f), np.diag(g))
@@ -122,7 +122,7 @@ def swapped(log: Dataset, i: int, j: int, q: bool = True, tau: bool = True) -> D
 
 
 def coupled(log: Dataset, i: int, j: int, c: float = 1.0) -> Dataset:
-    """As logged at motors of which j turns with joint i as well: by the same power joint i's motor feels less."""
+    """The log at motors of which motor j also turns with joint i: by the same power motor i has less torque."""
     T, S = np.eye(log.nv), np.eye(log.nv)
     T[j, i], S[i, j] = c, -c
     return _mapped(log, T, S)
@@ -134,19 +134,19 @@ def _mapped(log: Dataset, T: np.ndarray, S: np.ndarray) -> Dataset:
 
 
 def delayed(log: Dataset, seconds: float, signal: str = "tau") -> Dataset:
-    """With torques, or velocities, of `seconds` before."""
+    """The log with torques, or velocities, delayed by `seconds`."""
     x = np.asarray(getattr(log, signal))
     late = np.stack([np.interp(log.t - seconds, log.t, column) for column in x.T], -1)
     return replace(log, **{signal: late})
 
 
 def quantised(log: Dataset, step: float) -> Dataset:
-    """With torques in steps of so many N m."""
+    """The log with torques rounded to steps [N m]."""
     return replace(log, tau=step * np.round(np.asarray(log.tau) / step))
 
 
 def with_lost_samples(log: Dataset, count: int, rng: np.random.Generator) -> Dataset:
-    """Without some samples, on time stamps that do not show it."""
+    """The log without some samples, on time stamps that do not show it."""
     kept = np.ones(len(log), bool)
     kept[rng.choice(np.arange(20, len(log) - 20), count, replace=False)] = False
     rows = {k: None if getattr(log, k) is None else np.asarray(getattr(log, k))[kept] for k in ("q", "v", "tau")}

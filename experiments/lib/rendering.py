@@ -50,23 +50,25 @@ def floor(camera: Camera, spacing: float, middle) -> tuple[np.ndarray, np.ndarra
     d = camera.rays()
     with np.errstate(divide="ignore", invalid="ignore"):
         along = np.where(d[..., 2] < -1e-3, -camera.position[2] / d[..., 2], np.nan)
-    at = camera.position[:2] + along[..., None] * d[..., :2]
-    far = np.linalg.norm(at - middle, axis=-1)
+    points_on_floor = camera.position[:2] + along[..., None] * d[..., :2]
+    far = np.linalg.norm(points_on_floor - middle, axis=-1)
     wide = np.maximum(along / camera.focal, 1e-4) * 1.2 / np.maximum(-d[..., 2:], 0.15)[..., 0]  # of a line, in metres
-    off = np.abs((at / spacing + 0.5) % 1.0 - 0.5) * spacing
+    off = np.abs((points_on_floor / spacing + 0.5) % 1.0 - 0.5) * spacing
     line = np.clip(1.5 - off.min(axis=-1) / wide, 0.0, 1.0) * np.clip(2.2 - 1.6 * far, 0.0, 1.0)
     line = np.nan_to_num(line)[..., None]
-    return (1.0 - line) * FLOOR + line * LINE, at
+    return (1.0 - line) * FLOOR + line * LINE, points_on_floor
 
 
-def shadow(camera: Camera, at: np.ndarray, triangles: np.ndarray, cell: float = 0.006, size: int = 500) -> np.ndarray:
+def shadow(
+    camera: Camera, points_on_floor: np.ndarray, triangles: np.ndarray, cell: float = 0.006, size: int = 500
+) -> np.ndarray:
     """How dark (h, w) the floor's pixels are under triangles (n, 3, 3) [m]."""
     down = triangles - triangles[..., 2:] / LIGHT[2] * LIGHT
     flat = np.concatenate([down[..., :2] / cell + 0.5 * size, np.ones((*down.shape[:2], 1))], axis=-1)
     depth = np.full((size, size), np.inf)
     _fill(flat.reshape(-1, 3), np.zeros((flat.shape[0] * 3, 3)), depth, np.zeros((size, size, 3)))
     dark = gaussian_filter(np.isfinite(depth).astype(float), 2.5)
-    column, row = (np.nan_to_num(at[..., k] / cell + 0.5 * size, nan=-1.0).astype(int) for k in (0, 1))
+    column, row = (np.nan_to_num(points_on_floor[..., k] / cell + 0.5 * size, nan=-1.0).astype(int) for k in (0, 1))
     inside = (column >= 0) & (column < size) & (row >= 0) & (row < size)
     return np.where(inside, SHADE * dark[row.clip(0, size - 1), column.clip(0, size - 1)], 0.0)
 

@@ -66,13 +66,13 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Of what takes part, as installed."""
-    found = {}
+    installed = {}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def commit() -> str:

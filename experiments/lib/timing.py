@@ -29,6 +29,6 @@ def best_of(functions: dict, budget: float) -> dict:
 
 def table(title: str, rows: list[tuple[str, float, dict[str, float]]]) -> None:
     print(f"\n{title}")
-    for what, ours, peers in rows:
+    for label, ours, peers in rows:
         ratios = "   ".join(f"{name} {x * 1e6:8.2f} us, ratio {ours / x:5.2f}" for name, x in peers.items())
-        print(f"  {what:34s} {ours * 1e6:9.2f} us   {ratios}")
+        print(f"  {label:34s} {ours * 1e6:9.2f} us   {ratios}")

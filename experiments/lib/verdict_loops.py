@@ -239,5 +239,5 @@ def right_plants() -> Iterator[Loop]:
     still = controllers.Passivity(ARM, hold(ARM, np.array([0.4, -0.7])), K=20.0, strict=True)
     yield tracking("Passivity at rest", still, off=0.2, certified=True)
     damped = gc.Plant(ARM, gc.Friction(viscous=0.5))
-    known = controllers.Passivity(ARM, motion(ARM), friction=gc.Friction(viscous=0.5))
-    yield tracking("friction that the law knows", known, damped, off=0.2, dt=2e-3)
+    informed = controllers.Passivity(ARM, motion(ARM), friction=gc.Friction(viscous=0.5))
+    yield tracking("friction that the law knows", informed, damped, off=0.2, dt=2e-3)

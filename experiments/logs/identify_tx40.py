@@ -36,9 +36,9 @@ def main(out: str | None = None) -> Result:
         "and spring 2": linear.with_options(springs=[1]),
     }
     data = log.filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE)
-    found = fit_curves(models["and spring 2"], data, "sigmoid", SIGMOIDS)
-    models["and sigmoids"] = found.model
-    print("sigmoids level off at", ", ".join(f"{s:.2g} +- {d:.1g}" for s, d in zip(found.speeds, found.std)), "rad/s")
+    curves = fit_curves(models["and spring 2"], data, "sigmoid", SIGMOIDS)
+    models["and sigmoids"] = curves.model
+    print("sigmoids level off at", ", ".join(f"{s:.2g} +- {d:.1g}" for s, d in zip(curves.speeds, curves.std)), "rad/s")
     print(
         f"\n{'torque cut-off':>14} {'model':>16} {'base':>5} {'method':>14} {'relative':>9}"
         f" {'RMSE [N m]':>11}  physical"

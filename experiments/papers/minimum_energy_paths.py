@@ -80,8 +80,8 @@ def action(robot: gc.Robot, q0, q1, coefficients, nodes: int):
     x, weights = legendre.leggauss(nodes)
     t, weights = 0.5 * (x + 1.0), 0.5 * weights
     phi, rate, _ = basis(t, len(coefficients))
-    at = kinetic_energy(robot, q0 + t[:, None] * (q1 - q0) + phi @ coefficients, (q1 - q0) + rate @ coefficients)
-    return weights @ at.T, phi.T @ (weights[:, None] * at.dq) + rate.T @ (weights[:, None] * at.dv)
+    state = kinetic_energy(robot, q0 + t[:, None] * (q1 - q0) + phi @ coefficients, (q1 - q0) + rate @ coefficients)
+    return weights @ state.T, phi.T @ (weights[:, None] * state.dq) + rate.T @ (weights[:, None] * state.dv)
 
 
 # --- paths of least energy ---------------------------------------------------------------------------------------
@@ -118,10 +118,10 @@ def geodesic(robot: gc.Robot, q0, q1, degree: int = 30, nodes: int = 60) -> Geod
         E, gradient = action(robot, q0, q1, y.reshape(shape) @ unit.T, nodes)
         return E / straight, (gradient @ unit).ravel() / straight
 
-    found = minimize(
+    solution = minimize(
         cost, np.zeros(degree * robot.nv), jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 2000}
     )
-    return Geodesic(q0, q1, found.x.reshape(shape) @ unit.T, found.fun * straight, straight, found.nit)
+    return Geodesic(q0, q1, solution.x.reshape(shape) @ unit.T, solution.fun * straight, straight, solution.nit)
 
 
 class Check(NamedTuple):
@@ -166,7 +166,7 @@ def example(name: str, degree: int | None = None) -> tuple[gc.Robot, Geodesic]:
 # --- the figure --------------------------------------------------------------------------------------------------
 
 
-def draw_joints(figure, axes, robot: gc.Robot, found: Geodesic, t) -> None:
+def draw_joints(figure, axes, robot: gc.Robot, solution: Geodesic, t) -> None:
     """The two-link arm's path among the geodesics that start where it does, over the curvature."""
     q2 = np.linspace(-np.pi, np.pi, 241)
     q, ones, zeros = np.stack((np.zeros_like(q2), q2), -1), np.ones_like(q2), np.zeros_like(q2)
@@ -178,53 +178,53 @@ def draw_joints(figure, axes, robot: gc.Robot, found: Geodesic, t) -> None:
     figure.colorbar(shade, ax=axes, label="sectional curvature K [1/(kg m$^2$)]")
     for angle in np.linspace(0, 2 * np.pi, 24, endpoint=False):
         v0 = np.array([np.cos(angle), np.sin(angle)])
-        v0 *= np.sqrt(2.0 * found.energy / curvature.inner_product(robot, found.q0, v0, v0))
+        v0 *= np.sqrt(2.0 * solution.energy / curvature.inner_product(robot, solution.q0, v0, v0))
         label = "geodesics of the same length" if angle == 0 else None
-        axes.plot(*thrown(robot, found.q0, v0, t).T, color="0.45", lw=0.6, label=label)
-    axes.plot(*np.stack((found.q0, found.q1)).T, "k--", lw=1.4, label=f"straight, {found.straight:.2f} J")
-    axes.plot(*found(t)[0].T, "k", lw=2.0, label=f"least energy, {found.energy:.2f} J")
+        axes.plot(*thrown(robot, solution.q0, v0, t).T, color="0.45", lw=0.6, label=label)
+    axes.plot(*np.stack((solution.q0, solution.q1)).T, "k--", lw=1.4, label=f"straight, {solution.straight:.2f} J")
+    axes.plot(*solution(t)[0].T, "k", lw=2.0, label=f"least energy, {solution.energy:.2f} J")
     axes.set(xlabel="$q_1$ [rad]", ylabel="$q_2$ [rad]", title="two-link arm")
     axes.set(xlim=(-np.pi, np.pi), ylim=(-np.pi, np.pi))
     axes.legend(fontsize=8, loc="lower left")
 
 
-def draw_space(axes, robot: gc.Robot, found: Geodesic, t) -> None:
-    for style, x in (("k--", found.q0 + t[:, None] * (found.q1 - found.q0)), ("k", found(t)[0])):
+def draw_space(axes, robot: gc.Robot, solution: Geodesic, t) -> None:
+    for style, x in (("k--", solution.q0 + t[:, None] * (solution.q1 - solution.q0)), ("k", solution(t)[0])):
         tip = robot.pose(x, "tip")[:, :3, 3]
         axes.plot(tip[:, 0], tip[:, 2], style, label="straight in q" if style == "k--" else "least energy")
     for s in np.linspace(0, 1, 9):
-        x = found(s)[0]
+        x = solution(s)[0]
         elbow, tip = robot.pose(x, "link2")[:3, 3], robot.pose(x, "tip")[:3, 3]
         axes.plot([0, elbow[0], tip[0]], [0, elbow[2], tip[2]], "o-", color="C0", ms=3, lw=1, alpha=0.25 + 0.6 * s)
     axes.set(xlabel="x [m]", ylabel="z [m]", title="the arm along the path of least energy", aspect="equal")
     axes.legend(fontsize=8)
 
 
-def draw_energy(axes, robot: gc.Robot, found: Geodesic, t) -> None:
-    line = np.broadcast_to(found.q1 - found.q0, (len(t), robot.nv))
-    straight = robot.kinetic_energy(found.q0 + t[:, None] * line, line)
-    axes.plot(t, straight, "k--", label=f"straight, mean {found.straight:.2f} J")
-    axes.plot(t, robot.kinetic_energy(*found(t)[:2]), "k", label=f"least energy, {found.energy:.2f} J")
+def draw_energy(axes, robot: gc.Robot, solution: Geodesic, t) -> None:
+    line = np.broadcast_to(solution.q1 - solution.q0, (len(t), robot.nv))
+    straight = robot.kinetic_energy(solution.q0 + t[:, None] * line, line)
+    axes.plot(t, straight, "k--", label=f"straight, mean {solution.straight:.2f} J")
+    axes.plot(t, robot.kinetic_energy(*solution(t)[:2]), "k", label=f"least energy, {solution.energy:.2f} J")
     axes.set(xlabel="t [s]", ylabel="kinetic energy [J]", title="Panda", ylim=(0, None))
     axes.legend(fontsize=8)
 
 
-def draw(path: Path, found: dict[str, tuple[gc.Robot, Geodesic]]) -> None:
+def draw(path: Path, examples: dict[str, tuple[gc.Robot, Geodesic]]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure, t = Figure(figsize=(13.5, 4.4), layout="constrained"), np.linspace(0, 1, 200)
     joints, space, energy = figure.subplots(1, 3)
-    draw_joints(figure, joints, *found["two-link"], t)
-    draw_space(space, *found["two-link"], t)
-    draw_energy(energy, *found["panda"], t)
+    draw_joints(figure, joints, *examples["two-link"], t)
+    draw_space(space, *examples["two-link"], t)
+    draw_energy(energy, *examples["panda"], t)
     path.parent.mkdir(parents=True, exist_ok=True)
     FigureCanvasAgg(figure).print_figure(path, dpi=100)
 
 
 def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
-    found = {name: example(name, full // 3 if quick else None) for name, (*_, full) in EXAMPLES.items()}
-    for name, (robot, path) in found.items():
+    examples = {name: example(name, full // 3 if quick else None) for name, (*_, full) in EXAMPLES.items()}
+    for name, (robot, path) in examples.items():
         turn, energy, arrival = check(robot, path)
         saved = 100.0 * (1.0 - path.energy / path.straight)
         print(
@@ -234,7 +234,7 @@ def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
             f" the torque-free robot misses by {arrival:.1e}"
         )
     target = out / "minimum_energy_paths.png"
-    draw(target, found)
+    draw(target, examples)
     print(f"figure: {target}")
 
 

@@ -529,7 +529,7 @@ def body_matrices(c: Case, s: Bodies, i: int) -> list[Residual]:
     """Mass matrices at the centre of mass and from there, their rates, C of one body and Remark 2."""
     robot, q, v, _, _ = c
     x = AtCom(c, s, i)
-    at = {f: halves.mass_matrix_at_com(x.pi, x.T, f, x.axes) for f in LOCAL}
+    M_com = {f: halves.mass_matrix_at_com(x.pi, x.T, f, x.axes) for f in LOCAL}
     back = {f: halves.mass_matrix_from_com(x.pi, x.T, f, x.axes) for f in LOCAL}
 
     def M_at(y, form):
@@ -551,9 +551,9 @@ def body_matrices(c: Case, s: Bodies, i: int) -> list[Residual]:
         Residual("(48), (53)", "dM^h/dt", BODY_RATE, relative(rates["hybrid"], exact["hybrid"])),
         Residual("Remark 2", "dM^s/dt - 2C^s is skew", f"{BODY_RATE}, {BODY_C}", relative(skew, -skew.T)),
         Residual("(41), (53), (56)", "W = M Vdot + C V", BODY_C, max(by_C)),
-        Residual("(39)", "M_c", AT_COM, max(relative(at[f], x.M_c) for f in ("body", "mixed"))),
+        Residual("(39)", "M_c", AT_COM, max(relative(M_com[f], x.M_c) for f in ("body", "mixed"))),
         Residual("(40)", "M^b from M_c", FROM_COM, relative(back["body"], x.M_b)),
-        Residual("(47)*", "M_c^h", AT_COM, relative(at["hybrid"], x.M_hc)),
+        Residual("(47)*", "M_c^h", AT_COM, relative(M_com["hybrid"], x.M_hc)),
         Residual("(51)", "M^h from M_c^h", FROM_COM, relative(back["hybrid"], M_h)),
     ]
 

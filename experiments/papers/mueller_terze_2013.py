@@ -89,14 +89,14 @@ class Cell(NamedTuple):
 def cells(name: str, group: str, result: Result) -> list[Cell]:
     """What the run reached of the times 1, 5 and 10 s."""
     *violations, energy = EXPECTED[name, group]
-    found = []
+    printed = []
     for t, expected in zip((1.0, 5.0, 10.0), violations):
         if t <= result.t[-1] + 1e-9:
             ours = result.violation[np.abs(result.t - t).argmin()]
-            found += [Cell(t, k, *pair, name == "pendulum" and t > 1.0) for k, pair in enumerate(zip(ours, expected))]
+            printed += [Cell(t, k, *pair, name == "pendulum" and t > 1.0) for k, pair in enumerate(zip(ours, expected))]
     if result.t[-1] > 9.99:
-        found.append(Cell(10.0, None, result.energy[-1], energy, name == "pendulum"))
-    return found
+        printed.append(Cell(10.0, None, result.energy[-1], energy, name == "pendulum"))
+    return printed
 
 
 def print_drift(results: dict) -> None:
@@ -104,9 +104,9 @@ def print_drift(results: dict) -> None:
     for (name, group), result in results.items():
         said: dict[str, list[str]] = {}
         for c in cells(name, group, result):
-            what = "energy" if c.joint is None else f"{c.t:g} s"
-            said.setdefault(what, []).append(f"{c.ours:.2e} ({c.expected:.2e}){c.mark}")
-        numbers = "; ".join(f"{what}: " + ", ".join(row) for what, row in said.items())
+            column = "energy" if c.joint is None else f"{c.t:g} s"
+            said.setdefault(column, []).append(f"{c.ours:.2e} ({c.expected:.2e}){c.mark}")
+        numbers = "; ".join(f"{column}: " + ", ".join(row) for column, row in said.items())
         print(f"  {name:13s} {group:8s} {result.seconds:5.1f} s | {numbers}")
     print(
         "The double pendulum is chaotic: its numbers agree pointwise to about 1 s, then in size. Violations below 1e-11"

@@ -101,15 +101,15 @@ def cells(name: str, h: float, tableau: Tableau | None = None) -> list[Cell]:
 
 
 def tables_vi_to_viii() -> None:
-    found = [cell for m in METHODS for h in STEPS for cell in cells(m, h)]
+    all_cells = [cell for m in METHODS for h in STEPS for cell in cells(m, h)]
     for table, quantity in zip(("VI", "VII", "VIII"), QUANTITIES):
         print(f"\nTable {table}: drift of {quantity} at t = 1; ours, published")
         print("     " + "".join(f"{f'h = {h:g}':^26s}" for h in STEPS))
         for m in METHODS:
-            row = [c for c in found if (c.method, c.quantity) == (m, quantity)]
+            row = [c for c in all_cells if (c.method, c.quantity) == (m, quantity)]
             print(f"{m:4s} " + "".join(f"{c.ours:11.4E} {c.published:11.4E} {c.mark} " for c in row))
-    clear, hidden = [c for c in found if not c.hidden], [c for c in found if c.hidden]
-    within, beyond = [c for c in hidden if c.mark == "~"], [c for c in found if c.mark == "!"]
+    clear, hidden = [c for c in all_cells if not c.hidden], [c for c in all_cells if c.hidden]
+    within, beyond = [c for c in hidden if c.mark == "~"], [c for c in all_cells if c.mark == "!"]
     largest = max(abs(c.ours - c.published) for c in within)
     print(
         f"\n{sum(c.agrees for c in clear)} of the {len(clear)} cells above round-off show the published five digits."

@@ -52,9 +52,9 @@ def main(*, urdf: Path | None = None, out: Path = OUT, quality: int = 72, middle
     """
     case = Scenario.make(models.panda(), ScenarioOptions(payload=LOAD, seconds=SECONDS))
     runs = [simulate(case.plant, law, case.q0, case.v0, SECONDS, 1e-3) for law in (case.controller, case.rival)]
-    at = np.linspace(0, len(runs[0].t) - 1, round(SECONDS * RATE) + 1).astype(int)
-    robots = arms(urdf, [run.q[at] for run in runs])
-    plots = curves(runs, at)
+    indices = np.linspace(0, len(runs[0].t) - 1, round(SECONDS * RATE) + 1).astype(int)
+    robots = arms(urdf, [run.q[indices] for run in runs])
+    plots = curves(runs, indices)
     pictures = [Image.fromarray(np.concatenate([left, right], axis=1)) for left, right in zip(robots, plots)]
     pause = round(1000.0 / RATE)
     if middle:
@@ -76,22 +76,24 @@ def arms(urdf: Path | None, motions: list[np.ndarray]) -> list[np.ndarray]:
     parts = [*meshes(robot), Mesh(hand.body, "joint", ball + centre[:3], faces)]
     corners = [(m, m.vertices[m.faces], corner_normals(m.vertices, m.faces)) for m in parts]
     camera = Camera(TARGET + 2.45 * VIEW / np.linalg.norm(VIEW), TARGET, np.radians(30.0), HEIGHT, LEFT)
-    ground, at = floor(camera, 0.2, TARGET[:2])
+    ground, indices = floor(camera, 0.2, TARGET[:2])
 
     def placed(T: np.ndarray, base: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        found = []
+        meshes_in_world = []
         for mesh, V, N in corners:
             if mesh.body >= 0 or base:
                 pose = T[mesh.body] if mesh.body >= 0 else np.eye(4)
                 own = np.array(mesh.colour or COLOURS[mesh.part]) / 255.0
-                found.append((V @ pose[:3, :3].T + pose[:3, 3], N @ pose[:3, :3].T, np.tile(own, (len(V), 1))))
-        V, N, colours = (np.concatenate(x) for x in zip(*found))
+                meshes_in_world.append(
+                    (V @ pose[:3, :3].T + pose[:3, 3], N @ pose[:3, :3].T, np.tile(own, (len(V), 1)))
+                )
+        V, N, colours = (np.concatenate(x) for x in zip(*meshes_in_world))
         return V, N, colours
 
     pictures = []
     for T, other in zip(*(all_poses(robot, np.hstack([q, fingers])) for q in motions)):
         V, N, colours = placed(T, True)
-        image = ground * (1.0 - shadow(camera, at, V))[..., None]
+        image = ground * (1.0 - shadow(camera, indices, V))[..., None]
         depth, drawn = draw(camera, V, N, colours)
         image = np.where(np.isfinite(depth)[..., None], drawn, image)
         V, N, colours = placed(other, False)
@@ -101,7 +103,7 @@ def arms(urdf: Path | None, motions: list[np.ndarray]) -> list[np.ndarray]:
     return pictures
 
 
-def curves(runs, at: np.ndarray) -> list[np.ndarray]:
+def curves(runs, indices: np.ndarray) -> list[np.ndarray]:
     """Pictures (HEIGHT, WIDTH - LEFT, 3) of curves up to each of the samples."""
     adaptive = runs[0]
     fig = Figure(figsize=((WIDTH - LEFT) / 100, HEIGHT / 100), dpi=100, layout="constrained", facecolor="white")
@@ -138,7 +140,7 @@ def curves(runs, at: np.ndarray) -> list[np.ndarray]:
     canvas.draw()
     fig.set_layout_engine("none")  # or the axes would move from picture to picture
     out = []
-    for k in at:
+    for k in indices:
         for line, y in lines:
             line.set_data(t[: k + 1 : 5], y[: k + 1 : 5])
         for dot, y in dots:

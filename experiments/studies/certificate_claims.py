@@ -2,11 +2,11 @@
 
     python experiments/studies/certificate_claims.py 200
 
-Loops of masses on sliders with random gains, V = 1/2 x . P x of a random Lyapunov equation, and a flaw: damping that
-turns over in a small ball, a strip or at some times, branches, kinks and jumps, rates, offsets and balls a little
-beyond what holds, limits, masses. Whether a claim is right is decided without the library: by V and its differences
-along the flow, written out, at many states, times and masses. None of the wrong ones may be proved, of the right ones
-at least half are.
+Loops of masses on sliders have random gains, V = 1/2 x . P x from a random Lyapunov equation, and a flaw: damping that
+changes its sign in a small ball, a strip or at some times; branches, kinks and jumps; rates, offsets and balls slightly
+beyond the true bound; limits; masses. Whether a claim is right is decided without the library: by V and its differences
+along the flow at many states, times and masses. None of the wrong claims may be proved, and at least half of the right
+ones must be.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BUDGET = testing.Budget(boxes=50_000)
 
 
 def sliders(n: int) -> gc.Robot:
-    """n masses, each on a slider of its own."""
+    """n masses, each on its own slider."""
     mass = inertia.from_com(MASS, np.zeros(3), np.eye(3))
     bodies = [Body(f"m{k}", None, Joint.prismatic([1.0, 0.0, 0.0], name=f"x{k}"), np.eye(4), mass) for k in range(n)]
     return gc.Robot.build(bodies, gravity=(0.0, 0.0, 0.0), name="sliders")
@@ -64,7 +64,7 @@ class Law:
         return gc.Lyapunov(V, -Q[0, 0] * q.dot(q) - Q[1, 1] * v.dot(v))
 
     def numbers(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, mass: Any = MASS) -> tuple[np.ndarray, np.ndarray]:
-        """(V, V') at many states (m, n), V' by differences along the flow: nothing of the library."""
+        """(V, V') at many states (m, n), V' by differences along the flow, without the library."""
         rows = [np.array([self._V(*x) for x in zip(t, q, v)])]
         tau = np.array([self(*x, None).tau for x in zip(t, q, v)])
         for s in (STEP, -STEP):
@@ -94,7 +94,7 @@ def no_V(t: Any, q: Any, v: Any) -> Any:
 
 
 def generated(rng: np.random.Generator, size: float) -> Claim:
-    """A claim with a flaw of that size: near 0 it is right, of 1 and more as a rule it is wrong."""
+    """A claim with a flaw of this size: right for sizes near 0, usually wrong from 1 on."""
     n = int(rng.choice([1, 1, 2]))
     kp, kd = rng.uniform(10.0, 60.0), rng.uniform(4.0, 15.0)
     weights, box = [rng.uniform(2.0, 20.0), rng.uniform(1.0, 5.0)], (rng.uniform(0.5, 1.5), rng.uniform(1.0, 3.0))
@@ -177,7 +177,7 @@ def verdict(claim: Claim, budget: testing.Budget = BUDGET) -> str:
 
 
 def claims(right: bool, count: int, seed: int = 0) -> Iterator[Claim]:
-    """So many claims that are right, or wrong, as far as `violated` sees."""
+    """This many claims that are right, or wrong, according to `violated`."""
     rng = np.random.default_rng([seed, right])
     while count:
         claim = generated(rng, rng.uniform(0.0, 0.15) if right else rng.choice([0.4, 0.8, 1.0, 1.5, 3.0]))

@@ -1,11 +1,11 @@
-"""Which controller tracks best on a robot that is not ideal? All bundled tracking laws on the Panda, tuned alike.
+"""Which controller tracks best on a realistic robot? All bundled tracking laws on the Panda, with equal tuning.
 
-Problem: on paper every law converges. A real arm has encoders with counts, a velocity made of their differences, a
-delay, drives with limits, rotors and friction. Each law runs on that plant at 1 kHz, with the gains that one rule
-(`control.tuning.design`) finds for all of them, so that the comparison is between laws, not between stiffnesses.
+Problem: on paper every law converges. A real arm has encoders with finite resolution, velocities from their
+differences, a delay, drives with limits, rotors and friction. Each law runs on such a plant at 1 kHz, with gains from
+one rule (`control.tuning.design`), so that laws are compared and not stiffnesses.
 
-What is shown: the root mean square of the tracking error, the largest torque and the error at the end, and who wins by
-each. The model that the laws know has the rotors, and not the friction, which those that adapt may learn.
+Result: the root mean square of the tracking error, the largest torque and the error at the end, and the best law by
+each. The model of the laws has the rotors but no friction, which adaptive laws may learn.
 
     python experiments/studies/controllers.py [--seconds 6]
 """
@@ -43,7 +43,7 @@ ON_FRAMES = ("OperationalSpace", "CartesianImpedance", "GeometricImpedance")
 
 
 class Result(NamedTuple):
-    """Of one law: errors [rad], torques [N m]; ended: why the run did, if it did."""
+    """Result of one law: errors [rad], torques [N m]; ended: why the run stopped early, if it did."""
 
     law: str
     rms: float
@@ -56,12 +56,12 @@ CRITERIA = {"tracking RMS": "rms", "peak torque": "peak", "final error": "final"
 
 
 def model() -> gc.Robot:
-    """What the laws know."""
+    """The model of the laws."""
     return models.panda().with_armature(ARMATURE)
 
 
 def plant(robot: gc.Robot) -> gc.Plant:
-    """What is true: the same arm with friction, behind its drives and encoders."""
+    """The true arm: with friction, drives and encoders."""
     drives = [actuators.TransportDelay(DELAY), actuators.Saturation(robot.limits.effort)]
     return gc.Plant(robot, FRICTION, actuators=drives, sensors=[sensors.Encoder(BITS, cutoff=CUTOFF)])
 
@@ -72,14 +72,14 @@ def motion(robot: gc.Robot) -> references.Sinusoids:
 
 
 def laws(robot: gc.Robot, seconds: float) -> Iterator[tuple[str, Callable[[], object]]]:
-    """(name, what makes it) of every bundled law that tracks, with the rule's gains."""
+    """(name, function that creates it) for every bundled tracking law, with the gains of the rule."""
     wanted = motion(robot)
     tuning = Tuning(robot, wanted, design(robot, LATENCY, wanted, seconds), seconds, adapt="load",
                     load_body=robot.body_names[-1], friction=gc.Friction(smoothing=0.1))  # fmt: skip
     for name, law in controllers.classes(tuned=True).items():
         if name not in SET_POINT:
-            known = replace(tuning, friction=None) if name in FEW else tuning
-            yield law.__name__, lambda law=law, known=known: law.tuned(known)
+            law_tuning = replace(tuning, friction=None) if name in FEW else tuning
+            yield law.__name__, lambda law=law, law_tuning=law_tuning: law.tuned(law_tuning)
     for name in ON_FRAMES:
         yield name, lambda name=name: getattr(controllers, name)(robot, wanted, TOOL)
 
@@ -100,22 +100,22 @@ def results(seconds: float, only: str | None = None) -> list[Result]:
     return [tracked(name, make, robot, seconds) for name, make in laws(robot, seconds) if only in (None, name)]
 
 
-def winners(found: list[Result]) -> dict[str, str]:
-    """Who is best, by criterion."""
-    return {words: min(found, key=lambda x: getattr(x, field)).law for words, field in CRITERIA.items()}
+def winners(all_results: list[Result]) -> dict[str, str]:
+    """The best law by criterion."""
+    return {criterion: min(all_results, key=lambda x: getattr(x, field)).law for criterion, field in CRITERIA.items()}
 
 
 def main(*, seconds: float = 6.0) -> None:
     start = time.perf_counter()
-    found = results(seconds)
-    print(f"{len(found)} laws on the Panda at {1.0 / DT:.0f} Hz, {BITS}-bit encoders, {1e3 * DELAY:g} ms delay, torque"
-          f" limits, rotors and friction: {seconds:g} s each, {time.perf_counter() - start:.0f} s")  # fmt: skip
+    all_results = results(seconds)
+    print(f"{len(all_results)} laws on the Panda at {1.0 / DT:.0f} Hz, {BITS}-bit encoders, {1e3 * DELAY:g} ms delay,"
+          f" torque limits, rotors and friction: {seconds:g} s each, {time.perf_counter() - start:.0f} s")  # fmt: skip
     print(f"{'law':22s} {'RMS error':>12s} {'peak torque':>12s} {'final error':>12s}")
-    for x in sorted(found, key=lambda x: x.rms):
+    for x in sorted(all_results, key=lambda x: x.rms):
         numbers = f"{1e3 * x.rms:7.2f} mrad {x.peak:8.1f} N m {1e3 * x.final:7.2f} mrad"
         print(f"{x.law:22s} {numbers if not x.ended else x.ended}")
-    for words, law in winners(found).items():
-        print(f"best by {words}: {law}")
+    for criterion, law in winners(all_results).items():
+        print(f"best by {criterion}: {law}")
 
 
 if __name__ == "__main__":

@@ -35,9 +35,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "identification-asse
 
 @dataclass(frozen=True)
 class Case:
-    """A log, its model, and what is wrong with it: kinds of doubts that name it, and the joint, if it is one's."""
+    """A log, its model, and its mistake: kinds of findings that name it, and the joint, if there is one."""
 
-    words: str
+    label: str
     log: Dataset
     model: RegressorModel
     kinds: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Case:
 
 
 def conditions(rng: np.random.Generator) -> dict[str, Any]:
-    """Of ordinary logs."""
+    """Conditions of ordinary logs."""
     return {
         "rate": float(rng.choice([125.0, 200.0, 500.0])),
         "seconds": float(rng.choice([15.0, 25.0])),
@@ -108,19 +108,19 @@ OF_ONE_JOINT = {"sign", "swap", "scale", "coupling"}
 
 def broken(number: int) -> Case:
     rng = np.random.default_rng(20_000 + number)
-    what = list(BROKEN)[number % len(BROKEN)]
-    kinds, breakage = BROKEN[what]
+    mistake = list(BROKEN)[number % len(BROKEN)]
+    kinds, breakage = BROKEN[mistake]
     name = ROBOTS[number // len(BROKEN) % len(ROBOTS)]
-    log, model = simulated(name, 20_000 + number, **{**conditions(rng), **MADE.get(what, {})})
+    log, model = simulated(name, 20_000 + number, **{**conditions(rng), **MADE.get(mistake, {})})
     k = int(rng.integers(log.nv))
     joint = ""
     if OF_ONE_JOINT & set(kinds):
         joint = repr(model.robot.dof_names[k % (log.nv - 1) if kinds == ("coupling",) else k])
-    return Case(what, breakage(log, k, rng), model, kinds, joint)
+    return Case(mistake, breakage(log, k, rng), model, kinds, joint)
 
 
 def assessed(case: Case, full: bool) -> tuple[str, list[str]]:
-    """(outcome, what was said): "trust", "doubts", "distrust", "refused"."""
+    """(outcome, messages): "trust", "doubts", "distrust", "refused"."""
     options: dict[str, Any] = {"friction_curves": "auto"} if full else {"method": "wls", "model": case.model}
     try:
         report = identify(
@@ -139,7 +139,8 @@ def assessed(case: Case, full: bool) -> tuple[str, list[str]]:
 
 
 def outcome(case: Case, status: str, said: list[str]) -> str:
-    """Of a broken log: "named", "doubted", "noted" (said not to be told from this log), or "silent"."""
+    """Outcome for a log with a mistake: "named", "doubted", "noted" (in a note on undetermined mistakes), or
+    "silent"."""
     findings = [s for s in said if not s.startswith("note: ")]
     of_kind = [s for s in findings if s.removeprefix("FATAL ").split(":")[0] in case.kinds]
     if any(case.joint in s for s in of_kind):
@@ -170,9 +171,9 @@ def study(cases: Callable[[int], Case], numbers: range, full: bool) -> tuple[dic
 def table(counts: dict[str, Counter], columns: tuple[str, ...]) -> str:
     rows = [*counts.items(), ("**all**", sum(counts.values(), Counter()))]
     lines = ["| log | logs | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
-    for words, row in rows:
+    for label, row in rows:
         total = sum(n for word, n in row.items() if word != "fatal")
-        lines.append(f"| {words} | {total} | " + " | ".join(str(row[c]) for c in columns) + " |")
+        lines.append(f"| {label} | {total} | " + " | ".join(str(row[c]) for c in columns) + " |")
     return "\n".join(lines)
 
 

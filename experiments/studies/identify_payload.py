@@ -1,15 +1,15 @@
 """Identify the load of a Panda from a log, and use the result in a tracking controller.
 
-1. The arm grips an unknown load. It follows a short exciting trajectory under computed torque that knows nothing of
-   load and friction; torques, positions at the motors and their noise are logged (simulated: closed loop, torque held
-   for 1 ms).
-2. `identify_load` finds the load's mass, centre and inertia from that one log, a body that can exist, with intervals,
-   and the joints' friction; the robot itself is known.
-3. The identified robot goes to computed torque, and another motion is tracked, beside: computed torque that knows
-   nothing, one that knows the truth, and Slotine and Li's adaptive controller, which starts from nothing too and learns
-   on the way.
+1. The arm grips an unknown load. It follows a short exciting trajectory under computed torque without models of load
+and
+   friction. Torques, and positions at the motors, are logged with noise (simulated: closed loop, torque held for 1 ms).
+2. `identify_load` identifies the load's mass, centre and inertia, physically consistent and with intervals, and the
+   joints' friction from that log; the robot itself is known.
+3. Computed torque with the identified model tracks another motion. It is compared with computed torque without load and
+   friction, with computed torque with the true model, and with Slotine and Li's adaptive controller, which also starts
+   without them and adapts.
 
-Printed: root mean square joint errors of the whole motion and of its last third, and the largest torque.
+It prints the root mean square joint errors of the whole motion and of its last third, and the largest torque.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def log_of(plant: gc.Plant, nominal: gc.Robot, trajectory, seed: int = 0) -> Dat
 
 
 def load_of(nominal: gc.Robot, log: Dataset) -> LoadReport:
-    """What hangs on the flange beyond the model, and the joints' friction."""
+    """The load on the flange that the model lacks, and the joints' friction."""
     model = RegressorModel(nominal, offset=False, smoothing=SMOOTHING)
     return identify_load(nominal, log, frame="panda_link8", model=model, filtering=Filtering(cutoff=20.0, decimate=10))
 
@@ -74,7 +74,7 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     fv, fc = (np.array([load.friction[f"{kind}{k + 1}"] for k in range(nominal.nv)]) for kind in ("fv", "fc"))
     print(f"friction         {fv.mean():.3f} N m s/rad, {fc.mean():.3f} N m (means)    true {VISCOUS}, {COULOMB}")
     print(f"doubts           {', '.join(d.kind for d in load.findings) or 'none'}\n")
-    found = gc.Friction(fv, fc, SMOOTHING)
+    identified_friction = gc.Friction(fv, fc, SMOOTHING)
 
     q0 = np.array([0.0, -0.6, 0.2, -2.0, 0.1, 1.6, 0.4])
     amplitude = np.array([[0.4, 0.3, 0.4, 0.3, 0.5, 0.4, 0.6], [0.1, 0.1, 0.1, 0.1, 0.15, 0.1, 0.2]])
@@ -82,7 +82,7 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     reference = Sinusoids(nominal, q0, amplitude, frequency, start_at_rest=1.0)
     controllers = {
         "computed torque, no load": ComputedTorque(nominal, reference, KP, KD),
-        "computed torque, identified": ComputedTorque(load.robot, reference, KP, KD, found),
+        "computed torque, identified": ComputedTorque(load.robot, reference, KP, KD, identified_friction),
         "computed torque, truth": ComputedTorque(true, reference, KP, KD, friction),
         "adaptive, from no load": SlotineLi(
             nominal, reference, Lambda=KP / KD, K=[20.0, 20.0, 10.0, 10.0, 2.0, 2.0, 0.5],

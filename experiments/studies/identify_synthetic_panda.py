@@ -19,7 +19,7 @@ VISCOUS, COULOMB = np.array([4, 4, 3, 3, 1.5, 1, 1.0]), np.array([1.5, 1.5, 1, 1
 
 
 def simulated_log(model: RegressorModel, x: np.ndarray, trajectory, seed: int, periods: int = 2) -> Dataset:
-    """What the robot with parameters x would have logged, following the trajectory exactly."""
+    """The log of a robot with parameters x that follows the trajectory exactly."""
     rng = np.random.default_rng(seed)
     t = np.arange(int(periods * trajectory.duration * RATE)) / RATE
     q, v, a = trajectory.at(t % trajectory.duration)

@@ -6,8 +6,8 @@ minimises the integral of x . Q x + u . R u gives
 
     tau = g(q_d) - K (q - q_d, v).
 
-What is shown: the closed loop's poles; the same response three times, of the linear system, by
-`control.input_output_response` and by `geomctrl.simulate`, whose differences shrink with the size of the push.
+Result: the closed loop's poles, and the same response three times: of the linear system, by
+`control.input_output_response` and by `geomctrl.simulate`. The differences shrink with the size of the push.
 
     python experiments/studies/lqr_panda.py
 """
@@ -42,8 +42,8 @@ class LQR:
 def design(robot: gc.Robot, q_d: np.ndarray, position=100.0, velocity=1.0, effort=1e-2):
     """(system, K, poles) of the LQR with weights position [1/rad^2], velocity [s^2/rad^2], effort [s^4/rad^2].
 
-    Effort is counted as the acceleration M^-1 u it makes: newton metres would let the light wrist have poles in the
-    thousands and the shoulder none.
+    Effort is weighted as the acceleration M^-1 u that it causes: in newton metres the poles of the light wrist would be
+    in the thousands, and the shoulder would have none.
     """
     system = interop.state_space(robot, q_d, np.zeros(robot.nv), robot.gravity_force(q_d))
     Q = np.diag([position] * robot.nv + [velocity] * robot.nv)

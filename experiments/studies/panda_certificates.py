@@ -1,11 +1,12 @@
-"""What can be certified for a robot with seven joints, in 14 dimensions?
+"""Which claims can be certified for a robot with seven joints, in 14 dimensions?
 
-Problem: the Panda under `Passivity`, at rest at its usual pose, every one of its 70 inertial parameters off by up to
-10 %. Its equilibrium is then elsewhere, so that V' < 0 does not hold near the set point: either a ball about it is left
-out, or V' <= -rate V + offset is claimed. Both get harder as ball and offset shrink, and are wrong from some size on.
+Problem: the Panda under `Passivity`, at rest at its usual pose, with errors of up to 10 % in each of its 70 inertial
+parameters. Its equilibrium is then elsewhere, so V' < 0 does not hold near the set point: either a ball about it is
+left out, or the claim is V' <= -rate V + offset. Both are harder for a smaller ball or offset, and wrong from some size
+on.
 
-What is shown: which claims are proved on +-0.2 rad, +-0.4 rad/s, and the boxes and seconds (of this process) they take;
-with --recheck, whether python-flint confirms them, at a tenth of a second a box.
+Result: which claims are proved on +-0.2 rad, +-0.4 rad/s, with the numbers of boxes and the seconds of this process;
+with --recheck, whether python-flint confirms them, at a tenth of a second for each box.
 
     python experiments/studies/panda_certificates.py [--only 0 --only 1] [--seconds 1200] [--recheck]
 """
@@ -50,15 +51,15 @@ Number = Annotated[int, Parameter(validator=validators.Number(gte=0, lt=len(CLAI
 
 
 def main(*, only: list[Number] | None = None, seconds: float = 1200.0, recheck: bool = False) -> None:
-    """only: numbers of claims; seconds: the most that one may take; recheck: with python-flint, in two processes."""
+    """only: numbers of claims; seconds: limit for each; recheck: with python-flint, in two processes."""
     for k in only or range(len(CLAIMS)):
         gain, claim = CLAIMS[k]
         started = time.process_time()
-        found = certificate(gain, claim, seconds)
+        proof = certificate(gain, claim, seconds)
         took = time.process_time() - started
-        print(f"{k}: gains x {gain:g}, {found.claims[-1].statement}: {found.status}, {found.boxes} boxes, {took:.1f} s")
-        if recheck and found.proved:
-            print(found.recheck(processes=2))
+        print(f"{k}: gains x {gain:g}, {proof.claims[-1].statement}: {proof.status}, {proof.boxes} boxes, {took:.1f} s")
+        if recheck and proof.proved:
+            print(proof.recheck(processes=2))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ carries a payload. The proof says V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 
 payload and any gain. This assumes a robot that can apply every commanded torque; here the joints have the limits of the
 data sheet.
 
-What is shown: tracking error and settling time over payload x gain, and where torque limits break the proof, V growing
-while a joint is at its limit. A faster adaptation settles sooner; it saves no arm that is too weak for its load.
+Result: tracking error and settling time over payload x gain, and where torque limits break the proof: V grows while a
+joint is at its limit. Faster adaptation settles sooner, but does not help an arm that is too weak for its load.
 
     python experiments/studies/payload_robustness.py [--out out/payload_robustness]
     geomctrl sweep experiments/studies/payload_robustness.py
@@ -36,7 +36,7 @@ GROWTH = 1e-8  # of V within a step, relative, that is more than rounding
 
 
 class Limited(controllers.SlotineLi):
-    """The law, with torques that the joints can give."""
+    """The law with limited torques."""
 
     def __call__(self, t, q, v, z):
         command = super().__call__(t, q, v, z)

@@ -1,17 +1,17 @@
 """Which methods detect a wrong proof? Four methods on five laws with correct and ten with subtly wrong proofs.
 
-Problem: a controller comes with a Lyapunov function V and what its proof says of V'. Ten times the proof, or the code,
-has a mistake that people have made: it compiles, it looks right, most of them even stabilise the arm that they are
-tried on. All act on an arm with two links.
+Problem: a controller comes with a Lyapunov function V and a claim about V'. Ten times the proof, or the code, has a
+mistake that people have made: it runs, it looks right, and most of these laws even stabilise the arm in tests. All act
+on an arm with two links.
 
-What is shown: who catches which mistake, and that none of the right laws is accused. The judges are
+Result: which method finds which mistake, and that none rejects a right law. The methods are
 
-    sampling       random states: V > 0, V' as promised                 `assert_lyapunov(..., search=0)`
-    search         the state is sought at which a promise is worst      `assert_lyapunov(...)`, `assert_sampled(...)`
+    sampling       random states: V > 0, V' as claimed                  `assert_lyapunov(..., search=0)`
+    search         a search for the state with the largest violation    `assert_lyapunov(...)`, `assert_sampled(...)`
     certificate    V > 0 and V' < 1e-3 W for every state of a box       `certify_lyapunov(...)`
     monitor        a run of two seconds with the default monitors       `simulate(...)`
 
-A certificate is of a law that holds still and has no state of its own; "." means: not for this law.
+Certificates need a law with a constant reference and without a state; "." means: not applicable.
 
     python experiments/studies/proofs.py [--why]
 """
@@ -45,7 +45,7 @@ LIMITS = np.array([45.0, 25.0])  # N m
 
 
 class PlainC(controllers.Passivity):
-    """The velocity forces C v as a textbook sorts them: C v is right, Mdot - 2C is not skew."""
+    """The velocity forces C v sorted by hand: C v is right, Mdot - 2C is not skew."""
 
     def coriolis_matrix(self, q, v):
         return 0.5 * np.sin(q[1]) * np.array([[-2.0 * v[1], -v[1]], [v[0], 0.0]])
@@ -57,7 +57,7 @@ class PlainC(controllers.Passivity):
 
 
 class WrongSign(controllers.SlotineLi):
-    """p' = +Gamma Y^T s: somebody has defined s the other way round."""
+    """p' = +Gamma Y^T s: s is defined with the opposite sign."""
 
     def __call__(self, t, q, v, z):
         command = super().__call__(t, q, v, z)
@@ -65,14 +65,15 @@ class WrongSign(controllers.SlotineLi):
 
 
 class NoGravity(controllers.PDGravity):
-    """tau = -Kp e - Kd v: the gains are high, gravity is left to them."""
+    """tau = -Kp e - Kd v: high gains without gravity compensation."""
 
     def __call__(self, t, q, v, z):
         return gc.Command(-self.kp @ (q - Q_D) - self.kd @ v)
 
 
 class Leaking(controllers.SlotineLi):
-    """p' = -Gamma (Y^T s + sigma p) forgets, so that p stays bounded; V' <= 0 is kept from the law that does not.
+    """p' = -Gamma (Y^T s + sigma p) forgets, so that p stays bounded; V' <= 0 is copied from the law without
+    forgetting.
 
     V' = -s . K s - sigma (p - p_true) . p is positive for some p between 0 and p_true.
     """
@@ -91,7 +92,7 @@ class Leaking(controllers.SlotineLi):
 class EnergyShaping(controllers.PDGravity):
     """tau = -k (E - E_d) v swings the arm up: V = (E - E_d)^2 / 2, V' = -k (E - E_d)^2 v . v.
 
-    V is zero upright and at rest, positive where only q or only v is off, and zero on all motions with that energy.
+    V is zero upright and at rest, positive for an error of only q or only v, and zero on all motions with that energy.
     """
 
     def __call__(self, t, q, v, z):
@@ -106,7 +107,7 @@ class EnergyShaping(controllers.PDGravity):
 
 
 class LinkDamping(controllers.PDGravity):
-    """The elbow is damped by its link's own speed, v1 + v2, as a gyroscope on the link measures it.
+    """Damping of the elbow by its link's absolute speed, v1 + v2, as a gyroscope on the link measures it.
 
     v . D v = v1^2 + 4.05 v1 v2 + 4.05 v2^2 is negative between v1 = -2.25 v2 and v1 = -1.8 v2.
     """
@@ -122,7 +123,7 @@ class LinkDamping(controllers.PDGravity):
 
 
 class Limited(controllers.PDGravity):
-    """The law, with torques that the joints can give."""
+    """The law with limited torques."""
 
     def __call__(self, t, q, v, z):
         command = super().__call__(t, q, v, z)
@@ -144,7 +145,7 @@ class Case:
 
 
 def tracking(name: str, law: Callable, plant: Any = ARM, **options: Any) -> Case:
-    """A law that follows a motion, and the same holding still."""
+    """A law that follows a motion, and the same law at a constant reference."""
     start = MOTION(0.0).q + OFF, MOTION(0.0).v
     return Case(name, law(MOTION), plant, start, law(STILL), **options)
 
@@ -225,9 +226,9 @@ def certificate(case: Case) -> tuple[str, str]:
     if case.still is None:
         return NOT_FOR_THIS, ""
     box = testing.Box(*case.box, equilibrium=case.equilibrium)
-    found = testing.certify_lyapunov(case.still, case.plant, box, offset=1e-3, budget=40_000, levels=False)
-    return {"proved": "proved", "refuted": CAUGHT, "undecided": NOTHING}[found.status], "\n".join(
-        map(str, found.claims)
+    results = testing.certify_lyapunov(case.still, case.plant, box, offset=1e-3, budget=40_000, levels=False)
+    return {"proved": "proved", "refuted": CAUGHT, "undecided": NOTHING}[results.status], "\n".join(
+        map(str, results.claims)
     )
 
 
@@ -244,22 +245,22 @@ JUDGES = {judge.__name__: judge for judge in (sampling, search, certificate, mon
 
 
 def verdicts(case: Case) -> dict[str, tuple[str, str]]:
-    """What each judge found, and why."""
+    """The result of each method, and its reason."""
     return {name: judge(case) for name, judge in JUDGES.items()}
 
 
 def main(*, why: bool = False) -> None:
-    """why: below each line what the judges say."""
+    """why: below each line the messages of the methods."""
     start = time.perf_counter()
     print(f"{'':34s}" + "".join(f"{name:>13s}" for name in JUDGES))
     for title, cases in (("right", right()), ("wrong", wrong())):
         print(title)
         for case in cases:
-            found = verdicts(case)
-            print(f"  {case.name:32s}" + "".join(f"{word:>13s}" for word, _ in found.values()))
-            for name, (_, words) in found.items():
-                if why and words:
-                    print(textwrap.indent(f"{name}: {words}", "      "))
+            results = verdicts(case)
+            print(f"  {case.name:32s}" + "".join(f"{word:>13s}" for word, _ in results.values()))
+            for name, (_, message) in results.items():
+                if why and message:
+                    print(textwrap.indent(f"{name}: {message}", "      "))
     print(f"in {time.perf_counter() - start:.0f} s")
 
 

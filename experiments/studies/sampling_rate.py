@@ -1,11 +1,11 @@
 """How fast must a controller be sampled? Growth of its Lyapunov function over the sampling period.
 
-Problem: proofs are of laws in continuous time, and their V never grows. On hardware a command is held for control_dt,
-and within that time V may grow: the slower the sampling, the more. Each bundled controller runs on the Panda, started
-off its motion, or its goal, while its commands are held for 0.25 ms to 16 ms.
+Problem: proofs are for laws in continuous time, whose V never grows. On hardware a command is held for control_dt, and
+V may grow in that time, the more the slower the sampling. Each bundled controller runs on the Panda, starting with an
+error, while its commands are held for 0.25 ms to 16 ms.
 
-What is shown: the largest growth of V within a step of the integrator, relative to its largest value, over control_dt,
-none at all where the proof's margin K outweighs the delay; and where the loop falls apart.
+Result: the largest growth of V within a step of the integrator, relative to its largest value, over control_dt. There
+is none while the margin K of the proof dominates the delay. The plot also shows where the loop becomes unstable.
 
     python experiments/studies/sampling_rate.py [--out out/sampling_rate]
 """
@@ -67,16 +67,18 @@ def growth(plant, controller, q0, v0, held: int, t_end: float) -> float:
     return max(float((np.diff(V) / np.maximum.accumulate(V)[1:]).max()), 0.0)
 
 
-def draw(found: dict[str, list[float]], path: Path) -> None:
+def draw(growths: dict[str, list[float]], path: Path) -> None:
     from geomctrl.viewing.style import CYCLE, new_figure, open_frame, write_png
 
     fig = new_figure(7.2, 4.8, "What holding a command costs: growth of V on the Panda")
     ax = fig.add_subplot()
-    at = 1e3 * DT * np.array(HELD)
-    for (name, values), color in zip(found.items(), CYCLE):
+    periods = 1e3 * DT * np.array(HELD)
+    for (name, values), color in zip(growths.items(), CYCLE):
         x = np.array(values)
-        ax.plot(at, np.where(np.isfinite(x) & (x < 1e3), np.maximum(x, 1e-12), np.nan), "o-", color=color, label=name)
-        lost = at[~np.isfinite(x)]
+        ax.plot(
+            periods, np.where(np.isfinite(x) & (x < 1e3), np.maximum(x, 1e-12), np.nan), "o-", color=color, label=name
+        )
+        lost = periods[~np.isfinite(x)]
         if len(lost):
             ax.axvline(lost[0], color=color, linestyle=":", linewidth=1.0)
     ax.set(xscale="log", yscale="log", xlabel="control_dt [ms]", ylabel="largest growth of V in a step, relative")
@@ -91,13 +93,13 @@ def draw(found: dict[str, list[float]], path: Path) -> None:
 
 def main(*, out: Out = Path("out/sampling_rate")) -> None:
     start = time.perf_counter()
-    found = {name: [growth(*loop, held, 3.0) for held in HELD] for name, loop in loops().items()}
-    print(f"{len(found) * len(HELD)} runs of 3 s at {1 / DT:.0f} Hz in {time.perf_counter() - start:.1f} s")
+    growths = {name: [growth(*loop, held, 3.0) for held in HELD] for name, loop in loops().items()}
+    print(f"{len(growths) * len(HELD)} runs of 3 s at {1 / DT:.0f} Hz in {time.perf_counter() - start:.1f} s")
     print("growth of V by control_dt [ms]   " + " ".join(f"{1e3 * DT * n:>7.2f}" for n in HELD))
-    for name, values in found.items():
+    for name, values in growths.items():
         print(f"  {name:30s} " + " ".join(f"{x:7.0e}" for x in values))
     out.mkdir(parents=True, exist_ok=True)
-    draw(found, out / "growth.png")
+    draw(growths, out / "growth.png")
     print(f"the curves: {out / 'growth.png'}")
 
 

@@ -1,10 +1,10 @@
 """Conserved quantities and cost of the structure-preserving methods in a long simulation.
 
 Three systems: Park and Chung's three spheres turning about a mass centre at rest (no forces: energy and both momenta
-are to stay); a falling floating robot, the A1 quadruped with limp legs and no ground (gravity: energy, m g t and the
-vertical angular momentum); and Mueller and Terze's two floating bars on a ball joint, in maximal coordinates, where
-the constraint is to stay too: generalized-alpha and the index-1 equations, beside the methods for relative coordinates.
-Figures go to out/.
+must be conserved); a falling floating robot, the A1 quadruped with limp legs and no ground (gravity: energy, m g t and
+the vertical angular momentum); and Mueller and Terze's two floating bars on a ball joint in maximal coordinates, where
+the constraint must also hold, with generalized-alpha and the index-1 equations in addition to the methods for relative
+coordinates. Figures go to out/.
 
     python experiments/studies/structure_preserving.py [--quick]
 """

@@ -43,7 +43,7 @@ EVALUATIONS = 400  # of a search, 6000 by default
 
 
 class Row(NamedTuple):
-    """A loop, what each judge says, and what the monitors explain."""
+    """A loop, the verdict of each method, and the explanations of the monitors."""
 
     loop: Any
     verdicts: dict[str, str]
@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 def simulated(loop: Any, dt: float) -> gc.Run:
-    """The run, up to its end or to where it failed, with the monitors of the proof."""
+    """The run, up to its end or its failure, with the monitors of the proof."""
     watching = [m for m in monitors.default_monitors() if not isinstance(m, monitors.JointLimits)]
     options = {"monitors": watching, "options": gc.SimulationOptions(compiled=False), **loop.options}
     try:
@@ -67,16 +67,16 @@ def simulated(loop: Any, dt: float) -> gc.Run:
 
 
 def worst(run: gc.Run) -> tuple[str, str]:
-    """The worst verdict of a run's monitors, and what they explain."""
+    """The worst verdict of a run's monitors, and their explanations."""
     results = run.monitors.values()
-    found = [x for x in (monitors.VIOLATED, monitors.UNRESOLVED) if any(m.verdict == x for m in results)]
-    verdict = found[0] if found else monitors.HELD
+    confirmed = [x for x in (monitors.VIOLATED, monitors.UNRESOLVED) if any(m.verdict == x for m in results)]
+    verdict = confirmed[0] if confirmed else monitors.HELD
     said = [f"{m.name}: {m.explanation}" for m in results if m.verdict == verdict and m.explanation]
     return verdict, "; ".join(said)
 
 
 def resolving(run: gc.Run, loop: Any) -> float:
-    """The longest step that the unresolved monitors of a run ask for, of which the loop's times are multiples [s]."""
+    """The longest step that the unresolved monitors of a run suggest, of which the loop's times are multiples [s]."""
     asked = [m.finding.dt for m in run.monitors.values() if m.verdict == monitors.UNRESOLVED and m.finding]
     dt = min([x for x in asked if math.isfinite(x)], default=math.nan)
     return math.nan if math.isnan(dt) else loop.dt / math.ceil(loop.dt / dt)
@@ -105,8 +105,8 @@ def asserted(loop: Any, search: int) -> str:
 def certified(loop: Any) -> str:
     if not loop.certified:
         return NOT_FOR_THIS
-    found = testing.certify_lyapunov(loop.law, loop.plant, (0.6, 1.0), offset=1e-3, budget=40_000, levels=False)
-    return {"proved": "proved", "refuted": "caught", "undecided": "-"}[found.status]
+    certificate = testing.certify_lyapunov(loop.law, loop.plant, (0.6, 1.0), offset=1e-3, budget=40_000, levels=False)
+    return {"proved": "proved", "refuted": "caught", "undecided": "-"}[certificate.status]
 
 
 def judged(loop: Any) -> Row:
@@ -182,17 +182,17 @@ def page_text(right: list[Row], wrong: list[Row]) -> str:
 
 
 def rows(loops: Any, only: str | None = None) -> list[Row]:
-    """Of the loops with these words in their names, told while they come."""
-    found = []
+    """Rows of the loops with this text in their names, printed one by one."""
+    judged_rows = []
     for loop in loops:
         if only is None or only in loop.name:
-            found.append(judged(loop))
-            print(f"  {loop.name:52s}" + "".join(f"{x:>12s}" for x in found[-1].verdicts.values()), flush=True)
-    return found
+            judged_rows.append(judged(loop))
+            print(f"  {loop.name:52s}" + "".join(f"{x:>12s}" for x in judged_rows[-1].verdicts.values()), flush=True)
+    return judged_rows
 
 
 def main(*, page: bool = False, only: str | None = None) -> None:
-    """page: write the page of the documentation; only: loops with these words in their names."""
+    """page: write the page of the documentation; only: loops with this text in their names."""
     start = time.perf_counter()
     warnings.simplefilter("ignore", RuntimeWarning)  # that a loop runs in Python
     print(f"{'right':54s}" + "".join(f"{name:>12s}" for name in JUDGES))
