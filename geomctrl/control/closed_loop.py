@@ -198,7 +198,7 @@ class Loop:
         y.setflags(write=False)
         q, v, z = self.split(y)
         if not math.isfinite(y.dot(y)):
-            raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
+            raise IntegrationError("the state is not finite")
         measured: Any = NOTHING
         if self.sensing is not None:
             tau = np.zeros(self.inputs) if k == 0 or self.command is None else self.command.tau

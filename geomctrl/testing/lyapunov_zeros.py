@@ -35,7 +35,8 @@ FOLLOWED = 3  # zeros of V from which the loop is simulated
 LONGEST = 64.0  # [s] duration of that simulation
 PATIENCE = 8.0  # [s] without approaching after which the loop does not return
 RETURNED, STAYED = 0.05, 0.98  # ratios of distances in the second half of the time to those before
-MAX_STEPS = 600
+GONE = 100.0  # ratio of the distance to that of the start from which the loop does not return
+MAX_STEPS = 2000
 
 
 class Zeros:
@@ -161,7 +162,10 @@ class Zeros:
         return self._returning[key]
 
     def _does_return(self, x: State) -> bool:
-        """Whether the loop from x reaches the equilibrium and stays near it as long as it took to get there."""
+        """Whether the loop from x reaches the equilibrium and stays near it as long as it took to get there.
+
+        Also if that is not decided: the steps of a stiff loop may be too short for the time that it takes.
+        """
         domain = replace(self.domain, rest=self.domain.held(x.t))  # without later changes of the plant
         times, distances, span = [x.t], [_distance(domain, x)], 1.0
         loop = Loop(self.promise.plant.at(x.t), self.promise.controller, x.q, x.v, 1e-3, method="MK54")
@@ -178,7 +182,8 @@ class Zeros:
                     if left < RETURNED or (left > STAYED and span >= PATIENCE):
                         return left < RETURNED
                     span *= 2.0
-        return _settled(times, distances) < 0.5
+        gone = not np.isfinite(distances[-1]) or distances[-1] > GONE * max(distances[0], 1.0)
+        return not gone and (times[-1] < x.t + LONGEST or _settled(times, distances) < 0.5)
 
 
 def _distance(domain: Domain, x: State) -> float:

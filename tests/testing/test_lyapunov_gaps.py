@@ -323,3 +323,25 @@ def test_evidence_names_what_was_looked_at_and_what_was_left_out():
         testing.assert_lyapunov(PD(), ARM, search=0, bound=True, states=3, rtol=1e-4)
     assert "weakened by states=3, search=0, bound=True" in str(heard[0])
     assert "tolerance 0.0001" in str(heard[0])
+
+
+def test_gains_too_stiff_for_the_step_of_the_runs_are_not_accused():
+    """V is zero where s = 0, from where the loop returns, in more steps than a search takes; at 1 ms runs blow up."""
+    stiff = controllers.Passivity(ARM, Sinusoids(ARM, [0.0, 0.0], 0.2, 0.4, [0.0, 2.0]), K=600.0)
+    with pytest.raises(gc.SimulationError, match=r"or dt = 0\.001 s too long for it: the state is not finite"):
+        gc.simulate(ARM, stiff, [-2.3, 0.15], [0.7, -1.5], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False))
+    with evidence.listening() as heard:
+        testing.assert_lyapunov(stiff, ARM, states=10, search=400)
+    assert any("UNRESOLVED" in str(e) for e in heard if e.kind == "simulated")
+
+
+def test_a_law_that_leaves_a_zero_of_v_fast_is_accused():
+    """V = s^2 / 2 with s = v - 50 (q - q_d): s = 0 stays zero, and on it the error grows by a factor of e in 0.02 s."""
+
+    class Away(controllers.Passivity):
+        def __init__(self):
+            super().__init__(ARM, hold(ARM, [0.5, 1.0]), Lambda=50.0, K=20.0)
+            self.Lambda = -self.Lambda
+
+    with pytest.raises(testing.Counterexample, match="does not return"):
+        testing.assert_lyapunov(Away(), ARM, states=3, search=200)
