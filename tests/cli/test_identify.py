@@ -114,7 +114,7 @@ def test_a_urdf_without_inertias_gives_the_geometry(tmp_path):
     said = run(write(tmp_path / "log.csv", t, q, tau), "--robot", path, "--friction", "none", "--cutoff", 20,
                "--prior-weight", 1e-6,
                "--no-plots", "--out", tmp_path)  # fmt: skip
-    assert "no body can have the inertias that the model gives l1, l2; its geometry is used" in said
+    assert "no body can have the inertias of l1, l2 in the model; its geometry is used" in said
     found = load_model(tmp_path / "robot.json")
     state = np.random.default_rng(0).normal(size=(3, 10, 2))
     tau = robot.with_parameters(bodies).inverse_dynamics(*state)
