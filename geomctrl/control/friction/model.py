@@ -107,14 +107,15 @@ class FrictionModel(Described):
 
 
 def check_coefficients(model: Any, *names: str) -> None:
-    """Validate attributes of a frozen model and store them as floats: >= 0, a number or (nv,); `smoothing` positive.
+    """Validate attributes of a frozen model and store them as floats: >= 0, a number or (nv,).
 
-    Raises ArgumentError."""
+    `smoothing`, if the model has it, must be positive. Raises ArgumentError."""
     for name in names:
         x = per_coordinate(name, getattr(model, name), "a friction coefficient >= 0", lambda x: x >= 0.0)
         object.__setattr__(model, name, x)
-    smoothing = number("smoothing", model.smoothing, "a positive speed", lambda x: x > 0.0)
-    object.__setattr__(model, "smoothing", smoothing)
+    if hasattr(model, "smoothing"):
+        smoothing = number("smoothing", model.smoothing, "a positive speed", lambda x: x > 0.0)
+        object.__setattr__(model, "smoothing", smoothing)
 
 
 def stacked(model: FrictionModel, nv: int, *names: str) -> np.ndarray:

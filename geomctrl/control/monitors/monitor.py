@@ -49,6 +49,8 @@ class Monitor(Described):
     6. Optional: `confirm(replay)` re-examines values beyond the limit after the run, using the stored samples of a
        `Replay`, and returns a `Finding`. It changes nothing. The default reports a violation, which suits direct
        observations that neither truncation nor rounding errors can explain.
+    7. Memory between samples is kept in attributes that are numbers, arrays or None, which `start` sets. Then the
+       monitor can run in compiled loops too, if `measure` uses Python, numpy and math on numbers and arrays.
     """
 
     name = "monitor"

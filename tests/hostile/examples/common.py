@@ -24,6 +24,12 @@ FOLDER = Path(_folder.name)
 PATH = "string"  # of paths: any words are a path
 
 
+def subclasses(module, base: type) -> list[str]:
+    """The public classes of a module that derive from `base`, but for those that are names of geomctrl itself."""
+    classes = {name: getattr(module, name) for name in module.__all__ if name not in gc.NAMES}
+    return [name for name, x in classes.items() if isinstance(x, type) and issubclass(x, base)]
+
+
 def rng() -> Fresh:
     return Fresh(lambda: np.random.default_rng(0))
 

@@ -4,7 +4,21 @@ import functools
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import DESIRED, F_EXT, FOLDER, PATH, REFERENCE, ROBOT, A, Q, V, path, run, words
+from hostile.examples.common import (
+    DESIRED,
+    F_EXT,
+    FOLDER,
+    PATH,
+    REFERENCE,
+    ROBOT,
+    A,
+    Q,
+    V,
+    path,
+    run,
+    subclasses,
+    words,
+)
 from hostile.values import Argument, Fresh, gain, number
 
 import geomctrl as gc
@@ -196,25 +210,13 @@ LEFT_OUT = (
     dict.fromkeys(
         (
             "measures.Measure.__call__",
-            *(
-                f"measures.{m}.{x}"
-                for m in (
-                    "Measure",
-                    "TrackingRMS",
-                    "SettlingTime",
-                    "ParameterError",
-                    "PeakTorque",
-                    "WorstMonitor",
-                    "Verdict",
-                )
-                for x in ("start", "add", "value")
-            ),
+            *(f"measures.{m}.{x}" for m in subclasses(measures, measures.Measure) for x in ("start", "add", "value")),
             *(
                 f"monitors.{m}.{x}"
-                for m in ("Monitor", "Skew", "EnergyBalance", "LyapunovDecrease", "Holding", "GroupResidual")
+                for m in subclasses(monitors, monitors.Monitor)
                 for x in ("start", "measure", "confirm")
+                if f"monitors.{m}.{x}" not in EXAMPLES
             ),
-            "monitors.JointLimits.confirm",
             "monitors.Replay",
             *(f"monitors.Replay.{x}" for x in ("after", "beyond", "split", "state")),
         ),
@@ -227,7 +229,7 @@ LEFT_OUT = (
     | dict.fromkeys(
         ("viewing.sweeps.figure", "viewing.sweeps.label", "CompiledLaw"), "pieces of plot_sweep and compile"
     )
-    | dict.fromkeys(("Run", "MonitorResult", "measures.ParameterError.__call__"), "made by simulate and Run.load")
+    | dict.fromkeys(("Run", "measures.ParameterError.__call__"), "made by simulate and Run.load")
 )
 LEFT_OUT |= dict.fromkeys(("Run.save_html", "Run.animate"), "a second a page; tests/viewing/test_animation.py")
 LEFT_OUT |= dict.fromkeys(

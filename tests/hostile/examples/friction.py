@@ -2,7 +2,7 @@
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import ROBOT
+from hostile.examples.common import ROBOT, subclasses
 from hostile.values import Argument, gain, number
 
 import geomctrl as gc
@@ -12,7 +12,7 @@ SMOOTHING = number(0.25, positive=True)
 PLAIN = gc.Friction(TWO, 0.25, 0.125)
 T = np.linspace(0.0, 1.0, 9)
 V = np.array([[0.5], [0.25], [0.125], [0.25], [0.5], [0.75], [0.5], [0.25], [0.5]])
-MODELS = ("AsymmetricCoulomb", "CombinedFriction", "Dahl", "FrictionModel", "LoadDependent", "LuGre", "Stribeck")
+MODELS = subclasses(gc.friction, gc.friction.FrictionModel)
 METHODS = (
     *("torque", "start", "state_rate", "stored_energy", "dissipation", "columns", "parameters", "check", "power"),
 )

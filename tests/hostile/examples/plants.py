@@ -85,8 +85,6 @@ LEFT_OUT = {"actuators.Actuator": "a contract for subclasses"} | dict.fromkeys(
             for plant in ("Plant", "control.ElasticPlant")
             for method in ("start", "net_torque", "state_rate", "stored_energy", "storage_power")
         ),
-        "monitors.JointLimits.start",
-        "monitors.JointLimits.measure",
     ),
     "called by a running loop, with what it made",
 )
