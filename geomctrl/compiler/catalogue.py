@@ -87,8 +87,8 @@ CATALOGUE = {
     "regressor_products": Function(regressor.products, {"form": PLOEN}),
     "mechanical_state": Function(momenta.mechanical_state),
 }
-# what the public functions may have made: these, and algorithms with a frame's or a controller's numbers among their
-# options (`Code.index`)
+# functions that the public functions may compile: these, and algorithms with a frame's or a controller's numbers among
+# their options (`Code.index`)
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate, frames.body_wrenches, plant.contact_wrenches),
     *(configuration.tracking_error, configuration.sliding, plant.adaptive_law, plant.plant_rate, skewness.skewness),

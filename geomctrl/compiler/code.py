@@ -37,20 +37,20 @@ from .arithmetic import Sizes, evaluated
 from .catalogue import CATALOGUE, OFFERED
 from .kernel_traces import finite_numbers, structure, symbolic, trace
 
-# Up to here a function compiles in about two seconds and beats the loops: four times at 7 joints, 1.3 to 2 times at 30,
-# where the loops' batches come from memory. Longer code is fetched as slowly as it is computed and gains ever less
-# (experiments/benchmarks/benchmark_compiler.py).
+# Up to this number a function compiles in about two seconds and is faster than the loops: four times at 7 joints, 1.3
+# to 2 times at 30, where the loops read batches from memory. Longer code gains less, because fetching it takes as long
+# as computing (experiments/benchmarks/benchmark_compiler.py).
 OPERATIONS = MAX_OPERATIONS
-# A trace is given up at so many nodes, of which some turn out not to be needed.
+# Tracing stops at this number of operations, some of which may turn out to be unnecessary.
 NODES = 2 * OPERATIONS
-# A closed loop compiles where its law and monitors have more: users' code is traced without the shortcuts of finite
-# numbers, and a loop that compiles in three seconds saves minutes.
+# The limit for closed loops is higher: users' code is traced without the simplifications for finite numbers, and a
+# compilation of three seconds saves minutes.
 LOOP_OPERATIONS = 100_000
-# Inputs of a single state lie on the stack, which a thread may have little of.
+# Inputs of a single state are on the stack, which may be small in a thread.
 INPUTS = 8192
-LOOPS = b"loops"  # kept in the place of object code for structures over the budget
-# A process compiles at once for its first structures, and for others what it has wanted so often: making code for one
-# takes as long as the loops take for that many states.
+LOOPS = b"loops"  # stored instead of object code for structures over the limit
+# A process compiles immediately for its first structures, for others after this many states: compiling one takes as
+# long as the loops take for that many states.
 EAGER = 8
 CALLS = 50_000
 
@@ -60,14 +60,14 @@ def allows(trace: Trace) -> bool:
 
 
 _lock = threading.RLock()
-_structures = Counter()  # how many structures this process has met
+_structures = Counter()  # structures that this process has used
 
 Call = Callable[..., Any]
 Addresses = list[host.Address] | None  # addresses of `cache.ENTRY_NAMES`, None for the loops
 
 
 def enabled() -> bool:
-    """False where the environment says GEOMCTRL_COMPILER=off: everything then runs in numba's loops."""
+    """False if GEOMCTRL_COMPILER=off is in the environment: everything then runs in numba's loops."""
     chosen = os.environ.get("GEOMCTRL_COMPILER", "on")
     if chosen not in ("on", "off"):
         raise ArgumentError(f"GEOMCTRL_COMPILER: expected 'on' or 'off', got {chosen!r:.40}")
@@ -75,7 +75,7 @@ def enabled() -> bool:
 
 
 class Structure:
-    """What has been compiled for a structure, and how often it was wanted."""
+    """The compiled code of a structure, and the number of requests."""
 
     def __init__(self):
         self.addresses: dict[tuple, Addresses] = {}
@@ -84,7 +84,7 @@ class Structure:
         _structures["met"] += 1
 
     def worthwhile(self, call: Any, states: int) -> bool:
-        """Whether a function is compiled now. A process that meets many structures compiles those it works with."""
+        """Whether to compile a function now. A process with many structures compiles only those that it uses often."""
         self.wanted[call] += states
         return self.eager or self.wanted[call] >= CALLS
 
@@ -92,8 +92,8 @@ class Structure:
 class Code:
     """The functions of the robot with this model array; `CATALOGUE` has their names.
 
-    Of a model array of symbols, all are traces; its `pattern` (see `structure`) is that of the numbers it stands for.
-    """
+    For a model array of symbols all functions are traces; its `pattern` (see `structure`) is that of the numbers that
+    the symbols represent."""
 
     def __init__(self, model: np.ndarray, pattern: np.ndarray | None = None):
         self.model = model
@@ -102,18 +102,18 @@ class Code:
         self.structure = _structure(self.pattern.tobytes())
         self._batches: dict[tuple, Batch | None] = {}
         self._fixed: dict[tuple, Call] = {}
-        self._kept: list[Call] = []  # what entries call with other arguments
-        for name in CATALOGUE:  # attributes of the object itself: Python looks those up in no time
+        self._kept: list[Call] = []  # functions that entries call for other arguments
+        for name in CATALOGUE:  # attributes of the object itself, which Python looks up fastest
             self.__dict__[name] = functools.partial(self._first, name)
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Call:
-            """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
+            """f(*arrays) -> the outputs of a single state, or None for arguments that the function does not support."""
             return self.loops(CATALOGUE[name].algorithm)
 
     def _first(self, name: str, *arrays: Any) -> Any:
-        """The first call of a function of `CATALOGUE`, whose place its code then takes."""
+        """The first call of a function of `CATALOGUE`, which its compiled code then replaces."""
         call = self.__dict__[name]
         if isinstance(call, functools.partial):
             call = self._prepared(functools.partial(self.__dict__.__setitem__, name), *CATALOGUE[name])
@@ -132,7 +132,7 @@ class Code:
     def _prepared(
         self, keep: Callable[[Call], None], algorithm: Algorithm, options: dict[str, int], result: type, optional=()
     ) -> Call:
-        """What a single state is computed with from now on; `keep` puts it where it is looked up."""
+        """The function for a single state from now on; `keep` stores it where it is looked up."""
         loops = self.loops(algorithm, optional, result=result, **options)
         wanted = (algorithm, "one", optional, *options.values())
 
@@ -162,7 +162,7 @@ class Code:
     ) -> Any:
         """(outputs, number of the first state without a result or -1) for checked states, (states, numbers) each.
 
-        options: all of them, by name. None where the loops are to do it.
+        options: all of them, by name. Returns None if the loops should compute it.
         """
         states = len(rows[0])
         if (
@@ -223,7 +223,7 @@ class Code:
         def call(*arrays):
             if any(map(has_symbols, arrays)):
                 return self.on_symbols(algorithm, optional, options, result, *arrays)
-            if np.ma.MaskedArray in map(type, arrays):  # the loops would take what lies under the mask
+            if np.ma.MaskedArray in map(type, arrays):  # the loops would use masked values
                 return None
             out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
             try:
@@ -238,10 +238,10 @@ class Code:
     def one(
         self, algorithm: Algorithm, optional: tuple[str, ...] = (), *, result: type = tuple, **options: int
     ) -> Call | None:
-        """f(*inputs) -> outputs of a single state, or None where loops are better (`OPERATIONS`).
+        """f(*inputs) -> outputs of a single state, or None if loops are better (`OPERATIONS`).
 
-        options: the integer ones. f itself answers None for arguments that it was not made for, and where there is no
-        result; arrays among the options come behind its inputs.
+        options: the integer ones. f itself returns None for unsupported arguments, and if there is no result; arrays
+        among the options follow its inputs.
         """
         core = self.core(algorithm, optional, **options)
         if core is None:
@@ -255,7 +255,7 @@ class Code:
     def on_symbols(
         self, algorithm: Algorithm, optional: tuple[str, ...], options: dict[str, int], result: type, *arrays: Any
     ) -> Any:
-        """What `one` answers for symbols, as a controller computes with while it is traced; None for anything else.
+        """The result of `one` for symbols, when a controller is traced; None for other arguments.
 
         The robot's numbers are constants of the trace, unless they are symbols themselves.
         """
@@ -275,12 +275,12 @@ class Code:
         return results[0] if len(results) == 1 else tuple.__new__(result, results)
 
     def core(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> host.Address | None:
-        """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None where loops are better."""
+        """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None if loops are better."""
         addresses = self._addresses(algorithm, "one", optional, options) if enabled() else None
         return None if addresses is None else addresses[0]
 
     def many(self, algorithm: Algorithm, optional: tuple[str, ...] = (), **options: int) -> Batch | None:
-        """The same for many states, or None where loops are better."""
+        """The same for many states, or None if loops are better."""
         key = (algorithm, optional, tuple(sorted(options.items())))
         if key not in self._batches:
             addresses = self._addresses(algorithm, "many", optional, options)
@@ -330,7 +330,7 @@ def _structure(pattern: bytes) -> Structure:
 
 @functools.cache
 def version() -> str:
-    """A hash of the sources that decide what a kernel becomes: code made of it is kept under this hash."""
+    """A hash of the sources that determine the code of a kernel; cached code is stored under this hash."""
     digest = hashlib.sha256(cache.version().encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())

@@ -1,9 +1,8 @@
-"""Tracing: an algorithm of `kernels` run once on symbols, for a robot's structure.
+"""Trace an algorithm of `kernels`: run it once on symbols for a robot's structure.
 
-What is compiled in is the structure: the tree, the kinds of joints, and which numbers of placements, screws and gravity
-are 0 or +-1; of armatures, whether there is one. Everything else that the model array holds, the inertial parameters
-above all, is an input at run time, so that robots which differ in numbers only share one trace.
-"""
+The structure is constant in the trace: the tree, the kinds of joints, the numbers of placements, screws and gravity
+that are 0 or +-1, and whether joints have armature. All other numbers of the model array, mainly the inertial
+parameters, are inputs at run time, so robots that differ only in these share one trace."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ from geomctrl.tracing.traces import Trace
 
 from .arithmetic import Arithmetic, Sizes, evaluated, on
 
-STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
+STRUCTURAL = 4e-16  # distance up to which a number counts as 0, 1 or -1: rounding, not a property of the robot
 
 
 class _Functions:
@@ -68,10 +67,10 @@ def symbolic() -> Arithmetic:
 
 
 def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
-    """kernel(*arrays), an entry of `kernels` that Python calls; on symbols where an argument holds one."""
+    """kernel(*arrays), an entry of `kernels` that Python calls; on symbols if an argument holds one."""
     try:
         return kernel(*arrays)
-    except (TypeError, ValueError):  # it refuses symbols; asking first would cost every call
+    except (TypeError, ValueError):  # it refuses symbols; a test before each call would take time
         if not any(map(holds_symbols, arrays)):
             raise
     taken = [_objects(x) for x in arrays]
@@ -81,7 +80,7 @@ def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
 
 @contextmanager
 def finite_numbers(arrays: Iterable[np.ndarray]) -> Iterator[None]:
-    """Inside, a kernel runs on these arrays, whose numbers are required to be finite, as in Python."""
+    """Context in which a kernel runs on these arrays, whose numbers must be finite, as in Python."""
     arrays = list(arrays)
     graph = next(y.graph for x in arrays for y in x.flat if is_symbol(y))
     required = (
@@ -96,12 +95,12 @@ def finite_numbers(arrays: Iterable[np.ndarray]) -> Iterator[None]:
 
 
 def _not_known_finite(x: np.ndarray) -> list[Any]:
-    """The numbers of an array that might be none or infinite; their sum is finite only where all of them are."""
+    """The numbers of an array that might be nan or infinite; their sum is finite only if all of them are."""
     return [y for y in x.flat if not (y.graph.is_finite_input(y) if is_symbol(y) else math.isfinite(y))]
 
 
 def _objects(x: Any) -> Any:
-    """An argument as kernels take it on symbols: the memory of an array of symbols, a copy of one of numbers."""
+    """An argument in the form for kernels on symbols: the memory of an array of symbols, a copy of one of numbers."""
     if not isinstance(x, np.ndarray):
         return x
     return x.view(np.ndarray) if x.dtype == object else x.astype(object)
@@ -113,7 +112,7 @@ def structure(model: np.ndarray) -> np.ndarray:
     whole = np.zeros(rows.shape, bool)
     first, bodies = int(rows[-1, tree.FIRST]), np.arange(len(tree.body_records(model)))
     ends = [-1]
-    if first:  # the tree of a coupled robot's independent joints is a second one
+    if first:  # the independent joints of a coupled robot form a second tree
         ends, bodies = [len(bodies), -2, -1], np.r_[bodies, first : len(rows) - 2]
     whole[bodies, : tree.A] = whole[ends, : tree.GRAVITY] = True
     pattern = np.where(np.abs(rows - np.round(rows)) <= STRUCTURAL, np.round(rows), np.nan)
@@ -135,8 +134,8 @@ def trace(
     """Run the algorithm on symbols for a robot of structure `pattern`.
 
     options: values of its integer options; an array that is left out is an input at run time. optional: the optional
-    inputs that are passed. guarded: the flag is false also for a configuration whose poses are none. Raises
-    UntraceableError where the kernel asks what a symbol can not know, and where the graph exceeds `limit` nodes.
+    inputs that are passed. guarded: the flag is also false for a configuration with invalid poses. Raises
+    UntraceableError if the kernel needs the value of a symbol, and if the graph exceeds `limit` operations.
     """
     graph = Graph(limit=limit)
     model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]

@@ -1,11 +1,10 @@
-"""The index-1 equations of constrained motion, whatever the coordinates: stabilisation, projection, reactions.
+"""The index-1 equations of constrained motion in any coordinates: stabilisation, projection, reactions.
 
     M Vdot - J^T lambda = Q,    J Vdot = eta = -Jdot V - 2 alpha J V - beta^2 g                                     (3)
 
-of Mueller and Terze 2013 (with the sign that makes J^T lambda the forces the constraints exert). `ConstrainedSystem`
-has the bodies' twists for V, `ClosedLoops` a robot's joint velocities; both have constraints between bodies and are
-stepped, stabilised and projected by what is here.
-"""
+of Mueller and Terze 2013 (with the sign that makes J^T lambda the forces of the constraints). In `ConstrainedSystem` V
+are the bodies' twists, in `ClosedLoops` a robot's joint velocities. Both have constraints between bodies and share the
+integration, stabilisation and projection of this module."""
 
 from __future__ import annotations
 
@@ -32,13 +31,12 @@ NEWTON_STEPS = 50
 
 
 class Index1System(ABC):
-    """What systems with constraints have in common: the base class of `ConstrainedSystem` and `ClosedLoops`.
+    """Base class of systems with constraints, `ConstrainedSystem` and `ClosedLoops`.
 
-    A subclass sets `group`, of the states, and `velocities`, the shape of the velocities its callers see, and writes
-    the abstract methods for its coordinates V. `rows` there has the bodies' frames (n + 1, 12) and twists V (n + 1, 6),
-    the world's last; J (m, w, 6) on these twists, g, gdot = J V and bias = Jdot V, (m,) each, in the order of `_table`;
-    and v, the velocities in the system's own coordinates.
-    """
+    A subclass sets `group`, of the states, and `velocities`, the shape of its public velocities, and implements the
+    abstract methods in its coordinates V. Their argument `rows` has the bodies' frames (n + 1, 12) and twists V (n + 1,
+    6), the world's last; J (m, w, 6) on these twists, g, gdot = J V and bias = Jdot V, (m,) each, in the order of
+    `_table`; and v, the velocities in the system's own coordinates."""
 
     group: Any
     velocities: tuple[int, ...]
@@ -59,7 +57,7 @@ class Index1System(ABC):
         self._owner = self._table.owner
         self.length = max([1.0, *np.abs(poses[:, :3, 3]).ravel(), *np.abs(self._table.data).ravel()])
 
-    # --- what a subclass writes ----------------------------------------------------------------------------------
+    # --- methods of a subclass -----------------------------------------------------------------------------------
 
     @abstractmethod
     def state(self, *args: Any) -> np.ndarray:
@@ -78,7 +76,7 @@ class Index1System(ABC):
 
     @abstractmethod
     def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
-        """The rates of the velocities that callers see."""
+        """The rates of the public velocities."""
 
     @abstractmethod
     def rank(self, y: ArrayLike) -> int:
@@ -94,7 +92,7 @@ class Index1System(ABC):
 
     @abstractmethod
     def _factorised(self, y) -> Any:
-        """The rows, and what the methods below need besides."""
+        """The rows with the factors that the methods below need."""
 
     @abstractmethod
     def _least(self, rows, right) -> tuple[np.ndarray, np.ndarray]:
@@ -126,12 +124,12 @@ class Index1System(ABC):
 
     @abstractmethod
     def _dense(self, rows) -> tuple[np.ndarray, np.ndarray]:
-        """M and J as matrices on the velocities that callers see."""
+        """M and J as matrices for the public velocities."""
 
     # --- the equations -------------------------------------------------------------------------------------------
 
     def field(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The derivative (group.dim,) of the state y in the Lie algebra: what `integrators` integrate.
+        """The derivative (group.dim,) of the state y in the Lie algebra, for `integrators`.
 
         Raises IntegrationError, with the time, when a user's function fails.
         """
@@ -165,7 +163,7 @@ class Index1System(ABC):
         """The wrench (6,) that each constraint exerts on its body b, about its point there and in b's axes [N m, N].
 
         Body a gets the opposite. A holonomic constraint gives (k, 6), about the k bodies' origins in their axes. With
-        redundant constraints the wrenches are not unique: these have the multipliers of least norm.
+        redundant constraints the wrenches are not unique: the multipliers of least norm are used.
         """
         t, rows = number("t", t), self._factorised(self._state(y))
         wrenches = rows.J * self._least_norm(rows, self._accelerate(t, rows)[1])[:, None, None]
@@ -215,12 +213,12 @@ class Index1System(ABC):
         return y
 
     def _shaped(self, y):
-        """y as the kernels may read it; that its rotations are rotations is not checked."""
+        """y in the form for kernels; its rotations are not checked."""
         fits = type(y) is np.ndarray and y.shape == self.group.shape and y.dtype is FLOAT64
         return y if fits and math.isfinite(y.dot(y)) else self._state(y)
 
     def _accepted(self, y):
-        """y, where it satisfies the constraints. Raises ArgumentError, with the constraint's name and residual."""
+        """Return y if it satisfies the constraints. Raises ArgumentError, with the constraint's name and residual."""
         rows = self._evaluate(y)
         speed = max(1.0, np.abs(rows.V).max())
         for values, quantity, unit, size in (
@@ -235,7 +233,7 @@ class Index1System(ABC):
         return y
 
     def _check_branch(self, rows):
-        """Perpendicular axes also hold with the joint's axes opposite."""
+        """Check the direction of axes: perpendicular ones also allow the opposite direction of the joint's axes."""
         R = rows.frames.reshape(-1, 3, 4)[:, :, :3]
         for c, constraint in enumerate(self.constraints):
             if len(LOWER_PAIRS.get(constraint.kind, ((), ()))[1]) < 2:
@@ -259,7 +257,7 @@ class Index1System(ABC):
         return self._projected(self._state(y))
 
     def _projected(self, y: np.ndarray) -> np.ndarray:
-        """`project` of what is known to be a state."""
+        """`project` without checks."""
         return self._project_velocities(self._project_positions(y))
 
     def _consistent(self, y, free):
@@ -281,7 +279,7 @@ class Index1System(ABC):
                 trial = self._factorised(self._moved(rows, scale * step, None))
                 if np.abs(trial.g).max() < size:
                     break
-            else:  # no step helps: rounding, or as near as the constraints come to one another
+            else:  # no step helps: at rounding, or at the minimum of contradicting constraints
                 break
             rows = trial
         if np.abs(rows.g).max(initial=0.0) > CONSISTENT * self.length:
@@ -294,7 +292,9 @@ class Index1System(ABC):
     def _project_velocities(self, rows):
         """The state at these rows with its velocities projected."""
         change = -self._least(rows, rows.gdot)[0]
-        change -= self._least(rows, rows.gdot + self._row_rates(rows, change))[0]  # what rounding left of a large one
+        change -= self._least(rows, rows.gdot + self._row_rates(rows, change))[
+            0
+        ]  # removes the rounding of a large change
         return self._moved(rows, None, change)
 
     def _change_velocities(self, rows, free):

@@ -8,31 +8,31 @@ One step from (q, v, vdot, a), a the algorithmic acceleration, velocities in the
 
 Second order; the positions satisfy the constraints to round-off, the velocities to O(h^2). On SO(3) x R^3 it keeps the
 linear momentum of a floating system to round-off; energy stays near its value with rho = 0.9 and falls with smaller
-ones: experiments/studies/structure_preserving.py shows it, and its cost, beside other methods. The spectral radius at
-infinite frequency, rho in [0, 1], says how much of fast motion is damped: 1 is none, 0 annihilates it in a step. With
-rho = 1 nothing damps the errors of the multipliers (Cardona and Geradin 1989): they grow, and where the constraints
-are curved in the group's coordinates the iteration fails in the end, whatever h.
-The unknowns are found by iteration with the mass matrix alone as the tangent of the inertia forces,
+ones: experiments/studies/structure_preserving.py compares it and its cost with other methods. The spectral radius at
+infinite frequency, rho in [0, 1], sets the damping of fast motion: 1 is none, 0 removes it in a step. With rho = 1
+nothing damps the errors of the multipliers (Cardona and Geradin 1989): they grow, and if the constraints are curved in
+the group's coordinates the iteration finally fails for any h.
+The iteration uses only the mass matrix as the tangent of the inertia forces,
 
     vdot1 <- M^-1 (Q + J^T lambda),    J M^-1 J^T lambda = J (vdot1 - M^-1 Q) - g(q1) / weight,
     weight = h^2 beta (1 - alpha_f) / (1 - alpha_m)
 
-which contracts as h times the speed of rotation, and takes redundant constraints as the index-1 equations do. It goes
-on until a further iteration would change no velocity by more than its last bit: what is left of one is left of the
-acceleration 1 / h, of the pose h as much, so that poses alone would stop it with velocities some digits short.
+It contracts by a factor proportional to h times the speed of rotation, and handles redundant constraints like the
+index-1 equations. It continues until a further iteration would change velocities by at most their last bit. An error e
+of the velocity corresponds to e / h in the acceleration and h e in the pose, so a test of poses alone would stop too
+early.
 
 With representation="spatial" v and a are spatial twists and their rates, as in Mueller 2018 (38), and poses move by
-exp(h v + ...) q, (88). On the heavy top of these authors its error is up to a third larger than with body-fixed twists
-at four fifths of the iterations, its energy drift half; a floating pair loses a third of the momentum that it loses
-with those. It depends on where the world's origin is: far from the bodies it loses digits and accuracy.
+exp(h v + ...) q, (88). On the heavy top of these authors its error is up to a third larger than with body-fixed twists,
+with four fifths of the iterations and half of the energy drift. A floating pair loses a third of the momentum compared
+with these. The result depends on the world's origin: far from the bodies it loses digits and accuracy.
 
 Positions, velocities and multipliers converge at second order from a = vdot at the start: a shifted start, a(t0) =
 vdot(t0 + (alpha_m - alpha_f) h), changes the error of the heavy top of these authors by 1 %. On a body that spins fast
-the update above has an error of its own, of which [v, vdot] h^3 / 12 a step is a part, and on SE(3), where v turns with
-the body, ten times more. exudyn takes (q, v) to the rotation vector and its rates in each step and is there, at equal h
-and rho, 2 to 9 times more accurate than ours on SO(3) x R^3; told to do as here (lieGroupSimplifiedKinematicRelations)
-it gives our digits. On the double pendulum it is no more accurate.
-"""
+the update above has an additional error, which includes [v, vdot] h^3 / 12 in each step, and is ten times larger on
+SE(3), where v turns with the body. exudyn converts (q, v) to the rotation vector and its rates in each step; at equal h
+and rho it is 2 to 9 times more accurate there than this module on SO(3) x R^3. With its option
+lieGroupSimplifiedKinematicRelations it gives the same digits. On the double pendulum it is not more accurate."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from .equations import CONSISTENT, Index1System
 from .maximal import ConstrainedSystem
 
 ITERATIONS = 60
-NOISE = 1e-13  # of a pose, relative to the system's size: where corrections that grow again are taken for round-off
+NOISE = 1e-13  # of a pose, relative to the system's size: corrections that grow below it count as round-off
 EPS = np.finfo(float).eps
 
 
@@ -65,7 +65,7 @@ class _Point(NamedTuple):
     Vdot: np.ndarray  # (n + 1, 6), body-fixed, the world's last
     rate: np.ndarray  # of the velocities that are stepped, (6 n,)
     a: np.ndarray
-    guess: tuple[np.ndarray, np.ndarray]  # Vdot and rate a step later, were the motion to go on as it does
+    guess: tuple[np.ndarray, np.ndarray]  # Vdot and rate a step later, extrapolated
 
 
 class _Coefficients(NamedTuple):
@@ -111,7 +111,7 @@ def integrate_index3(
 
 
 class _GeneralizedAlpha:
-    """A `march.Stepper` whose memory is the `_Point` that a step ended at."""
+    """A `march.Stepper` whose memory is the `_Point` at the end of the last step."""
 
     def __init__(self, system: ConstrainedSystem, rho: float, velocities: OfGroups):
         self.system, self.group, self.rho, self.c = system, system.group, rho, coefficients(rho)
@@ -158,8 +158,10 @@ def _step(system, velocities, point, t, h, c):
         if not np.isfinite(y).all():
             return None, iteration
         if last is not None:
-            change = h * c.gamma * np.abs(a - last).max()  # of the velocities; of the poses h beta / gamma as much
-            left = change * min(1.0, change / before) if before > 0.0 else change  # contraction goes on as it did
+            change = (
+                h * c.gamma * np.abs(a - last).max()
+            )  # of the velocities; that of the poses is h beta / gamma times as large
+            left = change * min(1.0, change / before) if before > 0.0 else change  # assumes a constant contraction
             noise = change >= before > 0.0 and h * c.beta / c.gamma * change <= NOISE * system.length
             if left <= EPS * np.abs(v + dv).max() or noise:
                 guess = 2.0 * Vdot - point.Vdot, 2.0 * rate - point.rate
@@ -182,7 +184,7 @@ def integrate_index1(
     every: int = 1,
     **options: Any,
 ) -> Solution:
-    """`integrators.integrate` of the system's field, its options included.
+    """`integrators.integrate` of the system's field, with the same options.
 
     project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
     further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
@@ -217,7 +219,7 @@ class _Projected(Explicit):
 
 
 class OfGroups:
-    """What the state holds: body-fixed twists on SE(3), (omega, pdot) on SO(3) x R^3."""
+    """The velocities in the state: body-fixed twists on SE(3), (omega, pdot) on SO(3) x R^3."""
 
     def __init__(self, system: ConstrainedSystem):
         self.system, self.half = system, system.group.dim // 2

@@ -1,4 +1,4 @@
-"""Constrained bodies and the constraints between them: what there is to choose from, and checks of what came."""
+"""Constrained bodies and the kinds of constraints between them, with checks of their arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
 
 WORLD = "world"
-CLOSE = 1e-9  # m between points: less is none
+MIN_DISTANCE = 1e-9  # m between points that are not the same
 
 X_, Y_, Z_ = 0, 1, 2
 # offsets along which axes of frame A vanish; which axes of frames A and B are perpendicular
@@ -60,9 +60,9 @@ class HolonomicFunctions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """What holds bodies a and b together.
+    """A constraint between bodies a and b.
 
-        kind            what body b can do in body a                                                          rows
+        kind            motion of body b relative to body a                                                   rows
         "spherical"     turn about the point in any direction                                                 3
         "revolute"      turn about the axis through the point                                                 5
         "prismatic"     slide along the axis                                                                  5
@@ -70,7 +70,7 @@ class Constraint:
         "universal"     turn about the point, while `axis`, fixed in a, stays perpendicular to `axis_b`       4
         "planar"        slide on the plane through the point with normal `axis`, and turn about the normal    3
         "fixed"         nothing                                                                               6
-        "distance"      anything that keeps the points `length` apart: (s . s - L^2) / (2 L) = 0              1
+        "distance"      all motions that keep the points `length` apart: (s . s - L^2) / (2 L) = 0            1
         "holonomic"     whatever the functions of `Constraint.holonomic` allow
 
     Parameters
@@ -111,7 +111,9 @@ class Constraint:
     def __post_init__(self):
         if not isinstance(self.name, str):
             raise ArgumentError(f"constraint {self.name!r:.40}: name: expected a string")
-        if not isinstance(self.bodies, str) and isinstance(self.bodies, Sequence):  # a string's letters are no names
+        if not isinstance(self.bodies, str) and isinstance(
+            self.bodies, Sequence
+        ):  # a string is not a sequence of names
             object.__setattr__(self, "bodies", tuple(self.bodies))
         label, kinds = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
         if not isinstance(self.kind, str) or self.kind not in kinds:
@@ -139,7 +141,7 @@ class Constraint:
             point(f"{label}: point_b", self.point_b)
         elif self.kind == "distance":
             raise ArgumentError(f"{label}: point_b: a distance needs both points")
-        if self.length is not None and number(f"{label}: length", self.length) <= CLOSE:
+        if self.length is not None and number(f"{label}: length", self.length) <= MIN_DISTANCE:
             raise ModelError(
                 f"{label}: length: expected more than 0 [m], got {self.length}; points that coincide are spherical"
             )
@@ -154,10 +156,10 @@ class Constraint:
     def holonomic(
         cls, name: str, bodies: Sequence[str], function: Callable, jacobian: Callable, bias: Callable | None = None
     ) -> Constraint:
-        """function(poses (k, 4, 4)) -> (r,) vanishes; jacobian(poses) -> (r, k, 6) maps the k body-fixed twists to
-        its rate. bias(poses, twists (k, 6)) -> (r,) is Jdot V; None: the Jacobian is differenced along the motion, to
-        about 1e-11 of its size. The Jacobian is compared with differences of the function when the system is built.
-        """
+        """function(poses (k, 4, 4)) -> (r,) vanishes; jacobian(poses) -> (r, k, 6) maps the k body-fixed twists to its
+        rate. bias(poses, twists (k, 6)) -> (r,) is Jdot V; None: finite differences of the Jacobian along the motion,
+        with errors of about 1e-11 of its size. The Jacobian is compared with differences of the function when the
+        system is built."""
         return cls("holonomic", name, bodies, functions=HolonomicFunctions(function, jacobian, bias))
 
 

@@ -1,13 +1,13 @@
 """Loop closures on a robot in relative coordinates: a four-bar, a parallel robot.
 
-The robot is the tree that is left when joints are cut; `Constraint`s close the loops again between its bodies, or to
-the world. With the body Jacobians J_b of the tree, the constraints' rows G on body twists become J = G J_b, and the
+The robot is the tree after some joints are cut; `Constraint`s between its bodies, or to the world, close the loops
+again. With the body Jacobians J_b of the tree, the constraints' rows G on body twists become J = G J_b, and the
 index-1 equations (`equations`) read, in joint coordinates,
 
     M vdot + C v + g - J^T lambda = tau,    J vdot = -G Jdot_b v - Gdot V - 2 alpha J v - beta^2 g_loop
 
-Stabilisation and projection are those of maximal coordinates. Closures are few, so the algebra is dense: a singular
-value decomposition of L^-1 J^T, M = L L^T, decides the rank.
+Stabilisation and projection are those of maximal coordinates. There are few closures, so matrices are dense: a singular
+value decomposition of L^-1 J^T, M = L L^T, determines the rank.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class ClosedLoops(Index1System):
     """A robot with loops closed by constraints between its bodies (by name) or to the world.
 
     torque(t, q, v) -> (nv,) [N m, N], or None. stabilisation: None, `Baumgarte` or `GGL`; projection is a matter of
-    the time step (`integrate_index1`). reference (nq,): the configuration in which a constraint's point_b and axis_b,
-    where not given, are found; None is neutral. States y = (q, v) are elements of `group`.
+    the time step (`integrate_index1`). reference (nq,): the configuration in which missing point_b and axis_b of
+    constraints are computed; None is neutral. States y = (q, v) are elements of `group`.
     Raises as `ConstrainedSystem` does.
     """
 
@@ -110,7 +110,7 @@ class ClosedLoops(Index1System):
         y = checked("y", y, self.group.shape)
         return self.robot.energy(y[..., : self.robot.nq], y[..., self.robot.nq :])
 
-    # --- inside: what `Index1System` asks for --------------------------------------------------------------------
+    # --- inside: methods of `Index1System` -----------------------------------------------------------------------
 
     def _evaluate(self, y) -> _Loops:
         q, v = y[: self.robot.nq], y[self.robot.nq :]
@@ -139,7 +139,8 @@ class ClosedLoops(Index1System):
         except np.linalg.LinAlgError:
             raise ModelError(f"robot {self.robot.name!r}: the mass matrix is not positive definite") from None
         A = solve_triangular(L, loops.J_v.T, lower=True)
-        # A row that moves nothing, out of a mechanism's plane, is rounding: it is measured by the terms that cancelled.
+        # A row without effect, such as one out of a mechanism's plane, is rounding: compare it with the terms that
+        # cancelled.
         bodies = np.abs(solve_triangular(L, loops.J_b.reshape(-1, L.shape[0]).T, lower=True))
         bodies = bodies.reshape(L.shape[0], -1, 6)[:, self._table.bodies]
         scale = np.linalg.norm(np.einsum("jrwi,rwi->jr", bodies, np.abs(loops.J)), axis=0)

@@ -2,14 +2,13 @@
 
 Mueller and Terze 2013. The state y = (q, velocities) is in G x R^6n (26), (29); its field solves the index-1 equations
 (3) of `equations`, in which J^T lambda are the wrenches the constraints exert on the bodies. They are set up in
-body-fixed twists on either group, so that the groups differ in nothing but the update of the poses; the velocity of a
-body on SO(3) x R^3 is (omega, pdot), pdot in inertial axes (20). Without stabilisation the constraints drift, which is
-the paper's subject.
+body-fixed twists on either group, so that the groups differ only in the update of the poses; the velocity of a
+body on SO(3) x R^3 is (omega, pdot), pdot in inertial axes (20). Without stabilisation the constraints drift; this is
+the subject of the paper.
 
-Redundant rows are found, as often as the equations are set up, by what the rows before them leave
-(`kernels.maximal`), and left out; the motion is unique, and of the multipliers `reactions` takes those of least
-norm. What is left is measured in the metric M^-1, so that a body held by another that is 1e10 times lighter counts as
-held by nothing.
+Redundant rows depend on the rows before them (`kernels.maximal`). They are detected whenever the equations are set up,
+and left out. The motion is unique; `reactions` uses the multipliers of least norm. The dependence is measured in the
+metric M^-1, so a body held only by one that is 1e10 times lighter counts as free.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class _States(Product):
 
 
 def _contiguous(x):
-    """x as the kernels take it: np.require, which costs as much as a kernel, only where it must."""
+    """x in the form for kernels; np.require takes as long as a kernel, so it is called only if needed."""
     return x if x.flags.carray and x.dtype == np.float64 else np.require(x, np.float64, ["C", "W"])
 
 
@@ -99,11 +98,11 @@ class ConstrainedSystem(Index1System):
     """Bodies and the constraints between them: states, field, multipliers.
 
     group: SE3() or SO3xR3() for the bodies that name none. gravity (3,) [m/s^2]. wrench(t, poses (n, 4, 4),
-    twists (n, 6)) -> (n, 6): what else acts, about the bodies' origins in their axes. stabilisation: None, `Baumgarte`
+    twists (n, 6)) -> (n, 6): other wrenches, about the bodies' origins in their axes. stabilisation: None, `Baumgarte`
     or `GGL`; projection is a matter of the time step (`integrate_index1`).
 
-    A state y is an element of `group`; `field(t, y)` is what `integrators.integrate` takes. `names` are the
-    constraints', in the order given; `length` [m] is what tolerances are relative to, at least 1.
+    A state y is an element of `group`; `field(t, y)` is an argument for `integrators.integrate`. `names` are those of
+    the constraints, in the given order; tolerances are relative to `length` [m], at least 1.
     Raises ModelError, InertiaError, NameNotFoundError or ArgumentError, naming the body or the constraint.
     """
 
@@ -213,7 +212,7 @@ class ConstrainedSystem(Index1System):
         return int((self._factorised(self._state(y)).d > 0.0).sum())
 
     def redundant(self, y: ArrayLike) -> list[str]:
-        """Names of the constraints of which rows are redundant beside those before them, in order of elimination."""
+        """Names of the constraints with redundant rows, in order of elimination."""
         lost = set(self._owner[self._factorised(self._state(y)).d == 0.0].tolist())
         return [name for c, name in enumerate(self.names) if c in lost]
 
@@ -242,7 +241,7 @@ class ConstrainedSystem(Index1System):
         kernels.pack_rates(self._layout, frames, V, V, Vdot, out)
         return out[6 * n :]
 
-    # --- inside: what `Index1System` asks for --------------------------------------------------------------------
+    # --- inside: methods of `Index1System` -----------------------------------------------------------------------
 
     def _evaluate(self, y) -> _Rows:
         n, m = len(self.bodies), self._m
@@ -269,7 +268,7 @@ class ConstrainedSystem(Index1System):
         return x, lam
 
     def _null(self, rows):
-        """A vector per redundant row."""
+        """One vector for each redundant row."""
         dropped = np.flatnonzero(rows.d == 0.0)
         if not len(dropped):
             return None

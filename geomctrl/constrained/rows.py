@@ -1,4 +1,4 @@
-"""The rows that constraints become, and the order in which they are eliminated.
+"""The rows of constraints, and their order of elimination.
 
 Mueller and Terze 2013 sections 5.1 and 5.2 for ball joints, (38) and (43); the other lower pairs add perpendicular
 axes or drop directions.
@@ -17,17 +17,17 @@ from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.maximal import ALONG, AXES, D_A, D_B, DATA, DISTANCE, LENGTH, MEET, R_A, R_B, USER
 from geomctrl.lie import se3
 
-from .joints import CLOSE, LOWER_PAIRS, WORLD, Constraint, direction, point
+from .joints import LOWER_PAIRS, MIN_DISTANCE, WORLD, Constraint, direction, point
 
 
 class RowTable(NamedTuple):
-    """What `kernels.maximal` reads, rows in the order of elimination."""
+    """The table that `kernels.maximal` reads, with rows in the order of elimination."""
 
     index: np.ndarray  # (m, 3): kind, body a, body b
     data: np.ndarray  # (m, DATA): points and directions
     bodies: np.ndarray  # (m, w): bodies of a row, padded with the world
     owner: np.ndarray  # (m,): the constraint a row belongs to
-    users: list  # (constraint, its rows, its bodies) of every holonomic one
+    users: list  # (constraint, its rows, its bodies) for every holonomic one
     skyline: tuple  # (pairs, first, start) of `factorise`
 
 
@@ -82,7 +82,7 @@ def _lower_pair(c, reference, a, b):
     if c.kind == "distance":
         s = B[:3, :3] @ rb + B[:3, 3] - A[:3, :3] @ ra - A[:3, 3]
         length = np.linalg.norm(s) if c.length is None else float(c.length)
-        if length <= CLOSE:
+        if length <= MIN_DISTANCE:
             raise ModelError(
                 f"{label}: length: expected more than 0 [m], got {length}; points that coincide are spherical"
             )
@@ -95,7 +95,7 @@ def _lower_pair(c, reference, a, b):
     if c.axis_b is not None:
         F_b = _frame_with_z(direction(f"{label}: axis_b", c.axis_b), F_b)
     rows = []
-    # Three offsets are taken in inertial axes, as in (38), (43): in a body's axes the motion is the same but not the
+    # Three offsets are in inertial axes, as in (38), (43): in a body's axes the motion would be the same but not the
     # drift (the paper's pendulum: joint 2 loses 1.9e-5 instead of 7.2e-6 m in the first second).
     for i in offsets:
         rows.append((MEET if len(offsets) == 3 else ALONG, data.copy()))
@@ -107,7 +107,7 @@ def _lower_pair(c, reference, a, b):
 
 
 def _elimination_order(attached, n):
-    """Constraints so that those that share a body are near one another (reverse Cuthill-McKee)."""
+    """The order in which constraints that share a body are close together (reverse Cuthill-McKee)."""
     count = len(attached)
     if not count:
         return []
