@@ -58,7 +58,8 @@ def expected(tmp_path_factory):
     return computed(tmp_path_factory.mktemp("compiled") / "compiled.npz", {}, True)
 
 
-@pytest.mark.parametrize("compiler", ["on", "off"])
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("compiler", ["off", "on"])
 def test_what_comes_out_is_the_same(tmp_path, compiler, expected):
     environment = {"NUMBA_DISABLE_JIT": "1", "GEOMCTRL_COMPILER": compiler}
     found = computed(tmp_path / "plain.npz", environment, compiler == "on")

@@ -68,17 +68,18 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     """
     with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
         twins, builtin = _twins(threading.get_ident())
+        replaced = {id(x) for x in twins}
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
         places = [
             (space, name, value)
             for space in rooms
             for name, value in list(space.items())
-            if isinstance(value, REPLACED) and (value in twins or (type(value) is CACHE and not _is_room(space)))
+            if id(value) in replaced or (type(value) is CACHE and not _is_room(space))
         ]
         added = [(space, name) for space in rooms for name in _names_for(space, builtin) if name not in space]
         try:
             for space, name, value in places:
-                space[name] = twins[value] if value in twins else _cached(value)
+                space[name] = twins[value] if id(value) in replaced else _cached(value)
             for space, name in added:
                 space[name] = builtin[name]
             yield
@@ -135,7 +136,7 @@ def _spaces() -> Iterator[dict[str, Any]]:
     for name, module in list(sys.modules.items()):
         if isinstance(module, ModuleType):
             own = name.startswith("geomctrl.")
-            file = getattr(module, "__file__", None) or ""
+            file = vars(module).get("__file__") or ""
             if name.startswith(ROOMS) if own else not file.startswith(installed):
                 yield vars(module)
 

@@ -107,8 +107,8 @@ def twins_of_types(owner: int) -> dict[str, Any]:
 
 def asks_which_type(space: dict[str, Any]) -> bool:
     """Whether code of a module tests `is float` or `is int`; these names are then not replaced."""
-    members = list(space.values())
-    members += [y for x in members if isinstance(x, type) for y in vars(x).values()]
+    members, module = list(space.values()), space.get("__name__", "builtins")
+    members += [y for x in members if isinstance(x, type) and x.__module__ == module for y in vars(x).values()]
     functions = [x for x in members if type(x) is types.FunctionType]
     functions += [f for x in members if type(x) in WRAPPERS for f in functions_in(x)]
     codes = [f.__code__ for f in functions if f.__globals__ is space]

@@ -15,6 +15,7 @@ from geomctrl.tracing.symbols import UntraceableError
 FRAMES = ("pose", "jacobian", "jacobian_rate")  # of a body that small trees do not have
 
 
+@pytest.mark.quick(58)
 @pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_trace_is_the_kernel(robot, name):

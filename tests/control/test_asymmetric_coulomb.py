@@ -10,6 +10,7 @@ from geomctrl.control.friction.coulomb import AsymmetricCoulomb
 from geomctrl.mechanism import inertia
 
 
+@pytest.mark.slow
 def test_it_works_wherever_friction_does():
     check_model(lambda n: AsymmetricCoulomb(np.resize([0.5, 0.3], n), np.resize([0.2, 0.6], n), 0.2))
 

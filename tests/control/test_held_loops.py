@@ -150,6 +150,7 @@ def test_holding_excuses_no_wrong_law(name):
     assert worst[1] == pytest.approx(worst[0], rel=0.02)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("dt", [1e-3, 2.5e-4])
 @pytest.mark.parametrize("own", [False, True], ids=["", "compiled by itself"])
 def test_held_loops_are_judged_alike_in_python_and_compiled(dt, own):

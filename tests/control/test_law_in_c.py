@@ -155,6 +155,7 @@ def test_sanitizers_find_nothing(tmp_path):
         run_test(files, flags=[*C, "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all"])
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("precision", ["double", "float"])
 @pytest.mark.parametrize(
     ("old", "new", "where"),

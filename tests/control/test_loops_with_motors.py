@@ -49,6 +49,7 @@ def test_compiled_loops_are_what_python_computes(name):
     np.testing.assert_allclose(ways[0].tau, ways[1].tau, atol=1e-8)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", LAWS)
 def test_one_trace_serves_motors_of_any_size(name, monkeypatch):
     """Armature is an input of compiled code; that there is none is structure."""

@@ -139,6 +139,7 @@ def test_a_time_that_is_none_is_refused(name):
         references(ARM)[name](np.nan)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["quintic", "sinusoids", "spline"])
 def test_motions_on_groups_trace_from_their_first_instant(name):
     """At t = 0 they stand where the exponential's coefficients are quotients of zeros, which kernels go round."""

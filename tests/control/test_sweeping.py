@@ -331,6 +331,7 @@ def test_a_measure_that_changes_its_shape_is_refused():
         gc.sweep(two, {"n": range(10)}, [changing], **grouped_sweep(**ONE, block=9, executor=ThreadPoolExecutor(1)))
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
     with pytest.raises(

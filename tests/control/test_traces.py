@@ -95,6 +95,7 @@ def rate(plant, *state):
     return out
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 def test_plants(robot, kernels):
     rng = np.random.default_rng(2)
@@ -236,6 +237,7 @@ TERMS = {
 }
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("name", TERMS)
 def test_terms(name, kernels):
     """Those that a law seldom asks for; `tests/compiler/test_arrays.py` has the others."""

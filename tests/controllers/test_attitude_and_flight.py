@@ -249,6 +249,7 @@ def test_the_domain_ends_where_the_position_may_leave_its_reach():
             assert law.in_domain(0.5, q, v) is (share < 1.0)
 
 
+@pytest.mark.slow
 def test_upside_down_recovery_of_the_paper():
     """Case II: 178 degrees off, at rest, to hover: the attitude within a second, then the position."""
     law = controllers.QuadrotorTracking(BODY, HOVER)

@@ -88,6 +88,7 @@ def test_the_posture_is_followed_where_the_task_leaves_room():
     assert np.abs(poses - poses[0]).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_a_posture_without_stiffness_is_damped_and_stays():
     law = law_of(controllers.CartesianImpedance, "panda", 0.0, posture=(0.0, 10.0))
     robot, q_d = law.robot, law.reference(0.0).q

@@ -49,6 +49,7 @@ def test_a_tracking_law_tracks_at_a_kilohertz(name, law):
     assert e[-1] < 0.3 * e[0]
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("name", models.names())
 def test_a_set_point_is_reached_at_a_kilohertz(name):
     robot = models.load(name)

@@ -62,6 +62,7 @@ def test_leading_estimates_stay_bodies_and_so_do_those_that_follow():
     assert np.abs(run.z[-1] - run.z[0]).max() > 0.1
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("potential", POTENTIALS)
 def test_it_runs_compiled_as_in_python(potential):
     q0, v0, _ = MOTION(0.0)

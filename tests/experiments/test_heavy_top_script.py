@@ -61,6 +61,7 @@ def test_generalized_alpha_shows_another_top(where, name, monkeypatch):
     assert row(where, name, 1600).error > 2.0 * right.error
 
 
+@pytest.mark.slow
 def test_the_top_in_relative_coordinates_is_measured_at_its_pivot(monkeypatch):
     held, rollout = paper.relative("MK4", 50), paper.rollout
 

@@ -118,6 +118,7 @@ def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
     assert "changes while the log lasts" in first(reported(log, model).assessment, "drift").seen
 
 
+@pytest.mark.slow
 def test_what_no_heat_does_to_friction_is_no_drift(right):
     """Friction that falls in one joint and rises in the next, or drives at the end."""
     log, model = right
@@ -155,6 +156,7 @@ def test_friction_that_falls_is_a_drift():
     assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in assessment.findings}
 
 
+@pytest.mark.slow
 def test_residuals_that_are_no_noise_are_noted_with_what_they_go_with(right):
     def noted(log, model):
         return [note for note in reported(log, model).assessment.notes if "are no noise" in note]

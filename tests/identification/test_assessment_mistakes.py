@@ -91,6 +91,7 @@ def test_a_frictionless_pendulum_with_its_torque_turned_around_has_negative_iner
     assert "its own inertia comes out as -" in seen
 
 
+@pytest.mark.slow
 def test_all_torques_of_the_other_sign_are_caught():
     log, model = simulated("puma560", rate=125.0)
     data = filtered(log, model.robot)

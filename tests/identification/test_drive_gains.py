@@ -73,6 +73,7 @@ def test_exchanged_logs_are_doubted_where_one_drive_counts_the_other_way(tmp_pat
     assert finding.advice.startswith("Exchange the logs")
 
 
+@pytest.mark.slow
 def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
     logs = [currents(x, tmp_path, seed, 0.05, slow=12.0, seconds=30.0) for x, seed in ((LOAD, 0), (None, 1))]
     found = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=5.0), **ALL_KNOWN)

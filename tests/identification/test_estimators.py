@@ -247,6 +247,7 @@ def test_intervals_of_reweighted_least_squares_have_the_spread_of_repeated_exper
     np.testing.assert_allclose(np.mean(np.square(z), axis=0), 1.0, atol=0.3)
 
 
+@pytest.mark.slow
 def test_noise_counts_degrees_of_freedom():
     """Few rows for many parameters: the residual alone would say far too little."""
     model = RegressorModel(models.two_link(), smoothing=0.2)

@@ -49,6 +49,7 @@ def assert_singular(pin, model):
     assert max(condition) > 1e12
 
 
+@pytest.mark.quick(46)
 @pytest.mark.parametrize("path", robot_files() or [None], ids=lambda p: f"{p.parent.parent.name}/{p.stem}" if p else "")
 @pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
 def test_real_robot_agrees_with_pinocchio(path, floating):
@@ -362,6 +363,7 @@ def test_mimic_follows():
     np.testing.assert_allclose(robot.pose([0.5], "f2")[:3, 3], [0, 0, -0.2], atol=1e-15)
 
 
+@pytest.mark.quick(23)
 @pytest.mark.parametrize("path", robot_files() or [None], ids=lambda p: f"{p.parent.parent.name}/{p.stem}" if p else "")
 def test_real_mimic_agrees_with_pinocchio(path):
     if path is None:

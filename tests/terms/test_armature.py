@@ -170,6 +170,7 @@ def test_forward_dynamics_second_derivatives(robot):
             assert_close(ours[..., k], (one - other) / (2.0 * h), 1e-6, np.abs(ours).max())
 
 
+@pytest.mark.slow
 @given(robot=testing.robots(driven=True))
 @properties
 def test_every_property_holds(robot):

@@ -66,6 +66,7 @@ def two_link_constants(m1, m2, l1, l2, gravity=9.81):
 # --- against closed forms ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("masses", "lengths"), [((1.0, 1.0), (1.0, 1.0)), ((3.0, 0.5), (0.4, 0.7))])
 def test_two_link_constants_are_the_textbook_s_within_one_percent(form, masses, lengths):

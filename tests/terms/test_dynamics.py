@@ -91,7 +91,7 @@ def test_mass_matrix_rate_minus_twice_coriolis_is_skew(case):
         assert_close(terms.Mdot, terms.C + terms.C.T, 1e-12, rate_scale(robot, q, v))
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 def test_skew_symmetry_of_bundled_robots(bundled):
     testing.assert_skew_symmetric(bundled, rtol=1e-12)
 

@@ -84,6 +84,7 @@ def check_recursions(robot, q, v, a, v_ref):
     assert_close(robot.inverse_dynamics(q, v, a), factored.inverse_dynamics(robot, q, v, a), 1e-11, forces)
 
 
+@pytest.mark.slow
 @properties
 @given(cases())
 def test_recursions_equal_the_closed_form_on_random_trees(case):

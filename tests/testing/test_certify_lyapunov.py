@@ -84,6 +84,7 @@ def test_progress_is_the_share_that_is_decided():
     assert 0.0 <= seen[0] < seen[-1] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_confirmed_by_flint_and_from_a_file(tmp_path):
     pytest.importorskip("flint")
     found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
@@ -544,6 +545,7 @@ def test_expressions_of_two_numbers_are_what_they_are():
 # --- what is only semidefinite ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["two_link", "ur10"])
 def test_damping_alone_is_proved_semidefinite(name):
     """V' = -v . Kd v: not refuted where it is zero to rounding; V > 0 of a six-joint arm is decided besides."""

@@ -71,6 +71,7 @@ def test_a_v_that_jumps_is_refuted_where_it_jumps(name):
     assert "jumps from" in claim.statement
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["mod", "remainder"])
 def test_a_jump_that_is_not_found_is_not_proved_either(name):
     law = Spring(lambda t, q, v: -0.05 * getattr(np, name)(q[0] * q[0], 0.3))

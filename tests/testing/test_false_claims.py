@@ -309,12 +309,14 @@ def test_a_kink_that_bends_v_below_zero_is_seen_without_the_search(monkeypatch):
 # --- generated -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_no_wrong_claim_is_proved(seed):
     for claim in claims(right=False, count=10, seed=seed):
         assert verdict(claim, testing.Budget(5000)) != "proved", claim
 
 
+@pytest.mark.slow
 def test_right_claims_are_proved_one_in_two():
     found = [verdict(claim, testing.Budget(5000)) for claim in claims(right=True, count=16, seed=1)]
     assert found.count("proved") >= 8

@@ -76,6 +76,7 @@ class Sliding(PD):
         return gc.Lyapunov(0.5 * MASS * s.dot(s), -self.share_of_rate * KD * s.dot(s))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_the_gain_of_a_sliding_law(share):
     """-kd s^2 + s d <= -share kd s^2 + d^2 / (4 (1 - share) kd), with equality somewhere."""
@@ -181,6 +182,7 @@ def test_a_plant_by_itself_is_passive_with_its_energy():
         testing.assert_passive_port(None, robot, port=testing.Port(output=lambda t, q, v, z: 1.01 * v), **options)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("port", ["joints", "tool0"])
 def test_an_arm_held_by_pd_and_gravity_is_passive_at_its_hand(port):
     robot = models.ur10()
@@ -211,6 +213,7 @@ def hybrid_force(robot, q):
     return robot.jacobian(q, "tool0", "hybrid")[3:].T
 
 
+@pytest.mark.slow
 def test_a_port_may_be_a_force_alone():
     """The hand's velocity in the world's axes, by differences, is the force's output; torques lie outside the port."""
     robot = models.ur10()

@@ -77,6 +77,7 @@ def test_a_zero_near_the_bounds_of_the_domain_is_found():
     testing.assert_lyapunov(Periodic(), ARM, region=testing.Region(domain={"q": (-6.0, 6.0)}))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("weight", "slope"),
     [
@@ -126,6 +127,7 @@ def small_step_of_a_velocity(t, q, v):
     return np.where(v[1] > 0.3, 1e-3, 0.0)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("more", [stairs, step, small_step_of_a_velocity])
 def test_a_v_that_jumps_upwards_is_accused(more):
     law = PD()
@@ -249,6 +251,7 @@ def sway():
     return Sinusoids(ARM, ARM.neutral(), 0.3, np.array([0.2, 0.5]), np.array([0.0, 5.0]))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("law", [controllers.Composite, controllers.ConcurrentLearning])
 @pytest.mark.parametrize("reference", [sway, lambda: hold(ARM, Q_D)])
 def test_filters_that_follow_a_motion_are_at_their_equilibrium(law, reference):

@@ -42,6 +42,7 @@ def test_the_worst_of_a_linear_loop_over_a_box():
     assert f"{found.worst.worst:.4g}" in next(line for line in lines if "worst found" in line)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("factor", [0.95, 1.05])
 def test_a_limit_is_kept_or_the_parameters_that_break_it_are_named(factor):
     """P as of the nominal gain: the box of kp is chosen where V' / V is -1 1/s at worst, and 5 % away from that."""

@@ -66,6 +66,7 @@ def test_a_semidefinite_rate_needs_a_horizon():
     assert max(after(T) for T in np.linspace(found, 1.05 * found, 50)) > 1.0
 
 
+@pytest.mark.slow
 def test_periods_that_work_again_beyond_one_that_does_not_are_no_answer():
     """A push between 10 and 12.5 ms, which samples 20 ms apart miss, and others hold for as long as they are."""
 

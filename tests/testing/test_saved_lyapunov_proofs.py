@@ -46,6 +46,7 @@ def test_every_field_that_is_missing_is_missed(proof, written, field):
         recheck(written({k: x for k, x in proof.items() if k != field}))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("field", ["0_lo", "0_hi", "1_lo", "1_hi"])
 def test_every_number_that_leaves_a_gap_is_seen(proof, written, field):
     """Of each field every side that bounds the domain, and another one: moved inwards, nan, infinite."""
@@ -83,6 +84,7 @@ def test_other_fields_than_those_of_the_claim_are_refused(proof, written, change
         recheck(written(proof | change(proof)))
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "other",
     [

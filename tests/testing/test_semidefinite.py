@@ -31,6 +31,7 @@ def slider():
 # --- the cross term ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("robot", "box", "options"),
     [
@@ -95,6 +96,7 @@ def test_the_rate_is_that_of_v_along_the_loop(robot, constant):
         assert (V[1] - V[0]) / (2.0 * h) == pytest.approx(rate, rel=1e-6, abs=1e-5)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["two_link", "ur10", "scara"])
 def test_assertions_hold_with_the_cross_term(name):
     robot = models.load(name)
@@ -189,6 +191,7 @@ def test_what_is_positive_below_rounding_is_not_refuted():
     assert "zero to rounding at" in str(found)
 
 
+@pytest.mark.slow
 def test_puma_under_pd_is_semidefinite_and_v_is_decided():
     robot = models.puma560()
     found = testing.certify_lyapunov(controllers.PDGravity(robot, np.full(6, 0.3)), robot, (0.3, 0.6), **QUICK)

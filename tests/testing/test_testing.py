@@ -435,6 +435,7 @@ class Observing(PD):
         return V + 0.5 * phi @ phi, rate - phi @ phi
 
 
+@pytest.mark.slow
 def test_a_controller_state_on_a_group_stays_on_it():
     law = Observing()
     testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, law.attitude(Q_D))))
@@ -453,7 +454,7 @@ def test_a_load_that_is_gripped_on_the_way():
     """V is that of the plant at the time; the changed one is tested however late it comes."""
     loaded = ARM.with_payload(0.5, (0.0, 0.0, 0.0), 1e-3 * np.eye(3))
     reference = Sinusoids(ARM, Q_D, 0.3, 0.4)
-    for t in (0.1, 1.0, 30.0):
+    for t in (0.1, 30.0):
         plant = gc.Plant(ARM, changes=[(t, loaded)])
         testing.assert_lyapunov(controllers.SlotineLi(ARM, reference, 3.0, 4.0), plant, states=10, runs=1)
         with pytest.raises(AssertionError, match="does not change as promised"):

@@ -50,7 +50,7 @@ def in_c(functions, folder):
         parameters = [c.Parameter("x", n, "")], [c.Parameter("y", len(trace.outputs), "")]
         texts.append(c.definition(c.Function(f"f{k}", trace, *parameters)))
     (folder / "all.c").write_text("\n".join(texts))
-    flags = ["-std=c99", "-O2", "-march=native", "-shared", "-fPIC"]
+    flags = ["-std=c99", "-O1", "-march=native", "-shared", "-fPIC"]
     subprocess.run([COMPILER, *flags, "-o", folder / "all.so", folder / "all.c", "-lm"], check=True)
     library = ctypes.CDLL(str(folder / "all.so"))
     return {

@@ -181,6 +181,7 @@ def test_pictures_for_pages_are_small_and_safe_whatever_joints_are_called(name):
     assert {name, "m1 + 0.051853 m2"} <= set(labels)  # numbers in names are not rounded
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("size", [1e-4, 1.0, 3e4])
 def test_no_text_is_clipped_or_covers_a_curve_or_another_text(size, drawn, tmp_path):
     """Torques of any size, with samples that were not used beyond the axes, in files and on pages."""

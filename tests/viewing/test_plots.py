@@ -173,6 +173,7 @@ def test_a_free_body_is_drawn_where_it_is_and_turns_without_jumps():
     assert len(overview.figure(run, {}).axes) == 3  # there is nothing for more
 
 
+@pytest.mark.slow
 def test_pictures_have_the_same_style_in_every_style_of_the_caller(tmp_path):
     """Titles to the left, white text on black, huge fonts: what was set stays set, our pictures are as they were."""
     import matplotlib as mpl
