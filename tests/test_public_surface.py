@@ -13,7 +13,7 @@ ROBOT_ATTRIBUTES = 60
 PARAMETERS = 10  # of one callable
 SLACK = 4  # callables below its maximum that a part may have before the maximum must be lowered
 
-# What is above these numbers today, with what it has. Entries may only become smaller, and go.
+# What each part has today. An entry grows only by a new implementation of a contract: a monitor, a law, an actuator.
 MAXIMUM = {
     "": 114,
     "actuators": 20,

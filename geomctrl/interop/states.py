@@ -29,10 +29,8 @@ def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.nd
         The robot.
     model : pinocchio.Model
         The same robot.
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
 
     Returns
     -------
@@ -82,10 +80,8 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
         The robot.
     model : mujoco.MjModel
         The same robot.
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
 
     Returns
     -------

@@ -94,12 +94,8 @@ def inverse_dynamics_derivatives(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
-    a : array_like, shape (..., nv)
-        Acceleration [rad/s^2, m/s^2].
+    q, v, a : array_like, shape (..., nq), (..., nv), (..., nv)
+        Configuration [rad, m], velocity [rad/s, m/s] and acceleration [rad/s^2, m/s^2].
     f_ext : array_like, shape (..., nbodies, 6), optional
         External wrenches on the bodies [N m, N], constant in body frames. Default: none.
     threads : int
@@ -137,12 +133,8 @@ def forward_dynamics_derivatives(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
-    tau : array_like, shape (..., nv)
-        Joint torques [N m, N].
+    q, v, tau : array_like, shape (..., nq), (..., nv), (..., nv)
+        Configuration [rad, m], velocity [rad/s, m/s] and joint torques [N m, N].
     f_ext : array_like, shape (..., nbodies, 6), optional
         External wrenches on the bodies [N m, N], constant in body frames. Default: none.
     threads : int
@@ -250,12 +242,8 @@ def linearize(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
-    tau : array_like, shape (..., nv)
-        Joint torques [N m, N].
+    q, v, tau : array_like, shape (..., nq), (..., nv), (..., nv)
+        Configuration [rad, m], velocity [rad/s, m/s] and joint torques [N m, N].
     f_ext : array_like, shape (..., nbodies, 6), optional
         External wrenches on the bodies [N m, N], constant in body frames. Default: none.
 

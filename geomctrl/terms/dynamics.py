@@ -39,10 +39,8 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *,
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
     form : {"ploen", "christoffel", "adjoint"}
         The Coriolis matrix, see Notes. Default "ploen".
     threads : int
@@ -119,10 +117,8 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
 
     Returns
     -------
@@ -140,10 +136,8 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
     form : {"ploen", "christoffel", "adjoint"}
         Choice of C, see `terms`. Default "ploen".
 
@@ -179,10 +173,8 @@ def coriolis_transpose_product(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
     x : array_like, shape (..., nv), optional
         Vector. Default: v.
     form : {"ploen", "christoffel", "adjoint"}
@@ -240,12 +232,8 @@ def inverse_dynamics(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
-    a : array_like, shape (..., nv)
-        Acceleration [rad/s^2, m/s^2].
+    q, v, a : array_like, shape (..., nq), (..., nv), (..., nv)
+        Configuration [rad, m], velocity [rad/s, m/s] and acceleration [rad/s^2, m/s^2].
     v_ref : array_like, shape (..., nv), optional
         Reference velocity. Default: v.
     f_ext : array_like, shape (..., nbodies, 6), optional
@@ -304,12 +292,8 @@ def forward_dynamics(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
-    tau : array_like, shape (..., nv)
-        Joint torques [N m, N].
+    q, v, tau : array_like, shape (..., nq), (..., nv), (..., nv)
+        Configuration [rad, m], velocity [rad/s, m/s] and joint torques [N m, N].
     f_ext : array_like, shape (..., nbodies, 6), optional
         External wrenches (m, f) on the bodies [N m, N], in body frames about their origins. Default: none.
     threads : int
@@ -418,10 +402,8 @@ def centroidal_momentum_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
 
     Returns
     -------

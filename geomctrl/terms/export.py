@@ -81,10 +81,8 @@ def to_c(
         Name of the files and prefix of the functions, NAME_term. Default: the robot's name.
     precision : {"double", "float"}
         Default "double".
-    frame : str, optional
-        The frame of "pose", "jacobian" and "jacobian_rate".
-    representation : {"body", "spatial", "hybrid", "mixed"}
-        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
+    frame, representation : str
+        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
 
     Returns
     -------
@@ -223,10 +221,8 @@ def to_numba(
     ----------
     term : str
         As for `to_c`.
-    frame : str, optional
-        The frame of "pose", "jacobian" and "jacobian_rate".
-    representation : {"body", "spatial", "hybrid", "mixed"}
-        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
+    frame, representation : str
+        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
 
     Returns
     -------
@@ -305,10 +301,8 @@ def to_cuda(
         Type of the arrays. Default "double".
     device : int
         Number of the GPU. Default 0.
-    frame : str, optional
-        The frame of "pose", "jacobian" and "jacobian_rate".
-    representation : {"body", "spatial", "hybrid", "mixed"}
-        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
+    frame, representation : str
+        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
 
     Returns
     -------
@@ -350,10 +344,8 @@ def to_ptx(
         Compute capability of the oldest GPU that must run it, (7, 0) or newer. Default (9, 0).
     precision : {"double", "float"}
         Default "double".
-    frame : str, optional
-        The frame of "pose", "jacobian" and "jacobian_rate".
-    representation : {"body", "spatial", "hybrid", "mixed"}
-        Representation of the Jacobian, see `Robot.jacobian`. Default "body".
+    frame, representation : str
+        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
 
     Returns
     -------

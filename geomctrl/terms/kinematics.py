@@ -121,10 +121,8 @@ def jacobian_rate(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
+    q, v : array_like, shape (..., nq), (..., nv)
+        Configuration [rad, m] and velocity [rad/s, m/s].
     frame : str
         Name of a body, a merged link or an added frame.
     representation : {"body", "spatial", "hybrid", "mixed"}

@@ -67,12 +67,8 @@ def regressor(
 
     Parameters
     ----------
-    q : array_like, shape (..., nq)
-        Configuration [rad, m].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s].
-    a : array_like, shape (..., nv)
-        Acceleration [rad/s^2, m/s^2].
+    q, v, a : array_like, shape (..., nq), (..., nv), (..., nv)
+        Configuration [rad, m], velocity [rad/s, m/s] and acceleration [rad/s^2, m/s^2].
     v_ref : array_like, shape (..., nv), optional
         Reference velocity; with it, Y is the regressor of Slotine and Li. Default: v.
     form : {"ploen", "christoffel", "adjoint"}
