@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from geomctrl.errors import ArgumentError
-from geomctrl.mechanism import building, configuration
+from geomctrl.mechanism import building, configuration, variants
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.other_names import ON_ROBOT, missing_attribute
 from geomctrl.terms import bounds, derivatives, dynamics, export, inverse_kinematics, kinematics, regressor
@@ -69,10 +69,10 @@ class Robot(Mechanism, metaclass=_RobotType):
     build = classmethod(building.build)
     from_dh = classmethod(building.from_dh)
     from_screws = classmethod(building.from_screws)
-    with_parameters = building.with_parameters
-    with_payload = building.with_payload
-    with_armature = building.with_armature
-    with_gravity = building.with_gravity
+    with_parameters = variants.with_parameters
+    with_payload = variants.with_payload
+    with_armature = variants.with_armature
+    with_gravity = variants.with_gravity
 
     neutral = configuration.neutral
     random_configuration = configuration.random_configuration

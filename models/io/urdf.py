@@ -19,11 +19,12 @@ from geomctrl.arguments import choice, flag, listed, path_of
 from geomctrl.errors import GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.building import TRIED, Body, positive_bodies
+from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.checks import UNWRITABLE
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
+from geomctrl.mechanism.variants import TRIED, positive_bodies
 from geomctrl.models.io.urdf_document import check_document, read_motors
 from geomctrl.models.io.urdf_geometry import UrdfLooks
 from geomctrl.models.io.xml_text import locate, read_xml
