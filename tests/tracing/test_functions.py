@@ -92,6 +92,7 @@ def require_as_python(name, f, rows, signs=True):
     require_same(name, rows[kept], found[kept], expected, signs=signs)
 
 
+@pytest.mark.quick(36)
 @pytest.mark.parametrize("kind", ["numpy", "python"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name, kind):
@@ -109,6 +110,7 @@ def test_rounding_to_digits():
     require_same("round", rows, outputs(f, rows)[0], in_numpy(f, rows))
 
 
+@pytest.mark.quick(28)
 @pytest.mark.parametrize("axis", [{}, {"axis": None}, {"axis": 0}, {"axis": 1}, {"axis": -1, "keepdims": True}])
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "std", "var", "any", "all", "cumsum", "ptp"])
 def test_reductions_of_matrices(name, axis):

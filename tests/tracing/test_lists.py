@@ -68,6 +68,7 @@ def described(y):
     return np.concatenate([np.ravel(np.asarray(y) * 1.0), [1.0 if kind else 0.0 for kind in kinds]])
 
 
+@pytest.mark.quick(43)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_functions_of_lists_are_numpys(expression):
     space = {"np": np, "described": described, "GAINS": GAINS, "deque": deque, "__name__": "users_module"}
