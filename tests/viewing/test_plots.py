@@ -81,6 +81,7 @@ def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})
 
 
+@pytest.mark.slow
 def test_a_run_without_monitors_is_drawn(tmp_path):
     case = Scenario.make(models.two_link(), ScenarioOptions(controller="passivity", seconds=0.1))
     run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.1, 1e-3, monitors=None)
