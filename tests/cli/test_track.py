@@ -167,7 +167,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_the_run_and_keeps_it(name, status, tmp_path):
     result = script(STOPPED.format(call=1, signal=name, out=str(tmp_path)))
@@ -182,6 +182,7 @@ def test_a_signal_ends_the_run_and_keeps_it(name, status, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"run.npz", "report.txt"}
 
 
+@pytest.mark.slow
 def test_a_signal_during_the_comparison_leaves_the_whole_run(tmp_path):
     result = script(STOPPED.format(call=2, signal="SIGINT", out=str(tmp_path)))
     assert result.returncode == 130, result.stderr

@@ -39,7 +39,7 @@ HOLDERS = {
 }
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_code_lives_as_long_as_what_calls_it(holder):
     kind, made = HOLDERS[holder]

@@ -50,7 +50,7 @@ def equal(x, y, scale=1.0):
     np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-11 * (scale + np.abs(y).max()))
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ["sinusoids", "quintic", "spline"])
 def test_bundled_controllers_and_references(robot, name, kernels):

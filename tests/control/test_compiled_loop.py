@@ -120,7 +120,7 @@ def test_elastic_joints(robot):
     assert_same(*both_ways(plant, controller, q0=np.zeros(2 * robot.nv), dt=2e-4, t_end=0.006))
 
 
-@pytest.mark.quick(5)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("method", integrators.methods())
 @pytest.mark.parametrize(("robot", "control_dt"), [("three_spheres", None), ("two_link", 2e-3)])
 def test_methods(robot, method, control_dt):

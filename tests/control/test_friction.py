@@ -50,7 +50,7 @@ def slider(mass=2.0):
 # --- every model -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", MAKES)
 def test_a_model_works_wherever_friction_does(name):
     check_model(MAKES[name])

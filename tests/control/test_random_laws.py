@@ -72,7 +72,7 @@ def outcome(seed):
     return "ran"
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
 def test_random_laws_mean_the_same(first):
     with np.errstate(all="ignore"), warnings.catch_warnings():

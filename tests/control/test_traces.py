@@ -153,7 +153,7 @@ def references(robot):
     ]
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 def test_references(robot):
     for motion in references(robot):
@@ -169,7 +169,7 @@ SMOOTH = [
 ]
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("smooth", SMOOTH)
 def test_elastic_joints(smooth):
     robot, rng = models.panda(), np.random.default_rng(5)

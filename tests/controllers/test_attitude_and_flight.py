@@ -167,7 +167,7 @@ def test_wheels_alone_turn_the_satellite():
     assert run.signals["Psi"][-1] < 1e-5 * run.signals["Psi"][0]
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [[2.8, 0.0, 0.0], [1.0, -1.5, 0.8], [0.0, 0.0, 1.57]])
 def test_default_gains_leave_wheels_within_their_torque(error):
     robot = models.satellite(wheels=True)

@@ -66,7 +66,7 @@ def outcome(seed):
     return "traced"
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("first", range(0, COUNT, 25))
 def test_random_functions_mean_the_same(first):
     with np.errstate(all="ignore"), warnings.catch_warnings():

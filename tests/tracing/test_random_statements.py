@@ -151,7 +151,7 @@ def outcome(seed):
     return "equal" if compared else "nowhere"
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("first", range(0, FUNCTIONS, TOGETHER))
 def test_random_statements_mean_the_same(first):
     with np.errstate(all="ignore"), warnings.catch_warnings():
