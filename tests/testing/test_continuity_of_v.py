@@ -54,6 +54,7 @@ JUMPS = {
     "floor": lambda t, q, v: 0.05 * np.floor(np.abs(q[0]) / 0.4),
     "step": lambda t, q, v: np.where(q[0] > 0.4, 0.1, 0.0),
     "branch": lambda t, q, v: 0.1 if q[0] > 0.4 else 0.0,
+    "at one end of two": lambda t, q, v: np.where(np.abs(q[0]) < 0.4, 0.0, 0.1 * (q[0] - 0.4)) ** 2,
     "angle": lambda t, q, v: 1e-3 * q[0] * q[0] * np.arctan2(v[0], 0.5 - q[0]),
 }
 
@@ -114,6 +115,7 @@ def test_v_of_bundled_laws_is_proved_to_be_continuous(make):
 
 
 @pytest.mark.parametrize(("name", "less"), [*JUMPS.items(), ("pole", lambda t, q, v: 1e-9 / (q[0] - 0.3)),
+    ("pole of one sign", lambda t, q, v: 1e-9 / np.abs(q[0])),
     ("root", lambda t, q, v: 1e-9 * np.sqrt(q[0])), ("time", lambda t, q, v: np.where(t > 2.0, 0.1, 0.0))])  # fmt: skip
 def test_what_may_jump_somewhere_is_not(name, less):
     assert not is_continuous_everywhere(trace_closed_loop(gc.Plant(SLIDER), Spring(less)))

@@ -57,7 +57,9 @@ class LateWrench:
 
 def test_what_is_right_at_one_second_only_is_not_proved():
     law = Late(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
-    with pytest.raises(UntraceableError, match="its V or V' depends on time: expected a Box with `times`"):
+    with pytest.raises(
+        UntraceableError, match="its V or V', or where it has a command, depends on time: expected a Box with"
+    ):
         testing.certify_lyapunov(law, ARM, BOX, **QUICK)
     plain = controllers.Passivity(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
     with pytest.raises(UntraceableError, match="depends on time"):
@@ -124,6 +126,22 @@ def test_a_law_that_raises_within_the_box_is_refuted_there():
     certificate = testing.certify_lyapunov(Stopping(), SLIDER, BOX, **QUICK)
     assert certificate.status == "refuted"
     assert certificate.counterexample.q[0] > 0.9
+
+
+class StoppingLate(Strict):
+    """A safety stop after five seconds, of which V and V' know nothing."""
+
+    def __call__(self, t, q, v, z):
+        if t > 5.0:
+            raise RuntimeError("stop")
+        return super().__call__(t, q, v, z)
+
+
+def test_a_law_that_raises_at_some_time_is_not_proved():
+    with pytest.raises(UntraceableError, match="or where it has a command, depends on time"):
+        testing.certify_lyapunov(StoppingLate(), SLIDER, BOX, **QUICK)
+    assert testing.certify_lyapunov(StoppingLate(), SLIDER, testing.Box(*BOX, times=(0.0, 4.9)), **QUICK).proved
+    assert not testing.certify_lyapunov(StoppingLate(), SLIDER, testing.Box(*BOX, times=(0.0, 5.1)), **QUICK).proved
 
 
 @pytest.mark.parametrize("force", [0.5, 1e-9])

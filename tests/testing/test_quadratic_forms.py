@@ -1,6 +1,7 @@
 """Decisions by quadratic forms against their values at many points."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from geomctrl import controllers, models
 from geomctrl.testing.certificates.branching import Task, prove
 from geomctrl.testing.certificates.deciding import about_zero, largest
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, joined
+from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, joined, moved
 from geomctrl.tracing.symbols import Symbol, add, mul, unary
 
 RAYS = np.random.default_rng(9).normal(size=(200, 3))
@@ -77,6 +78,34 @@ def test_a_term_that_vanishes_for_the_model_only_is_bounded_for_other_robots(sha
     form, error = bounds.form(boxes), width[0, k]
     assert form.slope[0, 0] == pytest.approx(error, rel=1e-9, abs=0.0)
     assert largest(form, boxes)[0] >= min(error**2 / 4.0, error - 1.0 if error > 2.0 else np.inf)
+
+
+def test_a_cubic_term_is_bounded_on_the_whole_box():
+    """F = 4 q1^3 - q1^2 - v1^2 is 3 at q1 = 1; the form is above it at all points."""
+    arm = models.two_link()
+    e = equations(controllers.PDGravity(arm, [0.0, 0.0]), gc.Plant(arm), np.zeros(2))
+    q1, v1 = (Symbol(e.graph, e.x[k]) for k in (0, 2))
+    F = add(mul(mul(q1, q1), add(mul(q1, 4.0), -1.0)), mul(mul(v1, v1), -1.0))
+    half = np.full((1, 4), 1.0)
+    boxes = Boxes(-half, half, e.model[None], e.model[None])
+    form = Bounds(e, F, np.ones(4)).form(boxes)
+    x = np.random.default_rng(1).uniform(-1.0, 1.0, (500, 4))
+    x[0] = 1.0, 0.0, 0.0, 0.0
+    exact = 4.0 * x[:, 0] ** 3 - x[:, 0] ** 2 - x[:, 2] ** 2
+    upper = form.top[0] + np.abs(x) @ np.abs(form.slope[0]) - np.einsum("bi,ij,bj->b", x, form.N[0], x)
+    assert (exact <= upper + 1e-12).all()
+    assert largest(form, boxes)[0] >= 3.0
+
+
+def test_shifted_intervals_hold_the_exact_sums():
+    rng = np.random.default_rng(4)
+    by, lo = rng.normal(size=(2, 400)) * 10.0 ** rng.integers(-3, 4, (2, 400))
+    hi = lo + rng.uniform(0.0, 1.0, 400)
+    low, high = moved(by, lo, hi)
+    exact = [(Fraction(a) + Fraction(s), Fraction(b) + Fraction(s)) for s, a, b in zip(by, lo, hi)]
+    assert all(Fraction(a) <= x and y <= Fraction(b) for a, b, (x, y) in zip(low, high, exact))
+    assert (np.abs(low - (lo + by)) <= 3e-16 * np.abs(lo + by)).all()
+    assert [x.item() for x in moved(np.array([0.5]), np.array([0.25]), np.array([0.25]))] == [0.75, 0.75]
 
 
 # --- branch and bound ------------------------------------------------------------------------------------------------

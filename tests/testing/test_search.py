@@ -13,7 +13,7 @@ from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
 from geomctrl.testing.domain import REACH, WAYS, Domain, Point, State, box
 from geomctrl.testing.lyapunov_rate import settled_derivative
-from geomctrl.testing.search import worst
+from geomctrl.testing.search import _Search, worst
 from geomctrl.testing.settings import Region
 from geomctrl.testing.shrinking import shrunk
 
@@ -279,3 +279,24 @@ def test_noise_is_part_of_the_error():
 def test_boxes_that_are_upside_down_are_none():
     with pytest.raises(ArgumentError, match="domain: expected lower <= upper, got 1 and 0"):
         Domain(ARM, lambda t: State(t, np.zeros(2), np.zeros(2), None), np.ones(5), np.zeros(5))
+
+
+class Slope:
+    """A linear function of a point, whose gradient in spreads is known."""
+
+    def __init__(self, domain, weights):
+        self.domain, self.weights = domain, weights
+
+    def at(self, point):
+        return float(self.weights @ point.x)
+
+
+def test_differences_are_those_of_the_points_that_lie_within_the_bounds():
+    """At a bound one side is cut off: the difference is over half the distance."""
+    domain = arm()
+    weights = np.arange(1.0, len(domain.lower) + 1.0)
+    active = np.arange(1, len(domain.lower))
+    point = domain.random(np.random.default_rng(0), "within")
+    for x in (domain.upper, domain.lower, 0.5 * (domain.upper + domain.lower)):
+        gradient = _Search._differences(Slope(domain, weights), point._replace(x=x.copy()), active)
+        np.testing.assert_allclose(gradient, (weights * domain.scale)[active], rtol=1e-6)

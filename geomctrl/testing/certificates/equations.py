@@ -148,11 +148,13 @@ def equations(
     mass = forms.mass
     ends = [decrease, value, 0.0 if potential is None else potential, *mass]
     decrease, value, U, *mass = substituted(graph, ends, moved)
-    inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
+    ends = [graph.operand(x) for x in (decrease, value, loop.good) if x is not True]
+    inputs = {k for k in graph.needed(ends) if graph.nodes[k][0] == "load"}
     timed = timed and loop.t.index in inputs
     if loop.t.index in inputs and not timed:
         raise UntraceableError(
-            "controller: its V or V' depends on time: expected a Box with `times` in which it is certified"
+            "controller: its V or V', or where it has a command, depends on time: expected a Box with `times` in which"
+            " it is certified"
         )
     errors = forms.errors
     if timed:

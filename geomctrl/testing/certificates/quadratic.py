@@ -26,7 +26,7 @@ from geomctrl.tracing.proofs.intervals import EPS
 from geomctrl.tracing.proofs.substitution import substituted
 from geomctrl.tracing.symbols import Symbol, sub
 
-from .equations import TIME, Equations
+from .equations import Equations
 
 SAFE = 1e-13  # relative to the largest entry: bounds the error of a computed eigenvalue of a symmetric matrix
 
@@ -265,7 +265,7 @@ def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
     """The interval of every input: x in [lo, hi], angles and parameters in the boxes."""
     intervals: dict[int, tuple[Any, Any]] = {k: (x, x) for k, x in e.numbers.items()}
-    intervals[e.loop.t.index] = TIME, TIME
+    intervals[e.loop.t.index] = 0.0, np.inf  # V and V' do not depend on it, or it is a parameter, set below
     for i, node in enumerate(e.x):
         intervals[node] = moved(e.q_d[i], lo[:, i], hi[:, i]) if i < e.n else (lo[:, i], hi[:, i])
     for i, node in enumerate(e.angles):

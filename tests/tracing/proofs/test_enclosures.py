@@ -126,3 +126,14 @@ def test_every_processor_finds_the_same(lanes, monkeypatch):
     monkeypatch.setattr(host, "lanes", lambda: lanes)
     found = Enclosure(trace)(lo, hi)
     assert np.array_equal(found, expected)
+
+
+def test_remainders_of_unknown_quotients_reach_half_of_the_divisor():
+    """math.remainder(x, 3) is 1.5 at x = 1.5 and -1.5 at x = 4.5; fmod(x, 3) comes close to 3."""
+    remainder = traced(lambda x: [math.remainder(x[0], 3.0), math.fmod(x[0], 3.0)], (1,)).trace
+    (lo,), (hi,) = Enclosure(remainder)(np.array([[0.25]]), np.array([[9.75]]))
+    points = np.linspace(0.25, 9.75, 400)
+    assert lo[0] <= min(math.remainder(x, 3.0) for x in points) < -1.48
+    assert hi[0] >= max(math.remainder(x, 3.0) for x in points) > 1.48
+    assert lo[1] <= 0.0
+    assert hi[1] >= max(math.fmod(x, 3.0) for x in points) > 2.9

@@ -45,6 +45,19 @@ def bounds(interval):
         return tuple(mpmath.mpf(int(m)) * mpmath.mpf(2) ** int(e) for m, e in (end.mid().man_exp() for end in interval))
 
 
+def test_products_enclose_the_products_of_their_ends():
+    """All signs, and infinitely thin intervals; whole numbers, which are exact."""
+    arithmetic, ends = Arithmetic(), range(-2, 3)
+    intervals = [(a, b) for a in ends for b in ends if a <= b]
+    with arithmetic.precision():
+        for a, b in itertools.product(intervals, intervals):
+            low, high = bounds(arithmetic.product(*(tuple(map(arithmetic.arb, x)) for x in (a, b))))
+            corners = [x * y for x in a for y in b]
+            assert low <= min(corners), (a, b)
+            assert high >= max(corners), (a, b)
+            assert high - low < max(corners) - min(corners) + 1e-9, (a, b)
+
+
 WRONG = {
     "beyond a pole": (lambda x: np.tan(x[0]), [(1.5, 2.0)]),
     "beyond a step": (lambda x: np.where(x[0] < 0.75, 1.0, -1.0), [(0.5, 1.0)]),
