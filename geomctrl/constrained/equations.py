@@ -4,7 +4,8 @@
 
 of Mueller and Terze 2013 (with the sign that makes J^T lambda the forces of the constraints). In `ConstrainedSystem` V
 are the bodies' twists, in `ClosedLoops` a robot's joint velocities. Both have constraints between bodies and share the
-integration, stabilisation and projection of this module."""
+integration, stabilisation and projection of this module.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Index1System(ABC):
     A subclass sets `group`, of the states, and `velocities`, the shape of its public velocities, and implements the
     abstract methods in its coordinates V. Their argument `rows` has the bodies' frames (n + 1, 12) and twists V (n + 1,
     6), the world's last; J (m, w, 6) on these twists, g, gdot = J V and bias = Jdot V, (m,) each, in the order of
-    `_table`; and v, the velocities in the system's own coordinates."""
+    `_table`; and v, the velocities in the system's own coordinates.
+    """
 
     group: Any
     velocities: tuple[int, ...]
@@ -292,9 +294,8 @@ class Index1System(ABC):
     def _project_velocities(self, rows):
         """The state at these rows with its velocities projected."""
         change = -self._least(rows, rows.gdot)[0]
-        change -= self._least(rows, rows.gdot + self._row_rates(rows, change))[
-            0
-        ]  # removes the rounding of a large change
+        # once more, against the rounding of a large change
+        change -= self._least(rows, rows.gdot + self._row_rates(rows, change))[0]
         return self._moved(rows, None, change)
 
     def _change_velocities(self, rows, free):

@@ -24,15 +24,16 @@ early.
 
 With representation="spatial" v and a are spatial twists and their rates, as in Mueller 2018 (38), and poses move by
 exp(h v + ...) q, (88). On the heavy top of these authors its error is up to a third larger than with body-fixed twists,
-with four fifths of the iterations and half of the energy drift. A floating pair loses a third of the momentum compared
-with these. The result depends on the world's origin: far from the bodies it loses digits and accuracy.
+with four fifths of the iterations and half of the energy drift. A floating pair loses a third as much momentum as with
+these. The result depends on the world's origin: far from the bodies it loses digits and accuracy.
 
 Positions, velocities and multipliers converge at second order from a = vdot at the start: a shifted start, a(t0) =
 vdot(t0 + (alpha_m - alpha_f) h), changes the error of the heavy top of these authors by 1 %. On a body that spins fast
 the update above has an additional error, which includes [v, vdot] h^3 / 12 in each step, and is ten times larger on
 SE(3), where v turns with the body. exudyn converts (q, v) to the rotation vector and its rates in each step; at equal h
 and rho it is 2 to 9 times more accurate there than this module on SO(3) x R^3. With its option
-lieGroupSimplifiedKinematicRelations it gives the same digits. On the double pendulum it is not more accurate."""
+lieGroupSimplifiedKinematicRelations it gives the same digits. On the double pendulum it is not more accurate.
+"""
 
 from __future__ import annotations
 
@@ -158,9 +159,7 @@ def _step(system, velocities, point, t, h, c):
         if not np.isfinite(y).all():
             return None, iteration
         if last is not None:
-            change = (
-                h * c.gamma * np.abs(a - last).max()
-            )  # of the velocities; that of the poses is h beta / gamma times as large
+            change = h * c.gamma * np.abs(a - last).max()  # of the velocities; of the poses h beta / gamma times that
             left = change * min(1.0, change / before) if before > 0.0 else change  # assumes a constant contraction
             noise = change >= before > 0.0 and h * c.beta / c.gamma * change <= NOISE * system.length
             if left <= EPS * np.abs(v + dv).max() or noise:

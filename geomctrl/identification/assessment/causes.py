@@ -175,9 +175,7 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
     angle = float(np.arctan(np.linalg.norm(tilt)))
     variance = after.covariance[len(fit.values) : len(fit.values) + 2, len(fit.values) : len(fit.values) + 2]
     direction = tilt / max(float(np.linalg.norm(tilt)), 1e-300)
-    deviation = float(
-        np.sqrt(direction @ variance @ direction)
-    )  # of the angle; the orthogonal direction may be undetermined
+    deviation = float(np.sqrt(direction @ variance @ direction))  # the orthogonal direction may be undetermined
     clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > MIN_SIGMA**2
     if angle < MIN_TILT or not clear:
         return None, _tilts_untold(variance, axes)

@@ -62,9 +62,8 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     pick = tests[:: max(1, -(-len(tests) // MAX_TEST_ROWS))]
     z, y = _points(training)[rows], _points(test)[pick]
     scale = z.std(axis=0)
-    scale = np.where(
-        scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300), scale, np.inf
-    )  # coordinates that do not move
+    moves = scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300)
+    scale = np.where(moves, scale, np.inf)
     scale *= np.sqrt(max(1, int(np.isfinite(scale).sum())))
     z, y, s, t = z / scale, y / scale, training.t[rows], test.t[pick]
     apart, nearest_rows = (np.asarray(x) for x in KDTree(z).query(y))

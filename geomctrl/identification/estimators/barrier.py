@@ -61,9 +61,7 @@ class Interior:
         self.free, self.C = free, bounds.C[:, free]
         self.inertial = np.flatnonzero(bounds.bodies)
         self.columns = (10 * self.inertial[:, None] + np.arange(10)).ravel()
-        self.place = np.searchsorted(free, self.columns).reshape(
-            -1, 10
-        )  # index of free bodies' parameters among the free ones
+        self.place = np.searchsorted(free, self.columns).reshape(-1, 10)  # of free bodies' parameters, among all free
         P0 = inertia.pseudo(y0[: 10 * nbodies].reshape(-1, 10)[self.inertial]).reshape(-1, 4, 4)
         self.inverse = np.linalg.inv(P0)
         self.linear = np.einsum("nab,jba->nj", self.inverse, BASIS)  # tr(P0^-1 P) by y
