@@ -148,7 +148,7 @@ def outcome(case: Case, status: str, said: list[str]) -> str:
     if findings:
         return "doubted"
     subject = case.joint or {"delay": "lag positions", "gravity": "tilt of the base"}.get(case.kinds[0], "-")
-    noted = [s for s in said if "not told from this log" in s and subject in s]
+    noted = [s for s in said if "this log does not determine" in s and subject in s]
     return "noted" if noted else "silent"
 
 

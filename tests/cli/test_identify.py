@@ -225,7 +225,7 @@ def test_a_log_that_stands_still_names_what_it_does_not_show(tmp_path):
     log = write(tmp_path / "log.csv", t, q, tau)
     said = run(log, "--robot", "two_link", "--cutoff", 15, "--method", "ols", "--no-plots", "--out", tmp_path, status=2)
     assert "too little excitation" in said
-    assert "fv2: the log does not move what it acts on" in said.replace("\n", " ")
+    assert "fv2: the log does not excite it" in said.replace("\n", " ")
 
 
 def test_help_teaches_by_example():

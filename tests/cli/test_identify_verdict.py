@@ -42,7 +42,7 @@ def test_a_turned_sign_ends_with_1_and_files_are_written(logs, tmp_path):
 def test_torques_in_other_units_that_are_let_pass_end_with_1(logs, tmp_path):
     assert "wrong units suspected" in " ".join(identified(logs["mN m"], tmp_path, status=2).split())
     said = identified(logs["mN m"], tmp_path, "--no-check-units", status=1)
-    assert "times what the model's own bodies take" in " ".join(said.split())
+    assert "times those of the model's own bodies" in " ".join(said.split())
 
 
 def test_doubts_alone_end_with_3(logs, tmp_path):

@@ -122,7 +122,7 @@ def test_friction_that_falls_while_the_robot_warms_is_a_drift_of_that_joint(arm)
     tau = log.tau.copy()
     tau[:, 1] += (0.5 - log.t / log.t[-1]) * 0.3 * np.sqrt(np.mean(log.tau[:, 1] ** 2)) * np.tanh(v[:, 1] / 0.1)
     said = first(reported(dataclasses.replace(log, tau=tau), model, "wls").assessment, "drift").seen
-    assert "friction or offset changes while the log lasts (20 s): 'joint2' " in said
+    assert "friction or offset changes during the log (20 s): 'joint2' " in said
     assert "'joint1'" not in said
 
 
@@ -139,7 +139,7 @@ def test_joints_that_hardly_moved_and_logs_that_tell_little():
     assert said[0].startswith("hardly moved: 'joint2' moved 0.0")
     poor = first(reported(log, model, "wls").assessment, "excitation").seen
     assert poor.startswith(
-        "torques of other motions as far and as fast are not known well (standard deviation): 'joint1'"
+        "torques of other motions of this range and speed are uncertain (standard deviation): 'joint1'"
     )
     assert "inertial base parameters are not determined" in poor
     assert " +- " in poor
@@ -163,10 +163,13 @@ def body(mass, com, moments):
     ("pi", "words"),
     [
         (body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.02 - 1e-6]), "hardly a body, thinner than a sheet: 'link2'"),
-        (body(1.0, [0.1, 0.0, 0.0], [1e-5, 0.02, 0.02]), "hardly a body, thin as a rod or small as a point: 'link2'"),
+        (
+            body(1.0, [0.1, 0.0, 0.0], [1e-5, 0.02, 0.02]),
+            "hardly a body, as thin as a rod or as small as a point: 'link2'",
+        ),
         (
             body(43.0, [0.1, 0.0, 0.0], [1.0, 1.0, 1.0]),
-            "heavier than all the model's bodies together (2 kg): 'link2' 43",
+            "heavier than the sum of the model's bodies (2 kg): 'link2' 43",
         ),
         (body(1.0, [0.1, 3.0, 0.0], [0.1, 0.1, 0.1]), "centre of mass outside the link"),
         (body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.03]), "no body can have the parameters of 'link2' (triangle"),

@@ -115,7 +115,7 @@ def test_a_tilt_that_a_plane_does_not_show_is_noted():
 @pytest.mark.parametrize("seconds", [8.0, 20.0])
 def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": seconds})
-    assert "changes while the log lasts" in first(reported(log, model).assessment, "drift").seen
+    assert "changes during the log" in first(reported(log, model).assessment, "drift").seen
 
 
 @pytest.mark.slow
@@ -152,14 +152,14 @@ def test_torques_that_are_taken_off_are_no_measure_of_errors(right):
 def test_friction_that_falls_is_a_drift():
     log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS | {"seconds": 20.0})
     assessment = reported(log, model).assessment
-    assert "changes while the log lasts" in first(assessment, "drift").seen
+    assert "changes during the log" in first(assessment, "drift").seen
     assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in assessment.findings}
 
 
 @pytest.mark.slow
 def test_residuals_that_are_no_noise_are_noted_with_what_they_go_with(right):
     def noted(log, model):
-        return [note for note in reported(log, model).assessment.notes if "are no noise" in note]
+        return [note for note in reported(log, model).assessment.notes if "are not noise" in note]
 
     assert noted(*right) == []
     (note,) = noted(*simulated("panda", seed=3, rate=200.0, stribeck=1.0, friction=0.2))

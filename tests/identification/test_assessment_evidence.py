@@ -187,7 +187,7 @@ def test_what_is_neither_likelier_nor_less_likely_is_noted(seen):
     swaps = [k for k, t in enumerate(all_) if t.trial.kind == "swap"]
     all_[swaps[0]], all_[swaps[1]] = all_[swaps[0]]._replace(evidence=-2.0), all_[swaps[1]]._replace(evidence=3.0)
     (note,) = undecided(seen, seen.rows, all_)
-    assert note == f"not told from this log is whether {', or '.join(all_[k].trial.clause for k in swaps[1::-1])}"
+    assert note == f"this log does not determine whether {', or '.join(all_[k].trial.clause for k in swaps[1::-1])}"
 
 
 def test_a_trial_has_to_be_likelier_and_to_matter(seen):

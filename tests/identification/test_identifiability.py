@@ -156,8 +156,8 @@ def test_a_joint_that_stands_still_is_named():
     still = Dataset(data.t, q, model.torque(model.prior + 0.1, q, v, a), v=v, a=a)
     estimate = fit(model, still, "ridge")
     words = [x.change for x in exchanges(estimate)]
-    assert "fv2: the log does not move what it acts on" in words
-    assert "fc2: the log does not move what it acts on" in words
+    assert "fv2: the log does not excite it" in words
+    assert "fc2: the log does not excite it" in words
     assert {"fv2", "fc2"} <= {model.names[k] for k in undecided(estimate, exchanges(estimate))}
     assert "fv1" not in {model.names[k] for k in undecided(estimate, exchanges(estimate))}
 

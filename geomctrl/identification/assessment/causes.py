@@ -115,7 +115,7 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
     seconds, deviation, gain = delay(evidence.model, rows, fit)
     notes = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]
     if not np.isfinite(deviation):
-        return None, ["not told from this log is by how much torques lag positions"]
+        return None, ["this log does not determine by how much torques lag positions"]
     if abs(seconds) < max(MIN_DELAY, MIN_SIGMA * deviation):
         return None, notes
 
@@ -131,7 +131,7 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
         f" the torques of {evidence.names[worst]!r} {100 * fit.relative[worst]:.3g} % are left unexplained, and"
         f" {100 * after.relative[worst]:.3g} % without the delay"
     )
-    advice = "Take it off (--delay auto), or look at how the log's signals are stamped and filtered"
+    advice = "Compensate it (--delay auto), or check the time stamps and filters of the log's signals"
     return Mistake(gain, Finding("delay", seen, advice), f"torques {order} positions", right, after, change), []
 
 
@@ -184,7 +184,7 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
         f"gravity is {np.rad2deg(angle):.3g} degrees (standard deviation {np.rad2deg(deviation):.2g}) off the model's,"
         f" towards ({', '.join(f'{c:.2f}' for c in direction)}) in the base's frame"
     )
-    advice = "Level the base, or give the robot's model the gravity of the place: the base may be mounted at an angle"
+    advice = "Level the base, or set the direction of gravity in the robot's model: the base may be mounted at an angle"
     finding = Finding("gravity", seen, advice)
     return _with_columns(evidence, rows, fit, finding, "the base is tilted", columns, after), []
 
@@ -201,7 +201,7 @@ def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
         for size, direction in zip(least, directions.T)
         if size > NOTED_TILT or size == 0.0
     ]
-    return [f"not told from this log is a tilt of the base {' or '.join(open_)}"] if open_ else []
+    return [f"this log does not determine a tilt of the base {' or '.join(open_)}"] if open_ else []
 
 
 # --- friction that changes ---------------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     if not len(out) or not _brakes(model, rows, after, columns, out):
         return None
     which = ", ".join(f"{evidence.names[k]!r} {100 * size[k]:.2g} % of its torques" for k in out)
-    seen = f"friction or offset changes while the log lasts ({t1 - t0:.3g} s): {which}"
-    advice = "Let the robot run warm before the log starts, or fit parts of the log on their own and compare friction"
+    seen = f"friction or offset changes during the log ({t1 - t0:.3g} s): {which}"
+    advice = "Warm the robot up before the log starts, or fit parts of the log separately and compare friction"
     return _with_columns(
         evidence, rows, fit, Finding("drift", seen, advice), "friction or offsets change", columns, after
     )

@@ -30,7 +30,7 @@ def explained(evidence: Evidence) -> list[Finding]:
     total, relative = training["relative_error"], training["relative"]
     worst = int(np.nanargmax(relative)) if np.isfinite(relative).any() else 0
     advice = (
-        "What the model lacks: friction curves (--friction ...,sigmoid), rotor inertias (--rotor yes), springs, a load;"
+        "The model may lack friction curves (--friction ...,sigmoid), rotor inertias (--rotor yes), springs, a load;"
         " wrong geometry or columns; or a cut-off that does not fit the motion (--cutoff)"
     )
     if total > MAX_ERROR:
@@ -43,7 +43,7 @@ def explained(evidence: Evidence) -> list[Finding]:
     if not bad:
         return []
     which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} %" for k in bad)
-    return [Finding("unexplained", f"of single joints' torques much is left unexplained: {which}", advice)]
+    return [Finding("unexplained", f"much of the torque of single joints is unexplained: {which}", advice)]
 
 
 def unseen(evidence: Evidence) -> list[Finding]:
@@ -55,8 +55,8 @@ def unseen(evidence: Evidence) -> list[Finding]:
         return []
     errors = f"unseen motion is predicted to {100 * test:.3g} %, the training data to {100 * seen:.3g} %"
     advice = (
-        "Log a longer and richer motion, or one more like what the robot is to do; keep fewer parameters, or weigh the"
-        " prior more (--prior-weight); is the test motion near standstill, or another load?"
+        "Log a longer and richer motion, or one closer to the task; use fewer parameters, or a larger weight of the"
+        " prior (--prior-weight). Is the test motion near standstill, or with another load?"
     )
     return [Finding("unseen", errors, advice, bool(test > FATAL_UNSEEN_ERROR and test > FATAL_UNSEEN_RATIO * seen))]
 
@@ -76,7 +76,10 @@ def converged(evidence: Evidence) -> list[Finding]:
     numbers = ", ".join(
         f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
     )
-    advice = "Weigh the prior more (--prior-weight), joints by their noise (--noise-weights), or take another method"
+    advice = (
+        "Increase the weight of the prior (--prior-weight), weigh joints by their noise (--noise-weights), or"
+        " use another method"
+    )
     return [Finding("convergence", f"the optimiser of {e.method} did not converge ({numbers})", advice)]
 
 
@@ -95,9 +98,9 @@ def prior(evidence: Evidence) -> list[Finding]:
     which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} % and {100 * free[k]:.3g} %" for k in costly)
     seen = f"{evidence.estimate.method} leaves more torque unexplained than least squares without prior: {which}"
     advice = (
-        "Where torques are small beside other joints', weigh joints by their noise (--noise-weights); else weigh the"
-        " prior less (--prior-weight), or loosen bounds (--mass-max); signs that only negative masses or friction"
-        " explain look like this too"
+        "If the torques are small compared with other joints, weigh joints by their noise (--noise-weights); otherwise"
+        " reduce the weight of the prior (--prior-weight), or widen bounds (--mass-max). Wrong signs, which only"
+        " negative masses or friction explain, also look like this"
     )
     return [Finding("prior", seen, advice)]
 
@@ -123,9 +126,9 @@ def lacking(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
         )
         said.append(f"{evidence.names[k]!r}{goes}")
     return [
-        f"residuals of {', '.join(said)} are no noise, they hang together over {MAX_CORRELATION_ROWS:g} rows and more:"
-        " the model lacks something there; what goes with speed is friction of another shape, what goes with position"
-        " gears, springs or geometry. Intervals are as much wider as parameters scatter over parts of the log"
+        f"residuals of {', '.join(said)} are not noise, they are correlated over {MAX_CORRELATION_ROWS:g} rows and"
+        " more: the model lacks an effect there. Correlation with speed points to another shape of friction, with"
+        " position to gears, springs or geometry. Intervals include the scatter of parameters over parts of the log"
     ]
 
 
@@ -184,12 +187,12 @@ def bodies(evidence: Evidence) -> list[Finding]:
             heavy.append(f"{name!r} {body[0]:.4g} kg")
         c = inertia.com(body)
         if body[0] > MIN_MASS_RATIO * pi[:, 0].mean() and _outside(c, box) and not _outside_before(before, box):
-            container = "its geometry" if name in evidence.boxes else "a box about its joints half as wide again"
+            container = "its geometry" if name in evidence.boxes else "a box around its joints plus 50 %"
             outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m, outside {container}")
     return [
         *_impossible(evidence, impossible),
         *_edge(flat, "thinner than a sheet"),
-        *_edge(thin, "thin as a rod or small as a point"),
+        *_edge(thin, "as thin as a rod or as small as a point"),
         *_masses(heavy, total),
         *_centres(outside),
     ]
@@ -250,16 +253,17 @@ def _impossible(evidence: Evidence, impossible: dict[str, str]) -> list[Finding]
     name, why = next(iter(impossible.items()))
     more = f", and {len(impossible) - 1} more" if len(impossible) > 1 else ""
     seen = f"no body can have the parameters of {name!r} ({why}){more}; the exported robot has them"
-    advice = "Only base parameters and torques mean something here; for a robot to simulate take --method consistent"
+    advice = "Only base parameters and torques are meaningful here; for a robot to simulate use --method consistent"
     return [Finding("bodies", seen, advice)]
 
 
 def _edge(bodies_at_edge: list[str], how: str) -> list[Finding]:
     if not bodies_at_edge:
         return []
-    seen = f"hardly a body, {how}: {', '.join(bodies_at_edge)}"
+    seen = f"nearly degenerate bodies, {how}: {', '.join(bodies_at_edge)}"
     advice = (
-        "Weigh the prior more (--prior-weight), or its shape (--entropic 1e-4, say); M is nearly singular otherwise"
+        "Increase the weight of the prior (--prior-weight), or the entropic one (such as --entropic 1e-4);"
+        " otherwise M is nearly singular"
     )
     return [Finding("bodies", seen, advice)]
 
@@ -267,10 +271,10 @@ def _edge(bodies_at_edge: list[str], how: str) -> list[Finding]:
 def _masses(heavy: list[str], total: float) -> list[Finding]:
     if not heavy:
         return []
-    seen = f"heavier than all the model's bodies together ({total:.4g} kg): {', '.join(heavy)}"
+    seen = f"heavier than the sum of the model's bodies ({total:.4g} kg): {', '.join(heavy)}"
     advice = (
-        "Rotor inertias that the model lacks make links heavy (--rotor yes); else bound masses (--mass-max), weigh the"
-        " prior more (--prior-weight), or look at the cut-off (--cutoff)"
+        "Missing rotor inertias make links heavy (--rotor yes); otherwise bound masses (--mass-max), increase the"
+        " weight of the prior (--prior-weight), or check the cut-off (--cutoff)"
     )
     return [Finding("bodies", seen, advice)]
 
@@ -279,5 +283,5 @@ def _centres(outside: list[str]) -> list[Finding]:
     if not outside:
         return []
     seen = f"centre of mass outside the link: {'; '.join(outside)}"
-    advice = "Weigh the prior more (--prior-weight); the log does not tell where these masses are"
+    advice = "Increase the weight of the prior (--prior-weight); the log does not determine where these masses are"
     return [Finding("bodies", seen, advice)]

@@ -56,7 +56,9 @@ def _resolution(evidence: Evidence, log: Dataset) -> list[Finding]:
         f"{evidence.names[k]!r} in steps of {step[k]:.3g}, an error of {100 * error[k]:.2g} % of its torques"
         for k in bad
     )
-    advice = "Log torques or currents with more digits; until then what these joints alone tell is the prior's"
+    advice = (
+        "Log torques or currents with more digits; until then the prior determines parameters of these joints alone"
+    )
     return [Finding("resolution", f"torques were recorded too coarsely: {which}", advice)]
 
 
@@ -94,7 +96,7 @@ def _lost(log: Dataset) -> list[Finding]:
                 f"{len(times)} samples seem {name}, and the time stamps do not show it: all joints go {movement},"
                 f" first at {times[0]:.4g} s"
             )
-            advice = "Log the time at which each sample was taken; stamps made afterwards shift what follows a hole"
+            advice = "Log the time of each sample; stamps created afterwards shift the samples after a gap"
             out.append(Finding("samples", seen, advice))
     return out
 
@@ -129,7 +131,7 @@ def late_velocities(evidence: Evidence) -> list[Finding]:
     if not len(late):
         return []
     which = ", ".join(f"{evidence.names[k]!r} {1e3 * joint[k]:.2g} ms" for k in late)
-    advice = "Leave the velocities out (--column without v), or log those of the time at which positions were taken"
+    advice = "Leave the velocities out (--column without v), or log velocities of the same times as the positions"
     return [Finding("delay", f"measured velocities lag the positions: {which}", advice)]
 
 
@@ -185,8 +187,8 @@ def _still(evidence: Evidence) -> list[Finding]:
     if not still:
         return []
     advice = (
-        "Move it over more of its range (`geomctrl excite` designs such motions); what only its own motion shows is the"
-        " prior's"
+        "Move it over more of its range (`geomctrl excite` designs such motions); the prior determines parameters that"
+        " only its own motion shows"
     )
     return [Finding("excitation", f"hardly moved: {', '.join(still)}", advice)]
 
@@ -204,8 +206,8 @@ def _silent(evidence: Evidence) -> list[Finding]:
         if out
     )
     advice = (
-        "Is the drive's torque logged, in that column? Where it is not known leave the joint out of the fit: in Python"
-        " by the mask of the Dataset"
+        "Check that this column holds the drive's torque. If the torque is unknown, leave the joint out of the fit, in"
+        " Python by the mask of the Dataset"
     )
     return [Finding("silent", f"the torque is the same in every row although the joint moves: {which}", advice, True)]
 
@@ -214,23 +216,23 @@ def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]
     """Findings on torques that the log does not predict."""
     if "excitation" in evidence.notes:
         seen = f"least squares without prior: {evidence.notes['excitation']}"
-        advice = "Take a richer trajectory; what is named here comes from the prior alone"
+        advice = "Use a richer trajectory; the prior alone determines the named parameters"
         return [Finding("excitation", seen, advice)]
     unknown = foretold(evidence, rows, fit)
     bad = np.flatnonzero(unknown > MAX_TORQUE_STD)
     if not len(bad):
         return []
     which = ", ".join(f"{evidence.names[k]!r} +- {100 * unknown[k]:.2g} %" for k in bad)
-    seen = f"torques of other motions as far and as fast are not known well (standard deviation): {which}"
+    seen = f"torques of other motions of this range and speed are uncertain (standard deviation): {which}"
     parameters = _vague(evidence, MAX_NAMED)
-    advice = "Take a longer or richer trajectory (`geomctrl excite`); the prior fills in what is not determined"
+    advice = "Use a longer or richer trajectory (`geomctrl excite`); the prior determines the rest"
     return [Finding("excitation", f"{seen}; {parameters}" if parameters else seen, advice)]
 
 
 def vague(evidence: Evidence, findings: Sequence[Finding]) -> list[str]:
     """A note on base parameters that are badly determined, unless a finding names them."""
     sentence = "" if any(finding.kind == "excitation" for finding in findings) else _vague(evidence, MAX_NOTED)
-    return [f"{sentence}. Torques of such motions are known nevertheless"] if sentence else []
+    return [f"{sentence}. Torques of similar motions are nevertheless determined"] if sentence else []
 
 
 def _vague(evidence: Evidence, max_named: int) -> str:
@@ -250,6 +252,6 @@ def _vague(evidence: Evidence, max_named: int) -> str:
     named = "; ".join(f"{model.base_names[k][:60]} {reference.values[k]:.2g} +- {reference.std[k]:.2g}" for k in order)
     return (
         f"{len(which)} of {int(inertial.sum())} inertial base parameters are not determined by themselves (standard"
-        f" deviation above {100 * MAX_RELATIVE_STD:.0f} % of what is usual), condition number"
+        f" deviation above {100 * MAX_RELATIVE_STD:.0f} % of a typical value), condition number"
         f" {reference.condition:.3g}; the worst: {named}"
     )

@@ -100,7 +100,7 @@ def _mistake(evidence: Evidence, rows: Rows, profile: Profile) -> Mistake:
     def change(rows: Rows) -> Rows:
         return _in_unit(rows, profile.joints, profile.log_scale)
 
-    clause = f"the torques of {names} are off by a factor"
+    clause = f"the torques of {names} are wrong by a factor"
     return Mistake(profile.evidence, _doubt(names, profile), clause, right, fit_rows(evidence.model, right), change)
 
 
@@ -172,11 +172,11 @@ def _at(
 def _doubt(names: str, profile: Profile) -> Finding:
     low, high = np.exp(profile.interval)
     seen = (
-        f"the torques of {names} are {np.exp(profile.log_scale):.3g} times what the other joints' make of the same"
-        f" bodies (between {low:.2g} and {high:.2g})"
+        f"the torques of {names} are {np.exp(profile.log_scale):.3g} times those that the other joints' torques imply"
+        f" for the same bodies (between {low:.2g} and {high:.2g})"
     )
     advice = (
-        "Look at its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
+        "Check its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
         " (--column i=..., --current-gains)"
     )
     return Finding("scale", seen, advice, profile.evidence > FATAL_LOG_LIKELIHOOD)
@@ -186,7 +186,7 @@ def untold(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[F
     """A sentence on joints whose torques could be half or twice as large by this log, without joints whose scale is
     doubted already."""
     if evidence.model.robot.nv == 1:
-        return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
+        return ["this log does not determine by which factor the torques may be off, because there is no other joint"]
     doubted = " ".join(finding.seen for finding in findings if finding.kind == "scale")
     single = [p for p in all_profiles if len(p.joints) == 1 and repr(evidence.names[p.joints[0]]) not in doubted]
     open_ = [p for p in single if p.open or p.wrong]  # wrong in these rows only, not in other views of the log
@@ -194,8 +194,8 @@ def untold(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[F
         return []
     which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)
     return [
-        "not told from this log is by which factor a joint's torques may be off, since friction and inertia of its own"
-        f" would make up for it: {which}"
+        "this log does not determine by which factor a joint's torques may be off, because its own friction and"
+        f" inertia would compensate it: {which}"
     ]
 
 
@@ -223,9 +223,9 @@ def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding
     deviation = float(np.linalg.norm(half[0])) * left / np.sqrt(max(fit.independent.sum(), 1.0))
     if s < MIN_SIGMA * deviation or abs(np.log(s)) < np.log(DOUBTFUL_FACTOR):
         return []
-    seen = f"all torques are {s:.3g} times what the model's own bodies take, of {bodies[:, 0].sum():.4g} kg together"
+    seen = f"all torques are {s:.3g} times those of the model's own bodies, of {bodies[:, 0].sum():.4g} kg together"
     advice = (
-        "Look at the torques' unit: N mm, motor side (--gears), currents (--column i=..., --current-gains); or the"
+        "Check the unit of the torques: N mm, motor side (--gears), currents (--column i=..., --current-gains); or the"
         " model's masses are a guess"
     )
     return [Finding("scale", seen, advice, bool(abs(np.log(s)) > np.log(FATAL_FACTOR)))]

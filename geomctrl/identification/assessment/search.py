@@ -170,7 +170,7 @@ def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list
 def _compared(best: Mistake, others: list[Mistake], seen: Survival) -> str:
     """A clause on the distance to the next explanation."""
     if not others:
-        return "; no other explanation comes near"
+        return "; no other explanation is nearly as likely"
     gap = best.evidence - others[0].evidence
     if gap < DISTINCT_EVIDENCE:
         return f"; nearly as well if {others[0].clause}"

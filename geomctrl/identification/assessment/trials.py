@@ -38,10 +38,10 @@ MIN_FRICTION_SHARE = 0.05  # of a joint's torques: smaller friction is not check
 
 def driving(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
     """Joints whose friction drives them, or whose inertia is negative, in least squares without constraints."""
-    advice = "Look at the drive's or the model's axis; turn the sign of that column of the log"
+    advice = "Check the axis of the drive or the model; change the sign of that column of the log"
     return [
         Finding(
-            "sign", f"the torque of {evidence.names[k]!r}, or its position, has the other sign: {signs}", advice, True
+            "sign", f"the torque of {evidence.names[k]!r}, or its position, has the wrong sign: {signs}", advice, True
         )
         for k, signs in negative(evidence.model, rows, fit).items()
     ]
@@ -174,7 +174,7 @@ def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
     if not open_:
         return []
     more = f", and {len(open_) - MAX_NAMED} more" if len(open_) > MAX_NAMED else ""
-    return [f"not told from this log is whether {', or '.join(open_[:MAX_NAMED])}{more}"]
+    return [f"this log does not determine whether {', or '.join(open_[:MAX_NAMED])}{more}"]
 
 
 def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, ...]) -> float:
@@ -245,9 +245,9 @@ def _degrees(rows: Rows, names, turning: np.ndarray) -> Iterator[Trial]:
 
 
 ADVICE = {
-    "sign": "Look at the drive's or the model's axis; turn the sign of that column of the log (--gears with a negative"
-    " ratio does both)",
-    "swap": "Look at the order of the log's columns: --joints or --column name them",
+    "sign": "Check the axis of the drive or the model; change the sign of that column of the log (--gears with a"
+    " negative ratio does both)",
+    "swap": "Check the order of the log's columns: --joints or --column name them",
     "coupling": "Give the motors' matrix as --gears, whose rows are motors and columns joints, and --transmission where"
     " friction acts",
     "scale": "Give the unit: --unit q=deg, or one a joint",
@@ -286,12 +286,12 @@ def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
 def _coupling_finding(evidence: Evidence, i: int, j: int, torque: float, share: float) -> Finding:
     a, b = (evidence.names[k] for k in (i, j))
     seen = (
-        f"{100 * torque:.3g} % of the torques of {a!r}, {100 * min(share, 1.0):.0f} % of what is left of them squared,"
-        f" go with velocity, acceleration or torque of {b!r}"
+        f"{100 * torque:.3g} % of the torques of {a!r}, {100 * min(share, 1.0):.0f} % of their squared residual,"
+        f" correlate with velocity, acceleration or torque of {b!r}"
     )
     advice = (
         f"Are {a!r} and {b!r} coupled? Give their motors' matrix as --gears, and --transmission where friction acts;"
-        " else look for what else links them: cables, a spring, the order of columns"
+        " otherwise look for other links: cables, a spring, the order of columns"
     )
     return Finding("coupling", seen, advice, torque >= FATAL_COUPLING_SHARE)
 

@@ -138,12 +138,12 @@ class _Problem:
         if still:
             raise ExcitationError(f"{self.data.sources[0].label}: no current in joint {still[0]!r}")
         if length[-1] == 0.0:
-            raise ExcitationError(f"{self.data.sources[0].label}: nothing that is known takes any torque")
+            raise ExcitationError(f"{self.data.sources[0].label}: the known bodies or load cause no torque")
         v: np.ndarray = np.linalg.svd(W / length)[2][-1]
         if abs(v[-1]) < 1e-9:
             raise ExcitationError(
-                f"{self.data.sources[0].label}: the currents show nothing of what is known, and without it only ratios"
-                " of gains are determined: a heavier load, or more motion of the joints that lift it"
+                f"{self.data.sources[0].label}: the currents do not depend on the known bodies or load, so only ratios"
+                " of gains are determined: use a heavier load, or more motion of the joints that lift it"
             )
         x = v / length / (v[-1] / length[-1])
         return x[: self.nv], x[self.nv : -1]

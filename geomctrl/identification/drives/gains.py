@@ -262,10 +262,10 @@ class _Bodies:
 
 def _load(model: RegressorModel, load: KnownLoad, frame: str | None, friction: str) -> _Load:
     mount, centre, inertia = carried(model.robot, frame), load.centre, load.inertia
-    mass = number("mass", load.mass, "kilograms > 0: a load that is not there fixes no scale", lambda x: x > 0.0)
+    mass = number("mass", load.mass, "kilograms > 0, because the load sets the scale", lambda x: x > 0.0)
     is_known = np.array([True] + [centre is not None] * 3 + [inertia is not None] * 6)
     if centre is None and inertia is not None:
-        raise ArgumentError("centre: expected one where the inertia about it is given")
+        raise ArgumentError("centre: expected a centre, because the inertia about it is given")
     c = vector("centre", np.zeros(3) if centre is None else centre, 3)
     I = np.zeros((3, 3)) if inertia is None else exactly("inertia", inertia, (3, 3))
     if not np.allclose(I, I.T, rtol=0.0, atol=1e-9 * np.abs(I).max()):
@@ -278,13 +278,15 @@ def _load(model: RegressorModel, load: KnownLoad, frame: str | None, friction: s
 
 def _numbers(robot: Robot, names: Sequence[str]) -> list[int]:
     if not names:
-        raise ArgumentError("load: expected the mass of a load, or known_bodies: without either no scale is known")
+        raise ArgumentError("load: expected the mass of a load, or known_bodies: one of them sets the scale")
     for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"known_bodies: expected some of {', '.join(robot.body_names)}, got {name!r:.60}")
     numbers = [robot.body_names.index(name) for name in dict.fromkeys(names)]
     if not robot.parameters[numbers].any():
-        raise ArgumentError(f"known_bodies: {', '.join(names)}: massless in the robot's model: they fix no scale")
+        raise ArgumentError(
+            f"known_bodies: {', '.join(names)}: massless in the robot's model, so they do not set the scale"
+        )
     return numbers
 
 
@@ -367,7 +369,7 @@ def _known_torques(scale: _Load | _Bodies, data: Dataset) -> np.ndarray:
 
 def _why(half: float, felt: float, weight: float, total: float) -> str:
     width = "open" if not np.isfinite(half) else f"+-{100.0 * half:.0f} %"
-    text = f"its interval is {width}; what is known takes {felt:.2g} N m RMS there of {total:.2g}"
+    text = f"its interval is {width}; known torques are {felt:.2g} N m RMS of {total:.2g} there"
     if weight < MIN_WEIGHT_SHARE * felt or weight < 1e-9 * total:
         return text + ", none of it weight: its axis is upright or through the centre of mass; accelerate it more"
     return text + ": a heavier load, further from its axis, or more motion"

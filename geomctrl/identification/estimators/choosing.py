@@ -184,7 +184,7 @@ class _Search:
         errors = (100 * x.best.error for x in (last, plain))
         percent = "parts left out are predicted to {:.3g} % weighted, {:.3g} % alike".format(*errors)
         if self.worse(last.best, plain.best):
-            return equal, False, f"joints alike: {percent}"
+            return equal, False, f"equal weights of joints: {percent}"
         return problem, True, f"joints weighted by one over their noise, {noise}: {percent}"
 
     def _problem(self, w: np.ndarray) -> FoldProblem:
@@ -313,15 +313,15 @@ class _Search:
             return Finding(
                 "prior",
                 f"no weight predicts the log better than the prior alone (error {100 * best.error:.3g} %)",
-                "The log adds nothing to the model's bodies: look at torques' unit, sign and order of joints, or record"
-                " a richer motion",
+                "The log adds nothing to the model's bodies: check units and signs of torques and the order of"
+                " joints, or record a richer motion",
             )
         if best.weight <= 10.01 * 10.0**MIN_EXPONENT:
             return Finding(
                 "prior",
-                f"the weaker the prior, the better parts left out are predicted, to the bound of the search"
+                f"the error decreases with the weight of the prior, down to the bound of the search"
                 f" ({best.kind}, weight {best.weight:.2g}; error {100 * best.error:.3g} %)",
-                "The model's bodies contradict the log: look at their masses, and at the model's geometry",
+                "The model's bodies contradict the log: check their masses, and the model's geometry",
             )
         return None
 

@@ -52,7 +52,7 @@ def regressor_condition(
     longest = length.max(initial=0.0)
     names = model.base_names
     dead = length <= MIN_COLUMN_LENGTH * longest
-    exchanges = [f"{names[k]}: the log does not move what it acts on" for k in np.flatnonzero(dead)]
+    exchanges = [f"{names[k]}: the log does not excite it" for k in np.flatnonzero(dead)]
     live = np.flatnonzero(~dead)
     if not len(live):
         return np.inf, exchanges

@@ -187,7 +187,7 @@ def _rows(log: Dataset, lowest: float) -> np.ndarray:
     if not len(indices):
         raise DataError(f"{log.label}: no usable torque sample is left (all are masked)")
     if not log.tau[indices][log.used[indices]].any():
-        raise DataError(f"{log.label}: tau: every usable torque is zero: there is nothing to explain")
+        raise DataError(f"{log.label}: tau: every usable torque is zero")
     return indices[:: max(1, len(indices) // MAX_ROWS)]
 
 

@@ -121,7 +121,7 @@ def identify_load(
     if without_load is None:
         return _from_one(robot, log, mount, identified, model, friction, reading, filtering)
     if identified is not None:
-        raise ArgumentError("identified: with a log without the load the robot need not be known; give one of the two")
+        raise ArgumentError("identified: the log without the load already determines the robot; give one of the two")
     return _from_two(robot, (without_load, log), mount, model or RegressorModel(robot), friction, reading, filtering)
 
 
@@ -288,8 +288,8 @@ def _seen(s: Solved, label: str) -> Body:
     body = estimated(s.W, s.b)
     if not np.isfinite(body.quantities()["mass"]).all():
         raise ExcitationError(
-            f"{label}: too little motion: the log says nothing of the load's mass; move the joints that lift it, over"
-            " wide angles, for about 10 s"
+            f"{label}: too little motion: the log does not determine the load's mass; move the joints that lift it,"
+            " over wide angles, for about 10 s"
         )
     return body
 

@@ -198,12 +198,12 @@ def body_findings(body: Body) -> list[Finding]:
     if high < 0.0:
         out.append(
             Finding("mass", f"the log shows a negative mass, {m:.3g} kg +-{half:.2g}",
-                  "Look for torques of the other sign, logs given the wrong way round, a sensor that is tared with the"
-                  " load on, gravity.", fatal=True)
+                  "Check the sign of torques, the order of the two logs, whether the sensor was tared with the load"
+                  " on, and gravity.", fatal=True)
         )  # fmt: skip
     elif low <= 0.0:
         out.append(
-            Finding("mass", f"no load is seen: its mass is {m:.3g} kg +-{half:.2g}",
+            Finding("mass", f"no load is visible: its mass is {m:.3g} kg +-{half:.2g}",
                   "Move all joints more and faster, for 10 s or longer, or take a heavier load.", fatal=True)
         )  # fmt: skip
     elif half > MAX_MASS_ERROR * m:
@@ -214,12 +214,12 @@ def body_findings(body: Body) -> list[Finding]:
     elif not np.isfinite(box["centre"]).all():
         axes = ", ".join(a for a, x in zip("xyz", box["centre"]) if not np.isfinite(x).all())
         out.append(
-            Finding("excitation", f"the motion says nothing of the centre of mass along {axes} of the frame",
-                  "Turn the load in all directions against gravity; what is given there is the frame's origin.")
+            Finding("excitation", f"the motion does not determine the centre of mass along {axes} of the frame",
+                  "Turn the load in all directions against gravity; the reported value there is the frame's origin.")
         )  # fmt: skip
     if body.distance > MAX_CHI_SQUARE:
         out.append(
-            Finding("bodies", f"no rigid body explains the log: the nearest is off by a chi-square of"
+            Finding("bodies", f"no rigid body explains the log: the nearest has a chi-square of"
                   f" {body.distance:.0f} of 10, where {MAX_CHI_SQUARE:g} is the most to be expected",
                   "Look at the frame, at friction that grows with the load, at a load that swings or slips, at the"
                   " robot's model.")
@@ -242,7 +242,7 @@ def two_log_findings(together: Solved) -> list[Finding]:
         if ratio > MAX_RESIDUAL_RATIO:
             out.append(
                 Finding("logs", f"the logs do not agree: residuals of {source.label!r} are {ratio:.2g} times those that"
-                      " it has alone", "Log both on the same robot, warm alike, with nothing changed but the load.")
+                      " it has alone", "Record both on the same robot, equally warm, with only the load changed.")
             )  # fmt: skip
     return out
 
@@ -320,7 +320,7 @@ class LoadReport(Report):
         reasons = {}
         for name, h, s in zip(INERTIAL, half, scale):
             if not np.isfinite(h):
-                reasons[name] = "the motion says nothing of it"
+                reasons[name] = "the motion does not determine it"
             elif h > s:
                 reasons[name] = f"known to +-{h:.2g}, where {s:.2g} is a load's of this mass and size"
         return reasons

@@ -138,7 +138,7 @@ def solved(data: Factored, correlated: bool = True) -> Solved:
     """
     b = np.array([np.linalg.norm(R[:, -1]) for R in data.factors])
     if not b.any():
-        raise DataError(f"{data.sources[0].label}: every usable sample is zero: there is nothing to explain")
+        raise DataError(f"{data.sources[0].label}: every usable sample is zero")
     weights = np.sqrt(np.maximum(data.counts, 1)) / np.where(b > 0.0, b, b.max())
     share = 1.0 - data.unknowns / data.counts.sum()
     floor, noise = 1e-12, 1.0 / weights

@@ -378,7 +378,7 @@ class RegressorModel:
         if not compressed.counts.any():
             raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
         if not compressed.norms.any():
-            raise DataError(f"{data.label}: tau: every usable torque is zero: there is nothing to explain")
+            raise DataError(f"{data.label}: tau: every usable torque is zero")
         return compressed
 
 

@@ -60,9 +60,7 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
     names, nb = estimate.model.base_names, estimate.base.size
     symbols = [name if " " not in name else f"({name})" for name in names]
     A, dead = _whitened(estimate, correlation)
-    out = [
-        Exchange(f"{names[k]}: the log does not move what it acts on", 0.0, np.eye(nb)[k]) for k in np.flatnonzero(dead)
-    ]
+    out = [Exchange(f"{names[k]}: the log does not excite it", 0.0, np.eye(nb)[k]) for k in np.flatnonzero(dead)]
     unit = _units(estimate)
     live = np.flatnonzero(~dead & (unit > 0.0))  # excludes torques that are always zero
     if not len(live):
