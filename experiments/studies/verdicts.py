@@ -119,22 +119,22 @@ def judged(loop: Any) -> Row:
 # --- the page -------------------------------------------------------------------------------------------------------
 
 TEXT = """\
-# Right and wrong closed loops, and who says so
+# Right and wrong closed loops, and the methods that detect them
 
-This page lists closed loops of which it is known whether they are right, and what each judge says of them, so that you
-can see what a verdict is worth. `experiments/studies/verdicts.py --page` writes it; nothing on it is written by hand.
+This page shows how reliable each method is: it lists right and wrong closed loops with the verdict of each method.
+`experiments/studies/verdicts.py --page` writes the page; nothing on it is written by hand.
 
-| judge | what it does |
+| method | check |
 |---|---|
 | monitors | a run with `skew`, `energy`, `lyapunov`, `holding`, `group`, {{doc}}`confirmed <monitors>` |
 | samples | {{py:obj}}`geomctrl.testing.assert_lyapunov` with `search=0`, 10 states |
 | search | the same with a search of {evaluations} evaluations (6000 by default) |
 | certificate | {{py:obj}}`geomctrl.testing.certify_lyapunov` on a box of 0.6 rad and 1 rad/s |
 
-`VIOLATED` and `caught` accuse. `UNRESOLVED` does not: it names the step that decides, and the run is repeated with it.
-"." is a judge that is not asked: assertions are about laws in continuous time on rigid robots, certificates are slow.
+`VIOLATED` and `caught` reject a loop. `UNRESOLVED` does not: it names a step that decides, and the run is repeated with it.
+"." means that the method was not used: assertions are for laws in continuous time on rigid robots, certificates are slow.
 
-Certificates are tried with generated claims besides: `experiments/studies/certificate_claims.py 200` makes loops with
+Certificates are also tested with generated claims: `experiments/studies/certificate_claims.py 200` makes loops with
 flaws and decides without the library which claims are wrong. Of 200 wrong ones none is proved, 195 are refuted, 5
 undecided. Of 200 right ones 133 are proved and 67 undecided, mostly with a kink at zero or a switch in time; none is
 refuted.
