@@ -162,10 +162,13 @@ def body(mass, com, moments):
 @pytest.mark.parametrize(
     ("pi", "words"),
     [
-        (body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.02 - 1e-6]), "hardly a body, thinner than a sheet: 'link2'"),
+        (
+            body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.02 - 1e-6]),
+            "nearly degenerate bodies, thinner than a sheet: 'link2'",
+        ),
         (
             body(1.0, [0.1, 0.0, 0.0], [1e-5, 0.02, 0.02]),
-            "hardly a body, as thin as a rod or as small as a point: 'link2'",
+            "nearly degenerate bodies, as thin as a rod or as small as a point: 'link2'",
         ),
         (
             body(43.0, [0.1, 0.0, 0.0], [1.0, 1.0, 1.0]),
