@@ -131,8 +131,9 @@ This page shows how reliable each method is: it lists right and wrong closed loo
 | search | the same with a search of {evaluations} evaluations (6000 by default) |
 | certificate | {{py:obj}}`geomctrl.testing.certify_lyapunov` on a box of 0.6 rad and 1 rad/s |
 
-`VIOLATED` and `caught` reject a loop. `UNRESOLVED` does not: it names a step that decides, and the run is repeated with it.
-"." means that the method was not used: assertions are for laws in continuous time on rigid robots, certificates are slow.
+`VIOLATED` and `caught` reject a loop. `UNRESOLVED` does not: it names a step that decides, and the run is repeated with
+it. "." means that the method was not used: assertions are for laws in continuous time on rigid robots, certificates are
+slow.
 
 Certificates are also tested with generated claims: `experiments/studies/certificate_claims.py 200` makes loops with
 flaws and decides without the library which claims are wrong. Of 200 wrong ones none is proved, 195 are refuted, 5
