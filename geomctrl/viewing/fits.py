@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -139,9 +139,7 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -n
     """Fit the axis to all used samples and +-least; note the number of unused samples, which are shaded, outside."""
     used = part.used[:, k]
     style(ax)
-    ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useOffset=False)
-    ax.yaxis.get_offset_text().set(fontsize=7, color=INK)
+    _short_ticks(ax, "y")
     if not used.all():
         for start, stop in runs(~used):
             ax.axvspan(part.t[start], part.t[min(stop, len(part.t) - 1)], color=SHADE, lw=0, zorder=0)
@@ -153,9 +151,17 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -n
     ax.set_ylim(low, high)
     beyond = int(((shown < low) | (shown > high)).any(1).sum())
     if beyond:
-        said = f"{beyond} unused samples beyond, up to {np.abs(shown[~used]).max():.2g}"
+        said = f"{beyond} unused beyond, to {np.abs(shown[~used]).max():.2g}"
         # above the axes, where there is no curve, between the axis exponent on the left and the legend on the right
         ax.text(0.08, 1.02, said, transform=ax.transAxes, va="bottom", fontsize=6.5, color=INK)
+
+
+def _short_ticks(ax: Axes, axis: Literal["x", "y"]) -> None:
+    """Few tick labels, with a common power of ten where numbers are small or large."""
+    of = ax.xaxis if axis == "x" else ax.yaxis
+    of.set_major_locator(MaxNLocator(5))
+    ax.ticklabel_format(axis=axis, style="sci", scilimits=(-3, 4), useOffset=False)
+    of.get_offset_text().set(fontsize=7, color=INK)
 
 
 # --- residuals -----------------------------------------------------------------------------------------------------
@@ -164,6 +170,7 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -n
 def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> None:
     """Residuals of joint k over its velocity, and their mean in bins: errors of the friction model show here."""
     style(ax)
+    _short_ticks(ax, "y")
     for part, color in zip(parts, (MEASURED, UNSEEN)):
         used = part.used[:, k]
         v, r = part.velocity[used, k], part.residual(k)
@@ -196,6 +203,7 @@ def histogram(ax: Axes, r: np.ndarray) -> None:
     style(ax)
     ax.grid(visible=False)
     ax.set_yticks([])
+    _short_ticks(ax, "x")
     if not len(r):
         return
     spread = max(float(np.sqrt(np.mean(r**2))), 1e-12)

@@ -105,7 +105,7 @@ def test_samples_that_were_left_out_do_not_set_the_axis_and_are_counted(drawn, t
     view.torques(JOINTS, [p], tmp_path / "torques.png")
     upper = drawn[0].axes[2]
     assert upper.get_ylim()[1] < 2.0
-    assert [text.get_text() for text in upper.texts] == ["3 unused samples beyond, up to 1e+03"]
+    assert [text.get_text() for text in upper.texts] == ["3 unused beyond, to 1e+03"]
     assert not drawn[0].axes[0].texts
 
 
