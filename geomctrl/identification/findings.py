@@ -24,6 +24,8 @@ KINDS = {
     "excitation": "parameters or joints of which the log tells little",
     "drift": "friction or offsets that change while the log lasts: temperature",
     "delay": "torques, or measured velocities, that lag the positions",
+    "velocity": "measured velocities that are not those of the positions",
+    "zero": "a joint whose positions count from another zero than the model's",
     "gravity": "gravity in another direction than the model's: a tilted base",
     "samples": "samples lost or repeated, and time stamps that do not show it",
     "resolution": "torques in steps that are coarse for the joint",

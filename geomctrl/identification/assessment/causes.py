@@ -2,6 +2,8 @@
 
 Delay: the motion of each row is taken `seconds` earlier, and the likelihood is computed as a function of the delay.
 
+A joint's own delay, and a joint's zero: the torques' derivative by it joins the regressor.
+
 Base: gravity enters the regressor linearly. If its direction is off by d1, d2 along two horizontal axes,
 tau = (Y + d1 Z1 + d2 Z2) x, where Z are the rows of a robot at rest under horizontal gravity. Directions of x that do
 not affect the upright robot may affect the tilted one; they are added as columns.
@@ -37,6 +39,10 @@ MIN_DELAY = 0.004  # s: smaller delays come from sampling
 MIN_SIGMA = 4.0  # standard deviations from zero below which an estimate counts as zero
 MIN_TILT = np.deg2rad(0.7)  # rad: the accuracy of installation
 NOTED_TILT = np.deg2rad(2.0)  # rad: a spirit level shows larger tilts
+MIN_ZERO = np.deg2rad(1.5)  # rad: errors of geometry look like smaller offsets of a joint's zero
+MAX_ZERO_STEP = 0.5  # rad: step of Newton's method for a zero
+ZERO_STEPS = 4  # steps of Newton's method for a zero
+DIFFERENCE = 1e-4  # rad, s: step of finite differences
 MIN_DRIFT_SHARE = 0.03  # of a joint's torques
 MIN_WARMING_SECONDS = 4.0  # s: in shorter logs an apparent change of friction is an error of the model
 MAX_DRIVING_SHARE = 0.2  # of friction's power: friction may seem to drive by this much if its change is uncertain
@@ -48,13 +54,16 @@ MIN_SINGULAR_VALUE = (
 
 def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mistake], list[str]]:
     """(explanations that are much likelier than the unchanged log, notes)."""
-    causes = []
     robot = evidence.model.robot
-    lag, delay_notes = _delay(evidence, rows, fit) if robot.nq == robot.nv else (None, [])
-    tilt, tilt_notes = _tilt(evidence, rows, fit) if robot.nq == robot.nv and np.any(robot.gravity) else (None, [])
-    least = float(np.log(3.0 / MAX_CHANCE))
-    causes = [x for x in (lag, tilt, _drift(evidence, rows, fit)) if x is not None and x.evidence > least]
-    return causes, delay_notes + tilt_notes
+    if robot.nq != robot.nv:
+        explanations, notes = [_drift(evidence, rows, fit)], []
+    else:
+        lag, delay_notes = _delay(evidence, rows, fit)
+        tilt, tilt_notes = _tilt(evidence, rows, fit) if np.any(robot.gravity) else (None, [])
+        zero, late = _zero(evidence, rows, fit), _late_joint(evidence, rows, fit)
+        explanations, notes = [lag, tilt, zero, late, _drift(evidence, rows, fit)], delay_notes + tilt_notes
+    least = float(np.log(len(explanations) / MAX_CHANCE))
+    return [x for x in explanations if x is not None and x.evidence > least], notes
 
 
 # --- delay -------------------------------------------------------------------------------------------------------
@@ -133,6 +142,89 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
     )
     advice = "Compensate it (--delay auto), or check the time stamps and filters of the log's signals"
     return Mistake(gain, Finding("delay", seen, advice), f"torques {order} positions", right, after, change), []
+
+
+def _late_joint(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+    """The joint whose torques alone lag or lead the motion."""
+    model = evidence.model
+    if rows.motion is None or model.robot.nv < 2:
+        return None
+
+    def columns(k: int) -> Callable[[Rows], np.ndarray]:
+        def column(rows: Rows) -> np.ndarray:
+            early, late = (rows.delayed(x).regressor(model)[:, k] @ fit.values for x in (-MIN_DELAY, MIN_DELAY))
+            out = np.zeros((len(rows.t), model.robot.nv, 1))
+            out[:, k, 0] = (late - early) / (2.0 * MIN_DELAY)
+            return out
+
+        return column
+
+    k, after = _likeliest_joint(model, rows, fit, [columns(k)(rows) for k in range(model.robot.nv)])
+    seconds, deviation = float(after.values[-1]), float(np.sqrt(after.covariance[-1, -1]))
+    if abs(seconds) < max(MIN_DELAY, MIN_SIGMA * deviation):
+        return None
+    order = "lag" if seconds > 0.0 else "lead"
+    seen = (
+        f"the torques of {evidence.names[k]!r} alone {order} the positions by {1e3 * abs(seconds):.3g} ms (standard"
+        f" deviation {1e3 * deviation:.2g} ms): {100 * fit.relative[k]:.3g} % of them are left unexplained, and"
+        f" {100 * after.relative[k]:.3g} % without the delay"
+    )
+    advice = "Look at how this joint's torques are stamped and filtered, beside the others'"
+    clause = f"the torques of {evidence.names[k]!r} {order} the positions"
+    return _with_columns(evidence, rows, fit, Finding("delay", seen, advice), clause, columns(k), after)
+
+
+def _likeliest_joint(model: RegressorModel, rows: Rows, fit: FreeFit, columns: list[np.ndarray]) -> tuple[int, FreeFit]:
+    """(the joint whose column (n, nv, 1) explains most, the fit with it)."""
+    fits = [fit_rows(model, rows, column) for column in columns]
+    k = max(range(len(fits)), key=lambda k: fits[k].evidence_over(fit))
+    return k, fits[k]
+
+
+# --- another zero ------------------------------------------------------------------------------------------------
+
+
+def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+    """The joint whose positions count from another zero, by Newton's method on its offset."""
+    model = evidence.model
+    robot, one = model.robot, np.eye(model.robot.nv)
+
+    def column(k: int, at: Rows, values: np.ndarray) -> np.ndarray:
+        """Derivative (n, nv, 1) of the torques by the position of joint k."""
+        x = np.zeros(model.size)
+        x[model.base.columns] = values
+        low, high = (robot.regressor(at.q + h * one[k], at.v, at.a) for h in (-DIFFERENCE, DIFFERENCE))
+        return ((high - low) @ x[: model.inertial] / (2.0 * DIFFERENCE))[..., None]
+
+    turning = np.flatnonzero(robot.is_rotational).tolist()
+    if not turning:
+        return None
+    place, after = _likeliest_joint(model, rows, fit, [column(k, rows, fit.values) for k in turning])
+    k, offset, right, here = turning[place], 0.0, rows, fit
+    for _ in range(ZERO_STEPS):
+        if abs(after.values[-1]) < MIN_SIGMA * np.sqrt(after.covariance[-1, -1]):
+            break
+        offset += float(np.clip(after.values[-1], -MAX_ZERO_STEP, MAX_ZERO_STEP))
+        right = rows.shifted(offset * one[k])
+        here = fit_rows(model, right)
+        after = fit_rows(model, right, column(k, right, here.values))
+    deviation = float(np.sqrt(after.covariance[-1, -1]))
+    if abs(offset) < max(MIN_ZERO, MIN_SIGMA * deviation):
+        return None
+    gain = max(here.evidence_over(fit), here.evidence_over(fit, own=True))
+    gain -= 0.5 * float(np.log(max(fit.independent.sum(), 2.0)))
+    degrees = np.rad2deg((offset, deviation))
+    seen = (
+        f"the zero of {evidence.names[k]!r} is {degrees[0]:.3g} degrees (standard deviation {degrees[1]:.2g}) off the"
+        " model's: torques are explained better with that added to its positions"
+    )
+    advice = "Add it to the positions (--zero), calibrate the encoder, or look at the model's frames"
+
+    def change(rows: Rows) -> Rows:
+        return rows.shifted(offset * one[k])
+
+    clause = f"the zero of {evidence.names[k]!r} is off"
+    return Mistake(gain, Finding("zero", seen, advice), clause, right, here, change)
 
 
 # --- a tilted base -----------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ MIN_LOST_SAMPLES = 3  # lost samples that chance does not explain
 MIN_LOST_SECONDS = 0.01  # s: smallest total time of lost samples that matters
 MAX_VELOCITY_LAG = 0.004  # s: smallest lag of measured velocities behind positions that matters
 LAG_WINDOW = 2.0  # s: displacements from positions and from velocities are compared over this time
+MAX_VELOCITY_ERROR = 0.3  # of the way that a joint goes: difference from the integral of its velocities
 LAG_SIGMA = 5.0  # standard deviations
 
 
@@ -41,6 +42,7 @@ def recorded(evidence: Evidence) -> list[Finding]:
         *_resolution(evidence, log),
         *(_lost(log) if single else []),
         *late_velocities(evidence),
+        *(_other_velocities(evidence, log) if single else []),
     ]
 
 
@@ -133,6 +135,27 @@ def late_velocities(evidence: Evidence) -> list[Finding]:
     which = ", ".join(f"{evidence.names[k]!r} {1e3 * joint[k]:.2g} ms" for k in late)
     advice = "Leave the velocities out (--column without v), or log velocities of the same times as the positions"
     return [Finding("delay", f"measured velocities lag the positions: {which}", advice)]
+
+
+def _other_velocities(evidence: Evidence, log: Dataset) -> list[Finding]:
+    """Measured velocities whose integral is not the way that the joint's position goes."""
+    if log.v is None:
+        return []
+    s = log.longest_stretch
+    v, q = log.v[s], log.q[s]
+    gone = np.cumsum(np.diff(log.t[s])[:, None] * 0.5 * (v[1:] + v[:-1]), axis=0)
+    line = np.linalg.qr(np.vander(np.linspace(0.0, 1.0, len(gone)), 2))[0]  # offsets of velocities drift
+    gone, way = (x - line @ (line.T @ x) for x in (gone, q[1:]))
+    left, size = np.linalg.norm(way - gone, axis=0), np.linalg.norm(way, axis=0)
+    moved = np.ptp(q, axis=0) > np.where(evidence.model.robot.is_rotational, MIN_TURN, MIN_SLIDE)
+    bad = np.flatnonzero(moved & (left > MAX_VELOCITY_ERROR * size))
+    if not len(bad):
+        return []
+    seen = "measured velocities are not those of the positions: " + ", ".join(
+        f"integrated, {evidence.names[k]!r} is {100 * left[k] / size[k]:.0f} % off its way" for k in bad
+    )
+    advice = "Look at the order, units and signs of the velocities' columns, or leave them out (--column without v)"
+    return [Finding("velocity", seen, advice)]
 
 
 # --- excitation ------------------------------------------------------------------------------------------------------

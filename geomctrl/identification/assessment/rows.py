@@ -103,6 +103,12 @@ class Rows:
         m = None if m is None else replace(m, q=m.q @ T.T, v=m.v @ T.T, a=m.a @ T.T)
         return replace(self, q=self.q @ T.T, v=self.v @ T.T, a=self.a @ T.T, motion=m, _regressors={})
 
+    def shifted(self, offset: np.ndarray) -> Rows:
+        """Rows with positions q + offset (nv,)."""
+        m = self.motion
+        m = None if m is None else replace(m, q=m.q + offset)
+        return replace(self, q=self.q + offset, motion=m, _regressors={})
+
     def with_torques(self, T: np.ndarray) -> Rows:
         """Rows with torques T tau, used if all torques that enter are used."""
         used = ~((~self.used).astype(float) @ (T != 0.0).T > 0.0)
