@@ -19,6 +19,7 @@ from geomctrl.identification import (
     load_columns,
 )  # fmt: skip
 from geomctrl.identification.estimators import named
+from geomctrl.identification.estimators.estimate import OPTION_HELP
 from geomctrl.identification.findings import ignorable
 from geomctrl.models import update_model_file
 from geomctrl.models.io import in_place
@@ -58,6 +59,12 @@ def _number_or_auto(text: str) -> float | str:
 def _with(option: str) -> str:
     """Names of the estimators that have an option."""
     return ", ".join(e.name for e in ESTIMATORS.values() if option in e.options)
+
+
+def _help(option: str, methods: str = "") -> str:
+    """The text of an option in `fit`, after the names of the estimators that have it."""
+    text = OPTION_HELP[option]
+    return f"{methods or _with(option)}: {text[0].lower()}{text[1:]}"
 
 
 PRIOR = ", ".join(sorted(e.name for e in ESTIMATORS.values() if e.has_prior))
@@ -251,8 +258,8 @@ class EstimatorOptions:
         Any,
         option(
             _number_or_auto,
-            f"{PRIOR}: weight of the distance from the model's own parameters, relative to a relative squared error;"
-            f" auto: by cross-validation [default: auto; {PRIOR_WEIGHTS} where --entropic is given].",
+            _help("regularization", PRIOR)
+            + f" auto: by cross-validation [default: auto; {PRIOR_WEIGHTS} where --entropic is given].",
             metavar="NUMBER|auto",
         ),
     ] = None
@@ -260,18 +267,13 @@ class EstimatorOptions:
         Any,
         option(
             _number_or_auto,
-            f"{_with('entropic')}: weight of the log-det distance from the model's bodies, which must be physical where"
-            " it is a number; auto: by cross-validation [default: auto; 0 where --prior-weight is given].",
+            _help("entropic") + " auto: by cross-validation [default: auto; 0 where --prior-weight is given].",
             metavar="NUMBER|auto",
         ),
     ] = None
-    mass_max: Annotated[
-        Any, per_joint(f"{_with('mass_max')}: upper bound of masses [kg], one number or one per body.")
-    ] = None
-    total_mass: Annotated[float | None, Parameter(help=f"{_with('total_mass')}: known sum of all masses [kg].")] = None
-    fixed: Annotated[
-        list[str] | None, names(f"{_with('fixed')}: bodies known already: link1,link2.", metavar="BODIES")
-    ] = None
+    mass_max: Annotated[Any, per_joint(_help("mass_max"))] = None
+    total_mass: Annotated[float | None, Parameter(help=_help("total_mass"))] = None
+    fixed: Annotated[list[str] | None, names(_help("fixed"), metavar="BODIES")] = None
     noise_weights: Annotated[
         bool | None,
         Parameter(

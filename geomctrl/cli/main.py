@@ -7,6 +7,7 @@ imported when their command runs, so that `geomctrl --help` is fast.
 import ast
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from geomctrl.output import plain_console
 from .setup_file import read_setup
 from .terminal import BAD_ARGUMENTS, FAILED, Stdout, command_line, complain
 
+UNEXPECTED = 70  # exit status after an error of geomctrl itself, EX_SOFTWARE of sysexits.h
 COMMANDS = (
     "track", "sweep", "excite", "identify", "identify_load", "drive_gains", "show", "info", "check", "robots", "export",
 )  # fmt: skip
@@ -55,11 +57,15 @@ for _order, _name in enumerate(COMMANDS):
 
 
 def main() -> int:
-    """Run the console script and return its exit status."""
+    """Run the console script and return its exit status; UNEXPECTED after an error of geomctrl itself."""
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
-    return run(sys.argv[1:])
+    try:
+        return run(sys.argv[1:])
+    except Exception:  # Python's own status, 1, has a meaning of its own in some commands
+        traceback.print_exc()
+        return UNEXPECTED
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -157,3 +157,18 @@ def test_export_writes_c(tmp_path):
 def test_export_says_what_there_is(tmp_path):
     refused = run("export", "two_link", "--terms", "mass", "--out", tmp_path, status=2)
     assert "mass_matrix" in refused.output
+
+
+def test_an_unexpected_error_has_a_status_of_its_own(monkeypatch, capfd):
+    """1 says of `identify` that its result is not to be trusted."""
+    from geomctrl.cli import main
+
+    def broken(arguments):
+        raise ZeroDivisionError("of geomctrl itself")
+
+    monkeypatch.setattr(main, "run", broken)
+    for name in ("SIGTERM", "SIGHUP"):
+        monkeypatch.setattr(main.signal, name, None, raising=False)
+        monkeypatch.delattr(main.signal, name)
+    assert main.main() == 70
+    assert "ZeroDivisionError: of geomctrl itself" in capfd.readouterr().err

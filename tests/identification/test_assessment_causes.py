@@ -1,6 +1,7 @@
 """Causes of a bad fit other than exchanged columns, each in a log with known parameters, and logs without any."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -68,6 +69,30 @@ def test_measured_velocities_that_lag(right):
     log, model = right
     said = first(reported(delayed(log, 0.03, "v"), model).assessment, "delay").seen
     assert said.startswith("measured velocities lag the positions: 'shoulder_pan_joint' 3")
+
+
+def test_velocities_in_each_others_place_are_named(right):
+    log, model = right
+    v = np.asarray(log.v)[:, [0, 2, 1, 3, 4, 5]]
+    said = first(reported(dataclasses.replace(log, v=v), model).assessment, "velocity").seen
+    assert [name in said for name in model.robot.dof_names] == [False, True, True, False, False, False]
+
+
+def test_a_joint_whose_torques_alone_are_late_is_named(right):
+    log, model = right
+    tau = np.array(log.tau)
+    tau[:, 1] = np.interp(log.t - 0.015, log.t, tau[:, 1])
+    said = first(reported(dataclasses.replace(log, tau=tau), model).assessment, "delay").seen
+    assert said.startswith("the torques of 'shoulder_lift_joint' alone lag the positions by 1")
+
+
+def test_a_joint_with_another_zero_is_named_with_its_angle():
+    log, model = simulated("puma560", seed=3, noise=0.003)
+    q = np.array(log.q)
+    q[:, 1] += 0.2
+    said = first(reported(dataclasses.replace(log, q=q), model).assessment, "zero").seen
+    degrees = float(re.search(r"^the zero of 'joint2' is (-[\d.]+) degrees", said)[1])
+    assert degrees == pytest.approx(-np.rad2deg(0.2), abs=3.0)
 
 
 def test_lost_samples_with_even_stamps(right):

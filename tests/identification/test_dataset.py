@@ -62,13 +62,6 @@ def test_velocities_and_accelerations_of_known_signals_for_every_joint_and_end()
         assert error.max() < ends
 
 
-def test_a_spline_gives_derivatives_of_known_signals_too():
-    data = log()
-    out = data.filtered(60.0, method="spline")
-    for got, want, inside in zip((out.q, out.v, out.a), wave(data.t), (1e-4, 1e-3, 2e-2)):
-        assert (np.abs(got - want) / np.abs(want).max(0))[50:-50].max() < inside
-
-
 def test_measured_velocities_are_used():
     t = np.arange(2000) / RATE
     q, v, a = wave(t)
@@ -77,46 +70,33 @@ def test_measured_velocities_are_used():
     assert np.abs(out.a - a)[30:-30].max() < 0.05
 
 
-def test_smoothing_spline_has_the_stated_cutoff():
-    t = np.arange(4000) / RATE
-    for f, gain in ((2.0, 1 / (1 + 0.2**4)), (10.0, 0.5), (20.0, 1 / 17)):
-        x, v, a = filters.smooth(t, np.sin(2 * np.pi * f * t)[:, None], 10.0)
-        w = 2 * np.pi * f
-        inner = slice(1000, 3000)
-        for y, scale in ((x, 1.0), (v, w), (a, w * w)):
-            assert np.sqrt(2 * np.mean(y[inner] ** 2)) == pytest.approx(gain * scale, rel=0.03)
-
-
-@pytest.mark.parametrize("method", ["butterworth", "spline"])
 @pytest.mark.parametrize("order", [1, 12])
-def test_cutoffs_at_which_filters_can_not_be_made_are_refused(method, order):
+def test_cutoffs_at_which_filters_can_not_be_made_are_refused(order):
     t = 0.01 * np.arange(200)
     data = Dataset(t, np.sin(t)[:, None], np.cos(t)[:, None])
     for cutoff in (0.0, 1e-300, 0.99e-4, 50.0, 1e300):
         with pytest.raises(ArgumentError, match=r"cutoff: expected hertz between 0\.0001 and half the sampling rate"):
-            data.filtered(cutoff, method=method, order=order)
-    slowest = data.filtered(1e-4, method=method, order=order)
+            data.filtered(cutoff, order=order)
+    slowest = data.filtered(1e-4, order=order)
     assert np.abs(slowest.v).max() < 5.0  # 1 without a filter
     assert all(np.isfinite(x).all() for x in (slowest.q, slowest.a, slowest.tau))
 
 
-@pytest.mark.parametrize("method", ["butterworth", "spline"])
 @pytest.mark.parametrize("step", [1e-300, 1e200])
-def test_times_at_which_derivatives_overflow_are_refused(method, step):
+def test_times_at_which_derivatives_overflow_are_refused(step):
     data = Dataset(step * np.arange(200), np.sin(np.arange(200.0))[:, None], np.ones((200, 1)))
     if step > 1.0:
-        assert np.abs(data.filtered(0.1 / step, method=method).a).max() == 0.0
+        assert np.abs(data.filtered(0.1 / step).a).max() == 0.0
         return
     with pytest.raises(DataError, match="log: its numbers, divided by powers of its sampling intervals, exceed"):
-        data.filtered(0.1 / step, method=method)
+        data.filtered(0.1 / step)
 
 
-def test_spline_takes_uneven_time_stamps_and_the_filter_refuses_them():
+def test_the_filter_refuses_uneven_time_stamps_which_can_be_resampled():
     rng = np.random.default_rng(0)
     t = np.sort(np.arange(2000) / RATE + rng.uniform(-0.4, 0.4, 2000) / RATE)
-    q, v, _ = wave(t)
+    q = wave(t)[0]
     data = Dataset(t, q, q)
-    assert np.abs(data.filtered(30.0, method="spline").v - v)[50:-50].max() < 0.05
     with pytest.raises(DataError, match=r"not even.*resampled"):
         data.filtered(30.0)
     even = data.resampled(RATE)
@@ -253,11 +233,10 @@ def test_split_by_phase_shares_no_phase_and_by_time_is_refused_for_a_periodic_lo
     q = np.stack([np.sin(2 * np.pi * t / 4.0) + 0.3 * np.cos(6 * np.pi * t / 4.0), np.cos(4 * np.pi * t / 4.0)], -1)
     data = Dataset(t, q, q)
     assert data.period() == pytest.approx(4.0, abs=0.01)
-    train, test = data.split_phase(test=(0.5, 0.8), guard=0.1)
+    train, test = data.split_phase(test=(0.5, 0.8))
     a, b = (np.unique(np.round((x.t % 4.0) * RATE).astype(int)) for x in (train, test))
     assert not np.intersect1d(a, b).size
-    assert np.abs(a[:, None] - b).min() >= 0.1 * RATE - 1
-    assert len(test) == pytest.approx(0.25 * len(data), rel=0.02)  # 0.3 of each period less 2 x 0.1 s of 4 s
+    assert len(test) == pytest.approx(0.3 * len(data), rel=0.02)
     assert len(test.gaps) == 5
     with pytest.raises(DataError, match=r"repeats every 4.*split_phase"):
         data.split_time(0.7)
@@ -277,8 +256,8 @@ def test_a_log_that_ends_a_few_samples_into_a_phase_can_be_filtered_after_the_sp
 def test_a_log_that_does_not_repeat_has_no_period_and_splits_in_time():
     data = log(seconds=6.0)
     assert data.period() is None
-    train, test = data.split_time(0.7, guard=0.2)
-    assert train.t[-1] < test.t[0] - 0.19
+    train, test = data.split_time(0.7)
+    assert train.t[-1] < test.t[0]
     assert len(train) == round(0.7 * len(data))
 
 

@@ -147,7 +147,7 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
 def _late_joint(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     """The joint whose torques alone lag or lead the motion."""
     model = evidence.model
-    if rows.motion is None or model.robot.nv < 2:
+    if rows.motion is None or model.robot.nv < 2 or late_velocities(evidence):
         return None
 
     def columns(k: int) -> Callable[[Rows], np.ndarray]:

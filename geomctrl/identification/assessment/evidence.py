@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.estimators.conditioning import autocorrelation, correlation_factor
+from geomctrl.identification.estimators.conditioning import correlation_factors
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.logs.dataset import coarseness
@@ -203,8 +203,7 @@ def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):
 
 def independent_rows(residuals: np.ndarray, used: np.ndarray) -> np.ndarray:
     """(nv,): the number of independent residuals (n, nv), from the sum of their autocorrelation."""
-    correlation = [correlation_factor(autocorrelation(r)) for r in np.where(used, residuals, 0.0).T]
-    return used.sum(0) / np.array(correlation)
+    return used.sum(0) / correlation_factors(np.where(used, residuals, 0.0))
 
 
 def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification.errors import DataError, ExcitationError
-from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, autocorrelation, correlation_factor
+from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, correlation_factors
 from geomctrl.identification.loads.torque_rows import Factored
 from geomctrl.identification.logs import Dataset, reading
 from geomctrl.identification.logs.dataset import joints_of, read_log
@@ -171,8 +171,8 @@ class _Problem:
         full = np.append(self.basis @ theta, 1.0)
         for source in self.data.sources:
             r = np.concatenate([np.where(mask, i - (A @ full) / g, 0.0) for A, i, mask in source.rows()])
-            out += [correlation_factor(autocorrelation(x)) for x in r.T]
-        return np.array(out)
+            out.append(correlation_factors(r))
+        return np.concatenate(out)
 
     def std(self, g: np.ndarray, theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         J = np.linalg.qr(self._jacobian(np.concatenate((1.0 / g, theta)), weights), mode="r")

@@ -6,6 +6,7 @@ its length. `ESTIMATORS` lists them by name; call `fit(model, data, method)`.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -82,33 +83,15 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
 
     Notes
     -----
-    "ols": ordinary least squares; no options.
+    "wls" estimates the noise of the joints iteratively (Gautier 1997). "ridge" minimises |w (Y x - tau)|^2 /
+    |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters, S being each parameter's natural unit. "consistent"
+    minimises the same, with `regularization` for the strength, plus entropic sum_i D(P_i || P0_i) / nbodies, under a
+    positive definite pseudo-inertia P_i of every body, by a semidefinite program (cvxpy).
 
-    "wls": least squares with each joint weighted by the inverse of its noise, which is estimated iteratively (Gautier
-    1997). `iterations` (5).
+    {options}
 
-    "irls": as "wls", and samples with large residuals have smaller weights. `loss` ("huber" or "bisquare"),
-    `threshold` in robust standard deviations (1.345, 4.685), `iterations` (50).
-
-    "ridge": minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters, S being
-    each parameter's natural unit. `prior` (size,) (the model's own parameters), `strength` (1e-3), `weights` (nv,).
-
-    "consistent": least squares under a positive definite pseudo-inertia P_i of every body, by a semidefinite program
-    (cvxpy): minimises the cost of "ridge" with `regularization` (1e-6) for the strength, plus `entropic` (0)
-    sum_i D(P_i || P0_i) / nbodies. Its options are
-
-    - `mass_max`, `mass_min` [kg], one number or one per body; `total_mass` [kg];
-    - `com_box` (nbodies, 2, 3) [m], lower and upper corner of each centre of mass, infinite for no bound;
-      `com_ellipsoid`, None or (centre, radii) [m] for each body, in body axes;
-    - `prior` (size,) or, for the bodies only, (nbodies, 10); bodies must be physical for `entropic`;
-    - `friction_signs` (True): friction, rotor inertias and stiffnesses are not negative; `margin` (1e-6): P_i >=
-      margin mass diag(l^2, l^2, l^2, 1);
-    - `fixed`: names of bodies whose parameters are known and equal the prior;
-    - `weights`: None, "noise" (inverse of each joint's noise) or one per joint; `solver` ("CLARABEL"),
-      `solver_options`.
-
-    It has no covariance, because errors are one-sided where bounds are active. Intervals of the unconstrained estimate
-    show what the log determines.
+    "consistent" has no covariance, because errors are one-sided where bounds are active. Intervals of the unconstrained
+    estimate show what the log determines.
     """
     estimator = named(method)
     check(model, data)
@@ -120,13 +103,17 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     return replace(estimate, notes={**estimate.notes, **choice.notes})
 
 
+if fit.__doc__:  # python -OO leaves it out
+    fit.__doc__ = fit.__doc__.replace(
+        "    {options}\n", textwrap.indent("\n\n".join(e.documentation for e in ESTIMATORS.values()), "    ") + "\n"
+    )
+
+
 def choose_prior(
     model: RegressorModel,
     data: Dataset,
     method: str = "consistent",
     *,
-    folds: int = FOLDS,
-    guard: float | None = None,
     period: float | None = None,
     **options: Any,
 ) -> PriorChoice:
@@ -139,10 +126,6 @@ def choose_prior(
         A filtered log.
     method : str
         An estimator with a prior. Default "consistent".
-    folds : int
-        Number of folds, with equally many samples each.
-    guard : float, optional
-        Time between folds [s]. Default: one period of the low-pass.
     period : float, optional
         Period of a motion that repeats [s]; folds are then intervals of its phase. Default: detected.
     **options
@@ -172,14 +155,14 @@ def choose_prior(
     """
     estimator = named(method)
     instance("model", model, RegressorModel, "a RegressorModel")
-    instance("data", data, Dataset, "a Dataset, as folds are made of samples,")
+    instance("data", data, Dataset, "a Dataset: the choice needs samples")
     if estimator.prior_weight is None:
         having = ", ".join(e.name for e in ESTIMATORS.values() if e.has_prior)
         raise ArgumentError(f"method: expected one with a prior ({having}), got {method!r}")
     _require_options(estimator, options)
     asked = options or dict.fromkeys(("entropic", estimator.prior_weight, "weights"), "auto")
     estimator_options = {name: value for name, value in asked.items() if name in estimator.options}
-    return chosen(model, data, estimator, estimator_options, folds, guard, data.period() if period is None else period)
+    return chosen(model, data, estimator, estimator_options, FOLDS, None, data.period() if period is None else period)
 
 
 def _require_options(estimator: Estimator, options: Mapping[str, Any]) -> None:

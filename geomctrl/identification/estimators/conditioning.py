@@ -104,7 +104,12 @@ def autocorrelation_factor(model: RegressorModel, x: np.ndarray, data: Dataset) 
     """1 + 2 sum of the residuals' autocorrelations up to the first negative one, per joint (nv,), at least 1."""
     _, tau, predicted, mask = model.predict(x, data)
     residual = np.where(mask, tau - predicted, 0.0)
-    return np.array([correlation_factor(autocorrelation(r)) for r in residual.T])
+    return correlation_factors(residual)
+
+
+def correlation_factors(residuals: np.ndarray) -> np.ndarray:
+    """The same for the columns of residuals (N, channels)."""
+    return np.array([correlation_factor(autocorrelation(r)) for r in residuals.T])
 
 
 def correlation_factor(rho: np.ndarray) -> float:

@@ -99,8 +99,8 @@ class Cutoffs:
         ]
         return (
             f"positions at {self.cutoff:.3g} Hz, the highest whose parameters predict as well as the best: from"
-            f" {source}, torques of blocks left out are predicted to {', '.join(errors)} (mean of joints); torques at"
-            f" {self.torque_cutoff:.3g} Hz, above which the model explains less than half of them"
+            f" {source}, torques of parts of the log left out are predicted to {', '.join(errors)} (mean of joints);"
+            f" torques at {self.torque_cutoff:.3g} Hz, above which the model explains less than half of them"
         )
 
     def findings(self) -> list[Finding]:
@@ -137,7 +137,7 @@ def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
     instance("model", model, RegressorModel, "a RegressorModel")
     instance("data", data, Dataset, "a Dataset")
     log = _pieces(data)
-    signals.check_samples(log, needs_even=True)
+    signals.check_samples(log)
     tried = _grid(log)
     indices = _rows(log, tried[0])
     tau = _low_passed_torques(log, min(2.0 * tried[-1], 0.45 * log.rate))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -184,6 +185,27 @@ class Estimate:
         )
 
 
+OPTION_HELP = {  # of the estimators' options, for the docstring of `fit` and for the command line
+    "iterations": "Largest number of iterations.",
+    "loss": '"huber" or "bisquare", which ignores samples far beyond the threshold.',
+    "threshold": "Residual beyond which samples weigh less, in robust standard deviations; None: 1.345 or 4.685.",
+    "prior": "Prior parameters, (size,) or, of the bodies only, (nbodies, 10); None: the model's own.",
+    "strength": "Weight of the distance from the prior, relative to a relative squared error.",
+    "regularization": "Weight of the distance from the prior, relative to a relative squared error.",
+    "entropic": "Weight of the log-det distance from the bodies of the prior, which must be physical.",
+    "weights": 'Weights of the joints: one per joint, "noise" for the inverse of their noise, or None: equal.',
+    "mass_max": "Upper bound of masses [kg], one number or one per body.",
+    "mass_min": "Lower bound of masses [kg], one number or one per body.",
+    "total_mass": "Known sum of all masses [kg].",
+    "com_box": "Lower and upper corners (nbodies, 2, 3) [m] of the centres of mass, infinite for no bound.",
+    "friction_signs": "Whether friction, rotor inertias and stiffnesses can not be negative.",
+    "margin": "Least pseudo-inertia: P_i >= margin mass diag(l^2, l^2, l^2, 1).",
+    "fixed": "Names of bodies whose parameters are known and equal the prior.",
+    "solver": "Name of the solver in cvxpy.",
+    "solver_options": "Options of the solver, by name.",
+}
+
+
 @dataclass(frozen=True)
 class Estimator:
     """An estimation method.
@@ -195,7 +217,7 @@ class Estimator:
 
     1. `name` is the name for `fit(model, data, name)` and `--method`.
     2. `function(model, data, **options)` returns an `Estimate` whose method is `name`. data is a Dataset or, unless the
-       function refuses it, the log's `Compressed` factors. All options have defaults.
+       function refuses it, the log's `Compressed` factors. All options have defaults, and a text in `OPTION_HELP`.
     3. `summary` says in a few words what it minimises or what it is for.
     4. `needs_samples`: it needs more than the triangular factors, for example the correlation of residuals.
     5. `prior_weight` is the name of the option that weighs a prior, None without a prior. An estimator with a prior
@@ -221,3 +243,12 @@ class Estimator:
     def options(self) -> dict[str, Any]:
         """The options of `function` with their defaults."""
         return {p.name: p.default for p in list(signature(self.function).parameters.values())[2:]}
+
+    @property
+    def documentation(self) -> str:
+        """What it minimises, and its options with their defaults, for the docstring of `fit`."""
+        lines = [f'"{self.name}": {self.summary}.']
+        for name, default in self.options.items():
+            text = f"- `{name}` ({default!r}): {OPTION_HELP[name]}"
+            lines += textwrap.wrap(text, 112, subsequent_indent="  ", break_long_words=False)
+        return "\n".join([lines[0], *([""] if lines[1:] else []), *lines[1:]])

@@ -30,7 +30,6 @@ from .least_squares import prior_of
 from .semidefinite import (
     Scaled,
     boxes,
-    ellipsoids,
     fixed_bodies,
     in_natural_units,
     linear_bounds,
@@ -224,20 +223,9 @@ def _bounds(scaled: Scaled, options: Mapping[str, Any]) -> Bounds:
     bodies[fixed] = False
     free[: scaled.model.inertial] = np.repeat(bodies, 10)
     masses = np.where(bodies, low, 0.0), np.where(bodies, high, np.inf)
-    centres = np.where(bodies[:, None, None], scaled.length * _boxes(scaled, options), boxes(robot, None))
+    centres = np.where(bodies[:, None, None], boxes(robot, options.get("com_box")), boxes(robot, None))
     C, d = linear_bounds(scaled, masses, centres, options.get("friction_signs", True), SLACK)
     return Bounds(C, d, bodies, free, None if total is None else total / scaled.mass)
-
-
-def _boxes(scaled: Scaled, options: Mapping[str, Any]) -> np.ndarray:
-    """(nbodies, 2, 3): bounds of centres of mass in natural units; for ellipsoids the boxes around them."""
-    robot = scaled.model.robot
-    out = np.array(boxes(robot, options.get("com_box")))
-    for box, entry in zip(out, ellipsoids(robot, options.get("com_ellipsoid"))):
-        if entry is not None:
-            centre, radii = entry
-            box[:] = np.maximum(box[0], centre - radii), np.minimum(box[1], centre + radii)
-    return out / scaled.length
 
 
 def _start(scaled: Scaled, options: Mapping[str, Any]) -> np.ndarray:
@@ -246,7 +234,7 @@ def _start(scaled: Scaled, options: Mapping[str, Any]) -> np.ndarray:
     y = scaled.prior / scaled.scale
     low, high = (x / scaled.mass for x in mass_bounds(model.robot, options.get("mass_min"), options.get("mass_max")))
     fixed = fixed_bodies(model.robot, options.get("fixed", ()))
-    for i, (box_low, box_high) in enumerate(_boxes(scaled, options)):
+    for i, (box_low, box_high) in enumerate(boxes(model.robot, options.get("com_box")) / scaled.length):
         if i in fixed:
             continue
         P = inertia.pseudo(y[10 * i : 10 * i + 10])

@@ -104,7 +104,6 @@ def consistent(
     mass_min: ArrayLike | None = None,
     total_mass: float | None = None,
     com_box: ArrayLike | None = None,
-    com_ellipsoid: Sequence[tuple[ArrayLike, ArrayLike] | None] | None = None,
     prior: ArrayLike | None = None,
     entropic: float = 0.0,
     regularization: float = 1e-6,
@@ -115,21 +114,13 @@ def consistent(
     solver: str = "CLARABEL",
     solver_options: dict[str, Any] | None = None,
 ) -> Estimate:
-    """Least squares under P_i > 0 for every body, by a semidefinite program (cvxpy).
+    """Least squares under P_i > 0 for every body, by a semidefinite program (cvxpy); options: see `OPTION_HELP`.
 
     Minimises |w (Y x - tau)|^2 / |w tau|^2 + regularization |S^-1 (x - prior)|^2 + entropic sum_i D(P_i || P0_i) /
-    nbodies subject to P_i >= margin mass diag(l^2, l^2, l^2, 1) in the robot's natural units (`natural_scale`),
-    viscous and Coulomb friction, rotor inertias and stiffnesses >= 0 (`friction_signs`), and, if given,
-    mass_min <= m_i <= mass_max [kg] (one number or one per body), the sum of all masses total_mass, com_box (nbodies,
-    2, 3): lower and upper corner of each centre of mass [m] (infinite: no bound), com_ellipsoid: per body None or
-    (centre, radii) [m] in axes of the body.
-
-    prior (size,) or only its inertial part (nbodies, 10): default the model's own; `entropic` needs physical bodies.
-    fixed: names of bodies whose parameters stay those of the prior (for a payload on a known arm: all but the last).
-    weights: None, "noise" (inverse of each joint's noise) or one per joint.
-    There is no covariance: with active bounds the estimate is biased towards them and its errors are one-sided, so that
-    no ellipsoid about it is a confidence region. Intervals of the unconstrained estimate show what the log determines.
-    Raises SolverError (infeasible, or status and what to try), ArgumentError.
+    nbodies in the robot's natural units (`natural_scale`). There is no covariance: with active bounds the estimate is
+    biased towards them and its errors are one-sided, so that no ellipsoid about it is a confidence region. Intervals of
+    the unconstrained estimate show what the log determines. Raises SolverError (infeasible, or status and what to try),
+    ArgumentError.
     """
     penalties = Penalties(regularization, entropic, margin, friction_signs)
     if total_mass is not None:
@@ -139,7 +130,7 @@ def consistent(
     c = compressed(model, data)
     problem = in_natural_units(model, c, weights, prior)
     low, high = mass_bounds(model.robot, mass_min, mass_max)
-    limits = _Limits(low, high, total_mass, com_box, com_ellipsoid, fixed_bodies(model.robot, fixed))
+    limits = _Limits(low, high, total_mass, com_box, fixed_bodies(model.robot, fixed))
     x, notes = _solved(problem, penalties, limits, solver, solver_options)
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
@@ -169,7 +160,6 @@ class _Limits:
     high: np.ndarray
     total: float | None
     box: ArrayLike | None
-    ellipsoid: Sequence[tuple[ArrayLike, ArrayLike] | None] | None
     fixed: list[int]
 
     def in_words(self) -> str:
@@ -177,7 +167,6 @@ class _Limits:
             f"masses between {self.low.min():g} and {self.high.max():g} kg",
             *([f"total mass {self.total:g} kg"] if self.total is not None else []),
             *(["com_box"] if self.box is not None else []),
-            *(["com_ellipsoid"] if self.ellipsoid is not None else []),
         ]
         return ", ".join(limits)
 
@@ -199,7 +188,6 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
     constraints += [C @ y <= d] if len(d) else []
     if limits.total is not None:
         constraints.append(cp.sum([link[0] for link in links]) == limits.total / problem.mass)
-    constraints += _com_ellipsoid(cp, model.robot, links, problem.length, limits.ellipsoid)
     program = cp.Problem(cp.Minimize(_objective(cp, problem, penalties, y, pseudo)), constraints)
     status = _run(program, solver, options)
     if status not in ("optimal", "optimal_inaccurate"):
@@ -247,8 +235,8 @@ def _run(program, solver: str, options: dict[str, Any]) -> str:
             raise
         status = program.status or "failed"
         raise SolverError(
-            f"{solver} failed (status {status}): {type(error).__name__}: {error}; try weights='noise' or more"
-            " regularization",
+            f"{solver} failed (status {status}): {type(error).__name__}: {error}; try joints weighted by their noise"
+            " (identify: --noise-weights), or a stronger prior (--prior-weight)",
             status=status,
         ) from error
     return program.status
@@ -262,8 +250,8 @@ def _explain(status: str, limits: _Limits):
             status=status,
         )
     raise SolverError(
-        f"the solver stopped with status {status}; try mass_max and regularization=1e-6 (the problem may be unbounded"
-        " in directions no torque depends on) or solver='SCS'",
+        f"the solver stopped with status {status}; bound the masses (identify: --mass-max) and give the prior a"
+        " weight (--prior-weight 1e-6): no torque depends on some directions of the parameters",
         status=status,
     )
 
@@ -319,7 +307,7 @@ def mass_bounds(robot, mass_min, mass_max):
 def require_total(low: np.ndarray, high: np.ndarray, total: float | None) -> None:
     """Raise SolverError without calling a solver if no masses within these bounds [kg] add up to `total`."""
     if total is not None and not low.sum() * (1.0 - 1e-9) <= total <= high.sum() * (1.0 + 1e-9):
-        _explain("infeasible", _Limits(low, high, total, None, None, []))
+        _explain("infeasible", _Limits(low, high, total, None, []))
 
 
 def linear_bounds(
@@ -358,37 +346,3 @@ def boxes(robot, box) -> np.ndarray:
         if (lo > hi).any():
             raise SolverError(f"body {name!r}: com_box: lower corner {lo} above upper {hi}")
     return corners
-
-
-def _com_ellipsoid(cp, robot, links, length, ellipsoid):
-    out = []
-    for link, entry in zip(links, ellipsoids(robot, ellipsoid)):
-        if entry is not None:
-            centre, radii = (x / length for x in entry)
-            out.append(cp.norm(cp.multiply(1.0 / radii, link[1:4] - centre * link[0])) <= link[0])
-    return out
-
-
-def ellipsoids(robot, ellipsoid) -> list[tuple[np.ndarray, np.ndarray] | None]:
-    """Per body None or (centre, radii) of `com_ellipsoid`."""
-    n: int = robot.nbodies
-    if ellipsoid is None:
-        return [None] * n
-    if not isinstance(ellipsoid, Sequence) or len(ellipsoid) != n:
-        raise ArgumentError(f"com_ellipsoid: expected {n} entries, one a body, got {ellipsoid!r:.60}")
-    out: list[tuple[np.ndarray, np.ndarray] | None] = []
-    for entry in ellipsoid:
-        if entry is None:
-            out.append(None)
-            continue
-        try:
-            given_centre, given_radii = entry
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                f"com_ellipsoid: expected (centre, radii) or None per body, got {entry!r:.60}"
-            ) from None
-        centre, radii = (checked("com_ellipsoid", x, (3,)) for x in (given_centre, given_radii))
-        if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
-            raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
-        out.append((centre, radii))
-    return out

@@ -29,7 +29,7 @@ from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators import Estimate
-from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, autocorrelation, correlation_factor
+from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, correlation_factors
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.columns import Curve, coulomb
 from geomctrl.identification.model.compressed import triangle
@@ -208,8 +208,8 @@ def _correlation(data: Factored, x: np.ndarray) -> np.ndarray:
     out = []
     for source in data.sources:
         parts = [np.where(mask, b - A @ x, 0.0) for A, b, mask in source.rows()]
-        out += [correlation_factor(autocorrelation(r)) for r in np.concatenate(parts).T]
-    return np.array(out)
+        out.append(correlation_factors(np.concatenate(parts)))
+    return np.concatenate(out)
 
 
 # --- joint torques as rows -------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import choice, flag, instance, path_of
+from geomctrl.arguments import flag, instance, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.identification.errors import DataError
@@ -189,7 +189,6 @@ class Dataset(Samples):
         *,
         label: str | None = None,
         names: Sequence[str] = (),
-        form: str | None = None,
         **options: Any,
     ) -> Dataset:
         """Read a log from a file.
@@ -207,8 +206,6 @@ class Dataset(Samples):
             Name of the log in messages. Default: the file name.
         names : sequence of str, optional
             Joint names. Default: those of the file.
-        form : str, optional
-            A key of `reading.formats.FORMATS`. Default: detected from the first bytes or the suffix.
         **options
             Other fields of `Reading` except `check_units`: units, mapping, rate, drop_bad_rows, joints,
             topic, current_gains, episodes.
@@ -224,12 +221,8 @@ class Dataset(Samples):
         """
         path = path_of("path", path)
         file_options = reading.FileOptions(keys, **options)
-        if form is not None:
-            choice("form", form, reading.FORMATS)
         _check_names(label, names)
-        return cls._of_recording(
-            reading.recorded(path, file_options.topic, form), file_options, label or path.stem, names
-        )
+        return cls._of_recording(reading.recorded(path, file_options.topic), file_options, label or path.stem, names)
 
     @classmethod
     def from_arrays(

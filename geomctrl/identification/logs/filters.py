@@ -80,25 +80,6 @@ def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
     return out / dt
 
 
-def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values and two derivatives of the cubic smoothing spline of x (N, k) at times t (N,), which may be uneven.
-
-    It minimises sum (x - f)^2 + lam int f''^2, a low-pass with amplitude 1 / (1 + (f / cutoff)^4): lam = 1 / (dt (2 pi
-    cutoff)^4) with the median sampling interval dt.
-    """
-    from scipy.interpolate import make_smoothing_spline
-
-    dt = np.median(np.diff(t))
-    require_cutoff(cutoff, 1.0 / dt)
-    unit = (t - t[0]) / dt  # in samples, because the spline's banded system is badly scaled in seconds
-    lam = (2.0 * np.pi * cutoff * dt) ** -4
-    columns = [make_smoothing_spline(unit, column, lam=lam) for column in np.reshape(x, (len(x), -1)).T]
-    value, rate, second = (
-        (np.stack([f(unit, nu=k) for f in columns], -1) / dt**k).reshape(np.shape(x)) for k in range(3)
-    )
-    return value, rate, second
-
-
 def is_uniform(t: np.ndarray) -> bool:
     """Whether the sampling intervals agree with their median to JITTER."""
     steps = np.diff(t)

@@ -207,6 +207,8 @@ def with_bridges(data: Log, longest: float = 0.03, max_samples: int = 20) -> Log
 
 def _bridged(data: Log, before: np.ndarray, missing: np.ndarray) -> Log:
     """Insert `missing` samples after each of the samples `before`."""
+    from scipy.interpolate import BarycentricInterpolator  # slow to import
+
     offset = np.zeros(len(data), int)
     offset[before + 1] = missing
     place = np.arange(len(data)) + np.cumsum(offset)  # index of each existing sample
@@ -222,10 +224,10 @@ def _bridged(data: Log, before: np.ndarray, missing: np.ndarray) -> Log:
     for k, m in zip(before.tolist(), missing.tolist()):
         new = place[k] + 1 + np.arange(m)
         t = data.t[k] + (data.t[k + 1] - data.t[k]) * (1.0 + np.arange(m)) / (m + 1.0)
-        weights = _lagrange(data.t[k - 1 : k + 3], t)
+        around = slice(k - 1, k + 3)
         for name, x in arrays.items():
             if x is not None:
-                out[name][new] = t if name == "t" else weights @ x[k - 1 : k + 3]
+                out[name][new] = t if name == "t" else BarycentricInterpolator(data.t[around], x[around])(t)
         mask[max(0, new[0] - m) : new[-1] + 1 + m] = False
     gaps = tuple(int(place[g]) for g in data.gaps)
     note = f"{len(before)} hole{'s' if len(before) > 1 else ''} of up to {int(missing.max())} samples bridged"
@@ -233,16 +235,6 @@ def _bridged(data: Log, before: np.ndarray, missing: np.ndarray) -> Log:
     if not np.all(np.diff(out["t"]) > 0.0):
         raise DataError(f"{data.label}: t: time stamps around holes are out of order")
     return derive(data, **out, mask=mask, gaps=gaps, history=(*data.history, note))
-
-
-def _lagrange(nodes: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Weights (len(t), 4) of the values at four nodes, for their cubic at t."""
-    out = np.ones((len(t), len(nodes)))
-    for i, a in enumerate(nodes):
-        for j, b in enumerate(nodes):
-            if i != j:
-                out[:, i] *= (t - b) / (a - b)
-    return out
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
@@ -315,15 +307,13 @@ def between(data: Log, start: float, stop: float, label: str | None = None) -> L
     return select(data, (s >= start) & (s < stop), label)
 
 
-def split_time(data: Log, fraction: float = 0.7, guard: float = 0.0) -> tuple[Log, Log]:
+def split_time(data: Log, fraction: float = 0.7) -> tuple[Log, Log]:
     """Split the log by time into (training, test).
 
     Parameters
     ----------
     fraction : float
         Share of the samples for training, from the start. Default 0.7.
-    guard : float
-        Time between the two [s], which is in neither. Default 0.
 
     Returns
     -------
@@ -334,7 +324,7 @@ def split_time(data: Log, fraction: float = 0.7, guard: float = 0.0) -> tuple[Lo
     DataError
         If the motion is periodic: the test would not be unseen. Use `split_phase`.
     """
-    fraction, guard = number("fraction", fraction), number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
+    fraction = number("fraction", fraction)
     if not 0.0 < fraction < 1.0:
         raise DataError(f"fraction: expected a number between 0 and 1, else one part is empty; got {fraction}")
     repeats = period(data)
@@ -345,13 +335,10 @@ def split_time(data: Log, fraction: float = 0.7, guard: float = 0.0) -> tuple[Lo
         )
     cut = round(fraction * len(data))
     after = np.arange(len(data)) >= cut
-    late = after & (data.t >= data.t[min(cut, len(data) - 1)] + guard)
-    return select(data, ~after, f"{data.label}, training"), select(data, late, f"{data.label}, test")
+    return select(data, ~after, f"{data.label}, training"), select(data, after, f"{data.label}, test")
 
 
-def split_phase(
-    data: Log, period: float | None = None, test: tuple[float, float] = (0.7, 1.0), guard: float = 0.0
-) -> tuple[Log, Log]:
+def split_phase(data: Log, period: float | None = None, test: tuple[float, float] = (0.7, 1.0)) -> tuple[Log, Log]:
     """Split the log of a periodic motion by phase into (training, test), so that no tested motion was trained on.
 
     Parameters
@@ -360,8 +347,6 @@ def split_phase(
         Period [s]. Default: detected.
     test : tuple of float
         Interval of the phase (t - t[0]) / period mod 1 for the test, in every period. Default (0.7, 1.0).
-    guard : float
-        Time at both edges of this interval that is in neither part [s]. Default 0.
 
     Returns
     -------
@@ -369,17 +354,12 @@ def split_phase(
         Remainders at the ends of the log that are too short to be filtered are in neither part.
     """
     period = require_period(data, period)
-    guard = number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
     low, high = vector("test", test, 2).tolist()
     if not 0.0 <= low < high <= 1.0 or high - low == 1.0:
         raise DataError(f"test: expected phases 0 <= low < high <= 1, not all of them, got {test}")
     phase = ((data.t - data.t[0]) / period) % 1.0
-    g = guard / period
-    inside = (phase >= low + g) & (phase < high - g)
-    outside = ((phase < low - g) & (phase >= (g if high == 1.0 else 0.0))) | (
-        (phase >= high + g) & (phase < (1.0 - g if low == 0.0 else 1.0))
-    )
-    outside, inside = (_without_crumbs(data, keep) for keep in (outside, inside))
+    inside = (phase >= low) & (phase < high)
+    outside, inside = (_without_crumbs(data, keep) for keep in (~inside, inside))
     return select(data, outside, f"{data.label}, training"), select(data, inside, f"{data.label}, test")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import MAX_COUNT, checked, choice, count, flag, number
+from geomctrl.arguments import MAX_COUNT, checked, count, flag, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -24,7 +24,6 @@ def filtered(
     cutoff: float,
     *,
     order: int = 4,
-    method: str = "butterworth",
     torque_cutoff: float | None = None,
     alike: bool = False,
     decimate: int = 1,
@@ -37,9 +36,6 @@ def filtered(
         Cut-off of positions [Hz], where amplitudes are halved.
     order : int
         Order of the Butterworth filter, which runs forwards and backwards. Default 4.
-    method : {"butterworth", "spline"}
-        "spline" fits smoothing splines to q instead, which also works for uneven time stamps; torques are smoothed in
-        the same way. Default "butterworth".
     torque_cutoff : float, optional
         Cut-off of torques [Hz]. Default: `cutoff`.
     alike : bool
@@ -60,20 +56,17 @@ def filtered(
         If a part is too short or unevenly sampled, or an argument is invalid.
     """
     torque_cutoff, alike = cutoff if torque_cutoff is None else torque_cutoff, flag("alike", alike)
-    _check_request(data, cutoff, torque_cutoff, order, method, decimate)
-    check_samples(data, needs_even=method == "butterworth" or alike)
+    _check_request(data, cutoff, torque_cutoff, order, decimate)
+    check_samples(data)
     of_torques = None if alike else torque_cutoff
     with np.errstate(all="ignore"):
-        if method == "spline":
-            parts = [_smoothed(data, s, cutoff, of_torques) for s in data.stretches]
-        else:
-            parts = [_low_passed(data, s, cutoff, order, of_torques) for s in data.stretches]
+        parts = [_low_passed(data, s, cutoff, order, of_torques) for s in data.stretches]
     q, v, a, tau = (_joined(x) for x in zip(*parts))
     if not all(np.isfinite(x).all() for x in (q, v, a, tau)):
         raise DataError(
             f"{data.label}: its numbers, divided by powers of its sampling intervals, exceed floating point"
         )
-    history = (*data.history, *_in_words(data, cutoff, torque_cutoff, order, method, alike))
+    history = (*data.history, *_in_words(data, cutoff, torque_cutoff, order, alike))
     band = (float(torque_cutoff), order) if alike else data.band
     out = derive(data, q=q, v=v, a=a, tau=tau, band=band, history=history)
     if decimate == 1:
@@ -81,8 +74,7 @@ def filtered(
     return _thinned_after_band(out, decimate, cutoff, torque_cutoff) if alike else decimated(out, decimate)
 
 
-def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
-    choice("method", method, ("butterworth", "spline"))
+def _check_request(data, cutoff, torque_cutoff, order, decimate):
     count("order", order, 1, MAX_ORDER)
     count("decimate", decimate, 1)
     if data.q.shape[1] != data.nv and data.v is None:
@@ -93,15 +85,14 @@ def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
     filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
 
 
-def check_samples(data: Samples, needs_even: bool) -> None:
+def check_samples(data: Samples) -> None:
     """Raise DataError if a part can not be filtered."""
     stretches = data.stretches
-    if needs_even and not data.is_even:
+    if not data.is_even:
         steps = np.concatenate([np.diff(data.t[s]) for s in stretches])
         raise DataError(
             f"{data.label}: t: sampling intervals from {steps.min():.4g} to {steps.max():.4g} s are not even;"
-            f" use resampled({data.rate:.6g}) (identify: --resample {data.rate:.6g}), or method='spline' without"
-            " alike"
+            f" use resampled({data.rate:.6g}) (identify: --resample {data.rate:.6g})"
         )
     for s in stretches:
         if s.stop - s.start < MIN_STRETCH:
@@ -109,17 +100,6 @@ def check_samples(data: Samples, needs_even: bool) -> None:
             raise DataError(
                 f"{data.label}: a stretch of {n} samples is too short to filter: expected {MIN_STRETCH} or more"
             )
-
-
-def _smoothed(data, s, cutoff, torque_cutoff):
-    """q, v, a, tau of a part by smoothing splines; torque_cutoff=None leaves the torques."""
-    t = data.t[s]
-    if data.v is None:
-        q, v, a = filters.smooth(t, data.q[s], cutoff)
-    else:
-        q, (v, a, _) = data.q[s], filters.smooth(t, data.v[s], cutoff)
-    tau = data.tau[s] if torque_cutoff is None else filters.smooth(t, data.tau[s], torque_cutoff)[0]
-    return q, v, a, tau
 
 
 def low_passed_motion(data: Samples, cutoff: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -146,13 +126,10 @@ def _motion(data, s, cutoff, order):
     return q, v, filters.differentiate(v, 1.0 / rate)
 
 
-def _in_words(data, cutoff, torque_cutoff, order, method, alike):
-    if method == "butterworth":
-        source = "measured v, differences" if data.v is not None else "central differences"
-        low_pass = f"zero-phase Butterworth low-pass of order {order} each way, amplitude 1/2 at {cutoff:g} Hz"
-        positions = f"positions: {low_pass}; derivatives: {source} of 4th order"
-    else:
-        positions = f"positions: cubic smoothing spline, amplitude 1/2 at {cutoff:g} Hz; derivatives: of the spline"
+def _in_words(data, cutoff, torque_cutoff, order, alike):
+    source = "measured v, differences" if data.v is not None else "central differences"
+    low_pass = f"zero-phase Butterworth low-pass of order {order} each way, amplitude 1/2 at {cutoff:g} Hz"
+    positions = f"positions: {low_pass}; derivatives: {source} of 4th order"
     if alike:
         filter_ = f"zero-phase Butterworth, order {order}, amplitude 1/2 at {torque_cutoff:g} Hz"
         return positions, f"torques and regressor alike: {filter_}"

@@ -24,7 +24,7 @@ from geomctrl.terms.base_parameters import SYMBOLS
 from . import identifiability as findings
 from . import tables
 from .numbers import ReportNumbers, first_line
-from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, Report, rendered, save_json, shortened
+from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, Report, plain, rendered, save_json, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,28 +199,25 @@ class Result(ReportNumbers, Report):
     def tables(self) -> dict[str, Any]:
         """Return all numbers, strings and lists, for JSON."""
         e = self.estimate
-        return {
+        return plain({
             "robot": e.model.robot.name,
             "log": self.training.label,
             "verdict": self.assessment.tables(),
             "method": e.method,
-            "processing": list(self.training.history),
+            "processing": self.training.history,
             "condition": e.condition,
-            "errors": {
-                part: {key: x if isinstance(x, (int, float)) else x.tolist() for key, x in values.items()}
-                for part, values in self.errors.items()
-            },
+            "errors": self.errors,
             "whiteness": self.whiteness,
-            "noise_floor": None if self.noise_floor is None else self.noise_floor.tolist(),
+            "noise_floor": self.noise_floor,
             "verdicts": e.verdicts,
             "is_physical": e.is_physical,
-            "parameters": dict(zip(e.model.names, e.x.tolist())),
+            "parameters": dict(zip(e.model.names, e.x)),
             "base_parameters": self._parameter_table(),
             "notes": {
                 key: value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
                 for key, value in self.all_notes.items()
             },
-        }
+        })  # fmt: skip
 
     def _extra(self) -> dict[str, Any]:
         """Data for the model file that a Robot does not hold: parameters other than inertial ones, and their

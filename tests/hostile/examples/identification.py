@@ -180,7 +180,6 @@ EXAMPLES = {
         {
             "cutoff": number(10.0, positive=True),
             "order": 4,
-            "method": "butterworth",
             "torque_cutoff": number(5.0, positive=True),
             "alike": True,
             "decimate": 2,
@@ -190,19 +189,15 @@ EXAMPLES = {
     "identification.Dataset.from_arrays": Example(
         {"arrays": ARRAYS, "keys": KEYS, **HANDED_ON, **BY_JOINT, "label": words("log")}
     ),
-    "identification.Dataset.read": Example(
-        {"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON, **BY_JOINT, "form": Argument(None)}
-    ),
+    "identification.Dataset.read": Example({"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON, **BY_JOINT}),
     "identification.Dataset.period": Example({"tolerance": number(0.02, positive=True)}, LOG),
     "identification.Dataset.resampled": Example({"rate": number(50.0, positive=True)}, LOG),
     "identification.Dataset.save": Example({"path": path("copy.npz")}, LOG),
     "identification.Dataset.select": Example({"keep": np.arange(800) % 3 > 0, "label": words("b")}, LOG),
     "identification.Dataset.split_phase": Example(
-        {"period": number(2.0, positive=True), "test": np.array([0.5, 1.0]), "guard": number(0.25, negative=False)}, LOG
+        {"period": number(2.0, positive=True), "test": np.array([0.5, 1.0])}, LOG
     ),
-    "identification.Dataset.split_time": Example(
-        {"fraction": number(0.5, positive=True), "guard": number(0.25, negative=False)}, DRIFTING
-    ),
+    "identification.Dataset.split_time": Example({"fraction": number(0.5, positive=True)}, DRIFTING),
     "identification.Dataset.without_outliers": Example(
         {"threshold": number(6.0, positive=True), "window": number(0.0625, positive=True), "widen": SECONDS}, LOG
     ),
@@ -293,7 +288,6 @@ EXAMPLES = {
             "mass_min": gain(np.array([0.125, 0.25])),
             "total_mass": number(2.5, positive=True),
             "com_box": Argument(np.array([[[-2.0] * 3, [2.0] * 3]] * 2), "inf"),
-            "com_ellipsoid": [None, (np.zeros(3), np.full(3, 2.0))],
             "prior": X,
             "entropic": number(0.0, negative=False),
             "regularization": number(1e-6, negative=False),
@@ -323,8 +317,6 @@ EXAMPLES = {
             "model": MODEL,
             "data": LOG,
             "method": "ridge",
-            "folds": 2,
-            "guard": number(0.125, negative=False, legal="none"),
             "period": number(2.0, positive=True, legal="none"),
         },
         compare=False,

@@ -278,13 +278,12 @@ FORMATS = {
 COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2"}
 
 
-def recorded(path: Path, topic: str | None = None, form: str | None = None) -> Recording:
-    """The contents of a file, or of the folder of a ROS 2 bag or a LeRobot dataset. form: a key of FORMATS [default:
-    detected].
+def recorded(path: Path, topic: str | None = None) -> Recording:
+    """The contents of a file, or of the folder of a ROS 2 bag or a LeRobot dataset.
 
     Raises DataError for files that are missing, empty, damaged or of unknown format.
     """
-    return _format(path, form).read(path, topic)
+    return _format(path).read(path, topic)
 
 
 def with_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
@@ -293,7 +292,7 @@ def with_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
     return [form.read(path, topic)] if form.wrenches is None else form.wrenches(path, topic, True)
 
 
-def _format(path: Path, form: str | None = None) -> Format:
+def _format(path: Path) -> Format:
     if path.is_dir():
         if (path / LEROBOT_INFO).is_file():
             return FORMATS["lerobot"]
@@ -309,7 +308,7 @@ def _format(path: Path, form: str | None = None) -> Format:
         head = file.read(HEAD_BYTES)
     if not head:
         raise DataError(f"log {str(path)!r}: an empty file (0 bytes)")
-    return FORMATS[form] if form is not None else told(path, head)
+    return told(path, head)
 
 
 def told(path: Path, head: bytes) -> Format:
