@@ -459,7 +459,7 @@ def test_empty_parts_and_files_are_refused(tmp_path):
         (lambda d: d.select(np.arange(2000) == 7).resampled(10.0), "a stretch of one sample"),
         (lambda d: d.without_saturation([1.0, np.nan, 1.0]), "effort: expected a number >= 0 or 3"),
         (lambda d: d.without_saturation([1.0, 2.0]), "effort: expected a number >= 0 or 3"),
-        (lambda d: d.without_outliers(window=np.nan), "window: expected a number > 0"),
+        (lambda d: d.without_outliers(np.nan), "threshold: expected a number > 0"),
         (lambda d: d.without_saturation(1.0, widen=-1.0), "widen: expected seconds >= 0"),
         (lambda d: d.split_phase(np.nan), "period: expected seconds > 0, got nan"),
         (lambda d: d.split_phase(), "period: none found in the log"),

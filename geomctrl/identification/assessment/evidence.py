@@ -206,16 +206,6 @@ def independent_rows(residuals: np.ndarray, used: np.ndarray) -> np.ndarray:
     return used.sum(0) / correlation_factors(np.where(used, residuals, 0.0))
 
 
-def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(x, H): the least squares solution of A x = b, and H with (A^T A)^+ = H H^T; columns have unit length, and
-    directions below MIN_SINGULAR_VALUE are left out."""
-    length = np.linalg.norm(A, axis=0)
-    length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
-    U, s, Vt = np.linalg.svd(A / length, full_matrices=False)
-    inverse = np.where(s > MIN_SINGULAR_VALUE * s[0], 1.0 / np.maximum(s, 1e-300), 0.0)
-    return Vt.T @ (inverse * (U.T @ b)) / length, Vt.T * inverse / length[:, None]
-
-
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """A fit and its data, as in a report. `errors` of "training" and, if there is one, "test"; `reference`: the

@@ -20,7 +20,7 @@ import numpy as np
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows, least_squares
+from .evidence import MIN_SINGULAR_VALUE, Evidence, FreeFit, Mistake, Products, fit_rows
 from .rows import Rows
 
 INTERVAL_LOG_LIKELIHOOD, FATAL_LOG_LIKELIHOOD = 8.0, 12.0  # four and five standard deviations
@@ -218,9 +218,11 @@ def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding
     A, b = A.reshape(-1, A.shape[-1]), (torques * weights).ravel()
     if np.linalg.norm(A[:, 0]) < 1e-9:
         return []
-    values, half = least_squares(A, b)
+    length = np.maximum(np.linalg.norm(A, axis=0), 1e-12 * np.linalg.norm(A[:, 0]))
+    inverse = np.linalg.pinv(A / length, MIN_SINGULAR_VALUE)
+    values = inverse @ b / length
     s, left = float(values[0]), float(np.linalg.norm(b - A @ values))
-    deviation = float(np.linalg.norm(half[0])) * left / np.sqrt(max(fit.independent.sum(), 1.0))
+    deviation = float(np.linalg.norm(inverse[0]) / length[0]) * left / np.sqrt(max(fit.independent.sum(), 1.0))
     if s < MIN_SIGMA * deviation or abs(np.log(s)) < np.log(DOUBTFUL_FACTOR):
         return []
     seen = f"all torques are {s:.3g} times those of the model's own bodies, of {bodies[:, 0].sum():.4g} kg together"

@@ -148,6 +148,7 @@ def _difference(data: Samples, k: int) -> float | None:
 # --- ends and holes --------------------------------------------------------------------------------------------------
 
 
+MAX_GAP_SECONDS, MAX_GAP_SAMPLES = 0.03, 20  # of gaps that are filled
 MIN_KEPT_SHARE = 0.25  # of the samples: otherwise logs of short parts would be masked completely
 MAX_MISSING_SHARE = 0.02  # of the samples: if more are missing, the recording has another fault
 
@@ -175,29 +176,17 @@ def without_edges(data: Log, seconds: float) -> Log:
     return derive(data, mask=data.used & mask[:, None], history=(*data.history, note))
 
 
-def with_bridges(data: Log, longest: float = 0.03, max_samples: int = 20) -> Log:
-    """Fill short gaps by cubic interpolation through the four surrounding samples.
+def with_bridges(data: Log) -> Log:
+    """Fill gaps of up to MAX_GAP_SECONDS and MAX_GAP_SAMPLES by cubic interpolation through the four samples around.
 
-    Parameters
-    ----------
-    longest : float
-        Longest gap [s]. Default 0.03.
-    max_samples : int
-        Largest number of missing samples in a gap. Default 20.
-
-    Returns
-    -------
-    Dataset
-        Interpolated samples, and as many next to them, are masked. Longer gaps, and gaps whose duration is not a
-        multiple of the sampling interval, stay. Nothing is filled if more than a fiftieth of the samples is missing, or
-        if joints have poses.
+    Interpolated samples, and as many next to them, are masked. Longer gaps, and gaps whose duration is not a multiple
+    of the sampling interval, stay. Nothing is filled if more than a fiftieth of the samples is missing, or if joints
+    have poses.
     """
-    longest = number("longest", longest, "seconds >= 0", lambda x: x >= 0.0)
-    max_samples = count("max_samples", max_samples)
     steps, dt = np.diff(data.t), 1.0 / data.rate
     missing = np.round(steps / dt).astype(int) - 1 if len(steps) else np.zeros(0, int)
     even = np.abs(steps / np.maximum(missing + 1, 1) - dt) <= JITTER * dt
-    short = (missing > 0) & (missing <= max_samples) & (missing * dt <= longest * (1.0 + 1e-9)) & even
+    short = (missing > 0) & (missing <= MAX_GAP_SAMPLES) & (missing * dt <= MAX_GAP_SECONDS * (1.0 + 1e-9)) & even
     edges = {g - 1 for g in data.gaps}
     before = np.array([k for k in np.flatnonzero(short) if k not in edges and 1 <= k < len(data) - 2], dtype=int)
     if not len(before) or data.q.shape[1] != data.nv or missing[before].sum() > MAX_MISSING_SHARE * len(data):

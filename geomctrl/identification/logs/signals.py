@@ -262,24 +262,33 @@ def _edge(f: np.ndarray, power: np.ndarray, share: float) -> float:
     return float(f[min(np.searchsorted(total, share * total[-1]), len(f) - 1)])
 
 
+SATURATED_SHARE = 0.99  # of the effort limit
+MEDIAN_SECONDS = 0.05  # s: of the running median that outliers are far from
+RESTING_SHARE, RESTING_SECONDS = 0.01, 0.2  # of a joint's maximum speed; s
+
 # --- which torque samples not to trust -------------------------------------------------------------------------------
 
 
-def without_saturation(data: Log, effort: ArrayLike, margin: float = 0.99, widen: float = 0.0) -> Log:
-    """Mask torque samples at or above `margin` times `effort` (nv,) [N m], and within `widen` seconds around them."""
-    limit, margin = _per_joint(data, "effort", effort), number("margin", margin, "a number > 0", lambda x: x > 0.0)
-    return _masked(data, np.abs(data.tau) >= margin * limit, widen, "saturated")
+def without_saturation(data: Log, effort: ArrayLike, widen: float = 0.0) -> Log:
+    """Mask torque samples at 99 % of `effort` (nv,) [N m] and above, and within `widen` seconds around them."""
+    bad = np.abs(data.tau) >= SATURATED_SHARE * _per_joint(data, "effort", effort)
+    reach = round(number("widen", widen, "seconds >= 0", lambda x: x >= 0.0) * data.rate)  # samples
+    if reach:
+        from scipy.ndimage import binary_dilation
+
+        for s in data.stretches:
+            bad[s] = binary_dilation(bad[s], np.ones((2 * reach + 1, 1), bool))
+    return _masked(data, bad, "saturated")
 
 
-def without_outliers(data: Log, threshold: float = 6.0, window: float = 0.05, widen: float = 0.0) -> Log:
+def without_outliers(data: Log, threshold: float = 6.0) -> Log:
     """Mask torque spikes: samples farther than `threshold` robust standard deviations from a running median over
-    `window` [s].
+    0.05 s.
     """
     from scipy.ndimage import median_filter
 
     threshold = number("threshold", threshold, "a number > 0", lambda x: x > 0.0)
-    window = number("window", window, "a number > 0", lambda x: x > 0.0)
-    size = 2 * max(1, round(0.5 * window * data.rate)) + 1
+    size = 2 * max(1, round(0.5 * MEDIAN_SECONDS * data.rate)) + 1
     bad = np.zeros_like(data.used)
     for s in data.stretches:
         off = np.abs(data.tau[s] - median_filter(data.tau[s], size=(size, 1), mode="nearest"))
@@ -289,10 +298,10 @@ def without_outliers(data: Log, threshold: float = 6.0, window: float = 0.05, wi
         )
         floor = 1e-9 * np.maximum(np.abs(data.tau[s]).max(0), 1e-300)
         bad[s] = off > threshold * np.maximum(spread, floor)
-    return _masked(data, bad, widen, "outlying")
+    return _masked(data, bad, "outlying")
 
 
-def without_standstill(data: Log, speed: ArrayLike | None = None, widen: float = 0.0) -> Log:
+def without_standstill(data: Log, speed: ArrayLike | None = None) -> Log:
     """Mask, per joint, the samples at which it stands still, because stiction is not Coulomb friction.
 
     Parameters
@@ -300,8 +309,6 @@ def without_standstill(data: Log, speed: ArrayLike | None = None, widen: float =
     speed : array_like, () or (nv,), optional
         Speed [rad/s, m/s] below which a joint counts as standing. Default: detect intervals at rest, and keep those of
         joints that rest for more than half of the log, which has little else of them.
-    widen : float, default 0.0
-        Time [s] to mask before and after each of these samples.
 
     Returns
     -------
@@ -316,15 +323,15 @@ def without_standstill(data: Log, speed: ArrayLike | None = None, widen: float =
     if speed is None:
         rests = at_rest(data)
         rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)
-        return _masked(data, rests, widen, "resting")
+        return _masked(data, rests, "resting")
     if data.v is None:
         raise DataError(f"{data.label}: velocities are needed: filter the log first")
-    return _masked(data, np.abs(data.v) < _per_joint(data, "speed", speed), widen, "standing")
+    return _masked(data, np.abs(data.v) < _per_joint(data, "speed", speed), "standing")
 
 
-def at_rest(data: Samples, share: float = 0.01, seconds: float = 0.2) -> np.ndarray:
-    """Whether each joint is at rest at each sample, bool (N, nv): slower than `share` of its maximum speed for
-    `seconds`.
+def at_rest(data: Samples) -> np.ndarray:
+    """Whether each joint is at rest at each sample, bool (N, nv): slower than RESTING_SHARE of its maximum speed for
+    RESTING_SECONDS.
 
     Passing through zero is not rest. Speeds below a tenth of that share of the fastest joint's count as zero. If the
     cut-off of the torques is known, speeds are low-passed at it, so that encoder noise is not motion.
@@ -333,11 +340,9 @@ def at_rest(data: Samples, share: float = 0.01, seconds: float = 0.2) -> np.ndar
 
     if data.v is None:
         raise DataError(f"{data.label}: velocities are needed: filter the log first")
-    share = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0)
-    seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
     speed = np.abs(np.concatenate([_below(data.v[s], data) for s in data.stretches]))
     greatest = np.maximum(speed.max(axis=0), 0.1 * speed.max())
-    slow, length = speed < share * greatest, max(1, round(seconds * data.rate))
+    slow, length = speed < RESTING_SHARE * greatest, max(1, round(RESTING_SECONDS * data.rate))
     for s in data.stretches:
         slow[s] = binary_opening(slow[s], np.ones((min(length, s.stop - s.start), 1), bool))
     return slow
@@ -357,13 +362,6 @@ def _per_joint(data, name, value):
     return np.broadcast_to(x, (data.nv,))
 
 
-def _masked(data, bad, widen, word):
-    widen = number("widen", widen, "seconds >= 0", lambda x: x >= 0.0)
-    reach = round(widen * data.rate) if widen else 0  # samples
-    if reach:
-        from scipy.ndimage import binary_dilation
-
-        for s in data.stretches:
-            bad[s] = binary_dilation(bad[s], np.ones((2 * reach + 1, 1), bool))
+def _masked(data, bad, word):
     note = f"{int((bad & data.used).sum())} {word} torque samples masked"
     return derive(data, mask=data.used & ~bad, history=(*data.history, note))

@@ -198,13 +198,11 @@ EXAMPLES = {
         {"period": number(2.0, positive=True), "test": np.array([0.5, 1.0])}, LOG
     ),
     "identification.Dataset.split_time": Example({"fraction": number(0.5, positive=True)}, DRIFTING),
-    "identification.Dataset.without_outliers": Example(
-        {"threshold": number(6.0, positive=True), "window": number(0.0625, positive=True), "widen": SECONDS}, LOG
-    ),
+    "identification.Dataset.without_outliers": Example({"threshold": number(6.0, positive=True)}, LOG),
     "identification.Dataset.without_saturation": Example(
-        {"effort": gain(np.array([20.0, 10.0]), "inf"), "margin": number(0.5, positive=True), "widen": SECONDS}, LOG
+        {"effort": gain(np.array([20.0, 10.0]), "inf"), "widen": SECONDS}, LOG
     ),
-    "identification.Dataset.without_standstill": Example({"speed": gain(np.array([0.5, 0.25])), "widen": SECONDS}, LOG),
+    "identification.Dataset.without_standstill": Example({"speed": gain(np.array([0.5, 0.25]))}, LOG),
     "identification.Estimate.intervals": Example({"level": number(0.5, positive=True)}, Fresh(estimate)),
     "identification.Estimate.predict": Example(STATES, Fresh(estimate)),
     "identification.Estimate.relative_error": Example({"data": LOG}, Fresh(estimate)),
