@@ -432,7 +432,7 @@ def test_impossible_bounds_say_so(poor):
     bad[2, 4] = -1.0
     with pytest.raises(SolverError, match=r"prior.*strictly physical.*panda_link3"):
         fit(model, c, "consistent", prior=bad, entropic=1e-3)
-    with pytest.raises(SolverError, match=r"failed.*more regularization"):
+    with pytest.raises(SolverError, match=r"failed.*a stronger prior \(--prior-weight\)"):
         fit(model, c, "consistent", solver="OSQP")
     with pytest.raises(ArgumentError, match="mass_max"):
         fit(model, c, "consistent", mass_max=[1.0, 2.0])
@@ -463,7 +463,7 @@ class Throwing:
 @pytest.mark.parametrize("thrown", [PanicException("Eigval"), ArithmeticError("Eigval"), MemoryError("Eigval")])
 def test_whatever_a_solver_throws_is_an_error_of_ours(thrown):
     with pytest.raises(
-        SolverError, match=rf"^X failed \(status user_limit\): {type(thrown).__name__}: Eigval; try weights='noise' or"
+        SolverError, match=rf"^X failed \(status user_limit\): {type(thrown).__name__}: Eigval; try joints weighted"
     ) as e:
         _run(Throwing(thrown), "X", {})
     assert e.value.status == "user_limit"

@@ -245,7 +245,7 @@ def test_identify_chooses_what_it_is_not_told():
         ("ols", {}, "method: expected one with a prior"),
         ("consistent", {"margin": "auto"}, "margin: expected a value, got 'auto'"),
         ("consistent", {"strength": "auto"}, "consistent has no option 'strength'"),
-        ("consistent", {"entropic": "auto", "folds": 1}, "number_of"),
+        ("consistent", {"entropic": "auto", "folds": 3}, "consistent has no option 'folds'"),
     ],
 )
 def test_what_can_not_be_chosen_is_said(method, options, message):
@@ -256,7 +256,7 @@ def test_what_can_not_be_chosen_is_said(method, options, message):
 
 def test_factors_can_not_be_cut_into_folds():
     model, _, data = simulated(models.two_link(), seconds=2.0)
-    with pytest.raises(ArgumentError, match="folds are made of samples"):
+    with pytest.raises(ArgumentError, match="the choice needs samples"):
         fit(model, model.compress(data), "consistent", entropic="auto")
 
 
