@@ -163,6 +163,57 @@ def test_work_of_a_constant_force_is_the_energy_gained():
     assert run.monitors["energy"].worst < 1e-9
 
 
+def test_energy_that_is_missing_is_compared_with_the_energy_that_is_exchanged():
+    """A force F moves a mass m from rest: it does F^2 t^2 / 2 m of work, of which leak t are missing."""
+    plant, T, m, F = Leaking(CART, None), 0.3, 2.0, 30.0
+    plant.leak = 1.0
+
+    class Strong(Coasting):
+        def __call__(self, t, q, v, z):
+            return gc.Command(F + 10.0 * q)  # and holds the spring
+
+    options = gc.SimulationOptions(compiled=False)
+    run = gc.simulate(plant, Strong(), [0.0], [0.0], T, 1e-3, monitors=[gc.monitors.EnergyBalance()], options=options)
+    t = run.t[1:]
+    least, kinetic, spring = 0.01 * m * 9.81, F**2 * t**2 / (2.0 * m), 5.0 * (F * t**2 / (2.0 * m)) ** 2
+    scale = np.maximum.accumulate(np.maximum(least, kinetic + spring))
+    assert scale[-1] > 50.0 * least
+    assert run.monitors["energy"].worst == pytest.approx((plant.leak * t / scale).max(), rel=2e-2)
+    assert run.monitors["energy"].values[-1] == pytest.approx(plant.leak * T / scale[-1], rel=2e-2)
+
+
+class Kinetic(Coasting):
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(plant.robot.kinetic_energy(q, v), 0.0 * v[0])
+
+
+def test_a_load_that_is_gripped_is_no_growth_of_v():
+    """V = m v^2 / 2 doubles with the mass at 0.1 s, at which the velocity stays."""
+    body = gc.Body(
+        "cart", None, gc.Joint.prismatic((1, 0, 0)), None, inertia.from_com(4.0, (0, 0, 0), 0.01 * np.eye(3))
+    )
+    plant = gc.Plant(CART, changes=[(0.1, gc.Robot.build([body]))])
+    monitor, options = gc.monitors.LyapunovDecrease(), gc.SimulationOptions(compiled=False)
+    run = gc.simulate(plant, Kinetic(), [0.0], [1.0], 0.2, DT, monitors=[monitor], options=options)
+    assert run.signals["lyapunov"][[0, -1]] == pytest.approx([1.0, 2.0], rel=1e-9)
+    assert run.monitors["lyapunov"].worst < 1e-12
+    assert run.monitors["lyapunov"].ok is True
+
+
+class Noisy(Coasting):
+    """V with an error that changes from state to state without any order, as that of an iteration that stops early."""
+
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(2.0 + 1e-7 * np.sin(1e13 * q[0]), 0.0 * v[0])
+
+
+def test_noise_of_v_is_measured_and_accuses_nobody():
+    monitor, options = gc.monitors.LyapunovDecrease(), gc.SimulationOptions(compiled=False)
+    run = gc.simulate(CART, Noisy(), [0.1], [0.1], 0.2, DT, monitors=[monitor], options=options)
+    assert run.monitors["lyapunov"].worst > 2.0 * run.monitors["lyapunov"].limit
+    assert run.monitors["lyapunov"].verdict != "VIOLATED"
+
+
 # --- steps that are repeated ------------------------------------------------------------------------------------------
 
 
