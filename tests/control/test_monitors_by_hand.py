@@ -214,6 +214,41 @@ def test_noise_of_v_is_measured_and_accuses_nobody():
     assert run.monitors["lyapunov"].verdict != "VIOLATED"
 
 
+class Undefined(Coasting):
+    """V has no value beyond a position that the cart reaches."""
+
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(2.0 - q[0] if q[0] < 0.15 else np.nan, -v[0])
+
+
+def test_a_v_without_a_value_at_a_state_of_the_run_is_a_violation():
+    monitor, options = gc.monitors.LyapunovDecrease(), gc.SimulationOptions(compiled=False)
+    run = gc.simulate(CART, Undefined(), [0.0], [1.0], 0.2, DT, monitors=[monitor], options=options)
+    assert run.monitors["lyapunov"].verdict == "VIOLATED"
+    assert "V is not finite" in run.monitors["lyapunov"].explanation
+
+
+class Turning(Coasting):
+    """A rotation as the law's own state, which each sample stretches a little."""
+
+    group = gc.groups.SO3()
+
+    def start(self):
+        return np.eye(3)
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(0.0 * v, z_next=z * (1.0 + 1e-6))
+
+
+def test_a_rotation_of_the_law_that_is_none_any_more_is_a_violation():
+    """After n samples z^T z - 1 is (1 + 1e-6)^(2 n) - 1 on the diagonal."""
+    monitor, options = gc.monitors.GroupResidual(), gc.SimulationOptions(compiled=False)
+    run = gc.simulate(CART, Turning(), [0.0], [1.0], 0.2, DT, control_dt=DT, monitors=[monitor], options=options)
+    least, largest = ((1.0 + 1e-6) ** (2 * n) - 1.0 for n in (19, 20))
+    assert least * (1.0 - 1e-9) <= run.monitors["group"].worst <= 3.0 * largest  # in any norm
+    assert run.monitors["group"].ok is False
+
+
 # --- steps that are repeated ------------------------------------------------------------------------------------------
 
 
