@@ -158,13 +158,14 @@ def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) ->
     for y, (value, *constraints) in zip(x, outputs):
         if not all(g <= 0.0 for g in constraints) or math.isnan(value):
             continue
+        called, got = math.nan, "nan"
         with np.errstate(all="ignore"):
             try:
                 called = float(np.asarray(f(read_only(y)), float).item())
-            except Exception:  # f is undefined where it raises
-                called = math.nan
+            except Exception as error:  # f is undefined where it raises
+                got = repr(error)
         if math.isnan(called):
-            said = f"in the domain, and of constraints too, got nan at x = {y.tolist()}"
+            said = f"in the domain, and of constraints too, got {got} at x = {y.tolist()}"
             raise ArgumentError(f"f: expected a number everywhere {said}")
         if called != value and not abs(called - value) <= ALLOWED * max(abs(called), 1.0):
             raise UntraceableError(

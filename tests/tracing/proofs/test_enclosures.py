@@ -3,6 +3,7 @@
 import itertools
 import math
 import operator
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -13,8 +14,10 @@ from tracing.proofs.random_programs import ARITHMETIC, cases, points_in
 
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.backends import host
+from geomctrl.tracing.proofs.claims import claim_of
 from geomctrl.tracing.proofs.enclosure import TOTAL, Enclosure, Evaluation
 from geomctrl.tracing.proofs.intervals import Interval
+from geomctrl.tracing.proofs.points import exact_values as exact_values_at
 from geomctrl.tracing.symbols import Graph, add, mul
 from geomctrl.tracing.tracer import traced
 from geomctrl.tracing.traces import Trace
@@ -137,3 +140,14 @@ def test_remainders_of_unknown_quotients_reach_half_of_the_divisor():
     assert hi[0] >= max(math.remainder(x, 3.0) for x in points) > 1.48
     assert lo[1] <= 0.0
     assert hi[1] >= max(math.fmod(x, 3.0) for x in points) > 2.9
+
+
+def test_there_is_no_exact_value_where_the_function_raises():
+    def stopping(x):
+        if x[0] > 0.5:
+            raise ValueError("beyond 0.5")
+        return x[0] - 0.75
+
+    claim = claim_of(stopping, [(0.0, 1.0)])
+    assert exact_values_at(claim, np.array([0.25])) == [Fraction(-1, 2)]
+    assert exact_values_at(claim, np.array([0.875])) is None
