@@ -155,14 +155,19 @@ def row_of(func: Any, args: Any, kwargs: Any) -> Any:
     """Call the implementation of a numpy function in the table of `functions`."""
     row = ROWS.get(func)
     if row is None:
-        raise UntraceableError(f"np.{func.__name__} can not be traced{caller()}")
+        raise UntraceableError(f"{name_of(func)} can not be traced{caller()}")
     try:
         with np.errstate(all="ignore"):
             return row.result(row(*args, **kwargs))
     except UntraceableError:
         raise
     except (TypeError, AttributeError, np.linalg.LinAlgError) as error:
-        raise UntraceableError(f"np.{func.__name__} can not be traced{caller()} ({error})") from None
+        raise UntraceableError(f"{name_of(func)} can not be traced{caller()} ({error})") from None
+
+
+def name_of(function: Any) -> str:
+    """The name by which users call a numpy function."""
+    return f"{function.__module__}.{function.__name__}".replace("numpy", "np").replace("._core", "")
 
 
 ROWS: dict[Any, Any] = {}  # filled by `functions`

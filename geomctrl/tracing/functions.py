@@ -293,12 +293,12 @@ def _says_nothing(key: str, x: Any) -> bool:
 
 
 def _rows() -> dict[Any, Row]:
-    rows = {f: Row(f, _name(f), inspect.signature(meaning), meaning) for f, meaning in NUMPY.items()}
+    rows = {f: Row(f, arrays.name_of(f), inspect.signature(meaning), meaning) for f, meaning in NUMPY.items()}
     for text in NATIVE.split():
         name, parameters = text[:-1].split("(", 1)
         function = getattr(np, name)
         rows[function] = Row(
-            function, _name(function), inspect.signature(eval(f"lambda {parameters}: None")), _code(function)
+            function, arrays.name_of(function), inspect.signature(eval(f"lambda {parameters}: None")), _code(function)
         )
     return rows
 
@@ -306,10 +306,6 @@ def _rows() -> dict[Any, Row]:
 def _code(function: Any) -> Any:
     """The inner function of numpy, which does not dispatch on its arguments again."""
     return getattr(function, "_implementation", function)
-
-
-def _name(function: Any) -> str:
-    return f"{function.__module__}.{function.__name__}".replace("numpy", "np").replace("._core", "")
 
 
 arrays.ROWS.update(_rows())

@@ -36,12 +36,15 @@ from .symbols import (
     as_python,
     as_whole,
     binary,
+    both,
     caller,
     certain,
     div,
+    invert,
     is_finite,
     is_symbol,
     kind_of,
+    mul,
     relation,
     sub,
     unary,
@@ -156,6 +159,7 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_linalg: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np.linalg)}
     of_numpy |= {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
     of_numpy |= {"r_": _Joiner(np.r_, owner, 1), "c_": _Joiner(np.c_, owner, 2)}
+    of_numpy["fromiter"] = own(np.fromiter, _from_iterable)
     of_numpy["linalg"] = _Module(np.linalg, of_linalg)
     of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
@@ -265,6 +269,13 @@ def _array_maker(name: str) -> Callable[..., Any]:
     return filled if name in FILLED else converted
 
 
+def _from_iterable(iterable: Any, dtype: Any, count: int = -1) -> Any:
+    """np.fromiter, whose array can hold symbols."""
+    entries = list(iterable)
+    known = not holds_any(entries) or count not in (-1, len(entries))
+    return np.fromiter(entries, dtype, count) if known else _array_maker("array")(entries, dtype)
+
+
 def _of_math(name: str) -> Callable[..., Any]:
     """The math function of that name, for numbers and symbols."""
     original, row = getattr(math, name), MATH.get(name)
@@ -272,12 +283,12 @@ def _of_math(name: str) -> Callable[..., Any]:
     def function(*args, **kwargs):
         if name in OF_SEQUENCES:
             args = [list(x) for x in args]
-        if kwargs or not any(map(holds_any, args)):
+        if not any(map(holds_any, (*args, *kwargs.values()))):
             return original(*args, **kwargs)
         if row is None:
             raise UntraceableError(f"math.{name} of a symbol can not be traced{caller()}")
         try:
-            result = row(*(args if name in OF_SEQUENCES else map(scalar, args)))
+            result = row(*(args if name in OF_SEQUENCES else map(scalar, args)), **kwargs)
         except TypeError as error:
             raise UntraceableError(f"math.{name} of symbols can not be traced{caller()}: {error}") from None
         own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # the package handles nan
@@ -293,7 +304,7 @@ def _of_math(name: str) -> Callable[..., Any]:
 
 
 TOTAL = {"fabs", "copysign", "atan", "atan2", "tanh", "asinh", "cbrt", "degrees", "radians"}  # these never raise
-TOTAL |= {"isnan", "isinf", "isfinite", "hypot", "dist"}
+TOTAL |= {"isnan", "isinf", "isfinite", "isclose", "hypot", "dist"}
 WHOLE = {"floor", "ceil", "trunc"}
 
 
@@ -304,6 +315,16 @@ def _logarithm(x: Any, base: Any = None) -> Any:
     require(is_finite(div(1.0, scale)))
     require(is_finite(scale))
     return div(unary("log", x), scale)
+
+
+def _is_close(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
+    for tolerance in (rel_tol, abs_tol):
+        require(relation("le", 0.0, tolerance))  # otherwise Python raises
+    distance = unary("abs", sub(b, a))
+    limits = unary("abs", mul(rel_tol, a)), unary("abs", mul(rel_tol, b)), abs_tol
+    beyond = functools.reduce(both, (invert(relation("le", distance, limit)) for limit in limits))
+    close = both(invert(beyond), both(is_finite(a), is_finite(b)))
+    return invert(both(invert(close), invert(relation("eq", a, b))))
 
 
 def _whole(function: Callable[[Any], Any], x: Any) -> Any:
@@ -358,6 +379,7 @@ MATH: dict[str, Callable[..., Any]] = {
     "remainder": lambda x, y: binary("remainder", x, y),
     "log": _logarithm,
     "hypot": _hypotenuse,
+    "isclose": _is_close,
     "dist": _distance,
     "fsum": _exact_sum,
     "prod": lambda xs, start=1: functools.reduce(operator.mul, xs, start),

@@ -10,6 +10,7 @@ import functools
 import math
 import statistics
 import threading
+import warnings
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -382,9 +383,29 @@ class ImportsWithin(Law):
         return pd(q, v) + m.sin(t)
 
 
+class Warns(Law):
+    def tau(self, t, q, v):
+        if t > 100.0:
+            warnings.warn("late", stacklevel=1)
+        return pd(q, v)
+
+
+class Draws(Law):
+    def setup(self):
+        self.rng = np.random.default_rng(0)
+
+    def tau(self, t, q, v):
+        return pd(q, v) + 0.01 * self.rng.normal(size=2)
+
+
 REFUSED = {
+    Warns: (None, r"warnings is used, in .*test_idioms.py, line \d+: it may change or read data outside"),
+    Draws: (DT, r"rng draws random numbers during a call, in .*test_idioms.py, line \d+: draw them in __init__"),
     ImportsWithin: (None, r"imports math, in .*test_idioms.py, line \d+: import it at the top of the module"),
-    CountsOutside: (DT, r"COUNT changes during a call.*sampled law may change its own attributes only"),
+    CountsOutside: (
+        DT,
+        r"COUNT changes during a call, in .*test_idioms.py, line \d+: a sampled law may change its own attributes only",
+    ),
     ReadsItsBuffer: (None, r"last changes during a call, in .*test_idioms.py, line \d+, and the next call reads it"),
     IndexWithoutLimit: (None, r"used as an integer, in .*test_idioms.py, line \d+.*min\(max\(i, 0\), n - 1\)"),
 }

@@ -109,7 +109,7 @@ ONE += [
     "radians",
 ]
 ONE += ["isnan", "isinf", "isfinite"]
-TWO = ["atan2", "pow", "fmod", "copysign", "remainder", "hypot", "log"]
+TWO = ["atan2", "pow", "fmod", "copysign", "remainder", "hypot", "log", "isclose"]
 
 OPERATORS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,

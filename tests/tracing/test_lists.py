@@ -53,6 +53,8 @@ EXPRESSIONS = [
         "1.0 / np.array([0, t])[0]",
         "np.array([3, int(t > 0)])",
     ),
+    *("np.fromiter((2.0 * y for y in (t, *x)), float)", "np.fromiter([int(t > 0), 2], int)"),
+    *(f"math.isclose(t, x[0], {tolerance})" for tolerance in ("", "rel_tol=0.5", "abs_tol=0.31", "rel_tol=abs(t)")),
     *("np.r_[t, x[0]]", "np.r_[t, x, 1]", "np.r_[0:3, t, [x[0], 1.0]]", "np.c_[x, [t, 2.0]]", "np.c_[t, x[0]]"),
     *("np.r_[x > 0, t]", "np.r_[int(t > 0), 2]", "np.c_[GAINS, x]", "np.mean(deque([t, x[0]], 2))"),
     *("np.array(deque([t, x[0]]))", "np.median(deque([1.0, t, x[0]]))", "GAINS @ np.array(deque([t, x[0]]))"),
@@ -71,7 +73,7 @@ def described(y):
 @pytest.mark.quick(43)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_functions_of_lists_are_numpys(expression):
-    space = {"np": np, "described": described, "GAINS": GAINS, "deque": deque, "__name__": "users_module"}
+    space = {"np": np, "described": described, "GAINS": GAINS, "deque": deque, "math": math, "__name__": "users_module"}
     exec(f"def f(t, x):\n    return described({expression})", space)
     f, compared = space["f"], 0
     trace = traced(f, (), (2,)).trace

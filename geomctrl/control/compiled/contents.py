@@ -43,8 +43,14 @@ def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, b
         name = difference(clone, before)
         if name is None:
             continue
-        if isinstance(clone, np.random.Generator) or not path.startswith(LAW):
-            raise UntraceableError(f"{path}{name} changes during a call, but does not belong to the law")
+        if isinstance(clone, np.random.Generator):
+            raise UntraceableError(
+                f"{path} draws random numbers during a call{line_of_change(path, kinds)}: draw them in __init__, or"
+                " give the noise to a sensor"
+            )
+        if not path.startswith(LAW):
+            line = line_of_change(path + name, kinds)
+            raise UntraceableError(f"{path}{name} changes during a call{line}, but does not belong to the law")
         if isinstance(clone, np.ndarray):
             yield path, clone, False
             continue

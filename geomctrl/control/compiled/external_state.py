@@ -7,6 +7,7 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
+import dis
 import operator
 import random
 import re
@@ -26,6 +27,7 @@ from geomctrl.tracing.code_identity import (
     Names,
     Replacements,
     attributes_of,
+    codes,
     in_cell,
     is_followed,
     is_own_class,
@@ -246,34 +248,42 @@ class ExternalState:
         self._attributes |= names.attributes
         for other in sorted(names.attributes & REFUSED_ATTRIBUTES):
             raise UntraceableError(f"{name} reads {other}: its result may depend on more than numbers")
-        for other in names.loaded:
-            if other in space:
-                self._named.append((space, other, space[other]))
-                self._visit(space[other], other)
-            elif other in IMPURE:
-                raise UntraceableError(f"{name} calls {other}: it may change or read data outside of the law")
-            elif other in DYNAMIC_LOOKUPS:
-                self._attributes.add(other)
-            else:
-                self._named.append((space, other, MISSING))
-                own = vars(builtins).get(other, MISSING)
-                self.signature.append((other, id(own)))
-                self._kept.append(own)
-                if isinstance(own, types.FunctionType):
-                    self._visit(own, other)
-        for module in names.modules:
-            if module in ("math", "statistics"):  # whose functions are replaced by name in the user's modules
-                raise UntraceableError(
-                    f"{name} imports {module}, in {x.__code__.co_filename}, line {x.__code__.co_firstlineno}: import it"
-                    " at the top of the module"
-                )
-            package = space.get("__package__") or ""
-            module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
-            if module_found is None:
-                raise UntraceableError(
-                    f"{name} imports {module}, which is not loaded yet: import it at the top of the module"
-                )
-            self._visit(module_found, module)
+        other = ""
+        try:
+            for other in names.loaded:
+                self._loaded(other, space, name)
+            for other in names.modules:
+                self._imported(other, space, name)
+        except UntraceableError as error:
+            _locate(error, x.__code__, other)
+            raise
+
+    def _loaded(self, other: str, space: dict[str, Any], name: str) -> None:
+        if other in space:
+            self._named.append((space, other, space[other]))
+            self._visit(space[other], other)
+        elif other in IMPURE:
+            raise UntraceableError(f"{name} calls {other}: it may change or read data outside of the law")
+        elif other in DYNAMIC_LOOKUPS:
+            self._attributes.add(other)
+        else:
+            self._named.append((space, other, MISSING))
+            own = vars(builtins).get(other, MISSING)
+            self.signature.append((other, id(own)))
+            self._kept.append(own)
+            if isinstance(own, types.FunctionType):
+                self._visit(own, other)
+
+    def _imported(self, module: str, space: dict[str, Any], name: str) -> None:
+        if module in ("math", "statistics"):  # whose functions are replaced by name in the user's modules
+            raise UntraceableError(f"{name} imports {module}: import it at the top of the module")
+        package = space.get("__package__") or ""
+        module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
+        if module_found is None:
+            raise UntraceableError(
+                f"{name} imports {module}, which is not loaded yet: import it at the top of the module"
+            )
+        self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
         self.signature.append((name, *map(id, kind.__mro__)))
@@ -376,6 +386,15 @@ def _refuse_files(x: Any, name: str) -> None:
     """Of functions of libraries."""
     if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
         raise UntraceableError(f"{name} reads or writes files, or changes the settings of numpy")
+
+
+def _locate(error: UntraceableError, code: types.CodeType, name: str) -> None:
+    """Add to the message the file and the line where code uses a name, unless it has one."""
+    if ", line " not in str(error):
+        uses = (i.positions for c in codes(code) for i in dis.get_instructions(c) if i.argval == name)
+        line = next((x.lineno for x in uses if x is not None), code.co_firstlineno)
+        problem, colon, advice = str(error).partition(": ")
+        error.args = (f"{problem}, in {code.co_filename}, line {line}{colon}{advice}",)
 
 
 def _space(owner: Any) -> Any:

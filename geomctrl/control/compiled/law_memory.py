@@ -313,8 +313,8 @@ def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
 
 
 def line_of_change(path: str, kinds: Iterable[type]) -> str:
-    """Text ", in FILE, line N" where a user's class writes the last attribute of a path; "" if unknown."""
-    names = re.findall(r"\.(\w+)", path)
+    """Text ", in FILE, line N" where a user's class writes the last name of a path; "" if unknown."""
+    names = re.findall(r"(?:^|\.)(\w+)", path)
     lines: dict[str, str] = {}
     for kind in kinds:
         for f in vars(kind).values() if names else ():
@@ -322,6 +322,7 @@ def line_of_change(path: str, kinds: Iterable[type]) -> str:
             if code is None or f.__name__ == "__init__" or not is_own_function(f):
                 continue
             for i in dis.get_instructions(code):
-                if i.argval == names[-1] and "ATTR" in i.opname and i.positions is not None:
+                is_use = i.argval == names[-1] and ("ATTR" in i.opname or i.opname == "STORE_GLOBAL")
+                if is_use and i.positions is not None:
                     lines.setdefault(i.opname, f", in {code.co_filename}, line {i.positions.lineno}")
-    return lines.get("STORE_ATTR") or next(iter(lines.values()), "")
+    return lines.get("STORE_ATTR") or lines.get("STORE_GLOBAL") or next(iter(lines.values()), "")
