@@ -152,6 +152,15 @@ def names_of(code: types.CodeType) -> Names:
     return Names(tuple(names["loaded"]), tuple(names["modules"]), frozenset(names["attributes"]))
 
 
+def locate_use(error: Exception, code: types.CodeType, name: str) -> None:
+    """Add to the message the file and the line where code uses a name, unless it has one."""
+    if ", line " not in str(error):
+        uses = (i.positions for c in codes(code) for i in dis.get_instructions(c) if i.argval == name)
+        line = next((x.lineno for x in uses if x is not None), code.co_firstlineno)
+        problem, colon, advice = str(error).partition(": ")
+        error.args = (f"{problem}, in {code.co_filename}, line {line}{colon}{advice}",)
+
+
 MISSING = object()
 
 

@@ -15,7 +15,7 @@ from grids import BOOLEAN, CONSTANTS, FEW, GRID, ONE, OPERATORS, PAIRS, SIGNLESS
 
 from geomctrl.tracing import tracer
 from geomctrl.tracing.elementwise import BINARY, UNARY
-from geomctrl.tracing.patched_numpy import MATH, OF_SEQUENCES
+from geomctrl.tracing.patched_math import MATH, OF_SEQUENCES
 from geomctrl.tracing.untraceable import UntraceableError
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import abc
 import builtins
 import dataclasses
-import dis
 import operator
 import random
 import re
@@ -27,12 +26,12 @@ from geomctrl.tracing.code_identity import (
     Names,
     Replacements,
     attributes_of,
-    codes,
     in_cell,
     is_followed,
     is_own_class,
     is_own_function,
     leaves_nothing,
+    locate_use,
     names_of,
     origin,
     parts_of,
@@ -255,7 +254,7 @@ class ExternalState:
             for other in names.modules:
                 self._imported(other, space, name)
         except UntraceableError as error:
-            _locate(error, x.__code__, other)
+            locate_use(error, x.__code__, other)
             raise
 
     def _loaded(self, other: str, space: dict[str, Any], name: str) -> None:
@@ -280,9 +279,7 @@ class ExternalState:
         package = space.get("__package__") or ""
         module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
         if module_found is None:
-            raise UntraceableError(
-                f"{name} imports {module}, which is not loaded yet: import it at the top of the module"
-            )
+            raise UntraceableError(f"{name} imports {module}, not yet loaded: import it at the top of the module")
         self._visit(module_found, module)
 
     def _class(self, kind: type, name: str) -> None:
@@ -386,15 +383,6 @@ def _refuse_files(x: Any, name: str) -> None:
     """Of functions of libraries."""
     if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
         raise UntraceableError(f"{name} reads or writes files, or changes the settings of numpy")
-
-
-def _locate(error: UntraceableError, code: types.CodeType, name: str) -> None:
-    """Add to the message the file and the line where code uses a name, unless it has one."""
-    if ", line " not in str(error):
-        uses = (i.positions for c in codes(code) for i in dis.get_instructions(c) if i.argval == name)
-        line = next((x.lineno for x in uses if x is not None), code.co_firstlineno)
-        problem, colon, advice = str(error).partition(": ")
-        error.args = (f"{problem}, in {code.co_filename}, line {line}{colon}{advice}",)
 
 
 def _space(owner: Any) -> Any:
