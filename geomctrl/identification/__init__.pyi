@@ -8,7 +8,6 @@ from .errors import ExcitationError as ExcitationError
 from .errors import SolverError as SolverError
 from .estimators import ESTIMATORS as ESTIMATORS
 from .estimators import Estimate as Estimate
-from .estimators import Estimator as Estimator
 from .estimators import choose_prior as choose_prior
 from .estimators import cross_validate as cross_validate
 from .estimators import fit as fit
@@ -24,7 +23,6 @@ from .model.columns import Curve as Curve
 from .model.columns import load_columns as load_columns
 from .model.friction_curves import fit_curves as fit_curves
 from .model.friction_curves import fit_friction as fit_friction
-from .model.friction_curves import friction_columns as friction_columns
 from .model.regressor_model import RegressorModel as RegressorModel
 from .online import RecursiveLeastSquares as RecursiveLeastSquares
 from .output_error import ControllerLoop as ControllerLoop

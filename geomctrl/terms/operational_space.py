@@ -29,7 +29,6 @@ __all__ = [
     "inertia",
     "inertia_rate",
     "mobility",
-    "mobility_rate",
     "null_space_projector",
 ]
 
@@ -51,7 +50,7 @@ def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
     return over_states(robot, kernels.operational_mobility, body, placement, form, q=q)
 
 
-def mobility_rate(
+def _mobility_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
     """Return the derivative (..., 6, 6) of `mobility` along the velocity v; v = e_k gives that with respect to
@@ -92,7 +91,7 @@ def inertia_rate(
     """Return the derivative (..., 6, 6) of `inertia` along the velocity v: -Lambda (Lambda^-1)' Lambda."""
     require_robot("robot", robot)
     L = inertia(robot, q, frame, representation)
-    return -L @ mobility_rate(robot, q, v, frame, representation) @ L
+    return -L @ _mobility_rate(robot, q, v, frame, representation) @ L
 
 
 def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:

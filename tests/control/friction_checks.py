@@ -83,8 +83,7 @@ def last(run):
 def check_identification(make):
     """The parameters of a linear model are found exactly from a log that it made, by the regressor and inertia."""
     friction = make(2)
-    columns = identification.friction_columns(ARM, friction)
-    model = identification.RegressorModel(ARM, viscous=False, coulomb=False, offset=False, columns=columns)
+    model = identification.RegressorModel(ARM, viscous=False, coulomb=False, offset=False, columns=[friction])
     rng = np.random.default_rng(3)
     q, v, a = rng.normal(size=(3, 400, 2))
     loads = ARM.inverse_dynamics(q, v, a)

@@ -9,7 +9,8 @@ from friction_checks import ARM, Q0, V0, Wave, check_model, last
 
 import geomctrl as gc
 from geomctrl import ArgumentError, Body, Joint, Robot, controllers, identification, measures
-from geomctrl.control.friction import CombinedFriction, Dahl, FrictionModel, LoadDependent, LuGre, Stribeck
+from geomctrl.control.friction import Dahl, FrictionModel, LoadDependent, LuGre, Stribeck
+from geomctrl.control.friction.combined import CombinedFriction
 from geomctrl.identification.model.friction_curves import friction_torque
 from geomctrl.mechanism import inertia
 

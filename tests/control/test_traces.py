@@ -224,7 +224,7 @@ TERMS = {
     ),
     "mass_matrix_solve": lambda r, q, v, a: r.mass_matrix_solve(np.stack((q, q)), np.stack((v, a))),
     "articulated_bodies": lambda r, q, v, a: articulated_bodies.articulated_bodies(r, q, v, a),
-    "operational_mobility_rate": lambda r, q, v, a: operational_space.mobility_rate(r, q, v, r.body_names[-1]),
+    "operational_mobility_rate": lambda r, q, v, a: operational_space._mobility_rate(r, q, v, r.body_names[-1]),
     "mass_matrix_derivative": lambda r, q, v, a: derivatives.mass_matrix_derivative(r, q),
     "mass_matrix_inverse_rate": lambda r, q, v, a: sensitivities.mass_matrix_inverse_rate(r, q, v),
     "geometric_sensitivity": lambda r, q, v, a: sensitivities.geometric_sensitivity(r, q, v, a),

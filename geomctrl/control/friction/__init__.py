@@ -1,14 +1,12 @@
 """Joint friction: the base class `FrictionModel` and its models, one per file."""
 
 from .bristles import Dahl, LuGre
-from .combined import CombinedFriction
 from .coulomb import AsymmetricCoulomb, Friction
 from .model import FrictionModel
 from .stribeck import LoadDependent, Stribeck
 
 __all__ = [
     "AsymmetricCoulomb",
-    "CombinedFriction",
     "Dahl",
     "Friction",
     "FrictionModel",

@@ -39,7 +39,7 @@ class FrictionModel(Described):
        Without stored energy the dissipation is v . torque.
     4. If the model is linear in its parameters override both `columns(v, load)` (..., nv, p) and `parameters(nv)` (p,)
        with torque = columns @ parameters. Velocities and loads may have leading batch axes. Adaptive controllers and
-       `identification.friction_columns` use them.
+       `identification.RegressorModel(columns=)` use them.
     5. `check(nv)` raises ArgumentError unless the model fits nv velocity coordinates. The default accepts a model whose
        public attributes are numbers or arrays (nv,).
     6. To be compiled, methods use Python, numpy and math on numbers and arrays, as a control law does. Attributes are

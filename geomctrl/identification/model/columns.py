@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import checked, choice, count, flag, function, instance, listed, number, path_of
+from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.files import read_toml
 from geomctrl.mechanism.states import require_vectors
@@ -107,6 +108,22 @@ OPERATORS = {
     ast.UAdd: operator.pos,
 }
 KEYS = ("name", "joint", "torque", "where", "positive", "initial")
+
+
+def friction_columns(robot: Robot, friction: FrictionModel) -> list[Column]:
+    """A column for each parameter of a linear friction model: friction1, friction2, ..., with these values as prior.
+
+    Inverse dynamics are the load of load-dependent friction, because gear torques are not measured separately.
+    """
+    friction.check(robot.nv)
+    prior = friction.parameters(robot.nv)
+
+    def column(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        return lambda q, v, a: friction.columns(v, robot.inverse_dynamics(q, v, a))[..., k]
+
+    return [
+        Column(f"friction{k + 1}", column(k), positive=bool(x >= 0.0), initial=float(x)) for k, x in enumerate(prior)
+    ]
 
 
 def load_columns(path: str | Path, robot: Robot) -> list[Column]:

@@ -5,9 +5,9 @@ projection (Golub and Pereyra 1973) finds them: for given speeds all linear para
 eliminated exactly. A small problem in the speeds remains, one for each actuator, with an exact Jacobian (Kaufman's).
 The result is a model with fixed speeds, which is linear again, for any estimator.
 
-A friction model of a plant that is linear in its parameters joins the regressor with `friction_columns`. The parameters
-of others, for example LuGre, are found by `fit_friction`, which simulates the model's state along measured velocities
-and compares its torque with the difference of measured torques and inverse dynamics.
+A friction model of a plant that is linear in its parameters is given as one of the columns of a `RegressorModel`. Those
+of other models, for example LuGre, are found by `fit_friction`, which simulates the model's state along measured
+velocities and compares its torque with the difference of measured torques and inverse dynamics.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.logs import Dataset
-from geomctrl.robot import Robot
 
-from .columns import SHAPES, Column, Curve, chosen_actuators
+from .columns import SHAPES, Curve, chosen_actuators
 from .regressor_model import RegressorModel
 
 MAX_ROWS = 20_000  # largest number of samples in the nonlinear part; the linear part uses all
@@ -204,38 +203,6 @@ class _Projected:
 
 
 # --- friction models of plants ---------------------------------------------------------------------------------------
-
-
-def friction_columns(robot: Robot, friction: FrictionModel) -> list[Column]:
-    """The columns of a linear friction model, for `RegressorModel(robot, viscous=False, coulomb=False, columns=...)`.
-
-    Parameters
-    ----------
-    robot : Robot
-        Its inverse dynamics are the load of load-dependent friction, because gear torques are not measured separately.
-    friction : FrictionModel
-        Its parameters are the columns' prior.
-
-    Returns
-    -------
-    list of Column
-        One for each parameter, friction1, friction2, ..., in the order of `friction.parameters`.
-
-    Raises
-    ------
-    ArgumentError
-        The model is not linear in its parameters: use `fit_friction`.
-    """
-    instance("robot", robot, Robot, "a geomctrl.Robot")
-    instance("friction", friction, FrictionModel, "a geomctrl FrictionModel").check(robot.nv)
-    prior = friction.parameters(robot.nv)
-
-    def column(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        return lambda q, v, a: friction.columns(v, robot.inverse_dynamics(q, v, a))[..., k]
-
-    return [
-        Column(f"friction{k + 1}", column(k), positive=bool(x >= 0.0), initial=float(x)) for k, x in enumerate(prior)
-    ]
 
 
 def friction_torque(friction: FrictionModel, t: ArrayLike, v: ArrayLike, load: ArrayLike | None = None) -> np.ndarray:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, count, exactly, instance, listed, number
 from geomctrl.arguments import function as callable_
+from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset, filters
@@ -33,6 +34,7 @@ from .columns import (
     check_curves,
     chosen_actuators,
     coulomb,
+    friction_columns,
     in_order,
     spring_joints,
     transmission_matrix,
@@ -57,8 +59,10 @@ class RegressorModel:
         Joints with a spring: stiffness [N m/rad] and torque of the neutral position [N m].
     curves : sequence of Curve
         Friction curves, each with one amplitude [N m].
-    columns : sequence of Column
-        User-defined columns.
+    columns : sequence of Column or FrictionModel
+        User-defined columns. A friction model that is linear in its parameters has one for each of them, friction1,
+        friction2, ..., in the order of its `parameters`, whose values are the prior; use it with `viscous=False,
+        coulomb=False`. `fit_friction` is for other friction models.
     smoothing : float
         Speed [rad/s] at which tanh(v / smoothing) replaces sign(v) in Coulomb friction; 0 is the sign.
     transmission : array_like, shape (na, nv), optional
@@ -92,15 +96,17 @@ class RegressorModel:
         rotor: bool | Sequence[int] = False,
         springs: Sequence[str | int] = (),
         curves: Sequence[Curve] = (),
-        columns: Sequence[Column] = (),
+        columns: Sequence[Column | FrictionModel] = (),
         transmission: ArrayLike | None = None,
         smoothing: float = 0.01,
     ):
         instance("robot", robot, Robot, "a geomctrl.Robot")
         smoothing = number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
-        columns, curves = listed("columns", columns), listed("curves", curves)
-        for column in columns:
-            instance("columns", column, Column, "Columns")
+        chosen, curves = listed("columns", columns), listed("curves", curves)
+        columns = []
+        for column in chosen:
+            instance("columns", column, (Column, FrictionModel), "Columns or friction models")
+            columns += friction_columns(robot, column) if isinstance(column, FrictionModel) else [column]
         self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
         self.transmission, self.smoothing = transmission_matrix(transmission, robot.nv), smoothing
         na = len(self.transmission)

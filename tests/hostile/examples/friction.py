@@ -2,7 +2,7 @@
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import ROBOT, subclasses
+from hostile.examples.common import subclasses
 from hostile.values import Argument, gain, number
 
 import geomctrl as gc
@@ -48,8 +48,6 @@ EXAMPLES = {
         }
     ),
     "friction.Dahl": Example({"stiffness": gain(TWO, "shape"), "coulomb": gain(TWO, "shape")}),
-    "friction.CombinedFriction": Example({"models": Argument([PLAIN, PLAIN]), "nv": 2}),
-    "identification.friction_columns": Example({"robot": ROBOT, "friction": PLAIN}, compare=False),
     "identification.fit_friction": Example(
         {
             "make": viscous,

@@ -511,7 +511,6 @@ LEFT_OUT = dict.fromkeys(
     (
         "BaseParameters",
         "identification.Estimate",
-        "identification.Estimator",
         "Finding",
         "identification.Report",
         "identification.Report.save",
