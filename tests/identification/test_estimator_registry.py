@@ -12,7 +12,6 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification import (
     ESTIMATORS,
     Dataset,
-    Estimator,
     ExcitationError,
     RegressorModel,
     Validation,
@@ -20,7 +19,7 @@ from geomctrl.identification import (
     identify,
 )
 from geomctrl.identification.estimators import ols
-from geomctrl.identification.estimators.estimate import Uncertainty
+from geomctrl.identification.estimators.estimate import Estimator, Uncertainty
 
 RATE, PERIOD = 100.0, 5.0
 each = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
