@@ -3,6 +3,8 @@
 import functools
 import inspect
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from geomctrl.errors import ArgumentError
@@ -73,6 +75,23 @@ class Robot(Mechanism, metaclass=_RobotType):
     with_payload = variants.with_payload
     with_armature = variants.with_armature
     with_gravity = variants.with_gravity
+
+    @classmethod
+    def from_urdf(cls, source: str | Path, **options: Any) -> "Robot":
+        """Load a robot from a URDF file.
+
+        Parameters
+        ----------
+        source : str or Path
+            The file, or the XML text itself.
+        **options
+            Keyword arguments of `geomctrl.load_urdf`, for example `floating_base=True`.
+
+        Returns
+        -------
+        Robot
+        """
+        return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # which imports this module
 
     neutral = configuration.neutral
     random_configuration = configuration.random_configuration

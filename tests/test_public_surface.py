@@ -15,7 +15,7 @@ SLACK = 4  # callables below its maximum that a part may have before the maximum
 
 # What each part has today. An entry grows only by a new implementation of a contract: a monitor, a law, an actuator.
 MAXIMUM = {
-    "": 114,
+    "": 115,
     "actuators": 20,
     "constrained": 25,
     "control": 5,
