@@ -159,12 +159,12 @@ def study(cases: Callable[[int], Case], numbers: range, full: bool) -> tuple[dic
         case = cases(number)
         status, said = assessed(case, full)
         word = outcome(case, status, said) if case.kinds else status
-        row = counts.setdefault(case.words, Counter())
+        row = counts.setdefault(case.label, Counter())
         row[word] += 1
         row["fatal"] += status == "distrust"
         if word in ("doubted", "noted", "silent", "distrust", "refused", "doubts"):
             shown = " | ".join(s[:170] for s in said[:4])
-            print(f"{number:5} {case.log.label:20} {case.words:32} {case.joint:20} {word}: {shown}", flush=True)
+            print(f"{number:5} {case.log.label:20} {case.label:32} {case.joint:20} {word}: {shown}", flush=True)
     return counts, (time.process_time() - start) / max(len(numbers), 1)
 
 
