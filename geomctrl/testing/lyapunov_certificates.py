@@ -193,13 +193,15 @@ class Asked:
         return LyapunovCertificate(self.name, self.domain, claims, self.e.lemmas, self.e.form, self.e)
 
     def is_zero_at_rest(self) -> bool:
-        """Whether V is shown to be zero at the equilibrium: of all robots, or of the model where a ball or an offset is
-        left out."""
+        """Whether V is shown to be zero at the equilibrium.
+
+        This is required for all robots, or only for the model if the claim has `outside` or `offset`.
+        """
         p = (self.box.p_lo, self.box.p_hi) if self.everywhere else self.model(self.box)
         return validity.vanishes(self.e, self.e.loop.value, *p)
 
     def zero_at_rest(self) -> Claim:
-        """That V, which is not shown to be, is zero at the equilibrium: else V > 0 says nothing about it."""
+        """The refuted or undecided claim that V is zero at the equilibrium, without which V > 0 proves nothing."""
         e, (p, _) = self.e, self.model(self.box)
         low, high = (float(x[0, 0]) for x in validity.at_rest(e, [e.loop.value], p, p))
         least = NEGLIGIBLE * self.size(self.bounds(e.value))

@@ -120,7 +120,7 @@ NOISE = 1e-11  # relative to |rate| + V / s: smaller errors of dV/dt are roundin
 
 
 class LyapunovSearch:
-    """One search with `budget` evaluations, reproducible for the generator's seed; `seconds` are a last guard."""
+    """One search with `budget` evaluations, reproducible for the generator's seed; `seconds` limits processor time."""
 
     def __init__(self, checks: Checks, rng: np.random.Generator, budget: int, seconds: float = MAX_SECONDS):
         self.checks, self.domain, self.promise = checks, checks.domain, checks.promise

@@ -333,7 +333,7 @@ def _seeded(item: pytest.Item) -> Iterator[str]:
         yield f"random numbers: reproduce with --geomctrl-seed={item.config.option.geomctrl_seed} and this test"
 
 
-# --- what it all rests on ----------------------------------------------------------------------------------------
+# --- list of the evidence ----------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, so that pytest's failures and summary come last

@@ -32,7 +32,7 @@ AT_REST = 3  # samples with negligible V after which a loop counts as at rest
 AHEAD, MAX_STARTS = (
     100,
     4,
-)  # samples without a larger V until a loop has settled; states on the way that a search begins at
+)  # samples without a larger V after which a loop has settled; states before that from which a search starts
 
 
 class Held(NamedTuple):

@@ -122,7 +122,8 @@ class Box:
 class Budget:
     """Limits of the proof of an inequality: `boxes`, which give the same result on every machine.
 
-    seconds: a last guard; a claim undecided for that reason says so. seed: of the search for a counterexample.
+    seconds: a time limit for boxes that take long; the certificate reports if it ended a proof. seed: of the search for
+    a counterexample.
     """
 
     boxes: int = 200_000

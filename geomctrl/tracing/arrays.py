@@ -124,12 +124,12 @@ class SymbolArray(np.ndarray):
     def cumprod(self, axis=None):
         return np.cumprod(self, axis=axis)
 
-    def copy(self, order="C"):  # also where numpy would make a plain array of it
+    def copy(self, order="C"):  # remains a SymbolArray where numpy would return a plain array
         return self.view(np.ndarray).copy(order).view(SymbolArray)
 
 
 def _numpy_number(x: Any) -> Any:
-    """An entry as numpy has it: numbers that are no symbols are numpy's own, too."""
+    """Convert a Python number to numpy's type; symbols are unchanged."""
     kind = type(x)
     return np.float64(x) if kind is float else np.int64(x) if kind is int else np.bool_(x) if kind is bool else x
 
@@ -247,7 +247,7 @@ def _operand(x: Any) -> Any:
     return np.asarray(x).astype(object) if isinstance(x, np.ndarray) and x.dtype != object else x
 
 
-NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy's implementations by products and sums of symbols
+NATIVE = {"matmul", "vecdot", "matvec", "vecmat"}  # numpy computes these from products and sums of symbols
 KEYWORDS = {"__call__": set(), "outer": set(), "reduce": {"axis", "keepdims"}, "accumulate": {"axis"}}
 
 
@@ -265,7 +265,7 @@ def _all_whole(x: Any) -> bool:
 def _says_nothing(key: str, x: Any) -> bool:
     """Whether a keyword has no effect, such as a dtype of double or a mask that selects all entries.
 
-    `axis=None` has one: without it, `reduce` works along the first axis.
+    `axis=None` has an effect: without it, `reduce` works along the first axis.
     """
     if key == "axis":
         return x is np._NoValue
@@ -298,7 +298,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         if python is None:
             raise UntraceableError(f"np.{name} of symbols can not be traced{caller()}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
-    if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # truths are counted
+    if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # numpy reduces booleans as integers
         operands = [np.frompyfunc(number_of, 1, 1)(operands[0]), *operands[1:]]
     whole = name not in FLOATING and all(map(_all_whole, operands))
     if whole and name not in OF_WHOLE:

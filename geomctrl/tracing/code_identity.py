@@ -187,7 +187,7 @@ def parts_of(x: Any) -> tuple[Any, ...] | None:
         return (x.__func__,)
     if kind is functools.cached_property:
         return x.func, x.attrname
-    return (x.__wrapped__,)  # of functools.cache
+    return (x.__wrapped__,)  # a function under functools.cache
 
 
 @functools.lru_cache(maxsize=1024)
@@ -333,7 +333,7 @@ class Replacements:
 
 
 CODE, DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
-END = (object(),)  # sentinel that makes the number of members count
+END = (object(),)  # sentinel: a comparison also detects a different number of members
 CREATED = {"__annotations__", "__annotations_cache__", "__slotnames__"}  # members of classes that Python adds itself
 MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 

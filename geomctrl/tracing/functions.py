@@ -279,7 +279,7 @@ class Row:
         return self.meaning(*args, **keywords)
 
     def result(self, x: Any) -> Any:
-        """What the function's value is: of numpy's kinds, but for the truths that numpy answers as Python's own."""
+        """Convert a result to numpy's types; np.allclose and np.array_equal return a Python bool."""
         if self.function in (np.allclose, np.array_equal):
             return as_python(x)
         return symbolic(x) if self.function in (np.where, np.select) else arrays.wrapped(x)

@@ -1,9 +1,9 @@
 """Fused multiply-add operations, chosen here and not by the code generator.
 
-A code generator that may contract does so only for products without other use, so that unrelated code changes the last
-bit of a result. A choice by the expression alone gives the same bits in any context and any lane.
+A code generator fuses only products that have no other use. Unrelated code could then change the last bit of a result.
+Here the expression alone decides, which gives the same bits in any context and any lane.
 
-Sums and products of user code are not fused, as in Python: x * x - y * y is 0 for x = y, and its root is not nan.
+Sums and products of user code are not fused: as in Python, x * x - y * y is 0 for x = y, and its root is not nan.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Symbols as indices: an integer with few possible values is each of them in turn, on separate paths."""
+"""Symbols as indices: the traced function runs on a separate path for each possible value of a small integer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_INDICES = 64  # possible values of an integer used as an index; each makes a
 
 
 def _index(self: Symbol) -> int:
-    """An integer with few possible values as each of them, on separate paths."""
+    """The value of an integer symbol with few possible values; each of them is a separate path."""
     kind = certain(self.kind)
     if kind not in WHOLE:
         raise UntraceableError(f"a symbol is used as an integer{caller()}, but it is a float: write int(x)")

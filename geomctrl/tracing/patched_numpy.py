@@ -164,9 +164,9 @@ def _functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 class _TakesLists:
-    """numpy's function, or a method of it, that takes lists of symbols as it takes arrays of them.
+    """A numpy function, or a method of one, that accepts lists of symbols like arrays of symbols.
 
-    numpy asks arrays and symbols what they make of a function, but not what is in a list.
+    numpy dispatches on arrays and symbols (`__array_function__`), but not on the entries of lists.
     """
 
     def __init__(self, function: Any, owner: int, method: str = "__call__"):
@@ -208,7 +208,7 @@ class _Joiner:
 
 
 def _holds_hidden_symbols(x: Any) -> bool:
-    """Whether x holds symbols, and numpy would not ask them: a list or the like, or a plain array of objects."""
+    """Whether x holds symbols on which numpy does not dispatch: in a list or similar, or in an array of objects."""
     return isinstance(x, (*SEQUENCES, np.ndarray)) and type(x) is not SymbolArray and holds_any(x)
 
 

@@ -13,11 +13,11 @@ def steps(
     counts: Callable[[int], bool],
     size: int,
 ) -> list[Step]:
-    """("make", x), ("keep", x) and ("fetch", x): how to compute the nodes `order` with room for `size` numbers.
+    """("make", x), ("keep", x) and ("fetch", x): how to compute the nodes `order` with registers for `size` numbers.
 
-    Without room, the number whose next use is furthest goes to memory ("keep", once per number) and returns when it is
-    used ("fetch"). At most `size` numbers and the operands of one operation are live. Operands that are not in `order`
-    are available. A node that does not count, such as a constant, takes no room.
+    If no register is free, the number whose next use is furthest is stored in memory ("keep", once per number) and
+    loaded when it is used ("fetch"). At most `size` numbers and the operands of one operation are live. Operands that
+    are not in `order` are available. A node that does not count, such as a constant, needs no register.
     """
     uses: dict[int, list[int]] = {}
     for k, index in enumerate(order):

@@ -116,7 +116,7 @@ def as_whole(x: Any, kind: Any = INT) -> Any:
 
 def _made(op: str, *args: Any) -> Symbol:
     graph = next(x.graph for x in args if isinstance(x, (Symbol, Condition)))
-    if op not in LOGICAL and any(type(x) in TRUTHS for x in args):  # isinstance would ask each symbol for its class
+    if op not in LOGICAL and any(type(x) in TRUTHS for x in args):  # isinstance would call `__class__` of each symbol
         args = tuple(_as_numbers(op, args))
     ends = [graph.operand(x) for x in args]
     if op in COMMUTATIVE and ends[0] > ends[1]:

@@ -119,7 +119,7 @@ def asks_which_type(space: dict[str, Any]) -> bool:
     return asks
 
 
-_last_answers: dict[int, tuple[list[types.CodeType], bool]] = {}  # by module: every trace asks for all modules
+_last_answers: dict[int, tuple[list[types.CodeType], bool]] = {}  # by module, because every trace inspects all modules
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -144,7 +144,7 @@ def _of_two_types(before: list[dis.Instruction]) -> bool:
 def identity_with_truth(code: types.CodeType) -> str:
     """Location of a test whether a computed value `is True` or `is False`; "" if there is none.
 
-    A comparison of symbols is neither, and Python does not let an object define `is`.
+    The result of comparing symbols is a `Condition`, which is neither, and Python's `is` can not be overloaded.
     """
     before: list[dis.Instruction] = []
     for instruction in dis.get_instructions(code):

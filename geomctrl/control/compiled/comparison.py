@@ -303,7 +303,7 @@ class Observed:
 
 @functools.lru_cache(maxsize=16)
 def spread_rows(count: int, chosen: int) -> tuple[int, ...]:
-    """So many of `count` rows, or all: one from each part of the run, chosen by a hash."""
+    """Choose `chosen` of `count` rows (or all), one from each of equal parts of the run, by a hash."""
     if count <= chosen:
         return (*range(count),)
     edges = [k * count // chosen for k in range(chosen + 1)]

@@ -78,12 +78,14 @@ REPLACEMENTS = Replacements(*CALLED, without=RUNNERS)
 
 
 class ExternalState:
-    """What functions and classes reach by names. `words`: what that is; two of equal words are the same code with the
-    same constants. `restored` puts it back, saying what had changed.
+    """The objects that functions and classes refer to by name.
 
-    roots: functions, classes and modules with what they are called; kinds: classes of objects that are there already;
-    copied: functions whose closures and defaults are somebody else's care.
-    Raises UntraceableError where something is reached that can remember and can not be put back.
+    `signature` identifies these objects: equal signatures mean the same code with the same constants. `restored` undoes
+    changes since `begin` and returns the name of the first changed object.
+
+    roots: functions, classes and modules with their names. kinds: classes of the copied objects. copied: functions
+    whose closures and defaults the caller checks itself. Raises UntraceableError for an object that may store data
+    between calls and can not be restored.
     """
 
     def __init__(
@@ -93,12 +95,12 @@ class ExternalState:
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []
-        self._attributes = set(CONTRACT_ATTRIBUTES)  # that are named somewhere
+        self._attributes = set(CONTRACT_ATTRIBUTES)  # names of attributes that the visited code uses
         self._named: list[tuple[Any, str, Any]] = []
-        self._held: list[tuple[str, Any, Any, bool]] = []  # name, object, its content or its attributes (True)
+        self._held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
         self._owners: dict[int, Any] = {}  # classes and modules
         self._libraries: dict[int, types.ModuleType] = {}
-        self._known: dict[int, frozenset[str]] = {}  # names in the owners
+        self._known: dict[int, frozenset[str]] = {}  # names in the owners before the first call
         self._visited: set[tuple[int, str]] = set()
         self._copied_functions = set(map(id, copied))
         for x, name in roots:
@@ -119,7 +121,7 @@ class ExternalState:
         self._unwarned = [space for space in self.spaces.values() if "__warningregistry__" not in space]
 
     def restored(self) -> str:
-        """The name of what is not what it was since `begin`, "" where all is; then it is again."""
+        """Restore everything that has changed since `begin`; return the first changed name, "" if there is none."""
         changed = ""
         for owner, name, value in self._named:
             if _space(owner).get(name, MISSING) is not value:
@@ -145,10 +147,10 @@ class ExternalState:
             space.pop("__warningregistry__", None)
         return changed
 
-    # --- the walk ------------------------------------------------------------------------------------------------
+    # --- traversal -----------------------------------------------------------------------------------------------
 
     def _more(self) -> bool:
-        """Visit attributes of classes and modules that the code seen so far names; False where there are none."""
+        """Visit attributes of classes and modules that visited code names; return False if there are no new ones."""
         anything = not self._attributes.isdisjoint(DYNAMIC_LOOKUPS)
         todo = [
             (owner, name)
@@ -181,7 +183,7 @@ class ExternalState:
         return bool(todo or asked)
 
     def _of_library(self, x: Any, name: str) -> None:
-        """A member of a library's module: code that is the user's is followed, the library's own is known by itself."""
+        """Visit a member of a library's module: user code is followed, the library's own code is identified by id()."""
         self.signature.append((name, id(x)))
         self._kept.append(x)
         if type(x) is types.ModuleType:
@@ -241,7 +243,7 @@ class ExternalState:
         self._visit(x.__kwdefaults__, f"{name}.__kwdefaults__")
 
     def _names(self, x: types.FunctionType, name: str) -> None:
-        """What a function's code looks up in its globals, in Python's own names, and in modules that it imports."""
+        """Visit the names that a function's code looks up in its globals, in builtins and in imported modules."""
         space, names = x.__globals__, names_of(x.__code__)
         self.spaces[id(space)] = space
         self._attributes |= names.attributes
@@ -274,7 +276,7 @@ class ExternalState:
                 self._visit(own, other)
 
     def _imported(self, module: str, space: dict[str, Any], name: str) -> None:
-        if module in ("math", "statistics"):  # whose functions are replaced by name in the user's modules
+        if module in ("math", "statistics"):  # tracing replaces their functions in the globals of user modules only
             raise UntraceableError(f"{name} imports {module}: import it at the top of the module")
         package = space.get("__package__") or ""
         module_found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
@@ -288,7 +290,7 @@ class ExternalState:
         if is_own_class(type(kind)) and not type(kind).__module__.startswith("geomctrl."):
             self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:
-            if cls.__module__.startswith("geomctrl."):  # calls any of its own attributes
+            if cls.__module__.startswith("geomctrl."):  # a class of the package may call any of its attributes
                 self._attributes.update(n for n in vars(cls) if n[:2] != "__" and n not in ("start", "value"))
             elif id(cls) not in self._known and is_own_class(cls):
                 if "__del__" in vars(cls):
@@ -319,7 +321,7 @@ class ExternalState:
             raise UntraceableError(f"{name} ({x.__name__}) may change or read data outside of the law")
 
     def _thing(self, x: Any, name: str) -> None:
-        """Something that holds others, or can change."""
+        """Visit an object that is no function, class or module: its parts, its contents and its attributes."""
         kind = type(x)
         if issubclass(kind, Mechanism):
             self.signature.append((name, id(x), kind))
@@ -349,7 +351,7 @@ class ExternalState:
             raise UntraceableError(f"{name} ({kind.__name__}) may keep data between calls: keep them in the state z")
 
     def _own_attributes(self, x: Any, name: str) -> None:
-        """The attributes and the class of an object whose class is the user's."""
+        """Visit the attributes and the class of an object of a user's class."""
         if is_own_class(type(x)):
             attributes = attributes_of(x)
             self._held.append((name, x, attributes, True))
@@ -367,12 +369,12 @@ def _is_printed(x: Any) -> bool:
 
 
 def _has_more(kind: type) -> bool:
-    """Whether a plain object's class is the user's: it may have attributes, and methods."""
+    """Whether the class of a plain object is a user's class, whose objects may have attributes and methods."""
     return kind.__module__ != "builtins" and is_own_class(kind)
 
 
 def _is_implicit(owner: Any, name: str, x: Any) -> bool:
-    """Whether Python asks for an attribute of a class or module although no code names it."""
+    """Whether Python may look up an attribute of a class or module that no code names."""
     if not isinstance(owner, type):
         return name == "__getattr__"
     special = name.startswith("__") and name not in (*CONSTRUCTORS, "__repr__", "__str__")
@@ -380,7 +382,7 @@ def _is_implicit(owner: Any, name: str, x: Any) -> bool:
 
 
 def _refuse_files(x: Any, name: str) -> None:
-    """Of functions of libraries."""
+    """Raise UntraceableError for functions of libraries that access files or change numpy's settings."""
     if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
         raise UntraceableError(f"{name} reads or writes files, or changes the settings of numpy")
 

@@ -1,10 +1,11 @@
 """Attributes that a sampled law changes, as discrete state of the compiled loop.
 
-A law that is called once a sample may count, filter, latch and remember: numbers and arrays that it changes, in its
-attributes or in objects, lists, tuples, dicts and deques of fixed length that it owns, are numbers of the held command.
-What is no number (None, True, "swing") is the number of one of the values that were met; each is a way through the law.
+A law that is called once per sample may count, filter and latch. It may change numbers and arrays in its attributes,
+or in objects, lists, tuples, dicts and deques of fixed length that it owns. Compiled code stores them with the held
+command. A value that is no number (None, True, "swing") is stored as an index into the values seen while tracing; the
+law is traced on a separate path for each of them.
 
-Which attributes change, and to what, is found by tracing: `MemoryGrows` asks for another trace that knows more.
+Tracing finds which attributes change, and to which values. `MemoryGrows` requests another trace with more of them.
 """
 
 from __future__ import annotations
@@ -64,15 +65,17 @@ class NoMemoryError(UntraceableError):
 
 @dataclass(frozen=True)
 class Cell:
-    """The possible values of an attribute. values: non-numeric ones, by number; shape: of numbers, None without;
+    """The possible values of an attribute.
 
-    kinds: float, int, np.float64 or np.int64, by number; dtype: of an array."""
+    values: the non-numeric ones. shape: that of the numeric value, None without one. kinds: the possible types of a
+    number as indices into `CLASSES`. dtype: that of an array.
+    """
 
     values: tuple[Any, ...] = ()
     shape: tuple[int, ...] | None = None
     kinds: frozenset[int] = frozenset()
     dtype: np.dtype | None = None
-    replaced: bool = False  # by another object, instead of writing into the array
+    replaced: bool = False  # the law assigns a new object instead of writing into the array
 
     @property
     def numbers(self) -> int:
@@ -84,11 +87,11 @@ class Cell:
 
     @property
     def size(self) -> int:
-        """(which value, the numbers, the kind of the number), each as far as it is not known."""
+        """Number of floats in memory: the index of a non-numeric value, the numbers, and their type if it varies."""
         return bool(self.values) + self.numbers + self.mixed
 
     def with_value(self, path: str, x: Any, choices: bool) -> Cell:
-        """A cell that can be x too. choices: ints are values of which there are few."""
+        """The cell extended by the value x. choices: store an int as one of a few values, like non-numeric ones."""
         if isinstance(x, Condition):
             return self.with_value(path, True, choices).with_value(path, False, choices)
         x = bool(x) if isinstance(x, np.bool_) else x
@@ -115,7 +118,7 @@ class Cell:
         return replace(self, shape=shape, kinds=self.kinds | kinds, dtype=dtype)
 
     def encoded(self, x: Any) -> np.ndarray | None:
-        """The numbers of a value; None if the cell does not support it."""
+        """Encode a value as numbers; None if the cell does not support it."""
         x = bool(x) if isinstance(x, np.bool_) else x
         for k, y in enumerate(self.values):
             if type(x) is type(y) and x == y:
@@ -129,7 +132,7 @@ class Cell:
         return np.array([*index, *np.ravel(x), *([float(kind)] if kind is not None and self.mixed else [])], float)
 
     def decoded(self, numbers: np.ndarray) -> Any:
-        """The value of such numbers."""
+        """Decode the value from its numbers."""
         index = int(numbers[0]) if self.values else 0
         if index < len(self.values):
             return self.values[index]
@@ -152,12 +155,12 @@ class LawMemory:
         self.first, self.size = first, place - first
 
     def split(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """The numbers of each path that has some."""
+        """Divide the numbers by path; paths without numbers are omitted."""
         places = {path: place - self.first for path, place in self.places.items()}
         return {path: numbers[places[path] :][: cell.size] for path, cell in self.cells.items() if cell.size}
 
     def values(self, numbers: np.ndarray) -> dict[str, Any]:
-        """What such numbers say of each path."""
+        """Decode the value at each path."""
         return {path: self.cells[path].decoded(x) for path, x in self.split(numbers).items()}
 
     def symbols(self, path: str) -> list[Symbol]:
@@ -264,7 +267,7 @@ def restore(root: Any, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> 
 
 
 def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]) -> Iterator[tuple[str, Any, bool]]:
-    """(path, value, whether a container) of what is another object now; contents: of containers as they were, by id."""
+    """(path, value, whether a container) of every replaced object; contents: earlier contents of containers, by id."""
     if before is now:
         return
     kind = type(now)

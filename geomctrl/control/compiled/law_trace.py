@@ -146,7 +146,7 @@ def outputs_of(
 
 
 def parts_of(command: Command) -> dict[str, Any]:
-    """What a law returns, by name."""
+    """The results of a law by name."""
     state = {name: x for name in OF_STATE if (x := getattr(command, name)) is not None}
     return {"tau": command.tau, **state, **command.signals}
 

@@ -28,7 +28,7 @@ POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE, WHOLE)
 LOOK = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER)
 OVER_ROWS = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, WHOLE, POINTER)
-STEP, SAMPLE = range(2)  # what is next
+STEP, SAMPLE = range(2)  # the next operation of a run
 
 
 class Machine:
@@ -149,8 +149,10 @@ class Machine:
             worst[worse], since[worse] = largest[worse], rows[row, 0, range(self.width)][worse]
 
     def look(self, lane: int = 0) -> np.ndarray | None:
-        """A sample at the state that is in the memory, in the order of `comparison.Observed`: rates, held command, what
-        is measured, what monitors remember; None without a result, or where its rates are not finite."""
+        """Compute a sample at the state in memory: rates, held command, measurements and the memory of monitors.
+
+        The order is that of `comparison.Observed`. None if there is no result, or if the rates are not finite.
+        """
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
         if self._over_rows is not None:
             e, out = self.traced.equations, self.out
@@ -186,7 +188,7 @@ class Machine:
         self.remembered[first + n : first + 2 * n, lane] = record.t_worst
 
     def remember(self, lane: int, law: Any) -> None:
-        """What a law remembers. Raises UntraceableError where that is something that the trace does not know."""
+        """Copy the memory of a law into a lane. Raises UntraceableError for a value that did not occur in the trace."""
         memory = self.traced.law_memory
         for path, cell in memory.cells.items():
             if cell.size:

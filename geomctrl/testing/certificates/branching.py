@@ -58,7 +58,7 @@ class Outcome:
 
 
 def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = silent) -> Outcome:
-    """Divide boxes until all are decided or `max_boxes` were evaluated; the time limit is a last guard."""
+    """Divide boxes until all are decided, `max_boxes` were evaluated, or `seconds` have passed."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
     work = at_ends(task)

@@ -328,7 +328,7 @@ class _Forms:
         return None
 
     def rate_alone(self) -> Any:
-        """Of a V in numbers, which is one for the plant's own parameters only."""
+        """The form with the promised rate, for a V with numbers as parameters: valid for the plant's own ones only."""
         rate = self.at_model(self.loop.rate, self.true)
         pairs = [(self.at_model(self.slope, self.true), rate)]
         if not self.same(pairs):

@@ -9,11 +9,11 @@ BYTE_ORDER, TYPE_NUMBER = 26, 28  # offsets in PyArray_Descr: numbers are native
 DOUBLE = 12  # NPY_DOUBLE
 WANTED = 0x1 | 0x100
 PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
-PLAIN = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles, in C order, its own memory
+PLAIN = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"  # a new array of doubles in C order
 METH_FASTCALL = 0x80
-# a descriptor: core, model, inputs, outputs, numbers of all inputs, class of the result or 0 for an array alone, what
-# is called with what the core was not made for or 0; then for each input its numbers, its number of axes (0: a Python
-# float), the first and the last of them; then for each output its number of axes and two axes
+# Layout of a descriptor. Header: core, model, number of inputs, number of outputs, total size of the inputs, class of
+# the result (0 for a single array), function called for unsupported arguments (0 for none). Each input: its size, its
+# number of axes (0: a Python float), its first and its last axis. Each output: its number of axes and two axes.
 HEADER, INPUT, OUTPUT = 7, 4, 3
 
 SOURCE = f"""

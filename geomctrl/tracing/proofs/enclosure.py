@@ -54,8 +54,8 @@ TOTAL: dict[str, Callable[..., Any]] = {
     "not": intervals.negation,
 }
 PARTIAL: dict[str, Callable[..., Any]] = {
-    # -> (interval, whether the function is defined and continuous there), then, if that is no longer the same, whether
-    # it is defined
+    # Each returns (interval, whether the function is defined and continuous there). A function that can be defined but
+    # discontinuous returns a third value, whether it is defined.
     "div": intervals.over,
     "sqrt": intervals.root,
     "tan": intervals.tangent,

@@ -127,7 +127,7 @@ def valued(graph: Graph, ends: Sequence[Any], inputs_of: Mapping[int, Any], stat
     return Program(graph, ends).values(inputs_of, states)
 
 
-CONDITIONS = (*COMPARED, "and", "not")  # of those that they have been made of
+CONDITIONS = (*COMPARED, "and", "not")  # operations whose result is a condition
 
 
 def _ends(x: Any) -> tuple[float, float]:
@@ -149,7 +149,7 @@ def on_intervals(op: str, count: int) -> Batch:
     numbers = [Interval(*pair) for pair in pairs[conditional:]]
     defined: Any = True
     for a in numbers if op not in ("where", "either") else []:
-        defined = both(defined, intervals.at_most(a.lo, INF))  # nan is not
+        defined = both(defined, intervals.at_most(a.lo, INF))  # false for nan
     if op in CONDITIONS:
         truth = TOTAL[op](*conditions, *numbers)
         ends = [where(both(defined, x), 1.0, 0.0) for x in truth]
@@ -159,7 +159,7 @@ def on_intervals(op: str, count: int) -> Batch:
     elif op == "either":
         (yes, no), (a, b) = conditions[0], numbers
         either = [(intervals.smallest(a.lo, b.lo), a.lo, b.lo), (intervals.largest(a.hi, b.hi), a.hi, b.hi)]
-        good = both(intervals.at_most(a.lo, INF), intervals.at_most(b.lo, INF))  # nan is not
+        good = both(intervals.at_most(a.lo, INF), intervals.at_most(b.lo, INF))  # false for nan
         ends = [where(yes, x, where(no, y, where(good, all_of, math.nan))) for all_of, x, y in either]
     else:
         if op in PARTIAL:
