@@ -164,7 +164,7 @@ class Zeros:
     def _does_return(self, x: State) -> bool:
         """Whether the loop from x reaches the equilibrium and stays near it as long as it took to get there.
 
-        Also if that is not decided: the steps of a stiff loop may be too short for the time that it takes.
+        Also true if undecided: a stiff loop may need steps that are too short to simulate the whole return.
         """
         domain = replace(self.domain, rest=self.domain.held(x.t))  # without later changes of the plant
         times, distances, span = [x.t], [_distance(domain, x)], 1.0
@@ -201,7 +201,7 @@ def _settled(times: list[float], distances: list[float]) -> float:
 
 
 def _fades(values: list[float]) -> bool:
-    """Whether V has become small, and still halves in the last decade of times, as no V with a bound below does."""
+    """Whether V has become small and still halves in the last decade of times, which excludes a positive bound."""
     least = [min(values[k : k + PER_DECADE]) for k in range(0, len(values), PER_DECADE)]
     return len(least) > 1 and least[-1] <= FADED * least[0] and least[-1] <= 0.5 * least[-2]
 

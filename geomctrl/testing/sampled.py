@@ -113,7 +113,7 @@ def sampled_level(
     search: int = 2000,
     seed: int = 0,
 ) -> float:
-    """The smallest level for `assert_sampled` that the search does not contradict: the largest V after a growth.
+    """The smallest level for `assert_sampled` that the search does not contradict: the largest V that V grows to.
 
     A lower estimate. The search starts where the loop settles from rest, much closer to the equilibrium than random
     states, and increases the level by at least 2 % each time, with `search` evaluations per level. If the result is

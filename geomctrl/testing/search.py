@@ -1,8 +1,8 @@
 """Search for the state with the worst value of an objective: random starts, then ascent from the worst of them.
 
 A search is reproducible for a seed of the generator on every machine, because the number of evaluations limits it. A
-limit of processor time is a last guard against code that does not end; the evidence reports where it was needed. A
-search proves nothing.
+limit of processor time ends the search if the evaluations take too long; the evidence reports this. A search proves
+nothing.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def heard() -> Iterator[None]:
 
 
 def runs_on_symbols() -> bool:
-    """Whether a user's code runs on symbols at present."""
+    """Whether user code is currently running with symbols."""
     return _raised.get() is not None
 
 

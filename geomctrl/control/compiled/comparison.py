@@ -46,8 +46,8 @@ class Extent(NamedTuple):
     stored: int
 
 
-WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for runs beside others with the same trace
-WATCHED = 4  # every so many of these samples are also compared for monitors and measures
+WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for parallel runs with a common trace
+WATCHED = 4  # one in so many of these samples is also compared for monitors and measures
 AGREEMENT = 1e-9  # relative to the largest number of an array: rounding, also of solved linear systems
 FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
 MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 24

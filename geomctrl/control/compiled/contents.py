@@ -147,7 +147,7 @@ def put_back(clone: Any, before: Any) -> None:
         set_attributes(clone, before)
 
 
-BUFFERS = 99  # number of an input array that no code has: contents of work buffers before a call
+BUFFERS = 99  # input array of a graph for the contents of work buffers before a call; no output may depend on it
 MAX_BUFFERS = 16
 STATE_ADVICE = (
     "keep it in the state z, with its first value from start() and the next one from Command(z_rate=...) or z_next"
@@ -173,7 +173,7 @@ T = TypeVar("T")
 
 
 def with_work_buffers(trace: Callable[[frozenset[str]], T]) -> T:
-    """The work buffers of a law, for `trace`: arrays that a call writes before it reads them."""
+    """Call `trace` with the paths of a law's work buffers: arrays that a call writes before it reads them."""
     buffers: frozenset[str] = frozenset()
     while True:
         try:

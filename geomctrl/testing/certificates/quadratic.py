@@ -1,7 +1,7 @@
 """Bounds by quadratic forms, which decide whole boxes about an equilibrium; intervals alone would need 2^14 divisions.
 
-With x = (q - q_d, v), and the angles a = q inside sines and cosines as separate inputs, V and V' are polynomials in x
-of low degree with coefficients that depend on a. For every a, exactly,
+Let x = (q - q_d, v), and let the angles a = q inside sines and cosines be separate inputs. V and V' are then
+polynomials in x of low degree with coefficients that depend on a. For every a, exactly,
 
     F(x, a) = F(0, a) + g(a) . x + x . A(x, a) x,      A = H(0, a) / 3 + H(x, a) / 6
 
@@ -169,7 +169,7 @@ class Bounds:
         hi = np.concatenate([zero, boxes.hi if polynomial else np.maximum(boxes.hi, 0.0)])
         low, high = self.enclosed(self._form, twice, lo, hi)
         value = high[m:, 0]
-        if not polynomial:  # where x is and not where it comes from
+        if not polynomial:  # `value` bounds F on the box only, not on the segments from 0 to x
             value = self.values(boxes)[1]
         (A0, R0), (A1, R1) = (symmetric(low[k, 1 + n :], high[k, 1 + n :], n) for k in (slice(0, m), slice(m, None)))
         if self.degree <= 2:

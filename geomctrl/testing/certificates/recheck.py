@@ -1,8 +1,8 @@
 """Independent check of Lyapunov certificates: enclosures by python-flint, quadratic forms in rational arithmetic.
 
-It checks that the boxes cover the domain, and that each box is decided, by enclosures of the code in another library's
-arithmetic and a factorisation L D L^T in fractions. The form, the fraction and the point that decide a box are chosen
-in floating point, because any verified choice suffices. The lemmas are tested at other random points.
+It checks that the boxes cover the domain, and that each box is decided. For this it uses enclosures of the code in
+another library's arithmetic and a factorisation L D L^T in fractions. The form, the fraction and the point that decide
+a box are chosen in floating point, because any verified choice suffices. The lemmas are tested at other random points.
 """
 
 from __future__ import annotations

@@ -225,8 +225,8 @@ def larger(a: Interval, b: Interval) -> Interval:
 def sine(a: Interval) -> Interval:
     """From the sines at the ends and, if the cosine changes sign, an extremum in between.
 
-    An interval shorter than half a turn has at most one extremum. If a cosine is so small that its sign may be wrong,
-    or 0, the sine at that end is 1 up to the square of it, which is far within WAVE.
+    An interval shorter than half a turn has at most one extremum. The sign of a very small cosine may be wrong or 0.
+    The sine at that end then differs from 1 by the square of the cosine, which is far below WAVE.
     """
     lo, hi = a.lo, a.hi
     s, c = (unary("sin", lo), unary("sin", hi)), (unary("cos", lo), unary("cos", hi))

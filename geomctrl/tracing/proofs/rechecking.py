@@ -1,7 +1,7 @@
 """Independent check of saved proofs, with other arithmetic, other code and another library (python-flint).
 
-It checks that the boxes cover the domain, by exact comparison of their ends, and for every box that f is not positive
-there or that a constraint is violated on all of it, using the saved code of f. A box may be divided further.
+It checks by exact comparison of their ends that the boxes cover the domain. For every box it checks with the saved code
+of f that f is not positive, or that a constraint is violated on the whole box. A box may be divided further.
 """
 
 from __future__ import annotations
