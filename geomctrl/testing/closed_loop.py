@@ -20,8 +20,9 @@ STRICT = SimulationOptions(strict=True)
 
 
 class ClosedLoop(NamedTuple):
-    """A controller and the plant it acts on, in the order in which assertions take them, as in
-    `testing.assert_lyapunov(*loop, bound=True)`.
+    """A controller and the plant it acts on.
+
+    Assertions take them in this order: `testing.assert_lyapunov(*loop, bound=True)`.
     """
 
     controller: Any

@@ -318,8 +318,10 @@ class Asked:
         return claim
 
     def wrong(self, F: Any, form: Any, bad: Found, allowed: float) -> Violation | None:
-        """A verified violation of F < allowed: by intervals at the state found, or because `form`, equivalent to F, is
-        identically zero on a surface through the box. None if rounding may explain the state found.
+        """A verified violation of F < allowed; None if rounding may explain the state found.
+
+        It is verified by intervals at that state, or because `form`, which is equivalent to F, is identically zero on a
+        surface through the box.
         """
         e = self.e
         point = {k: (x, x) for k, x in e.at(bad.x[None], bad.p[None]).items()}

@@ -28,8 +28,10 @@ def scalar(x: Any) -> Any:
 
 
 def possible(condition: Any) -> bool:
-    """Whether a condition may hold: it does, or it is symbolic. The code it guards must then have no effect where the
-    condition is false."""
+    """Whether a condition may hold: it does, or it is symbolic.
+
+    The guarded code must have no effect where a symbolic condition is false.
+    """
     return isinstance(condition, Condition) or bool(condition)
 
 

@@ -1,5 +1,7 @@
-"""State outside of a user's objects that their code can read or change: globals, class and module attributes, random
-numbers. A law that is called with symbols, or at random states, leaves it unchanged.
+"""State outside of a user's objects that their code can read or change.
+
+It consists of globals, attributes of classes and modules, and the state of random generators. It is restored after
+calls of a law with symbols or at random states.
 """
 
 from __future__ import annotations

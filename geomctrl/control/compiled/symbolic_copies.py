@@ -89,8 +89,11 @@ class SymbolicCopies:
 
     @contextmanager
     def used(self, *, remembering: bool = False) -> Iterator[None]:
-        """Context for calls of copies. Raises UntraceableError if a call changes them or other reachable state, and
-        restores both. remembering: the law's own attributes may change."""
+        """Context for calls of copies.
+
+        Raises UntraceableError if a call changes them or other reachable state, and restores both. remembering: the
+        law's own attributes may change.
+        """
         state = self.external_state
         state.begin()
         try:

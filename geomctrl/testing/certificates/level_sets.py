@@ -1,5 +1,7 @@
-"""Level sets of V: the largest one inside a box, the one in which all solutions end, and the largest one on which the
-claim about V' holds.
+"""Level sets of V, which bound a region of attraction.
+
+Three levels are computed: the largest one inside a box, the one in which all solutions end, and the largest one on
+which the claim about V' holds.
 """
 
 from __future__ import annotations

@@ -48,8 +48,11 @@ def is_name(name: str) -> bool:
 
 
 def parameter(name: str, taken: Iterable[str] = ()) -> str:
-    """A parameter name from any text: other characters become underscores, and one is appended to a name that C, C++,
-    the system, another parameter, a local variable of exported code or a macro already has."""
+    """A valid parameter name from any text.
+
+    Other characters become underscores. An underscore is appended to a name that C, C++, the system, another parameter,
+    a local variable of exported code or a macro already has.
+    """
     name = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)).strip("_")
     name = name if name[:1].isalpha() else f"x{name}"
     if name in TAKEN or re.fullmatch(r"t\d+|[A-Z]([A-Z0-9_]+|_.*)|shared|failed|(expected|tolerance)_.*", name):
