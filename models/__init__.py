@@ -177,10 +177,10 @@ def save(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None,
     2
     """
     suffix = path_of("path", path).suffix.lower()
-    given = {key for key, x in (("extra", extra), ("name", name)) if x is not None}
+    chosen = {key: x for key, x in (("extra", extra), ("name", name)) if x is not None}
     if suffix not in _WRITERS:
         raise ArgumentError(f"path: expected a file that ends in {', '.join(_WRITERS)}, got {str(path)!r:.120}")
     writer, options = _WRITERS[suffix]
-    for key in sorted(given.difference(options)):
+    for key in sorted(chosen.keys() - set(options)):
         raise ArgumentError(f"{key}: a {suffix} file does not take it")
-    return writer(robot, path, **{key: {"extra": extra, "name": name}[key] for key in given})
+    return writer(robot, path, **chosen)

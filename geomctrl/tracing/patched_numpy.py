@@ -256,8 +256,8 @@ def _array_maker(name: str) -> Callable[..., Any]:
 def _from_iterable(iterable: Any, dtype: Any, count: int = -1) -> Any:
     """np.fromiter, whose array can hold symbols."""
     entries = list(iterable)
-    known = not holds_any(entries) or count not in (-1, len(entries))
-    return np.fromiter(entries, dtype, count) if known else _array_maker("array")(entries, dtype)
+    original = not holds_any(entries) or count not in (-1, len(entries))
+    return np.fromiter(entries, dtype, count) if original else _array_maker("array")(entries, dtype)
 
 
 def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -66,7 +66,11 @@ def test_strict_is_the_files_or_the_options(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (LOOP.format(t_end=0.2), ("--payload", "2"), "payload: can not be given with loop.py, which defines the whole loop"),
+        (
+            LOOP.format(t_end=0.2),
+            ("--payload", "2"),
+            "payload: can not be given with loop.py, which defines the whole loop",
+        ),
         (LOOP.format(t_end=0.2), ("--control-dt", "0.01"), "control-dt: can not be given with loop.py"),
         ("plant = 1", (), "expected controller, q0, v0, t_end, dt in"),
         (LOOP.format(t_end=-1.0), (), "t_end: expected"),

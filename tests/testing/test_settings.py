@@ -29,7 +29,7 @@ LAW = controllers.PDGravity(ARM, np.array([0.4, -0.6]))
         (lambda: testing.assert_lyapunov(LAW, ARM, region=-1.0), "region: expected a Region or its spread; spread"),
         (lambda: testing.assert_lyapunov(LAW, ARM, runs="two"), "runs: expected Runs or how many; runs"),
         (lambda: testing.certify_lyapunov(LAW, ARM, (1.0, 2.0), budget=0), "budget: expected a Budget or its boxes"),
-        (lambda: testing.region_of_attraction(LAW, ARM, testing.Box(1.0, 1.0, (0.0, 1.0))), "box: .* without times"),
+        (lambda: testing.region_of_attraction(LAW, ARM, testing.Box(1.0, 1.0, (0.0, 1.0))), "box: .* without `times`"),
     ],
 )
 def test_bad_fields_are_named(make, message):

@@ -189,11 +189,11 @@ def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     model = evidence.model
     robot, one = model.robot, np.eye(model.robot.nv)
 
-    def column(k: int, at: Rows, values: np.ndarray) -> np.ndarray:
+    def column(k: int, states: Rows, values: np.ndarray) -> np.ndarray:
         """Derivative (n, nv, 1) of the torques by the position of joint k."""
         x = np.zeros(model.size)
         x[model.base.columns] = values
-        low, high = (robot.regressor(at.q + h * one[k], at.v, at.a) for h in (-DIFFERENCE, DIFFERENCE))
+        low, high = (robot.regressor(states.q + h * one[k], states.v, states.a) for h in (-DIFFERENCE, DIFFERENCE))
         return ((high - low) @ x[: model.inertial] / (2.0 * DIFFERENCE))[..., None]
 
     turning = np.flatnonzero(robot.is_rotational).tolist()

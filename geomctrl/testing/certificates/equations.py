@@ -67,7 +67,7 @@ class Equations:
     V' contains M^-1, the entries of M by rows and the nodes for the entries of its inverse. `monotone`: parameters in
     which V' is then monotone if M is positive definite, so that it is largest at the ends of their intervals. `lemmas`,
     `form`: what this relies on. timed: whether the last parameter is time (boxes with times); the others are the
-    robot's.
+    robot's. times: the first and the last time of the claim [s].
     """
 
     graph: Any
@@ -88,6 +88,7 @@ class Equations:
     lemmas: list[Lemma]
     loop: TracedClosedLoop
     timed: bool = False
+    times: tuple[float, float] = (0.0, np.inf)
 
     @property
     def robots(self) -> slice:
@@ -157,13 +158,15 @@ def equations(
             " it is certified"
         )
     errors = forms.errors
+    times = (0.0, np.inf) if within is None else (max(float(within["t"][0][0]), 0.0), float(within["t"][1][0]))
     if timed:
         p, errors = [*p, loop.t.index], [*errors, graph.load(ERRORS, len(p)).index]
         model = np.append(model, TIME)
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, errors, model,
         forms.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced, timed,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), forms.monotone, form, lemmas, as_traced,
+        timed, times,
     )  # fmt: skip
 
 

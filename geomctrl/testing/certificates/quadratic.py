@@ -265,7 +265,7 @@ def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
     """The interval of every input: x in [lo, hi], angles and parameters in the boxes."""
     intervals: dict[int, tuple[Any, Any]] = {k: (x, x) for k, x in e.numbers.items()}
-    intervals[e.loop.t.index] = 0.0, np.inf  # V and V' do not depend on it, or it is a parameter, set below
+    intervals[e.loop.t.index] = e.times  # of all states; a loop that depends on time has it as a parameter, set below
     for i, node in enumerate(e.x):
         intervals[node] = moved(e.q_d[i], lo[:, i], hi[:, i]) if i < e.n else (lo[:, i], hi[:, i])
     for i, node in enumerate(e.angles):
