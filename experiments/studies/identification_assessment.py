@@ -190,7 +190,9 @@ def main(
     for name, cases, number in (("right", right, n_right), ("broken", broken, n_broken)):
         numbers = range(first, first + number)
         counts, seconds = study(cases, numbers, full)
-        texts.append(f"{table(counts, columns[name])}\n\n{seconds:.2f} s of processor time a log.")
+        texts.append(
+            f"{table(counts, columns[name])}\n\nLogs {first} to {first + number - 1}, {seconds:.2f} s of processor time each."
+        )
     print("\n\n".join(texts))
     if page:
         page = PAGE.read_text()
