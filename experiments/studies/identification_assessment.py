@@ -190,9 +190,8 @@ def main(
     for name, cases, number in (("right", right, n_right), ("broken", broken, n_broken)):
         numbers = range(first, first + number)
         counts, seconds = study(cases, numbers, full)
-        texts.append(
-            f"{table(counts, columns[name])}\n\nLogs {first} to {first + number - 1}, {seconds:.2f} s of processor time each."
-        )
+        cost = f"Logs {first} to {first + number - 1}, {seconds:.2f} s of processor time each."
+        texts.append(f"{table(counts, columns[name])}\n\n{cost}")
     print("\n\n".join(texts))
     if page:
         page = PAGE.read_text()
