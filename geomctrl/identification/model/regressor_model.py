@@ -103,11 +103,11 @@ class RegressorModel:
         instance("robot", robot, Robot, "a geomctrl.Robot")
         smoothing = number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
         chosen, curves = listed("columns", columns), listed("curves", curves)
-        columns = []
+        users: list[Column] = []
         for column in chosen:
             instance("columns", column, (Column, FrictionModel), "Columns or friction models")
-            columns += friction_columns(robot, column) if isinstance(column, FrictionModel) else [column]
-        self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
+            users += friction_columns(robot, column) if isinstance(column, FrictionModel) else [column]
+        self.robot, self.columns, self.curves = robot, tuple(users), tuple(curves)
         self.transmission, self.smoothing = transmission_matrix(transmission, robot.nv), smoothing
         na = len(self.transmission)
         driven = np.flatnonzero([j.kind != "free" for j in robot.coupling.independent_joints for _ in range(j.dof)])
