@@ -51,7 +51,7 @@ def test_a_limit_is_kept_or_the_parameters_that_break_it_are_named(factor):
     if factor < 1.0:
         assert testing.assert_robust(make, OVER, limit=limit, points=2).worst.worst <= limit
         return
-    with pytest.raises(Counterexample, match=r"V' / V .* allowed .* with friction = 0, kp = ") as caught:
+    with pytest.raises(Counterexample, match=r"V' / V .* allowed .* for friction = 0, kp = ") as caught:
         testing.assert_robust(make, OVER, limit=limit, points=2)
     printed = []
     exec(caught.value.paste.replace("print(", "printed.append("), {"printed": printed, "make": make})
