@@ -183,7 +183,7 @@ class Zeros:
                         return left < RETURNED
                     span *= 2.0
         gone = not np.isfinite(distances[-1]) or distances[-1] > GONE * max(distances[0], 1.0)
-        return not gone and (times[-1] < x.t + LONGEST or _settled(times, distances) < 0.5)
+        return not gone and _settled(times, distances) < (STAYED if times[-1] < x.t + LONGEST else 0.5)
 
 
 def _distance(domain: Domain, x: State) -> float:

@@ -91,7 +91,7 @@ def unknown_load(found):
 def wrong_coriolis(found):
     skew, plain = found["off"].values()
     assert plain > 100.0 * skew
-    assert (found["found"] > 1.0).any()  # V grows
+    assert (found["measured"] > 1.0).any()  # V grows
 
 
 @claim
@@ -171,7 +171,7 @@ def payload_and_gain(found):
 
 @claim
 def identify_payload(found):
-    load = found["found"]
+    load = found["identified"]
     assert load.mass == pytest.approx(found["mass"], abs=0.01)
     np.testing.assert_allclose(load.centre, found["centre"], rtol=0, atol=1e-3)
     low, high = load.intervals["mass"]
