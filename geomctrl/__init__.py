@@ -51,6 +51,7 @@ NAMES = {
     "NameNotFoundError": "errors",
     "SimulationError": "errors",
     "SweepError": "errors",
+    "WriteError": "errors",
 }
 MODULES = {
     "actuators": "control.actuators",

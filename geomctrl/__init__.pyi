@@ -43,6 +43,7 @@ from .errors import ModelError as ModelError
 from .errors import NameNotFoundError as NameNotFoundError
 from .errors import SimulationError as SimulationError
 from .errors import SweepError as SweepError
+from .errors import WriteError as WriteError
 from .lie import groups as groups
 from .lie import se3 as se3
 from .lie import so3 as so3

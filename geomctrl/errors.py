@@ -12,6 +12,7 @@ __all__ = [
     "NameNotFoundError",
     "SimulationError",
     "SweepError",
+    "WriteError",
 ]
 
 
@@ -57,3 +58,11 @@ class IntegrationError(GeomctrlError):
 
 class SweepError(GeomctrlError):
     """A sweep that can not continue (workers lost, a block fails, a full disk). Its store keeps the completed runs."""
+
+
+class WriteError(GeomctrlError):
+    """Some files of a result can not be written; the message says which and why. `written`: paths of the others."""
+
+    def __init__(self, message, written=()):
+        super().__init__(message)
+        self.written = list(written)

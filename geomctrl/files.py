@@ -9,11 +9,11 @@ import os
 import stat
 import tomllib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import ArgumentError
+from .errors import ArgumentError, GeomctrlError, WriteError
 
 try:
     import fcntl
@@ -46,6 +46,30 @@ def write_text(path: Path, text: str) -> Path:
     with whole(path) as file:
         file.write(text.encode())
     return path
+
+
+def write_each(writers: Iterable[Callable[[], Path | list[Path]]]) -> list[Path]:
+    """Call each function that writes a file; one that fails does not stop the others.
+
+    Returns the paths that were written. Raises WriteError with the file and the reason of each failure.
+    """
+    written: list[Path] = []
+    problems: list[str] = []
+    for write in writers:
+        try:
+            paths = write()
+        except WriteError as error:
+            written += error.written
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{error.filename}: {error.strerror or error}" if error.filename else str(error))
+        except GeomctrlError as error:
+            problems.append(str(error))
+        else:
+            written += [paths] if isinstance(paths, Path) else paths
+    if problems:
+        raise WriteError(f"not written: {'; '.join(dict.fromkeys(problems))}", written)
+    return written
 
 
 def read_regular(path: Path, refusal: Callable[[os.stat_result], str] = lambda status: "") -> bytes:

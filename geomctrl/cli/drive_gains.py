@@ -7,7 +7,8 @@ identified too. Gains that the logs determine less accurately than 25 % are refu
 Prints gains with 95 % intervals and residuals; writes report.txt and report.json to --out.
 
 **Exit status**: 0 written, no doubts; 1 written, but not trustworthy: all gains negative, or torques instead of
-currents; 2 invalid arguments, or logs that determine no gain; 3 written, with doubts or refused gains.
+currents; 2 an error: invalid arguments, logs that determine no gain, or files that can not be written (all
+others are); 3 written, with doubts or refused gains.
 
 **Examples**
 

@@ -14,8 +14,8 @@ may be missing or wrong. The command prints the report, which begins with an ass
 With --export it also writes a copy of the robot's file in which only the inertias change.
 
 **Exit status**: 0 written, no reason for doubt; 1 written, but not trustworthy; 3 written, with doubts to check; 2
-nothing written: invalid arguments, or a log that does not determine the parameters. The report's first lines, or
-the message, say why and what to do. --ignore leaves out kinds of doubts.
+an error: invalid arguments, a log that does not determine the parameters, or files that can not be written (all
+others are). The report's first lines, or the message, say why and what to do. --ignore leaves out kinds of doubts.
 
 **Examples**
 
@@ -61,7 +61,7 @@ from .identify_options import (
     VerdictOptions,
 )  # fmt: skip
 from .options import MODEL_HELP, UrdfOptions
-from .terminal import command_line, compiling, progress_bar, stdout_console
+from .terminal import Written, command_line, compiling, progress_bar, report_written, stdout_console
 
 
 def identify(
@@ -101,12 +101,13 @@ def identify(
     })  # fmt: skip
     report = replace(report, provenance=report.provenance.typed(shlex.join(command_line.get())))
     with console.status("drawing" if output.plots else "writing"):
-        names = ", ".join(sorted(path.name for path in report.save(output.out, output.plots)))
+        written = Written(lambda: report.save(output.out, output.plots))
+        exported = Written(lambda: output.exported(robot, report))
     console.print(report.text(), soft_wrap=True)
-    console.print(f"wrote {names} in {output.out}", soft_wrap=True)
-    for path in output.exported(robot, report):
+    report_written(console, sorted(written.paths), output.out)
+    for path in exported.paths:
         console.print(f"wrote {path}", soft_wrap=True)
-    return report.assessment.exit_status
+    return written.status(exported.status(report.assessment.exit_status))
 
 
 def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, Any]) -> Any:

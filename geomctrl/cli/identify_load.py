@@ -7,8 +7,9 @@ must be known: a robot.json of `geomctrl identify` (with its friction) or a mode
 Prints the load with 95 % intervals, what the motion did not excite, and residuals. Writes report.txt, report.json,
 robot.json and robot.urdf (the robot with its load) to --out.
 
-**Exit status**: 0 written, no doubts; 1 written, but not trustworthy (no load found, wrong sign); 2 invalid arguments,
-or a log that does not determine the load's mass; 3 written, with doubts, which the report lists.
+**Exit status**: 0 written, no doubts; 1 written, but not trustworthy (no load found, wrong sign); 2 an error:
+invalid arguments, a log that does not determine the load's mass, or files that can not be written (all others are); 3
+written, with doubts, which the report lists.
 
 **Examples**
 
@@ -35,7 +36,7 @@ from geomctrl.models.io.model_file import file_format
 from . import setup_file
 from .identify_options import FilterOptions, LogOptions, ModelOptions, RobotOption, VerdictOptions
 from .options import UrdfOptions, flag, names
-from .terminal import compiling, stdout_console
+from .terminal import Written, compiling, report_written, stdout_console
 
 LOG_HELP = "Log, in any format that `geomctrl identify` reads"
 LogWithout = Annotated[Path | None, Parameter(name="LOG_WITHOUT", help="The same robot without the load.")]
@@ -118,14 +119,14 @@ def identify_load(
 
 def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]) -> int:
     """Save a report, print it with its assessment, and return the exit status."""
-    written = ", ".join(sorted(path.name for path in report.save(out)))
+    written = Written(lambda: report.save(out))
     console.print(report.text(), soft_wrap=True)
-    console.print(f"wrote {written} in {out}", soft_wrap=True)
+    report_written(console, sorted(written.paths), out)
     from geomctrl.identification.findings import Assessment
 
     assessment = Assessment.of(report.findings, ignore)
     console.print(f"verdict: {assessment}", soft_wrap=True)
-    return assessment.exit_status
+    return written.status(assessment.exit_status)
 
 
 def _identified_friction(source: str, modelling: ModelOptions, without_load: Path | None) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
 from geomctrl.errors import ArgumentError
+from geomctrl.files import write_each
 from geomctrl.identification import (
     ESTIMATORS,
     Filtering,
@@ -331,14 +333,15 @@ class OutputOptions:
             in_place.require_updatable(source, robot, path)
 
     def exported(self, source: str, report: Any) -> list[Path]:
-        """Write the files of --export and return their paths."""
+        """Write the files of --export and return their paths. Raises WriteError if one can not be written."""
         robot = report.robot
-        return [
-            save_c_header(robot, path, report._extra())
-            if path.suffix.lower() == ".h"
-            else update_model_file(source, robot, path, friction=self.export_friction)
-            for path in self.export
-        ]
+
+        def write(path: Path) -> Path:
+            if path.suffix.lower() == ".h":
+                return save_c_header(robot, path, report._extra())
+            return update_model_file(source, robot, path, friction=self.export_friction)
+
+        return write_each(partial(write, path) for path in self.export)
 
 
 @Parameter(name="*", group=Group("Verdict", sort_key=7))

@@ -20,7 +20,7 @@ from geomctrl.errors import GeomctrlError
 from geomctrl.output import plain_console
 
 from .setup_file import read_setup
-from .terminal import BAD_ARGUMENTS, FAILED, Stdout, command_line, complain
+from .terminal import ERROR, Stdout, command_line, complain
 
 UNEXPECTED = 70  # exit status after an error of geomctrl itself, EX_SOFTWARE of sysexits.h
 COMMANDS = (
@@ -71,7 +71,8 @@ def main() -> int:
 def run(arguments: Sequence[str]) -> int:
     """Run the command given by `arguments` and return its exit status.
 
-    Errors in the user's input end with status 2 and a message. Raises SystemExit for unknown options.
+    Invalid input, and files that can not be read or written, end with status 2 and a message. Raises SystemExit for
+    unknown options.
     """
     Stdout.lost = None
     command_line.set(("geomctrl", *arguments))
@@ -79,13 +80,13 @@ def run(arguments: Sequence[str]) -> int:
         status = app(arguments)
     except GeomctrlError as error:
         complain(str(error))
-        return BAD_ARGUMENTS
+        return ERROR
     except OSError as error:
         complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-        return BAD_ARGUMENTS
-    if not status and Stdout.lost is not None and not isinstance(Stdout.lost, BrokenPipeError):  # not after `| head`
+        return ERROR
+    if Stdout.lost is not None and not isinstance(Stdout.lost, BrokenPipeError):  # not after `| head`
         complain(f"{Stdout.lost.strerror or Stdout.lost}: standard output")
-        return FAILED
+        return status or ERROR
     return status
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from geomctrl.errors import WriteError
 from geomctrl.output import moves, of_a_notebook, plain_console
 
-FAILED, BAD_ARGUMENTS = 1, 2
+FAILED, ERROR = 1, 2  # a bad result; invalid input, or a file that can not be read or written
 command_line: ContextVar[tuple[str, ...]] = ContextVar("command_line")  # as typed
 
 
@@ -111,5 +113,26 @@ def complain(message: str) -> None:
 
 
 def report_written(console: Console, files: Any, out: Any, more: str = "") -> None:
-    """List the files that a command wrote to its folder."""
-    console.print(f"wrote {', '.join(path.name for path in files)} in {out}{more}", soft_wrap=True)
+    """List the files that a command wrote to its folder, if any."""
+    if names := ", ".join(path.name for path in files):
+        console.print(f"wrote {names} in {out}{more}", soft_wrap=True)
+
+
+class Written:
+    """Files that a function has written, and the message on those that can not be written.
+
+    `paths`: files written; `status(otherwise)`: prints the message and returns ERROR if a file is missing.
+    """
+
+    def __init__(self, save: Callable[[], Sequence[Path]]):
+        self.problem: str | None = None
+        try:
+            self.paths = list(save())
+        except WriteError as error:
+            self.paths, self.problem = error.written, str(error)
+
+    def status(self, otherwise: int) -> int:
+        if self.problem is None:
+            return otherwise
+        complain(self.problem)
+        return ERROR

@@ -1,9 +1,15 @@
 """The exit status of `geomctrl identify`, and the findings that it can ignore."""
 
+import errno
 import json
+import os
+from contextlib import redirect_stdout
 
 import pytest
 from cli.identify_logs import run, simulated, write
+
+from geomctrl.cli import identify_options
+from geomctrl.cli.main import run as run_command
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +77,55 @@ def test_a_setup_file_can_ignore_as_well(logs, tmp_path):
     (tmp_path / "s.toml").write_text('[verdict]\nignore = ["sign", "bodies", "prior"]\n')
     said = identified(logs["sign"], tmp_path, "--setup", tmp_path / "s.toml", status=1)  # for being unexplained
     assert "ignored, sign: " in said
+
+
+def test_files_that_can_not_be_written_end_with_2_and_all_others_are_written(logs, tmp_path):
+    """A folder lies where a file belongs, which no system replaces by a file."""
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    identified(logs["good"], whole, status=0)
+    for name in ("report.json", "robot.urdf"):
+        (out / name / "inside").mkdir(parents=True)
+    for log in ("good", "sign"):  # trusted or not
+        said = " ".join(identified(logs[log], out, status=2).split())
+        for name in ("report.json", "robot.urdf"):
+            assert f"{out / name}: " in said
+        assert "verdict: " in said
+        assert {path.name for path in out.iterdir()} == {path.name for path in whole.iterdir()}
+    assert "NOT TO BE TRUSTED" in (out / "report.txt").read_text()
+
+
+def test_a_folder_that_can_not_be_made_ends_with_2_after_the_report(logs, tmp_path):
+    (tmp_path / "out").write_text("a file")
+    said = identified(logs["good"], tmp_path / "out" / "deeper", status=2)
+    assert said.lstrip().startswith("verdict: TRUST")
+    last = said.strip().splitlines()[-1]
+    assert str(tmp_path / "out") in last
+    assert last.startswith("geomctrl: not written: ")
+    assert "wrote" not in said
+
+
+def test_an_export_that_can_not_be_written_does_not_stop_another(logs, tmp_path, monkeypatch):
+    def full(robot, path, extra):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    save = identify_options.save_c_header
+    monkeypatch.setattr(identify_options, "save_c_header", lambda *a: full(*a) if a[1].name == "full.h" else save(*a))
+    exports = ("--export", tmp_path / "full.h", "--export", tmp_path / "good.h")
+    said = identified(logs["good"], tmp_path / "out", *exports, status=2)
+    assert f"{tmp_path / 'full.h'}: No space left on device" in " ".join(said.split())
+    assert (tmp_path / "good.h").exists()
+    assert (tmp_path / "out" / "report.txt").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_output_that_can_not_be_printed_does_not_look_like_distrust(logs, tmp_path):
+    with open("/dev/full", "w") as full, redirect_stdout(full):
+        status = run_command([
+            "identify", str(logs["good"]), "--robot", "two_link", "--rotor", "yes", "--cutoff", "15", "--prior-weight",
+            "1e-6", "--noise-weights", "--no-plots", "--out", str(tmp_path),
+        ])  # fmt: skip
+    assert status == 2
+    assert (tmp_path / "report.txt").exists()
 
 
 def test_the_help_says_what_statuses_mean():

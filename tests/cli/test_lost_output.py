@@ -52,7 +52,7 @@ def test_a_run_is_saved_though_its_report_can_not_be_printed(tmp_path, own):
     words = ("track", tmp_path / "loop.py", "--no-plots") if own else TRACK
     with open("/dev/full", "w") as full:
         status, said = command(*words, "--out", tmp_path / "out", stdout=full)
-    assert (status, said) == (1, "geomctrl: No space left on device: standard output\n")
+    assert (status, said) == (2, "geomctrl: No space left on device: standard output\n")
     assert saved(tmp_path / "out")
 
 

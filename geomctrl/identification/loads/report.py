@@ -15,7 +15,7 @@ and changes the other parameters by far less than their standard deviation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import path_of
 from geomctrl.identification.errors import SolverError
 from geomctrl.identification.estimators.barrier import BASIS
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE
@@ -374,14 +373,10 @@ class LoadReport(Report):
             "errors": self.errors,
         })  # fmt: skip
 
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write report.txt, report.json, robot.json (the robot with its load, exact, and the load itself), and
-        robot.urdf (or robot.urdf.txt with the reason, if URDF can not represent the robot); returns the paths.
-        """
-        folder = path_of("folder", folder)
+    def _writers(self, folder: Path) -> list[Callable[[], Path]]:
         load = {"frame": self.frame, "parameters": self.parameters.tolist()}
         return [
-            *super().save(folder),
-            save_model(self.robot, folder / "robot.json", {**self.extra, "load": load}),
-            save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
+            *super()._writers(folder),
+            lambda: save_model(self.robot, folder / "robot.json", {**self.extra, "load": load}),
+            lambda: save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import path_of
-from geomctrl.files import write_text
+from geomctrl.files import write_each, write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 120  # characters of a line of text
@@ -257,7 +257,14 @@ class Report(ABC):
 
         Raises
         ------
-        ArgumentError
+        WriteError
+            If files can not be written; all others are.
         """
-        folder = path_of("folder", folder)
-        return [write_text(folder / "report.txt", self.text()), save_json(folder / "report.json", self.tables())]
+        return write_each(self._writers(path_of("folder", folder)))
+
+    def _writers(self, folder: Path) -> list[Callable[[], Path]]:
+        """Functions that write one file each."""
+        return [
+            lambda: write_text(folder / "report.txt", self.text()),
+            lambda: save_json(folder / "report.json", self.tables()),
+        ]

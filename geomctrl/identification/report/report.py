@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import metadata
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import flag, path_of
-from geomctrl.files import write_text
+from geomctrl.files import write_each, write_text
 from geomctrl.identification.estimators import named
 from geomctrl.identification.estimators.conditioning import autocorrelation
 from geomctrl.models.io.model_file import save_model
@@ -24,7 +25,7 @@ from geomctrl.terms.base_parameters import SYMBOLS
 from . import identifiability as findings
 from . import tables
 from .numbers import ReportNumbers, first_line
-from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, Report, plain, rendered, save_json, shortened
+from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, Report, plain, rendered, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +65,17 @@ class Pictures:
         intervals = fits.Intervals(names, reference.method, reference.values, reference.std, half)
         return cls(joints, parts, rho, (intervals, e.base.projection @ e.model.prior, crosses))
 
-    def save(self, folder: Path) -> list[Path]:
-        """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""
+    def writers(self, folder: Path) -> list[Callable[[], Path]]:
+        """Functions that write torques.png, residuals.png and, if there are standard deviations, parameters.png."""
         from geomctrl.viewing import identification as view
 
-        written = [
-            view.torques(self.joints, self.parts, folder / "torques.png"),
-            view.residuals(self.joints, self.parts, self.autocorrelations, folder / "residuals.png"),
+        out = [
+            lambda: view.torques(self.joints, self.parts, folder / "torques.png"),
+            lambda: view.residuals(self.joints, self.parts, self.autocorrelations, folder / "residuals.png"),
         ]
-        if self.parameters is not None:
-            written.append(view.parameters(*self.parameters, folder / "parameters.png"))
-        return written
+        if (parameters := self.parameters) is not None:
+            out.append(lambda: view.parameters(*parameters, folder / "parameters.png"))
+        return out
 
     def joint_by_joint(self) -> list[list[tuple[str, str]]]:
         """For each joint, (title, SVG) of its pictures; see `viewing.identification.joint_pictures`."""
@@ -251,24 +252,21 @@ class Result(ReportNumbers, Report):
 
         Raises
         ------
-        ArgumentError
-            If the folder can not be written.
+        WriteError
+            If files can not be written; all others are.
         """
         folder, plots = path_of("folder", folder), flag("plots", plots)
-        written = [
-            write_text(folder / "report.txt", self.text()),
-            self.save_html(folder / "report.html", plots),
-            save_json(folder / "report.json", self.tables()),
-            write_text(folder / "parameters.csv", _comma_separated(self._parameter_table())),
-            save_model(self.robot, folder / "robot.json", self._extra()),
-            save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
-            save_or_why(save_mjcf, self.robot, folder / "robot.xml"),
-        ]
-        return written + (self._save_plots(folder) if plots else [])
-
-    def _save_plots(self, folder: Path) -> list[Path]:
-        """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""
-        return self.drawn.save(path_of("folder", folder))
+        return write_each(
+            [
+                *self._writers(folder),
+                lambda: self.save_html(folder / "report.html", plots),
+                lambda: write_text(folder / "parameters.csv", _comma_separated(self._parameter_table())),
+                lambda: save_model(self.robot, folder / "robot.json", self._extra()),
+                lambda: save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
+                lambda: save_or_why(save_mjcf, self.robot, folder / "robot.xml"),
+                *(self.drawn.writers(folder) if plots else ()),
+            ]
+        )
 
     def save_html(self, path: str | Path, plots: bool = True) -> Path:
         """Write the report as one HTML file that works offline, with pictures unless plots=False."""
