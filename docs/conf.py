@@ -120,6 +120,7 @@ def documented():
         value = operator.attrgetter(path.removeprefix("geomctrl."))(geomctrl)
         if inspect.isclass(value):
             members = {name: x for name, x in vars(value).items() if not name.startswith("_")}
+            members = {name: getattr(x, "__func__", x) for name, x in members.items()}  # of static and class methods
             paths += [f"{path}.{name}" for name, x in members.items() if inspect.isfunction(x) and inspect.getdoc(x)]
     return paths
 

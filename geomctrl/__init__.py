@@ -41,6 +41,8 @@ NAMES = {
     "simulate_many": "control.many",
     "sweep": "control.sweeping.sweep",
     "rollout": "motion.rollout",
+    "se3": "lie.groups",
+    "so3": "lie.groups",
     "load_mjcf": "models.io.mjcf",
     "load_urdf": "models.io.urdf",
     "ArgumentError": "errors",
@@ -73,8 +75,6 @@ MODULES = {
     "papers": "papers",
     "references": "control.references",
     "sensors": "control.sensors",
-    "se3": "lie.se3",
-    "so3": "lie.so3",
     "structure_preserving": "motion.structure_preserving",
     "testing": "testing",
 }

@@ -45,8 +45,8 @@ from .errors import SimulationError as SimulationError
 from .errors import SweepError as SweepError
 from .errors import WriteError as WriteError
 from .lie import groups as groups
-from .lie import se3 as se3
-from .lie import so3 as so3
+from .lie.groups import se3 as se3
+from .lie.groups import so3 as so3
 from .mechanism import inertia as inertia
 from .mechanism.building import Body as Body
 from .mechanism.coupling import Coupling as Coupling

@@ -121,7 +121,7 @@ def test_imports_are_seen_wherever_they_stand(tmp_path):
     assert sorted(imported(path, "geomctrl.control.loop")) == [
         "geomctrl.control.run",
         "geomctrl.errors",
-        "geomctrl.lie.se3",
+        "geomctrl.lie.groups",
         "geomctrl.robot",
         "geomctrl.terms.dynamics",
     ]

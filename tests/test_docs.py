@@ -242,7 +242,7 @@ def test_numbers_have_few_digits(x, said):
 def test_a_row_names_functions_by_their_place_in_the_reference():
     pages = tool("papers_pages")
     assert pages.linked("Robot.mass_matrix") == "{py:obj}`Robot.mass_matrix <geomctrl.Robot.mass_matrix>`"
-    assert pages.linked("se3.Ad") == "{py:obj}`se3.Ad <geomctrl.se3.Ad>`"
+    assert pages.linked("se3.Ad") == "{py:obj}`se3.Ad <geomctrl.groups.SE3.Ad>`"
     symbols = "curvature.christoffel_symbols"
     assert pages.linked(symbols) == f"{{py:obj}}`{symbols} <geomctrl.papers.{symbols}>`"
     assert pages.linked("closed_forms.Mechanism") == "`papers.closed_forms.Mechanism`"  # not in its __all__
@@ -275,7 +275,7 @@ def test_names_in_tables_become_links_and_others_stay():
     class App:
         env = type("Env", (), {"doc2path": staticmethod(lambda name: f"{name}.md")})
 
-    paths = ["geomctrl.Plant", "geomctrl.Robot.mass_matrix", "geomctrl.so3.exp", "geomctrl.se3.exp"]
+    paths = ["geomctrl.Plant", "geomctrl.Robot.mass_matrix", "geomctrl.groups.SO3.exp", "geomctrl.groups.SE3.exp"]
     row = "| `gc.Plant(robot)` | `robot.mass_matrix` | `so3.exp` | `exp` | `rate` |"
     text = f"{row}\n`gc.Plant`\n```py\n{row}\n```\n"
     source = [text]
@@ -283,7 +283,7 @@ def test_names_in_tables_become_links_and_others_stay():
     first, *rest = source[0].split("\n")
     assert first == (
         "| {py:obj}`gc.Plant(robot) <geomctrl.Plant>` | {py:obj}`robot.mass_matrix <geomctrl.Robot.mass_matrix>`"
-        " | {py:obj}`so3.exp <geomctrl.so3.exp>` | `exp` | `rate` |"
+        " | {py:obj}`so3.exp <geomctrl.groups.SO3.exp>` | `exp` | `rate` |"
     )
     assert rest == text.split("\n")[1:]
 

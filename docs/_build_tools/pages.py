@@ -271,7 +271,9 @@ def link_names(paths: list[str]) -> Callable[[Any, str, list[str]], None]:
                 targets.setdefault(".".join(parts[k:]), set()).add(path)
 
     def linked(code: re.Match[str]) -> str:
-        name = re.sub(r"^(gc|robot)\.", lambda x: {"gc": "geomctrl.", "robot": "Robot."}[x[1]], code[1].split("(")[0])
+        owner, dot, attribute = code[1].split("(")[0].partition(".")
+        owner = {"gc": "geomctrl", "robot": "Robot", "so3": "SO3", "se3": "SE3"}.get(owner, owner) if dot else owner
+        name = f"{owner}{dot}{attribute}"
         found = targets.get(name, set())
         return f"{{py:obj}}`{code[1]} <{min(found)}>`" if len(found) == 1 and not set(code[1]) & set("<>|") else code[0]
 

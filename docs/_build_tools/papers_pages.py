@@ -155,6 +155,9 @@ def table(heads: list[str], rows: Iterator[list[str]] | list[list[str]]) -> str:
 def linked(function: str) -> str:
     """ "factored.factors" as a link to its place in the reference, or as code where it has none."""
     home, attribute = function.split(".")
+    if home in ("so3", "se3"):
+        assert hasattr(getattr(gc, home), attribute), function
+        return f"{{py:obj}}`{function} <geomctrl.groups.{home.upper()}.{attribute}>`"
     if home == "Robot" or home in gc.MODULES:
         owner = gc.Robot if home == "Robot" else getattr(gc, home)
         assert hasattr(owner, attribute), function

@@ -1,5 +1,7 @@
 """Lie groups for states: Rn, SO3, SE3, SO3xR3 and their products, with one interface, `LieGroup`.
 
+`geomctrl.so3` and `geomctrl.se3` are the instances SO3() and SE3().
+
 Sources: Park and Chung 2005 section II; Mueller and Terze 2013 section 2, whose direct product is SO3xR3.
 """
 
@@ -17,7 +19,8 @@ from geomctrl.kernels import so3xr3 as so3xr3_kernels
 from geomctrl.kernels.primitives import KernelTypeError
 from geomctrl.tracing.numbers import ARRAYS
 
-from . import se3, so3
+from . import se3 as of_transforms
+from . import so3 as of_rotations
 from .contract import CheckedGroup, LieGroup, Rn, matrix_of, over_batch, require_rotation
 from .product import Product
 
@@ -74,22 +77,27 @@ class SO3(MatrixGroup):
     Examples
     --------
     >>> import numpy as np
-    >>> from geomctrl import groups
-    >>> G = groups.SO3()
-    >>> R = G.exp(np.array([0.0, 0.0, 0.3]))
-    >>> np.allclose(G.log(R), [0.0, 0.0, 0.3])
+    >>> from geomctrl import so3
+    >>> R = so3.exp([0.0, 0.0, 0.3])
+    >>> np.allclose(so3.log(R), [0.0, 0.0, 0.3])
     True
     """
 
     dim: ClassVar = 3
     shape: ClassVar = (3, 3)
     kernels: ClassVar = so3_kernels
-    inverse = staticmethod(so3.inverse)
-    log = staticmethod(so3.log)
-    Ad = staticmethod(so3.Ad)
-    ad = staticmethod(so3.ad)
-    dexp = staticmethod(so3.dexp)
-    dexp_inv = staticmethod(so3.dexp_inv)
+    hat = staticmethod(of_rotations.hat)
+    vee = staticmethod(of_rotations.vee)
+    exp = staticmethod(of_rotations.exp)
+    inverse = staticmethod(of_rotations.inverse)
+    log = staticmethod(of_rotations.log)
+    Ad = staticmethod(of_rotations.Ad)
+    ad = staticmethod(of_rotations.ad)
+    dexp = staticmethod(of_rotations.dexp)
+    dexp_inv = staticmethod(of_rotations.dexp_inv)
+    to_quaternion = staticmethod(of_rotations.to_quaternion)
+    from_quaternion = staticmethod(of_rotations.from_quaternion)
+    unwrap_quaternion = staticmethod(of_rotations.unwrap_quaternion)
 
     def random(self, rng):
         """Return a uniformly distributed rotation, from the QR factors of a normal matrix."""
@@ -110,22 +118,25 @@ class SE3(MatrixGroup):
     Examples
     --------
     >>> import numpy as np
-    >>> from geomctrl import groups
-    >>> G = groups.SE3()
-    >>> T = G.exp(np.array([0.0, 0.0, 0.3, 1.0, 0.0, 0.0]))
-    >>> np.allclose(G.compose(T, G.inverse(T)), np.eye(4))
+    >>> from geomctrl import se3
+    >>> T = se3.exp([0.0, 0.0, 0.3, 1.0, 0.0, 0.0])
+    >>> np.allclose(T @ se3.inverse(T), np.eye(4))
     True
     """
 
     dim: ClassVar = 6
     shape: ClassVar = (4, 4)
     kernels: ClassVar = se3_kernels
-    inverse = staticmethod(se3.inverse)
-    log = staticmethod(se3.log)
-    Ad = staticmethod(se3.Ad)
-    ad = staticmethod(se3.ad)
-    dexp = staticmethod(se3.dexp)
-    dexp_inv = staticmethod(se3.dexp_inv)
+    hat = staticmethod(of_transforms.hat)
+    vee = staticmethod(of_transforms.vee)
+    exp = staticmethod(of_transforms.exp)
+    inverse = staticmethod(of_transforms.inverse)
+    log = staticmethod(of_transforms.log)
+    Ad = staticmethod(of_transforms.Ad)
+    ad = staticmethod(of_transforms.ad)
+    dexp = staticmethod(of_transforms.dexp)
+    dexp_inv = staticmethod(of_transforms.dexp_inv)
+    pose_error = staticmethod(of_transforms.pose_error)
 
     def random(self, rng):
         return np.vstack((SO3xR3().random(rng), (0.0, 0.0, 0.0, 1.0)))
@@ -149,7 +160,7 @@ class SO3xR3(MatrixGroup):
 
     def inverse(self, a):
         a = checked("a", a, self.shape)
-        return np.concatenate((so3.inverse(a[..., :3]), -a[..., 3:]), axis=-1)
+        return np.concatenate((of_rotations.inverse(a[..., :3]), -a[..., 3:]), axis=-1)
 
     def log(self, a):
         a = checked("a", a, self.shape)
@@ -157,10 +168,10 @@ class SO3xR3(MatrixGroup):
         return over_batch(so3xr3_kernels.log_many, 2, a)
 
     def Ad(self, a):
-        return block_diagonal(so3.Ad(checked("a", a, self.shape)[..., :3]), np.eye(3))
+        return block_diagonal(of_rotations.Ad(checked("a", a, self.shape)[..., :3]), np.eye(3))
 
     def ad(self, x):
-        return block_diagonal(so3.ad(checked("x", x, (6,))[..., :3]), np.zeros((3, 3)))
+        return block_diagonal(of_rotations.ad(checked("x", x, (6,))[..., :3]), np.zeros((3, 3)))
 
     def dexp(self, x):
         return matrix_of(so3xr3_kernels.dexp_many, checked("x", x, (6,)))
@@ -176,3 +187,7 @@ class SO3xR3(MatrixGroup):
 
     def _residual(self, a):
         return rotation_residual(a[..., :3])
+
+
+so3 = SO3()
+se3 = SE3()

@@ -22,19 +22,6 @@ from geomctrl.tracing.numbers import holds
 from . import so3
 from .contract import differential, over_batch, require_rotation
 
-__all__ = [
-    "Ad",
-    "ad",
-    "dexp",
-    "dexp_inv",
-    "exp",
-    "hat",
-    "inverse",
-    "log",
-    "pose_error",
-    "vee",
-]
-
 PoseError = Literal["log", "geometric", "decoupled", "quaternion"]
 POSE_ERRORS = ("log", "geometric", "decoupled", "quaternion")
 LAST_ROW_TOLERANCE = 1e-12  # deviation that numpy's inverse of a transform may leave

@@ -20,21 +20,6 @@ from geomctrl.tracing.numbers import holds
 
 from .contract import differential, over_batch, require_rotation
 
-__all__ = [
-    "Ad",
-    "ad",
-    "dexp",
-    "dexp_inv",
-    "exp",
-    "from_quaternion",
-    "hat",
-    "inverse",
-    "log",
-    "to_quaternion",
-    "unwrap_quaternion",
-    "vee",
-]
-
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
 UNIT_TOLERANCE = 1e-3  # largest accepted ||Q| - 1| of a quaternion: log files keep about four digits
 Order = Literal["xyzw", "wxyz"]

@@ -10,6 +10,8 @@ from lib.residuals import Residual, case, relative
 from papers import ploen_1999
 
 import geomctrl as gc
+import geomctrl.lie.se3
+import geomctrl.lie.so3
 from geomctrl import se3
 from geomctrl.papers import higher_order_kinematics
 
@@ -76,6 +78,8 @@ def home_of(function: str) -> tuple[object, str]:
     home, attribute = function.split(".")
     if home == "Robot":
         return gc.Robot, attribute
+    if home in ("so3", "se3"):
+        return getattr(geomctrl.lie, home), attribute
     if home in gc.MODULES:
         return getattr(gc, home), attribute
     return importlib.import_module(f"geomctrl.papers.{home}"), attribute
@@ -84,7 +88,13 @@ def home_of(function: str) -> tuple[object, str]:
 def err(patch: pytest.MonkeyPatch, function: str) -> None:
     home, attribute = home_of(function)
     original = getattr(home, attribute)
-    patch.setattr(home, attribute, lambda *args, **options: wrong(original(*args, **options)))
+
+    def erring(*args, **options):
+        return wrong(original(*args, **options))
+
+    patch.setattr(home, attribute, erring)
+    if home in (geomctrl.lie.so3, geomctrl.lie.se3):  # the group's method, which the scripts call, is the function
+        patch.setattr(type(getattr(gc, function.split(".")[0])), attribute, staticmethod(erring))
 
 
 def blind_rows(sections) -> Iterator[str]:
