@@ -91,6 +91,7 @@ def simulate(
     -----
     KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate unchanged. Their attribute `run` holds the
     samples up to the interruption. Controllers, references, plants and monitors receive read-only arrays.
+
     Examples
     --------
     >>> import numpy as np
