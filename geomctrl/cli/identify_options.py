@@ -147,20 +147,22 @@ class ModelOptions:
         option(
             _friction,
             "viscous, coulomb, offset, and sigmoid or stribeck, whose speeds nonlinear least squares find, or"
-            " auto: whichever of them cross-validation prefers, if any; none.",
+            " auto: the one of them that predicts torques better, if one does; none.",
             metavar="LIST",
             show_default=",".join,
         ),
     ] = (*LINEAR, "auto")
     smoothing: Annotated[
         float | None,
-        Parameter(help="Speed [rad/s] over which Coulomb friction changes its sign [default: by cross-validation]."),
+        Parameter(
+            help="Speed [rad/s] over which Coulomb friction changes its sign [default: what predicts torques best]."
+        ),
     ] = None
     rotor: Annotated[
         Literal["yes", "no", "auto"],
         Parameter(
             metavar="yes|no|auto", show_choices=False,
-            help="Motor (rotor) inertias; auto: if `identify` predicts better with them, by cross-validation.",
+            help="Motor (rotor) inertias; auto: if torques are predicted better with them.",
         ),
     ] = "auto"  # fmt: skip
     springs: Annotated[
@@ -224,7 +226,9 @@ class ValidationOptions:
 
     test: Annotated[
         float,
-        Parameter(help="Fraction held out, 0 for none: the end of the log, or of every period if it repeats."),
+        Parameter(
+            help="Fraction of the log for the test, 0 for none: its end, or the end of every period if it repeats."
+        ),
     ] = 0.3
     test_log: Annotated[Path | None, Parameter(help="Another log to test on, instead of --test.")] = None
     test_columns: Annotated[
@@ -261,7 +265,7 @@ class EstimatorOptions:
         option(
             _number_or_auto,
             _help("regularization", PRIOR)
-            + f" auto: by cross-validation [default: auto; {PRIOR_WEIGHTS} where --entropic is given].",
+            + f" auto: what predicts best [default: auto; {PRIOR_WEIGHTS} where --entropic is given].",
             metavar="NUMBER|auto",
         ),
     ] = None
@@ -269,7 +273,7 @@ class EstimatorOptions:
         Any,
         option(
             _number_or_auto,
-            _help("entropic") + " auto: by cross-validation [default: auto; 0 where --prior-weight is given].",
+            _help("entropic") + " auto: what predicts best [default: auto; 0 where --prior-weight is given].",
             metavar="NUMBER|auto",
         ),
     ] = None

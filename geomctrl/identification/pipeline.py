@@ -118,7 +118,7 @@ class _Identification:
         say("reading", 0.0)
         raw = read_log(log, self.robot, settings.reading, settings.filtering.resample)
         if not np.ptp(raw.q, axis=0).any():
-            raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
+            raise ExcitationError(f"{raw.label}: q: no joint moves: every sample has the same positions")
         model = self.given_model or RegressorModel(self.robot)
         period = self._period(raw)
         parts = self._parts(raw, period)

@@ -38,7 +38,7 @@ class Filtering:
     cutoff: float | None = option(
         None,
         "Cut-off of the zero-phase low-pass for positions [Hz], where amplitudes are halved. Default: the one whose"
-        " motion best predicts torques of held-out blocks.",
+        " motion best predicts torques of samples left out of the fit.",
     )
     torque_cutoff: float | None = option(
         None,
@@ -46,7 +46,9 @@ class Filtering:
         " torques follow the motion.",
     )
     alike: bool = option(True, "Apply the same low-pass to torques and regressor.")
-    decimate: int | None = option(None, "Keep every n-th row. Default: 4 rows per period of the torques' cut-off.")
+    decimate: int | None = option(
+        None, "Keep every n-th sample. Default: 4 samples per period of the torques' cut-off."
+    )
     saturation: bool = option(True, "Leave out torques at the model's effort limits.")
     outliers: float | None = option(
         None, "Leave out torques farther from their running median, in robust standard deviations. Default: keep all."
@@ -95,7 +97,7 @@ class Validation:
 
     test: Dataset | str | Path | float | None = option(
         0.3,
-        "Fraction of the log that is held out for the test: the end of the log, or of every period if it repeats. Or"
+        "Fraction of the log for the test, which no fit uses: the end of the log, or of every period if it repeats. Or"
         " another log. None: no test.",
     )
     period: float | None = option(None, "Period of the trajectory [s]. Default: from the log.")
@@ -130,18 +132,19 @@ class Settings:
     method: str = option("consistent", "Name of the estimator, a key of `ESTIMATORS`.")
     options: Mapping[str, Any] | None = option(
         None,
-        'Options of the estimator, see `fit`. Weights of the prior and of joints that are not given are "auto": chosen'
-        " by cross-validation (`choose_prior`). If one weight of the prior is given, the other has its default.",
+        'Options of the estimator, see `fit`. Weights of the prior and of joints that are not given are "auto": those'
+        " that predict samples left out of the fit best (`choose_prior`). If one weight of the prior is given, the"
+        " other has its default.",
     )
     friction_curves: str | None = option(
         None,
-        'Friction curve for every joint, "sigmoid" or "stribeck". "auto": the one that predicts held-out blocks better,'
-        ' if one does. Default: "auto" if no model is given, otherwise none.',
+        'Friction curve for every joint, "sigmoid" or "stribeck". "auto": the one that predicts samples left out of'
+        ' the fit better, if one does. Default: "auto" if no model is given, otherwise none.',
     )
     choose_smoothing: bool | None = option(
         None,
-        "Choose the speed over which Coulomb friction changes its sign by cross-validation. Default: only if no model"
-        " is given.",
+        "Choose the speed over which Coulomb friction changes its sign by how well samples left out of the fit are"
+        " predicted. Default: only if no model is given.",
     )
     choose_rotors: bool | None = option(
         None,

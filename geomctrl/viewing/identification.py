@@ -61,7 +61,7 @@ def residuals(
     axes[0, 0].set_title("residuals over velocity", fontsize=9)
     axes[0, 1].set_title("training residuals, and a Gaussian about 0 of their RMS", fontsize=9)
     axes[0, 2].set_title("their autocorrelation, and the 95 % band of white noise", fontsize=9)
-    axes[-1, 2].set_xlabel("lag [rows]", fontsize=8)
+    axes[-1, 2].set_xlabel("lag [samples]", fontsize=8)
     return write_png(figure, path)
 
 
@@ -110,7 +110,7 @@ def joint_pictures(
     fits.histogram(left, parts[0].residual(k))
     fits.autocorrelation(right, autocorrelation, len(parts[0].residual(k)))
     left.set_xlabel(f"residual [{joint.unit}]", fontsize=8)
-    right.set_xlabel("lag [rows]", fontsize=8)
+    right.set_xlabel("lag [samples]", fontsize=8)
     _legend(left)
     _legend(right)
     label = "training residuals: histogram and autocorrelation"

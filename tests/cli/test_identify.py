@@ -37,8 +37,9 @@ def test_a_motor_side_log_in_degrees_becomes_the_robot_it_came_from(tmp_path):
     names = {p.name for p in out.iterdir()}
     assert names == {"report.txt", "report.html", "report.json", "parameters.csv", "robot.json", "robot.urdf",
                      "robot.xml", "torques.png", "residuals.png", "parameters.png"}  # fmt: skip
-    for words in ("method 'consistent'", "amplitude 1/2 at 15 Hz", "amplitude 1/2 at 12 Hz", "one row kept every 20 ms",
-                  "the first 75 % of the samples train", "|tau - tau_hat| / |tau|, 2-norms over samples", "95 % from",
+    for words in ("method 'consistent'", "amplitude 1/2 at 15 Hz", "amplitude 1/2 at 12 Hz",
+                  "one sample kept every 20 ms", "the first 75 % of the samples train",
+                  "|tau - tau_hat| / |tau|, 2-norms over samples", "95 % from",
                   "viscous friction  joint1", "yes, as damping", "rotor inertia     joint2",
                   "robot.json under"):  # fmt: skip
         assert words in said

@@ -95,6 +95,21 @@ def test_a_joint_with_another_zero_is_named_with_its_angle():
     assert degrees == pytest.approx(-np.rad2deg(0.2), abs=3.0)
 
 
+@pytest.mark.parametrize("degrees", [0.0, 1.2])
+def test_a_note_has_the_offset_of_each_zero_that_the_log_shows(degrees):
+    """Smaller ones than a finding names; a joint about the vertical axis of the base shows none."""
+    log, model = simulated("puma560", seed=3, noise=0.003)
+    q = np.array(log.q)
+    q[:, 1] += np.deg2rad(degrees)
+    assessment = reported(dataclasses.replace(log, q=q), model).assessment
+    assert "zero" not in [finding.kind for finding in assessment.findings]
+    notes = " ".join(assessment.notes)
+    value, deviation = map(float, re.search(r"zeros, .* 'joint2' (\S+) \+- ([\d.e-]+)", notes).groups())
+    assert abs(value + degrees) < 4.0 * deviation + 0.05
+    assert 0.0 < deviation < 5.0
+    assert re.search(r"does not determine an offset of the zero of 'joint1'", notes)
+
+
 def test_lost_samples_with_even_stamps(right):
     log, model = right
     said = first(reported(with_lost_samples(log, 15, np.random.default_rng(0)), model).assessment, "samples").seen

@@ -159,8 +159,10 @@ def test_numbers_say_how_they_were_obtained_and_base_parameters_are_folded_away(
     first_screen = page.all("summary", title="How this number was obtained")
     assert len(first_screen) >= 4
     unseen = f"{100 * report.errors['test']['relative_error']:.2f} %"
-    (how,) = (e[2] for e in page.all("details") if e[2].startswith(unseen + "unseen relative error") and "rows" in e[2])
-    assert f"{report.errors['test']['samples']} rows that no fit was made to" in how
+    (how,) = (
+        e[2] for e in page.all("details") if e[2].startswith(unseen + "unseen relative error") and "samples" in e[2]
+    )
+    assert f"{report.errors['test']['samples']} samples that no fit was made to" in how
     folded = page.all("details")
     assert not any("open" in e[1] for e in folded)
     assert any(all(row["name"] in e[2] for row in report._parameter_table()) for e in folded)
@@ -177,7 +179,7 @@ def test_errors_per_joint_are_the_report_s(page, made):
     assert {"RMS", "relative error", "noise floor", "condition", "unseen"} <= terms
     meanings = " ".join(e[2] for e in section if e[0] == "dd")
     assert (
-        "autocorrelation of a joint's training residuals one row apart; share of those at lags 1 to 50 that leave"
+        "autocorrelation of a joint's training residuals one sample apart; share of those at lags 1 to 50 outside"
         in meanings
     )
     assert "in N for " + NASTY[1] in " ".join(e[2] for e in section)

@@ -230,7 +230,7 @@ def test_identify_chooses_what_it_is_not_told():
     _, _, data = simulated(robot, noise=0.05, seconds=20.0)
     raw = Dataset(data.t, data.q, data.tau)
     report = identify(off(robot), raw, filtering=Filtering(cutoff=5.0))
-    assert "cross-validation" in report.notes["prior"]
+    assert "samples left out of the fit" in report.notes["prior"]
     assert report.notes["prior"] in report.text()
     assert report.tables()["notes"]["weights"] == report.notes["weights"]
     assert report.estimate.notes["entropic"] > 0.0

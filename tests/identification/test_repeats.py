@@ -95,7 +95,7 @@ def test_retraced_motion_is_told_from_motion_that_crosses():
     assert found.lag == pytest.approx(4.0, abs=0.1) or found.lag == pytest.approx(8.0, abs=0.1)
     (finding,) = found.findings()
     assert finding.kind == "unseen"
-    assert "% of the test rows repeat" in finding.seen
+    assert "% of the test samples repeat" in finding.seen
     for seed in range(1, 4):
         other = compare(first, log(seed=seed, nv=3))
         assert other.retraced == 0.0
@@ -121,4 +121,4 @@ def test_a_test_log_that_repeats_the_training_is_doubted():
             model.robot, logs[0], model=model, method="ridge", filtering=Filtering(15.0), validation=Validation(test)
         )
         assert [d.kind for d in report.findings] == ["unseen"] * doubted
-        assert "standard deviations of (q, v, a) from the nearest training row" in report.text()
+        assert "standard deviations of (q, v, a) from the nearest training sample" in report.text()

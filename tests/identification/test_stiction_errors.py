@@ -61,8 +61,8 @@ def test_the_first_number_is_of_moving_rows_and_says_so():
     numbers = report.errors["test"]
     assert line in report.text()
     assert report.text().index(line) < report.text().index("Identification of")
-    assert line.startswith(f"unseen error {100 * numbers['moving_error']:.2f} % at the rows at which joints move")
-    assert f"{100 * numbers['relative_error']:.2f} % with those at rest, 25 % of the rows" in line
+    assert line.startswith(f"unseen error {100 * numbers['moving_error']:.2f} % at samples in motion")
+    assert f"{100 * numbers['relative_error']:.2f} % with those at rest, 25 % of the samples" in line
     assert line.endswith("within its band explains 50 %")
     assert "within friction, left" in report.text()
     alone = Result(report.estimate, data.without_standstill())

@@ -40,6 +40,7 @@ MIN_SIGMA = 4.0  # standard deviations from zero below which an estimate counts 
 MIN_TILT = np.deg2rad(0.7)  # rad: the accuracy of installation
 NOTED_TILT = np.deg2rad(2.0)  # rad: a spirit level shows larger tilts
 MIN_ZERO = np.deg2rad(1.5)  # rad: errors of geometry look like smaller offsets of a joint's zero
+MAX_ZERO_DEVIATION = 45.0  # degrees: the log does not determine zeros with a larger standard deviation
 MAX_ZERO_STEP = 0.5  # rad: step of Newton's method for a zero
 ZERO_STEPS = 4  # steps of Newton's method for a zero
 DIFFERENCE = 1e-4  # rad, s: step of finite differences
@@ -60,8 +61,9 @@ def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mis
     else:
         lag, delay_notes = _delay(evidence, rows, fit)
         tilt, tilt_notes = _tilt(evidence, rows, fit) if np.any(robot.gravity) else (None, [])
-        zero, late = _zero(evidence, rows, fit), _late_joint(evidence, rows, fit)
-        explanations, notes = [lag, tilt, zero, late, _drift(evidence, rows, fit)], delay_notes + tilt_notes
+        (zero, zero_notes), late = _zero(evidence, rows, fit), _late_joint(evidence, rows, fit)
+        explanations = [lag, tilt, zero, late, _drift(evidence, rows, fit)]
+        notes = delay_notes + tilt_notes + zero_notes
     least = float(np.log(len(explanations) / MAX_CHANCE))
     return [x for x in explanations if x is not None and x.evidence > least], notes
 
@@ -159,7 +161,9 @@ def _late_joint(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
 
         return column
 
-    k, after = _likeliest_joint(model, rows, fit, [columns(k)(rows) for k in range(model.robot.nv)])
+    fits = [fit_rows(model, rows, columns(k)(rows)) for k in range(model.robot.nv)]
+    k = _likeliest(fits, fit)
+    after = fits[k]
     seconds, deviation = float(after.values[-1]), float(np.sqrt(after.covariance[-1, -1]))
     if abs(seconds) < max(MIN_DELAY, MIN_SIGMA * deviation):
         return None
@@ -174,18 +178,15 @@ def _late_joint(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     return _with_columns(evidence, rows, fit, Finding("delay", seen, advice), clause, columns(k), after)
 
 
-def _likeliest_joint(model: RegressorModel, rows: Rows, fit: FreeFit, columns: list[np.ndarray]) -> tuple[int, FreeFit]:
-    """(the joint whose column (n, nv, 1) explains most, the fit with it)."""
-    fits = [fit_rows(model, rows, column) for column in columns]
-    k = max(range(len(fits)), key=lambda k: fits[k].evidence_over(fit))
-    return k, fits[k]
+def _likeliest(fits: list[FreeFit], fit: FreeFit) -> int:
+    return max(range(len(fits)), key=lambda k: fits[k].evidence_over(fit))
 
 
 # --- another zero ------------------------------------------------------------------------------------------------
 
 
-def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
-    """The joint whose positions count from another zero, by Newton's method on its offset."""
+def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+    """(the joint whose positions count from another zero, by Newton's method on its offset, a note on all joints)."""
     model = evidence.model
     robot, one = model.robot, np.eye(model.robot.nv)
 
@@ -198,9 +199,11 @@ def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
 
     turning = np.flatnonzero(robot.is_rotational).tolist()
     if not turning:
-        return None
-    place, after = _likeliest_joint(model, rows, fit, [column(k, rows, fit.values) for k in turning])
-    k, offset, right, here = turning[place], 0.0, rows, fit
+        return None, []
+    fits = [fit_rows(model, rows, column(k, rows, fit.values)) for k in turning]
+    notes = _zero_note([evidence.names[k] for k in turning], fits)
+    place = _likeliest(fits, fit)
+    k, offset, right, here, after = turning[place], 0.0, rows, fit, fits[place]
     for _ in range(ZERO_STEPS):
         if abs(after.values[-1]) < MIN_SIGMA * np.sqrt(after.covariance[-1, -1]):
             break
@@ -210,7 +213,7 @@ def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
         after = fit_rows(model, right, column(k, right, here.values))
     deviation = float(np.sqrt(after.covariance[-1, -1]))
     if abs(offset) < max(MIN_ZERO, MIN_SIGMA * deviation):
-        return None
+        return None, notes
     gain = max(here.evidence_over(fit), here.evidence_over(fit, own=True))
     gain -= 0.5 * float(np.log(max(fit.independent.sum(), 2.0)))
     degrees = np.rad2deg((offset, deviation))
@@ -224,7 +227,20 @@ def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
         return rows.shifted(offset * one[k])
 
     clause = f"the zero of {evidence.names[k]!r} is off"
-    return Mistake(gain, Finding("zero", seen, advice), clause, right, here, change)
+    return Mistake(gain, Finding("zero", seen, advice), clause, right, here, change), notes
+
+
+def _zero_note(names: list[str], fits: list[FreeFit]) -> list[str]:
+    """What the log says about each joint's zero alone, from the last column of its fit."""
+    values = np.rad2deg([after.values[-1] for after in fits])
+    deviations = np.rad2deg([np.sqrt(after.covariance[-1, -1]) for after in fits])
+    is_open = (deviations == 0.0) | (deviations > MAX_ZERO_DEVIATION)  # 0: the column is zero
+    listed = ", ".join(f"{n!r} {x:.2g} +- {s:.2g}" for n, x, s, o in zip(names, values, deviations, is_open) if not o)
+    unknown = ", ".join(repr(n) for n, o in zip(names, is_open) if o)
+    return [
+        *([f"offsets of joints' zeros, each alone, in degrees with standard deviation: {listed}"] * bool(listed)),
+        *([f"this log does not determine an offset of the zero of {unknown}"] * bool(unknown)),
+    ]
 
 
 # --- a tilted base -----------------------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def lacking(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
         )
         said.append(f"{evidence.names[k]!r}{goes}")
     return [
-        f"residuals of {', '.join(said)} are not noise, they are correlated over {MAX_CORRELATION_ROWS:g} rows and"
+        f"residuals of {', '.join(said)} are not noise, they are correlated over {MAX_CORRELATION_ROWS:g} samples and"
         " more: the model lacks an effect there. Correlation with speed points to another shape of friction, with"
         " position to gears, springs or geometry. Intervals include the scatter of parameters over parts of the log"
     ]

@@ -232,7 +232,9 @@ def _silent(evidence: Evidence) -> list[Finding]:
         "Check that this column holds the drive's torque. If the torque is unknown, leave the joint out of the fit, in"
         " Python by the mask of the Dataset"
     )
-    return [Finding("silent", f"the torque is the same in every row although the joint moves: {which}", advice, True)]
+    return [
+        Finding("silent", f"the torque is the same in every sample although the joint moves: {which}", advice, True)
+    ]
 
 
 def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:

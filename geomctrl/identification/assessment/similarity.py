@@ -36,15 +36,15 @@ class Likeness:
 
     def __str__(self) -> str:
         return (
-            f"test rows are {self.distance:.2g} standard deviations of (q, v, a) from the nearest training row (median;"
-            f" training rows from each other at other times {self.own:.2g}); {100.0 * self.retraced:.0f} % repeat the"
-            " training motion"
+            f"test samples are {self.distance:.2g} standard deviations of (q, v, a) from the nearest training sample"
+            f" (median; training samples from each other at other times {self.own:.2g}); {100.0 * self.retraced:.0f} %"
+            " repeat the training motion"
         )
 
     def findings(self) -> list[Finding]:
         if self.retraced < MAX_RETRACED_SHARE:
             return []
-        seen = f"{100.0 * self.retraced:.0f} % of the test rows repeat training motion"
+        seen = f"{100.0 * self.retraced:.0f} % of the test samples repeat training motion"
         seen += f", {self.lag:.4g} s earlier" if self.lag > 0.0 else ""
         advice = (
             "The error on them is a training error: give the period (identify: --period), or test on another motion"

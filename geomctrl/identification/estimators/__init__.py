@@ -65,8 +65,8 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     method : str, default "ols"
         A name in `ESTIMATORS`: "ols", "wls", "irls", "ridge" or "consistent".
     **options
-        Options of the method, see Notes. The weight of a prior, `entropic` and `weights` may be "auto": chosen by
-        cross-validation (`choose_prior`).
+        Options of the method, see Notes. The weight of a prior, `entropic` and `weights` may be "auto": those
+        that predict samples left out of the fit best (`choose_prior`).
 
     Returns
     -------

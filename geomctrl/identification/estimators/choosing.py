@@ -182,7 +182,7 @@ class _Search:
             last = self.curve(self.kinds[0], problem, True)
         noise = ", ".join(f"{1.0 / x:.3g}" for x in problem.weights)
         errors = (100 * x.best.error for x in (last, plain))
-        percent = "parts left out are predicted to {:.3g} % weighted, {:.3g} % alike".format(*errors)
+        percent = "samples left out of the fit are predicted to {:.3g} % weighted, {:.3g} % unweighted".format(*errors)
         if self.worse(last.best, plain.best):
             return equal, False, f"equal weights of joints: {percent}"
         return problem, True, f"joints weighted by one over their noise, {noise}: {percent}"
@@ -301,8 +301,8 @@ class _Search:
             "" if curve.best is curve.chosen else f" (least {100 * curve.best.error:.3g} % at {curve.best.weight:.2g})"
         )
         return (
-            f"{setting.kind}, weight {setting.weight:.2g}, by cross-validation over {self.folds.description}: error"
-            f" {100 * setting.error:.3g} %{best}" + "".join(f"; {x}" for x in others)
+            f"{setting.kind}, weight {setting.weight:.2g}, by the error of samples left out of the fit,"
+            f" {self.folds.description}: {100 * setting.error:.3g} %{best}" + "".join(f"; {x}" for x in others)
         )
 
     def finding(self, curve: _Curve) -> Finding | None:

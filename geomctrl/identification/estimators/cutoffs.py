@@ -99,7 +99,7 @@ class Cutoffs:
         ]
         return (
             f"positions at {self.cutoff:.3g} Hz, the highest whose parameters predict as well as the best: from"
-            f" {source}, torques of parts of the log left out are predicted to {', '.join(errors)} (mean of joints);"
+            f" {source}, torques of samples left out of the fit are predicted to {', '.join(errors)} (mean of joints);"
             f" torques at {self.torque_cutoff:.3g} Hz, above which the model explains less than half of them"
         )
 

@@ -96,7 +96,7 @@ def folds_of(
     if not used.any():
         raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
     if used.sum() < 2 * number_of:
-        raise TooShortForFolds(f"{data.label}: {int(used.sum())} used rows are too few for {number_of} parts")
+        raise TooShortForFolds(f"{data.label}: {int(used.sum())} used samples are too few for {number_of} parts")
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])
     label = _labels(clock, edges, guard, period)
     pieces = _compressed(model, data, label, 2 * number_of, added, weights)
@@ -104,10 +104,10 @@ def folds_of(
     for k, (h, r) in enumerate(zip(held, rest)):
         if not h.counts.any() or not r.counts.any() or not h.norms.any() or not r.norms.any():
             raise TooShortForFolds(
-                f"{data.label}: too short: of {number_of} parts, {guard:.3g} s apart, part {k + 1} has no rows"
+                f"{data.label}: too short: of {number_of} parts, {guard:.3g} s apart, part {k + 1} has no samples"
             )
     description = (
-        f"{number_of} {'stretches of phase' if period is not None else 'stretches of time'}, {guard:.2g} s apart"
+        f"one of {number_of} {'parts of every period' if period is not None else 'parts of the log'} at a time"
     )
     return Folds(tuple(held), tuple(rest), whole, description)
 

@@ -139,7 +139,7 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     best = min(tried, key=lambda width: tried[width].error)
     if not tried[model.smoothing].worse_than(tried[best]):
         best = model.smoothing
-    reason = f"{best:g} rad/s, which predicts parts of the log left out to {100.0 * tried[best].error:.2f} %"
+    reason = f"{best:g} rad/s, which predicts samples left out of the fit to {100.0 * tried[best].error:.2f} %"
     reason += " (mean of joints; "
     reason += ", ".join(f"{w:g}: {100.0 * t.error:.2f} %" for w, t in tried.items() if w != best) + ")"
     return model.with_options(smoothing=best), reason
@@ -158,7 +158,7 @@ def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Datase
     having = predicted(turning, *_compressed(turning, training, every_row))
     wanted = without.clearly_worse_than(having) and bool((having.x[turning.indices("rotor")] > 0.0).any())
     reason = "of all motors" if wanted else "none"
-    reason += f": parts of the log left out are predicted to {100.0 * having.error:.2f} % with"
+    reason += f": samples left out of the fit are predicted to {100.0 * having.error:.2f} % with"
     return (turning if wanted else model), f"{reason} and {100.0 * without.error:.2f} % without (mean of joints)"
 
 
@@ -179,7 +179,7 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
                 candidates[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
     best = min(candidates, key=lambda name: candidates[name][1])
     best = "none" if candidates["none"][1] <= (1.0 + MIN_IMPROVEMENT) * candidates[best][1] else best
-    reason = f"{best}, by the error of parts of the log left out (mean of joints): "
+    reason = f"{best}, by the error of samples left out of the fit (mean of joints): "
     reason += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in candidates.items())
     return candidates[best][0], reason
 

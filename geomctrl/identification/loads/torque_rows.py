@@ -126,7 +126,7 @@ def factored(sources: Sequence[Source], nuisances: int) -> Factored:
     for source, rows in zip(sources, counts):
         if rows.sum() < MIN_ROWS_PER_UNKNOWN * out.unknowns:
             raise DataError(
-                f"{source.label}: too short: {rows.sum()} rows of all channels for {out.unknowns} unknowns; expected"
+                f"{source.label}: too short: {rows.sum()} samples of all channels for {out.unknowns} unknowns; expected"
                 " about 10 s of motion of all joints"
             )
     return out

@@ -351,5 +351,5 @@ def _without_empty_velocities(data: Dataset) -> Dataset:
     if not empty.any():
         return data
     which = ", ".join(repr(name) for name, x in zip(data.names, empty) if x)
-    note = f"measured velocities left out: those of {which} are 0 in every row, although it moves"
+    note = f"measured velocities left out: those of {which} are 0 in every sample, although it moves"
     return derive(data, v=None, history=(*data.history, note))

@@ -168,7 +168,7 @@ def without_edges(data: Log, seconds: float) -> Log:
             mask[s.start : s.start + reach] = False
             mask[max(s.start, s.stop - reach) : s.stop] = False
     masked_rows = (
-        f"rows within {seconds:.3g} s of ends, holes and splits"
+        f"samples within {seconds:.3g} s of ends, holes and splits"
         if not is_sparse
         else "a quarter of every stretch at ends"
     )

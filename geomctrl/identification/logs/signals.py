@@ -160,7 +160,7 @@ def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
         out = decimated(derive(data, tau=tau), thin)
         note = f"thinned to {out.rate:g} Hz before, torques low-passed at {guard:g} Hz"
         out = derive(out, history=(*data.history, note))
-    note = f"one row kept every {1e3 * decimate / rate:g} ms"
+    note = f"one sample kept every {1e3 * decimate / rate:g} ms"
     return derive(out, stride=decimate // thin * data.stride, history=(*out.history, note))
 
 

@@ -122,8 +122,8 @@ KINDS = {
     "fs": ("sigmoid friction", "N m"),
     "fb": ("Stribeck friction", "N m"),
 }
-BY_PRIOR = "told apart by the prior only, see the base parameters"
-OPEN = "not told apart by this log, see what it leaves open"
+BY_PRIOR = "separated by the prior only, see the base parameters"
+OPEN = "not determined by this log, see what it leaves open"
 
 
 @dataclass(frozen=True)

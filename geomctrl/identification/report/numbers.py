@@ -78,8 +78,8 @@ def first_line(errors: Mapping[str, Mapping[str, Any]]) -> str:
         100 * p[name] for name in ("moving_error", "relative_error", "resting_share", "resting_within")
     )
     return (
-        f"{part} error {moving:.2f} % at the rows at which joints move; {every:.2f} % with those at rest, {share:.0f} %"
-        f" of the rows, of which static friction within its band explains {within:.0f} %"
+        f"{part} error {moving:.2f} % at samples in motion; {every:.2f} % with those at rest, {share:.0f} % of the"
+        f" samples, of which static friction within its band explains {within:.0f} %"
     )
 
 

@@ -157,53 +157,53 @@ DEFINITIONS = {  # of every identification's report
     "RMS": "sqrt(mean over samples of (tau - tau_hat)^2), per joint and over all joints [N m]",
     "relative error": "|tau - tau_hat| / |tau|, 2-norms over samples, per joint, and over all joints and samples"
     " together",
-    "lag 1, not white": "autocorrelation of a joint's training residuals one row apart; share of those at lags 1 to 50"
-    " that leave the 95 % band of white noise: 5 % if residuals are white",
-    "tau": "the torque as the estimator sees it: low-passed and thinned as the header says, and less what motors take"
-    " whose armature is known",
+    "lag 1, not white": "autocorrelation of a joint's training residuals one sample apart; share of those at lags 1 to"
+    " 50 outside the 95 % band of white noise: 5 % if residuals are white",
+    "tau": "the torque that the estimator uses: low-passed and thinned as the header says, without the torque of known"
+    " armatures",
     "condition": "ratio of the greatest to the least singular value of the base regressor, columns of unit length;"
     " below 100 is good excitation",
     "correl(ation)": "1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise",
-    "std, 95 %": "from how parameters scatter when a tenth of the log after the other is left out (delete-a-block"
+    "std, 95 %": "from how much parameters vary if one tenth of the log after the other is left out (delete-a-block"
     " jackknife, moderated over parameters; Student's t), for ols, wls, irls and ridge",
-    "moving, at rest": "apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction"
-    ' there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error" at the top is'
-    " of moving rows; published figures often use all rows, which the report also shows",
-    "within friction, left": "of resting rows: the share that static friction explains, anything up to Coulomb's"
-    " friction and curves; the relative error that it can not make up for",
+    "moving, at rest": "a joint is at rest if it has been slower than 1 % of its greatest speed for 0.2 s. Static"
+    ' friction then takes any value, which a model of moving friction can not predict. "Unseen error" at the top is'
+    " that of samples in motion; published figures often use all samples, which the report also shows",
+    "within friction, left": "of samples at rest: the share that static friction explains, up to Coulomb's friction and"
+    " curves; the relative error that it can not explain",
     "noise floor": "RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above"
-    " twice its cut-off (friction's steps count as noise there; a sensor that filters hides it)",
+    " twice its cut-off (steps of friction count as noise; a sensor with a filter hides it)",
     "m1 c1x, Ixy1": "mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body"
     " listed",
     "sliding joints": "N for N m, N s/m for N m s/rad, kg for kg m^2",
 }
 
 GLOSSARY = DEFINITIONS | {  # of the page's sections
-    "unseen": "rows that no fit was made to: they say how well torques are predicted in the future, where the motion is"
-    " of the same kind; training rows only say how well the past was matched",
+    "unseen": "samples that no fit uses. Their error says how well torques of motions of the same kind are predicted;"
+    " that of training samples only how well the parameters match them",
     "residual": "measured less predicted torque",
-    "rows": "samples of the log after the low-pass and thinning",
+    "samples": "those of the log after the low-pass and thinning",
     "base parameter": "a combination of inertial parameters and friction that torques depend on. Single parameters of"
     " a body can often not be found at all: another choice of them, with the same combinations, gives the same torques",
-    "95 % interval": "where the true value lies with a probability of 95 %, by how far estimates scatter that leave out"
-    " a tenth of the log each: correlation of residuals, and what the model lacks, count as far as they differ between"
-    " tenths; what is wrong alike all the time does not",
+    "95 % interval": "contains the true value with a probability of 95 %, from how much estimates vary if one tenth of"
+    " the log after the other is left out. Correlation of residuals and errors of the model count as far as they differ"
+    " between tenths; an error that is the same all the time does not",
     "std %": "standard deviation, of the least squares value's magnitude: above 51 % the interval holds zero",
     "size": "the greater of a base parameter's magnitude and three standard deviations",
     "model given": "the value in the robot's file or tables, from which the identification started",
     "physically consistent": "a rigid body with positive mass everywhere can have these parameters: positive definite"
     " pseudo-inertia (mass, first and second moments in one 4 x 4 matrix)",
     "principal moments": "moments of inertia about the centre of mass along the three axes in which it has no products",
-    "prior": "what decides where the log does not: the model given",
+    "prior": "the model given, which determines what the log does not",
     "log-det distance, entropic": "a distance between bodies, as between Gaussian distributions of mass: it keeps them"
     " far from point masses and rods",
     "cut-off": "the frequency at which the zero-phase low-pass leaves half the amplitude",
-    "what the log leaves open": "a change of base parameters that would show as less than one standard deviation of the"
-    " noise, although it brings torques as large as all that were measured on a joint",
+    "what the log leaves open": "a change of base parameters that changes torques by less than one standard deviation"
+    " of their noise, although its parts change torques by as much as was measured on a joint",
     "Coulomb friction": "a constant torque against the motion [N m]",
     "viscous friction": "a torque against the motion per velocity [N m s/rad]",
     "sigmoid friction": "tanh(velocity / a speed): friction that levels off",
-    "Stribeck friction": "what friction at rest exceeds that of motion by, gone above a speed",
+    "Stribeck friction": "the excess of static over moving friction, which vanishes above a speed",
     "rotor inertia": "of the motor and gears, seen at the joint [kg m^2]",
     "torque offset": "a constant torque, of sensors or of currents [N m]",
 }

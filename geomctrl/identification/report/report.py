@@ -103,7 +103,7 @@ STATUS = {
     "distrust": "Do not trust this result",
 }
 SECTIONS = {
-    "errors": "Errors", "joints": "Joint by joint", "parameters": "Base parameters", "excitation": "Told apart",
+    "errors": "Errors", "joints": "Joint by joint", "parameters": "Base parameters", "excitation": "Not determined",
     "bodies": "Bodies", "friction": "Friction", "settings": "Settings and source",
 }  # fmt: skip
 

@@ -85,7 +85,7 @@ def _consistency(body: findings.BodyFound) -> str:
 def friction(report: ReportNumbers) -> Table:
     """Friction, rotors, springs and user-defined columns, by joint."""
     columns = [Column(""), Column("what"), Column("of"), Column("value", 5), Column("95 % from", 4), Column("to", 4)]
-    columns += [Column("unit"), Column("in the exported robot"), Column("told apart")]
+    columns += [Column("unit"), Column("in the exported robot"), Column("determined")]
     owners = list(dict.fromkeys(row.owner for row in report.beside))
     rows = [
         [row.name, row.quantity, row.owner, row.value, *(row.interval or (None, None)), row.unit, row.place,
