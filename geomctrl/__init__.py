@@ -19,7 +19,6 @@ NAMES = {
     "Frame": "mechanism.origin",
     "Joint": "mechanism.joint",
     "Robot": "robot",
-    "Terms": "compiler.catalogue",
     "Command": "control.contracts",
     "Controller": "control.contracts",
     "Desired": "control.contracts",

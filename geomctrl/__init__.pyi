@@ -9,7 +9,6 @@ from . import interop as interop
 from . import models as models
 from . import papers as papers
 from . import testing as testing
-from .compiler.catalogue import Terms as Terms
 from .control import actuators as actuators
 from .control import friction as friction
 from .control import measures as measures

@@ -21,7 +21,7 @@ properties = settings(deadline=None, derandomize=True, max_examples=25)
 def cases(robots=None, **options):
     """Hypothesis: (robot, q, v, a, v_ref)."""
     robots = testing.robots(**options) if robots is None else robots
-    return robots.flatmap(lambda r: st.tuples(st.just(r), testing.motions(r)).map(lambda c: (c[0], *c[1])))
+    return robots.flatmap(lambda r: st.tuples(st.just(r), testing.states(r, 3)).map(lambda c: (c[0], *c[1])))
 
 
 def without_limits(robot):

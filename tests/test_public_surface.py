@@ -15,10 +15,10 @@ SLACK = 4  # callables below its maximum that a part may have before the maximum
 
 # What each part has today. An entry grows only by a new implementation of a contract: a monitor, a law, an actuator.
 MAXIMUM = {
-    "": 115,
+    "": 114,
     "actuators": 20,
-    "constrained": 25,
-    "control": 5,
+    "constrained": 23,
+    "control": 3,
     "controllers": 47,
     "derivatives": 6,
     "friction": 6,
@@ -35,7 +35,7 @@ MAXIMUM = {
     "references": 6,
     "sensors": 10,
     "structure_preserving": 2,
-    "testing": 49,
+    "testing": 44,
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}
 WITHOUT_DOCSTRING = 0  # callables

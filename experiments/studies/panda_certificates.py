@@ -59,7 +59,7 @@ def main(*, only: list[Number] | None = None, seconds: float = 1200.0, recheck: 
         took = time.process_time() - started
         print(f"{k}: gains x {gain:g}, {proof.claims[-1].statement}: {proof.status}, {proof.boxes} boxes, {took:.1f} s")
         if recheck and proof.proved:
-            print(proof.recheck(processes=2))
+            print(testing.recheck_lyapunov(proof, processes=2))
 
 
 if __name__ == "__main__":

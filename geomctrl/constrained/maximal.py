@@ -182,17 +182,13 @@ class ConstrainedSystem(Index1System):
         V[..., mixed, 3:] = (R.swapaxes(-1, -2) @ V[..., mixed, 3:, None])[..., 0]
         return V
 
-    def kinetic_energy(self, y: ArrayLike) -> np.ndarray:
-        """(...,) [J]."""
-        V = self.twists(y)
-        return 0.5 * np.einsum("...ni,nij,...nj->...", V, self._M, V)
-
     def energy(self, y: ArrayLike) -> np.ndarray:
         """Kinetic and gravity's potential energy (...,) [J]."""
-        T = self.poses(y)
+        T, V = self.poses(y), self.twists(y)
+        kinetic = 0.5 * np.einsum("...ni,nij,...nj->...", V, self._M, V)
         m, h = self.parameters[:, 0], self.parameters[:, 1:4]
         moment = np.einsum("...nij,nj->...i", T[..., :3, :3], h) + np.einsum("n,...ni->...i", m, T[..., :3, 3])
-        return self.kinetic_energy(y) - moment @ self.gravity
+        return kinetic - moment @ self.gravity
 
     def momentum(self, y: ArrayLike) -> np.ndarray:
         """(..., 6): about the inertial origin, in inertial axes, angular part first."""
@@ -210,11 +206,6 @@ class ConstrainedSystem(Index1System):
     def rank(self, y: ArrayLike) -> int:
         """The number of independent rows: a row at an angle below 1e-5 to those before it does not count."""
         return int((self._factorised(self._state(y)).d > 0.0).sum())
-
-    def redundant(self, y: ArrayLike) -> list[str]:
-        """Names of the constraints with redundant rows, in order of elimination."""
-        lost = set(self._owner[self._factorised(self._state(y)).d == 0.0].tolist())
-        return [name for c, name in enumerate(self.names) if c in lost]
 
     def residual(self, y: ArrayLike) -> np.ndarray:
         """g (rows,), in the order of `names` [m, or of unit vectors]."""

@@ -3,7 +3,6 @@
 from .attitude import FlatOutputs
 from .contracts import Command, Controller, Desired, Lyapunov, Reference, desired_at
 from .elastic_joints import ElasticPlant
-from .tracking import sliding_variables, tracking_error
 
 __all__ = [
     "Command",
@@ -14,6 +13,4 @@ __all__ = [
     "Lyapunov",
     "Reference",
     "desired_at",
-    "sliding_variables",
-    "tracking_error",
 ]

@@ -43,10 +43,8 @@ NAMES = {
     "assert_robust": "robustness",
     "assert_sampled": "sampled",
     "assert_skew_symmetric": "robot_terms",
-    "bundled_robots": "random_robots",
     "certify": "certifying",
     "certify_lyapunov": "lyapunov_certificates",
-    "configurations": "random_robots",
     "contraction_at": "contraction",
     "contraction_rate": "contraction",
     "exponential_rate": "stability",
@@ -55,7 +53,6 @@ NAMES = {
     "input_to_state_gain": "stability",
     "largest_control_dt": "sampled",
     "lyapunov_at": "lyapunov",
-    "motions": "random_robots",
     "passivity_index": "passivity",
     "random_inertia": "random_robots",
     "random_robot": "random_robots",
@@ -66,7 +63,6 @@ NAMES = {
     "robots": "random_robots",
     "sampled_level": "sampled",
     "states": "random_robots",
-    "velocities": "random_robots",
     "worst_case": "robustness",
 }
 

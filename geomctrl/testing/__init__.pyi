@@ -19,15 +19,11 @@ from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index
 from .passivity import rates_at as rates_at
-from .random_robots import bundled_robots as bundled_robots
-from .random_robots import configurations as configurations
 from .random_robots import inertias as inertias
-from .random_robots import motions as motions
 from .random_robots import random_inertia as random_inertia
 from .random_robots import random_robot as random_robot
 from .random_robots import robots as robots
 from .random_robots import states as states
-from .random_robots import velocities as velocities
 from .robot_terms import assert_passive as assert_passive
 from .robot_terms import assert_skew_symmetric as assert_skew_symmetric
 from .robustness import assert_robust as assert_robust

@@ -14,7 +14,7 @@ from geomctrl.robot import Robot
 from geomctrl.tracing.symbols import neg
 
 from .certificates.branching import Task
-from .certificates.certificate import LyapunovCertificate
+from .certificates.certificate import LyapunovCertificate, require_proved
 from .certificates.level_sets import least_on_boundary
 from .certificates.recheck import CheckError, leaves_of, recheck
 from .certificates.validity import exists, is_continuous
@@ -62,7 +62,8 @@ def recheck_lyapunov(
     kept = isinstance(proof, LyapunovCertificate)
     claim = (outside, level, controller, plant, box)
     if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
-        return proof.recheck(processes=processes)
+        require_proved(proof)
+        return recheck({c.statement: c.task for c in proof.claims if c.task}, proof.lemmas, leaves_of(proof), processes)
     leaves = leaves_of(proof) if kept and proof.proved else _read(proof)  # pyright: ignore[reportArgumentType]
     if controller is None or plant is None or box is None:
         raise ArgumentError("controller, plant, box: expected those of the proof, which the file does not contain")

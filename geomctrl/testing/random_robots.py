@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geomctrl import models
-from geomctrl.arguments import choice, count, flag, generator, number
+from geomctrl.arguments import choice, count, flag, generator
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -22,6 +21,7 @@ if TYPE_CHECKING:  # an optional dependency
     from hypothesis.strategies import SearchStrategy
 
 KINDS = ("revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "free")
+LARGEST = 3.0  # rad, m, and their rates
 
 
 def random_inertia(rng: np.random.Generator) -> np.ndarray:
@@ -195,40 +195,33 @@ def robots(
     return robot()
 
 
-def bundled_robots() -> SearchStrategy[Robot]:
-    """Strategy for the robots of `geomctrl.models`, which shrinks to the two-link arm."""
-    return _strategies().sampled_from(models.names()).map(models.load)
+def states(robot: Robot, velocities: int = 1) -> SearchStrategy[tuple[np.ndarray, ...]]:
+    """Strategy for (q, v), or (q, v, a, v_ref) with `velocities=3`, which shrinks to the robot at rest in neutral.
 
-
-def velocities(robot: Robot, bound: float = 3.0) -> SearchStrategy[np.ndarray]:
-    """Strategy for velocities, accelerations or torques (nv,) up to `bound`, in steps of 1/1000, shrinking to zero."""
-    st = _strategies()
+    Parameters
+    ----------
+    robot : Robot
+        The robot. Its joints are moved by up to 3 [rad, m] along their screws.
+    velocities : int
+        Number of vectors (nv,) after q: velocities, accelerations or torques of up to 3 in steps of 1/1000 of it.
+    """
     require_robot("robot", robot)
-    bound = number("bound", bound, "a number > 0", lambda x: x > 0.0)
+    vector = _vectors(robot)
+    configuration = vector.map(lambda x: robot.integrate(robot.neutral(), x))
+    return _strategies().tuples(configuration, *[vector] * count("velocities", velocities))
+
+
+def _vectors(robot: Robot) -> SearchStrategy[np.ndarray]:
+    st = _strategies()
 
     @st.composite
-    def velocity(draw):
+    def vector(draw):
         x = np.zeros(robot.nv)
         for i in range(robot.nv):
             k = draw(st.integers(0, 2001))  # 0: only zeros follow, so that a robot can lose joints while it shrinks
             if k == 0:
                 break
-            x[i] = (k // 2 if k % 2 == 0 else -(k // 2)) * bound / 1000
+            x[i] = (k // 2 if k % 2 == 0 else -(k // 2)) * LARGEST / 1000
         return x
 
-    return velocity()
-
-
-def configurations(robot: Robot) -> SearchStrategy[np.ndarray]:
-    """Strategy for configurations (nq,): joints moved by up to 3 [rad, m] along their screws, shrinking to neutral."""
-    return velocities(robot).map(lambda x: robot.integrate(robot.neutral(), x))
-
-
-def states(robot: Robot) -> SearchStrategy[tuple[np.ndarray, np.ndarray]]:
-    """Strategy for (q, v)."""
-    return _strategies().tuples(configurations(robot), velocities(robot))
-
-
-def motions(robot: Robot) -> SearchStrategy[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Strategy for (q, v, a, v_ref), the arguments of inverse dynamics with a reference velocity."""
-    return _strategies().tuples(configurations(robot), *(velocities(robot) for _ in range(3)))
+    return vector()

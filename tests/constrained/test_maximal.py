@@ -78,7 +78,8 @@ def test_mueller_and_terze_at_one_second(name, group):
 
 def test_the_heavy_top_has_the_kinetic_energy_of_its_data():
     case = cases.heavy_top(SE3())
-    assert case.system.kinetic_energy(case.y0) == pytest.approx(13972.398951, abs=1e-6)
+    weight = case.system.parameters[0, 0] * 9.81 * case.system.poses(case.y0)[0, 2, 3]
+    assert case.system.energy(case.y0) - weight == pytest.approx(13972.398951, abs=1e-6)
 
 
 def test_where_the_body_moves_in_a_subgroup_only_se3_keeps_it_there():
@@ -299,7 +300,6 @@ def test_redundant_rows_change_neither_motion_nor_balance(group):
     assert np.abs(system.twists(y)).max() > 0.2  # rad/s: it does move
     assert len(system.residual(y)) == 20
     assert system.rank(y) == np.linalg.matrix_rank(system.jacobian(y)) == 17
-    assert system.redundant(y)
     Vdot, J, M, Q = dense_solution(system, y)
     np.testing.assert_allclose(system.accelerations(0.0, y), Vdot, rtol=0, atol=1e-10)
     minimal = four_bar(GROUPS[group], loop="spherical")
@@ -327,7 +327,6 @@ def test_a_joint_given_twice_carries_half_each_time():
         gravity=(0, 0, 0),
     )
     assert twice.rank(once.y0) == 3
-    assert len(twice.redundant(once.y0)) == 1
     half = 0.5 * once.system.reactions(0.0, once.y0)["pivot"]
     for wrench in twice.reactions(0.0, once.y0).values():
         np.testing.assert_allclose(wrench, half, rtol=0, atol=1e-9)

@@ -255,8 +255,8 @@ def test_states_of_any_type_give_the_same_errors(robot):
     desired, p = reference(0.4), robot.parameters.ravel().copy()
     given, listed = (q, v, desired), (q.tolist(), v.tolist(), gc.control.Desired(*(x.tolist() for x in desired)))
     for function, options in (
-        (gc.control.tracking_error, ()),
-        (gc.control.sliding_variables, (Lambda,)),
+        (tracking.tracking_error, ()),
+        (tracking.sliding_variables, (Lambda,)),
         (lambda r, *a: tracking.sliding_energy(r, perturbed(r), *a), (Lambda, K)),
         (lambda r, *a: tracking.adaptive_law(r, p, *a), (Lambda, K, "christoffel")),
     ):

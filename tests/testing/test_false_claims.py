@@ -78,7 +78,7 @@ def test_time_belongs_to_the_box(push, status):
     assert "at times from 0 to 10 s" in str(found)
     if status == "proved":
         pytest.importorskip("flint")
-        assert found.recheck().startswith("confirmed")
+        assert testing.recheck_lyapunov(found).startswith("confirmed")
     else:
         assert found.counterexample.t == pytest.approx(3.3, abs=0.3)
 

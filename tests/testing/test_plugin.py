@@ -362,7 +362,7 @@ from hypothesis import Phase, given, settings, strategies as st
 shrinking = settings(derandomize=True, database=None, deadline=None, phases=[Phase.generate, Phase.shrink])
 
 @shrinking
-@given(testing.bundled_robots().flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
+@given(st.sampled_from(models.names()).map(models.load).flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
 def test_of_bundled_robots(case):
     robot, (q, v) = case
     evidence.record("sampled", "a property of bundled robots", states=1)

@@ -57,7 +57,7 @@ def test_pd_with_constant_gravity_and_a_cross_term_is_proved_and_confirmed():
     assert law.gravity_margin() > 0.0
     found = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
     assert found.proved, found
-    assert found.recheck().startswith("confirmed")
+    assert testing.recheck_lyapunov(found).startswith("confirmed")
 
 
 def test_constant_gravity_with_gains_too_weak_for_it_is_refuted():

@@ -15,6 +15,8 @@ from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
 from geomctrl.papers import factored
 
+BUNDLED = st.sampled_from(models.names()).map(models.load)
+
 
 def test_a_wrong_coriolis_matrix_fails_with_the_state_that_breaks_it():
     robot = models.panda()
@@ -118,7 +120,7 @@ def test_options_of_robots(robot):
 
 
 @properties
-@given(testing.robots(floating_base=True).flatmap(lambda r: st.tuples(st.just(r), testing.motions(r))))
+@given(testing.robots(floating_base=True).flatmap(lambda r: st.tuples(st.just(r), testing.states(r, 3))))
 def test_floating_base_and_motions(case):
     robot, (q, v, a, v_ref) = case
     assert robot.joints[0].kind == "free"
@@ -130,15 +132,15 @@ def test_floating_base_and_motions(case):
 
 
 @properties
-@given(testing.bundled_robots())
+@given(BUNDLED)
 def test_bundled_robots_are_those_of_models(robot):
     assert robot.name in models.names()
 
 
 def test_bundled_robots_shrink_to_the_two_link_arm():
     quick = settings(derandomize=True, database=None)
-    assert find(testing.bundled_robots(), lambda r: True, settings=quick).name == "two_link"
-    assert find(testing.bundled_robots(), lambda r: r.joints[0].kind == "free", settings=quick).nv > 6
+    assert find(BUNDLED, lambda r: True, settings=quick).name == "two_link"
+    assert find(BUNDLED, lambda r: r.joints[0].kind == "free", settings=quick).nv > 6
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl import files
-from geomctrl.arguments import count, path_of
+from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
@@ -131,22 +131,6 @@ class LyapunovCertificate:
         """The level of the certified region of attraction; None if there is none."""
         return self.level if self.proved and self.ends_in is not None else None
 
-    def recheck(self, *, processes: int = 1) -> str:
-        """Check every proved inequality with python-flint, and every lemma at new random points; returns a text.
-
-        processes: number of processes. Raises CheckError if something can not be confirmed, ImportError without
-        python-flint.
-        """
-        from .recheck import leaves_of, recheck
-
-        self._require_proved()
-        tasks = {c.statement: c.task for c in self.claims if c.task is not None}
-        return recheck(tasks, self.lemmas, leaves_of(self), count("processes", processes, 1))
-
-    def _require_proved(self) -> None:
-        if not self.proved:
-            raise ArgumentError(f"certificate: expected a proved certificate, got one that is {self.status}")
-
     def save(self, path: str | Path) -> Path:
         """Write the boxes that decide the inequalities as an npz file, for `testing.recheck_lyapunov`.
 
@@ -154,7 +138,7 @@ class LyapunovCertificate:
         """
         from .recheck import leaves_of
 
-        self._require_proved()
+        require_proved(self)
         with files.whole(path_of("path", path)) as file:
             np.savez(file, **leaves_of(self))
         return path_of("path", path)
@@ -173,3 +157,9 @@ class LyapunovCertificate:
             out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is proved that all its motions reach")
         out.append("a proof is about the model in exact arithmetic; it does not cover rounding in the code that runs")
         return "\n".join(out)
+
+
+def require_proved(certificate: LyapunovCertificate) -> None:
+    """Raise ArgumentError unless the certificate is proved."""
+    if not certificate.proved:
+        raise ArgumentError(f"certificate: expected a proved certificate, got one that is {certificate.status}")

@@ -150,8 +150,6 @@ EXAMPLES = {
     "replay": Example(
         {"store": Fresh(swept), "index": 1, "make": make, "monitors": Argument("default", "none empty")}, compare=False
     ),
-    "control.sliding_variables": Example({"robot": ROBOT, **STATE, "Lambda": LAMBDA}),
-    "control.tracking_error": Example({"robot": ROBOT, **STATE}),
     "control.desired_at": Example({"reference": REFERENCE, "t": number(0.25)}),
     "references.Quintic": Example(
         {"robot": ROBOT, "q0": Q, "q1": V, "duration": number(2.0, positive=True), "t0": number(0.5)}

@@ -146,7 +146,6 @@ EXAMPLES = {
         compare=False,
     ),
     "testing.LyapunovCertificate.save": Example({"path": path("lyapunov.npz")}, on=LYAPUNOV, compare=False),
-    "testing.LyapunovCertificate.recheck": Example({"processes": 1}, on=LYAPUNOV, compare=False),
     "testing.Ellipsoid": Example(
         {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
     ),
@@ -177,12 +176,8 @@ EXAMPLES = {
             "name": words("r"),
         }
     ),
-    "testing.bundled_robots": Example(compare=False),
     "testing.inertias": Example(compare=False),
-    "testing.configurations": Example({"robot": ROBOT}, compare=False),
-    "testing.motions": Example({"robot": ROBOT}, compare=False),
-    "testing.states": Example({"robot": ROBOT}, compare=False),
-    "testing.velocities": Example({"robot": ROBOT, "bound": number(3.0, positive=True)}, compare=False),
+    "testing.states": Example({"robot": ROBOT, "velocities": 2}, compare=False),
     "testing.robots": Example(
         {
             "kinds": ["revolute"],
