@@ -11,6 +11,7 @@ import pkgutil
 from typing import Any
 
 from geomctrl.arguments import flag
+from geomctrl.other_names import UnknownName
 
 _OWN = ("classes", "__doc__", "__file__", "__name__", "__path__")
 
@@ -24,7 +25,9 @@ def __getattr__(name: str) -> Any:
         if name.lower() == file.replace("_", "") and _class_in(file).__name__ == name:
             globals()[name] = _class_in(file)
             return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise UnknownName(__name__, name, tuple(__dir__()))
 
 
 def __dir__() -> list[str]:

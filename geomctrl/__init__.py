@@ -89,9 +89,9 @@ def __getattr__(name: str):
     elif name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
-        from geomctrl.other_names import ON_PACKAGE, missing_attribute
+        from geomctrl.other_names import UnknownName
 
-        raise AttributeError(missing_attribute(f"module {__name__!r}", name, ON_PACKAGE, __all__))
+        raise UnknownName(__name__, name, __all__)
     globals()[name] = value
     return value
 

@@ -6,7 +6,9 @@ Keys are names of Pinocchio, Drake, MuJoCo, the Robotics Toolbox and textbooks.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import importlib
+from collections.abc import Callable, Iterable
+from typing import NoReturn
 
 MASS, BIAS = "robot.mass_matrix(q)", "robot.inverse_dynamics(q, v, 0 * v)"
 TERMS, POSE = "robot.terms(q, v), which has M, Mdot, C and g", 'robot.pose(q, "frame")'
@@ -66,14 +68,22 @@ ON_ROBOT = {
     "masses": "robot.parameters[:, 0]", "C": "robot.coriolis_matrix(q, v)", "coriolis": "robot.coriolis_matrix(q, v)",
     "centripetal": "robot.coriolis_matrix(q, v)", "g": "robot.gravity_force(q)", "G": "robot.gravity_force(q)",
     "gravity_vector": "robot.gravity_force(q)", "gravity_torque": "robot.gravity_force(q)", "dynamics": TERMS,
-    "gravity_term": "robot.gravity_force(q)", "forward_kinematics": POSE, "fk": POSE, "transform": POSE,
+    "gravity_term": "robot.gravity_force(q)", "generalized_gravity": "robot.gravity_force(q)",
+    "forward_kinematics": POSE, "fk": POSE, "transform": POSE,
     "geometric_jacobian": JACOBIAN, "J": JACOBIAN, "jacobian_dot": JACOBIAN_RATE, "jacobian_derivative": JACOBIAN_RATE,
     "Minv": MASS_INVERSE, "inverse_mass_matrix": MASS_INVERSE, "com": COM, "center_of_gravity": COM,
     "centre_of_mass": COM, "centroidal_map": CENTROIDAL, "hamiltonian": "robot.energy(q, v)",
     "total_energy": "robot.energy(q, v)", "lagrangian": "robot.kinetic_energy(q, v) - robot.potential_energy(q)",
     "random": RANDOM, "home": NEUTRAL, "q0": NEUTRAL, "zero": NEUTRAL, "num_joints": "robot.nv", "joint_limits": LIMITS,
     "acceleration": "robot.jacobian(q, frame) @ a + robot.jacobian_rate(q, v, frame) @ v", "null_space": NULL,
-    "nullspace": NULL, "simulate": "geomctrl.simulate(robot, controller, q0, v0, ...) or geomctrl.rollout(robot, ...)",
+    "nullspace": NULL, "manipulability": JACOBIAN + ", J, and numpy.sqrt(numpy.linalg.det(J @ J.T))",
+    "total_mass": "robot.parameters[:, 0].sum()", "neutral_configuration": NEUTRAL,
+    **_each("end_effector ee tip tool tcp link_names", FRAMES),
+    **_each("lower_position_limit upper_position_limit lower_limits upper_limits torque_limits", LIMITS),
+    **_each("add_payload with_load attach add_load", "robot.with_payload(mass, com)"),
+    "base_parameters": "geomctrl.identification.base_parameters(robot)",
+    "state_space": "geomctrl.interop.state_space(robot, q, v, tau)",
+    "simulate": "geomctrl.simulate(robot, controller, q0, v0, ...) or geomctrl.rollout(robot, ...)",
     # functions in other modules
     "turning": "robot.is_rotational", "stiffness": "robot.springs.stiffness", "rest": "robot.springs.rest",
     **_each("dynamically_consistent_inverse null_space_projector", "geomctrl.operational_space.{name}(robot, q, J)"),
@@ -91,15 +101,14 @@ ON_ROBOT = {
             "geomctrl.papers.higher_order_kinematics.{name}(robot, ...)"),
 }  # fmt: skip
 
-# names of the package
+# names of the package; names of its modules are found without a table
 ON_PACKAGE = {
     **_each("buildModelFromUrdf loadURDF read_urdf from_urdf urdf URDF Parser", "geomctrl.load_urdf(path)"),
     **_each("MjModel from_xml_path from_mjcf mjcf MJCF", "geomctrl.load_mjcf(path)"),
     **_each("buildModelFromMJCF load_xml", "geomctrl.load_mjcf(path)"),
     **_each("load load_model load_robot robots", "geomctrl.models.load(name) or geomctrl.load_urdf(path)"),
-    **_each("panda puma560 two_link ur10", "geomctrl.models.{name}()"),
     **_each("DHRobot SerialLink DHLink from_dh", "geomctrl.Robot.from_dh(a, alpha, d, theta, ...)"),
-    **_each("ERobot Model MultibodyPlant Mechanism RobotWrapper", "geomctrl.Robot"),
+    **_each("ERobot Model RobotModel MultibodyPlant Mechanism RobotWrapper", "geomctrl.Robot"),
     **_each("Link RigidBody", "geomctrl.Body"),
     **_each("crba rnea aba forward_kinematics fkine coriolis mass_matrix jacobian",
             "a method of geomctrl.Robot: {method}"),
@@ -107,17 +116,87 @@ ON_PACKAGE = {
             "a method of geomctrl.Robot: robot.{name}(...)"),
     **_each("SE3 exp6 log6", "geomctrl.se3, functions of 4x4 arrays"),
     **_each("SO3 exp3 log3", "geomctrl.so3, functions of 3x3 arrays"),
-    **_each("Simulator run closed_loop feedback", "geomctrl.simulate(plant, controller, ...)"),
-    **_each("solve_ivp odeint integrate", "geomctrl.integrators.integrate(...) or geomctrl.rollout(robot, ...)"),
-    **_each("PDGravity ComputedTorque SlotineLi LQR Passivity", "geomctrl.controllers.{name}"),
-    **_each("identify Dataset base_parameters", "geomctrl.identification.{name}"),
-    **_each("assert_lyapunov certify certify_lyapunov assert_skew_symmetric", "geomctrl.testing.{name}"),
-    **_each("Actuator", "geomctrl.actuators.{name}"),
-    **_each("Encoder Sensor", "geomctrl.sensors.{name}"),
-    **_each("Trajectory Quintic trajectory", "geomctrl.references"),
+    **_each("Simulator Simulation run closed_loop feedback", "geomctrl.simulate(plant, controller, ...)"),
+    **_each("solve_ivp odeint integrate rk4", "geomctrl.integrators.integrate(...) or geomctrl.rollout(robot, ...)"),
+    **_each("Trajectory trajectory", "geomctrl.references, for example geomctrl.references.Quintic"),
+    **_each("export_c to_c codegen", "geomctrl.compile(controller).to_c(folder); of a robot, robot.to_c(folder)"),
+    **_each("MonteCarlo monte_carlo grid gridsearch", "geomctrl.sweep(make, space, measures, t_end, dt)"),
     **_each("viz show plot viewer Meshcat MeshcatVisualizer",
             "geomctrl.LiveView while it runs, run.plot() and run.animate() afterwards"),
-    **_each("closed_forms curvature factored one_body representations", "geomctrl.papers.{name}"),
+}  # fmt: skip
+
+# names of the modules of the package
+PD, FROM_FILE = (
+    "geomctrl.controllers.PDGravity(robot, q_d, kp, kd)",
+    "geomctrl.load_urdf(path) with a file of this robot",
+)
+ON_MODULE = {
+    "controllers": {
+        **_each("PD pd PDController PDControl GravityCompensation JointPD", PD),
+        **_each("ComputedTorqueControl ComputedTorqueController CTC InverseDynamics InverseDynamicsControl "
+                "FeedbackLinearization", "geomctrl.controllers.ComputedTorque(robot, reference, kp, kd)"),
+        **_each("Impedance ImpedanceControl Admittance Compliance",
+                "geomctrl.controllers.CartesianImpedance of a frame, or geomctrl.controllers.JointImpedance"),
+        **_each("OSC TaskSpace TaskSpaceControl TaskSpaceController OperationalSpaceControl Cartesian "
+                "CartesianControl", "geomctrl.controllers.OperationalSpace(robot, reference, frame)"),
+        **_each("Adaptive AdaptiveControl SlotineLiAdaptive", "geomctrl.controllers.SlotineLi(robot, reference)"),
+        **_each("SlidingMode SlidingModeControl SMC",
+                "geomctrl.controllers.Robust or geomctrl.controllers.SuperTwisting"),
+        **_each("Quadrotor QuadrotorControl GeometricController GeometricTracking Lee",
+                "geomctrl.controllers.QuadrotorTracking(robot, reference)"),
+        **_each("QP WBC WholeBody WholeBodyControl CBF", "geomctrl.controllers.QPInverseDynamics(robot, reference)"),
+        **_each("EnergyShaping", "geomctrl.controllers.SwingUp(robot, q_d, actuated)"),
+        **_each("MPC PID pid", "your own class, which follows the rules of geomctrl.Controller"),
+    },
+    "models": {
+        **_each("franka franka_panda panda_arm fr3", "geomctrl.models.panda()"),
+        **_each("ur3 ur5 ur5e ur10e kuka iiwa humanoid atlas talos go1 anymal", FROM_FILE),
+        **_each("double_pendulum acrobot planar_2r", "geomctrl.models.two_link()"),
+        **_each("pendulum", "geomctrl.Robot.build([geomctrl.Body(...)])"),
+        **_each("drone quadcopter", "geomctrl.models.quadrotor()"),
+        **_each("list available robots list_models", "geomctrl.models.names()"),
+    },
+    "references": {
+        **_each("constant setpoint set_point fixed regulation", "geomctrl.references.hold(robot, q)"),
+        **_each("MinJerk MinimumJerk minimum_jerk Polynomial Trapezoid Trapezoidal quintic_trajectory",
+                "geomctrl.references.Quintic(robot, q0, q1, duration)"),
+        **_each("sin sine Sine Circle Fourier", "geomctrl.references.Sinusoids(robot, q0, amplitude, frequency)"),
+        **_each("CubicSpline Waypoints waypoints", "geomctrl.references.Spline"),
+    },
+    "actuators": {
+        **_each("TorqueLimit TorqueLimits EffortLimits torque_limit torque_limits Limits Limit Saturate Clip",
+                "geomctrl.actuators.Saturation(upper)"),
+        **_each("Delay TimeDelay", "geomctrl.actuators.TransportDelay(delay)"),
+        **_each("LowPass FirstOrder FirstOrderLag", "geomctrl.actuators.Lag(time_constant)"),
+        **_each("Motor MotorModel ElectricMotor", "geomctrl.actuators.DCMotor or geomctrl.actuators.CurrentDrive"),
+        **_each("Gear Gearbox Transmission", "geomctrl.Joint.with_motor(rotor, gear_ratio)"),
+        **_each("SEA SeriesElastic SeriesElasticActuator Backlash",
+                "geomctrl.actuators.SeriesElasticity(stiffness, rotor)"),
+    },
+    "sensors": {
+        **_each("Noise GaussianNoise PositionNoise JointEncoder Tachometer",
+                "geomctrl.sensors.Encoder(bits, noise=...)"),
+        **_each("Gyro Gyroscope Accelerometer", "geomctrl.sensors.IMU(frame)"),
+        **_each("TorqueSensor JointTorqueSensor", "geomctrl.sensors.JointTorque"),
+        **_each("FTSensor ForceTorque Camera", "your own subclass of geomctrl.sensors.Sensor"),
+    },
+    "testing": {
+        **_each("assert_stable check_lyapunov verify_lyapunov falsify",
+                "geomctrl.testing.assert_lyapunov(controller, plant)"),
+        **_each("prove verify prove_lyapunov", "geomctrl.testing.certify_lyapunov(controller, plant, box)"),
+    },
+}  # fmt: skip
+
+# attributes of a run
+ON_RUN = {
+    **_each("time times T", "run.t"), **_each("u torque torques control effort inputs", "run.tau"),
+    **_each("positions position qpos joint_positions", "run.q"), **_each("qd dq velocities velocity qvel", "run.v"),
+    **_each("state states trajectory data results", "run.t, run.q, run.v and run.tau, arrays with one row per sample"),
+    **_each("y outputs measurements", "run.measured, by name"), "error": "run.tracking_error()",
+    **_each("V lyapunov", 'run.signals["lyapunov"]'), "rms": "run.tracking_rms()",
+    **_each("to_csv to_dataframe to_numpy write", "numpy.column_stack((run.t, run.q, run.v, run.tau)); run.save(path) "
+            "writes all in one .npz file"),
+    **_each("show", "run.plot() or run.animate()"), "read": "geomctrl.Run.load(path)",
 }  # fmt: skip
 
 
@@ -127,6 +206,41 @@ def missing_attribute(owner: str, name: str, table: dict[str, str], public: Iter
     if name in table:
         method = ON_ROBOT.get(name, f"robot.{name}(...)")
         return f"{message}; use {table[name].replace('{name}', name).replace('{method}', method)}"
-    lowered = {other.lower(): other for other in public}
+    lowered = {other.lower(): other for other in public if not other.startswith("_")}
     near = difflib.get_close_matches(name.lower(), lowered, n=3)
     return f"{message}; did you mean {', '.join(lowered[x] for x in near)}?" if near else message
+
+
+class UnknownName(AttributeError):
+    """A name that a public module lacks: `UnknownName(module, name, public)`.
+
+    The message is written when it is read, because it imports other modules, and `from package import file` makes
+    Python ask the package for the name of every file first.
+    """
+
+    def __str__(self) -> str:
+        module, name, public = self.args
+        own = module.rpartition(".")[2]
+        owner = f"module {'geomctrl' if own == 'geomctrl' else f'geomctrl.{own}'!r}"
+        every = {other: text for table in ON_MODULE.values() for other, text in table.items()}
+        table = every | ON_PACKAGE | ON_MODULE.get(own, {})
+        if name not in table and not name.startswith("_") and (home := _home_of(name)):
+            table = {name: f"{home}.{name}"}
+        return missing_attribute(owner, name, table, public)
+
+
+def _home_of(name: str) -> str | None:
+    """The public module that has this name."""
+    package = importlib.import_module("geomctrl")
+    if name in package.__all__:
+        return "geomctrl"
+    return next((f"geomctrl.{x}" for x in package.MODULES if name in getattr(getattr(package, x), "__all__", ())), None)
+
+
+def unknown_names(module: str, public: Iterable[str]) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a module whose other names are all unknown."""
+
+    def __getattr__(name: str) -> NoReturn:
+        raise UnknownName(module, name, tuple(public))
+
+    return __getattr__

@@ -12,7 +12,7 @@ parsers in `io` are imported when the first file is loaded.
 import difflib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError, NameNotFoundError
@@ -24,6 +24,7 @@ from geomctrl.models.io.model_file import file_format, load_dh, load_extra, load
 from geomctrl.models.io.urdf import load_urdf
 from geomctrl.models.io.urdf_geometry import link_boxes
 from geomctrl.models.io.writing import save_c_header, save_mjcf, save_urdf
+from geomctrl.other_names import unknown_names
 from geomctrl.robot import Robot
 
 _ALL = (two_link, puma560, panda, ur10, scara, three_spheres, quadruped, satellite, quadrotor, cart_pole)
@@ -57,6 +58,9 @@ __all__ = [
     "update_model_file",
     "ur10",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,13 +1,17 @@
 """What people type first is answered with the name that it has here, and that name works."""
 
+import importlib
+import pickle
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.other_names import ON_PACKAGE, ON_ROBOT
+from geomctrl.other_names import ON_MODULE, ON_PACKAGE, ON_ROBOT, ON_RUN
 
 ROBOT = models.two_link()
 CODE = re.compile(r"(?:geomctrl|robot)\.[\w.]+")
@@ -46,6 +50,74 @@ def test_of_the_package(name):
     assert paths
     for path in paths:
         assert path.startswith("run.") or resolved(path) is not None
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, table in sorted(ON_MODULE.items()) for name in sorted(table)]
+)
+def test_of_a_module(module, name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(getattr(gc, module), name)
+    message = str(caught.value)
+    assert message.startswith(f"module 'geomctrl.{module}' has no attribute {name!r}; use ")
+    paths = CODE.findall(message.partition("; use ")[2])
+    assert paths
+    assert all(resolved(path) is not None for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "home"),
+    [
+        ("", "Saturation", "actuators"),
+        ("", "Passivity", "controllers"),
+        ("", "assert_lyapunov", "testing"),
+        ("", "Dataset", "identification"),
+        ("", "curvature", "papers"),
+        ("controllers", "Sinusoids", "references"),
+        ("actuators", "Plant", ""),
+        ("monitors", "PeakTorque", "measures"),
+        ("friction", "Encoder", "sensors"),
+        ("testing", "identify", "identification"),
+        ("measures", "panda", "models"),
+    ],
+)
+def test_a_name_of_another_module_is_found_there(module, name, home):
+    with pytest.raises(AttributeError) as caught:
+        getattr(getattr(gc, module) if module else gc, name)
+    path = ".".join(x for x in ("geomctrl", home, name) if x)
+    assert str(caught.value).endswith(f" has no attribute {name!r}; use {path}")
+    assert resolved(path) is not None
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # as from another process
+
+
+def test_asking_whether_a_module_has_a_name_imports_nothing():
+    """`from package import file` asks the package first, while other modules may be half imported."""
+    code = "import sys, geomctrl; before = set(sys.modules); assert not hasattr(geomctrl, 'zzz')\n"
+    code += "assert {m for m in set(sys.modules) - before if m.startswith('geomctrl')} <= {'geomctrl.other_names'}"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
+    assert importlib.import_module("geomctrl.control.actuators.limits")
+    with pytest.raises(AttributeError, match=r"^module 'geomctrl.actuators' has no attribute '_private'$"):
+        _ = gc.actuators._private
+
+
+@pytest.mark.parametrize("name", sorted(ON_RUN))
+def test_of_a_run(name):
+    run = gc.simulate(ROBOT, gc.controllers.PDGravity(ROBOT, [0.1, 0.2], kp=20.0, kd=5.0), [0, 0], [0, 0], 0.01, 1e-3)
+    with pytest.raises(AttributeError) as caught:
+        getattr(run, name)
+    message = str(caught.value)
+    assert message.startswith(f"Run has no attribute {name!r}; use ")
+    attributes = re.findall(r"\brun\.(\w+)", message)
+    assert all(getattr(run, attribute) is not None for attribute in attributes)
+    assert attributes or "geomctrl.Run.load" in message
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("LOCAL", "body"), ("WORLD", "spatial"), ("LOCAL_WORLD_ALIGNED", "hybrid")]
+)
+def test_pinocchios_frames_of_a_jacobian(theirs, ours):
+    with pytest.raises(gc.ArgumentError, match=f"Pinocchio's {theirs} is '{ours}' here$"):
+        ROBOT.jacobian([0.1, 0.2], "tip", theirs)
 
 
 @pytest.mark.parametrize(

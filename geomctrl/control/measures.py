@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from geomctrl.arguments import flag, instance, number
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
+from geomctrl.other_names import unknown_names
 from geomctrl.robot import Robot
 
 from .contracts import Command, started
@@ -33,6 +34,9 @@ __all__ = [
     "Verdict",
     "WorstMonitor",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)
 
 
 class Measure(Described):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from geomctrl.kernels.configuration import product_motion, quintic_blend, sinuso
 from geomctrl.mechanism.configuration import difference, integrate
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import one_configuration
+from geomctrl.other_names import unknown_names
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import has_symbols
 
@@ -40,6 +41,9 @@ __all__ = [
     "Spline",
     "hold",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)
 
 
 class _Motion(Described):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from geomctrl.arguments import count, instance, listed, number, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.mechanism.configuration import difference
+from geomctrl.other_names import ON_RUN, missing_attribute
 from geomctrl.robot import Robot
 from geomctrl.tables import html_table
 
@@ -285,12 +286,26 @@ class Run(Samples):
         name = "a run" if self.plant is None else self.plant.robot.name
         return name if self.controller is None else f"{name}, {type(self.controller).__name__}"
 
+    if not TYPE_CHECKING:  # type checkers report unknown names themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(missing_attribute("Run", name, ON_RUN, dir(type(self))))
+
     def save(self, path: str | os.PathLike) -> Path:
         """Write everything except the plant and the controller to an .npz file; a failure leaves no partial file.
 
-        Raises OSError with the file name if writing fails.
+        `numpy.load(path)["q"]` and `Run.load(path)` read it.
+
+        Raises
+        ------
+        ArgumentError
+            If the file's name does not end in .npz.
+        OSError
+            If writing fails; the message has the file name.
         """
         path = path_of("path", path)
+        if path.suffix != ".npz":
+            raise ArgumentError(f"path: expected a name that ends in .npz, got {os.fspath(path)!r:.80}")
         arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
         for name, a in (("z", self.z), ("x", self.x), ("applied", self.applied)):
             if a is not None and a is not self.tau:

@@ -12,6 +12,8 @@ A name is imported when it is first used, and cvxpy and matplotlib are imported 
 import importlib
 from typing import Any
 
+from geomctrl.other_names import UnknownName
+
 NAMES = {
     "Column": "model.columns",
     "ControllerLoop": "output_error",
@@ -55,7 +57,7 @@ __all__ = sorted(NAMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> Any:
     if name not in NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise UnknownName(__name__, name, __all__)
     home = NAMES[name] if NAMES[name].startswith("geomctrl.") else f"{__name__}.{NAMES[name]}"
     value = globals()[name] = getattr(importlib.import_module(home), name)
     return value

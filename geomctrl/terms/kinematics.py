@@ -25,6 +25,7 @@ from .batches import over_states
 
 Representation = Literal["body", "spatial", "hybrid", "mixed"]
 REPRESENTATIONS = {"body": BODY_FIXED, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
+PINOCCHIO = {"LOCAL": "body", "WORLD": "spatial", "LOCAL_WORLD_ALIGNED": "hybrid"}
 
 
 def representation_number(name: str, argument: str = "representation") -> int:
@@ -32,7 +33,10 @@ def representation_number(name: str, argument: str = "representation") -> int:
         return REPRESENTATIONS[name]
     except (KeyError, TypeError):
         names = ", ".join(map(repr, REPRESENTATIONS))
-        raise ArgumentError(f"{argument}: expected one of {names}, got {name!r:.80}") from None
+        hint = (
+            f"; Pinocchio's {name} is {PINOCCHIO[name]!r} here" if isinstance(name, str) and name in PINOCCHIO else ""
+        )
+        raise ArgumentError(f"{argument}: expected one of {names}, got {name!r:.80}{hint}") from None
 
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:

@@ -21,6 +21,8 @@ Names are imported on first use, because pytest loads the plugin, and with it th
 import importlib
 from typing import Any
 
+from geomctrl.other_names import UnknownName
+
 NAMES = {
     "Box": "settings",
     "Budget": "settings",
@@ -71,7 +73,7 @@ __all__ = sorted(NAMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> Any:
     if name not in NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise UnknownName(__name__, name, __all__)
     value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{NAMES[name]}"), name)
     return value
 

@@ -1,5 +1,9 @@
 """Actuators between a controller's command and the joint torques, for `Plant(robot, actuators=[...])`."""
 
+from typing import TYPE_CHECKING
+
+from geomctrl.other_names import unknown_names
+
 from .actuator import Actuator
 from .elasticity import SeriesElasticity
 from .lag import Lag
@@ -21,3 +25,6 @@ __all__ = [
     "TorqueSpeedLimits",
     "TransportDelay",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)

@@ -5,7 +5,10 @@ violation. Before a `Run` reports VIOLATED, it is confirmed with the stored samp
 refuted, the verdict is UNRESOLVED.
 """
 
+from typing import TYPE_CHECKING
+
 from geomctrl.control.sample import Sample
+from geomctrl.other_names import unknown_names
 
 from .chosen import default_monitors
 from .energy import EnergyBalance
@@ -34,3 +37,6 @@ __all__ = [
     "Skew",
     "default_monitors",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = unknown_names(__name__, __all__)

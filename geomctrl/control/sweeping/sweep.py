@@ -209,11 +209,15 @@ def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
         pairs: list[tuple[Any, Any]] = [(getattr(m, "name", getattr(m, "__name__", None)), m) for m in chosen]
     for name, measure in pairs:
         if not callable(measure) or isinstance(measure, type):
-            raise ArgumentError(f"measures: {name!r}: expected a function of a Run, got {measure!r:.60}")
+            raise ArgumentError(
+                f"measures: expected functions of a Run, or objects of gc.measures, got {measure!r:.60}"
+            )
         if not isinstance(name, str) or not name.isidentifier():
-            raise ArgumentError(f"measures: expected a name for {measure!r:.60}, got {name!r}: give a dict")
+            raise ArgumentError(
+                f"measures: expected a name for {measure!r:.60}, got {name!r}; pass a dict, {{name: function}}"
+            )
         if sum(name == other for other, _ in pairs) > 1:
-            raise ArgumentError(f"measures: {name!r} occurs twice: give a dict with distinct names")
+            raise ArgumentError(f"measures: {name!r} occurs twice; pass a dict with distinct names")
         if name in (*ENDS, "done"):
             raise ArgumentError(f"measures: {name!r} is a reserved name of the results")
     if not pairs:
