@@ -296,7 +296,7 @@ def scalar(run):
         ({"measures": [lambda run: 1.0]}, "measures: expected a name for <function"),
         ({"measures": []}, "measures: expected at least one"),
         ({"measures": peak}, "measures: expected functions of a Run, got <function"),
-        ({"measures": [measures.PeakTorque]}, "measures: .*expected a function of a Run, got <class"),
+        ({"measures": [measures.PeakTorque]}, "measures: expected a function of a Run, got <class"),
         ({"measures": {"reason": peak}}, "measures: 'reason' is a reserved name"),
         ({"measures": [wordy]}, "measures: 'wordy': expected numbers, got 'good' in run"),
         ({"measures": [scalar]}, "measures: 'scalar': expected numbers"),

@@ -209,9 +209,7 @@ def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
         pairs: list[tuple[Any, Any]] = [(getattr(m, "name", getattr(m, "__name__", None)), m) for m in chosen]
     for name, measure in pairs:
         if not callable(measure) or isinstance(measure, type):
-            raise ArgumentError(
-                f"measures: expected functions of a Run, or objects of gc.measures, got {measure!r:.60}"
-            )
+            raise ArgumentError(f"measures: expected a function of a Run, got {measure!r:.60}; gc.measures has some")
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentError(
                 f"measures: expected a name for {measure!r:.60}, got {name!r}; pass a dict, {{name: function}}"
