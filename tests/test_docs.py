@@ -168,7 +168,7 @@ def kept(tmp_path, capsys):
 
 def test_results_come_back_as_a_table_of_ratios(kept):
     found = tool("pages").with_tables("# B\n\n<!-- bench: dynamics, ratios -->\n", kept())
-    assert "| ours | peer | two_link (2) |" in found
+    assert "| geomctrl | other library | two_link (2) |" in found
     assert "| `mass_matrix` | crba | 0.25 |" in found
     as_it_is = tool("pages").with_tables("<!-- bench: dynamics, batches -->", kept())
     assert as_it_is.splitlines()[0] == "| robot | term | times a Python loop over Pinocchio | states |"

@@ -54,7 +54,8 @@ ABSENT = "*Not measured yet: `make bench` measures it and writes `docs/_static/b
 HEADINGS = {
     "real_time": "times real time", "throughput": "times a Python loop over Pinocchio", "nv": "degrees of freedom",
     "states_per_s": "states a second", "of_one_core": "times one core", "ratio": "times the fastest",
-    "of_four_forward_dynamics": "times four forward dynamics", "met": "goal met",
+    "of_four_forward_dynamics": "times four forward dynamics", "met": "goal met", "what": "loop", "found": "measured",
+    "term": "function",
 }  # fmt: skip
 
 CELL_HEADER = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n\n"
@@ -218,14 +219,15 @@ def ratios(rows: list[dict]) -> str:
     lines: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         lines.setdefault((row["term"], row["peer"]), {})[row["robot"]] = row["ratio"]
-    heads = ["ours", "peer", *(f"{name} ({nv})" for name, nv in robots)]
+    heads = ["geomctrl", "other library", *(f"{name} ({nv})" for name, nv in robots)]
     body = [[f"`{t}`", p, *(number(x.get(name)) for name, _ in robots)] for (t, p), x in lines.items()]
     return markdown(heads, body)
 
 
 def all_columns(rows: list[dict]) -> str:
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    return markdown([heading(c) for c in columns], [[number(row.get(c)) for c in columns] for row in rows])
+    body = [[f"`{row[c]}`" if c == "term" and c in row else number(row.get(c)) for c in columns] for row in rows]
+    return markdown([heading(c) for c in columns], body)
 
 
 def heading(column: str) -> str:
