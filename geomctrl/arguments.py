@@ -4,14 +4,17 @@ import contextlib
 import math
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ArgumentError
+from .errors import ArgumentError, GeomctrlError
 
 FLOAT64 = np.dtype(np.float64)
 NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # refused, although numpy converts them to floats
@@ -200,6 +203,22 @@ def generator(name: str, x: object) -> np.random.Generator:
     if not isinstance(x, np.random.Generator):
         raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {x!r:.80}")
     return x
+
+
+def optional_package(caller: str, package: str, extra: str, oldest: str) -> ModuleType:
+    """Import an optional package of at least version `oldest`; raises GeomctrlError that says how to install it."""
+    remedy = f"pip install 'geomctrl[{extra}]'"
+    try:
+        module = import_module(package)
+    except ImportError:
+        raise GeomctrlError(f"{caller} needs the optional package {package}: {remedy}") from None
+    if _numbers_of(version := metadata.version(package)) < _numbers_of(oldest):
+        raise GeomctrlError(f"{caller} needs {package} {oldest} or newer, got {version}: {remedy}")
+    return module
+
+
+def _numbers_of(version: str) -> list[int]:
+    return [int(x) for x in re.findall(r"\d+", version)[:3]]
 
 
 def frozen(a: np.ndarray) -> np.ndarray:

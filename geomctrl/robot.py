@@ -130,6 +130,7 @@ class Robot(Mechanism, metaclass=_RobotType):
     bounds = bounds.bounds
 
     to_c = export.to_c
+    to_casadi = export.to_casadi
     to_numba = export.to_numba
     to_ptx = export.to_ptx
     to_cuda = export.to_cuda

@@ -9,13 +9,13 @@ import pytest
 import geomctrl as gc
 
 CALLABLES = 400  # in all, but for those of gc.papers
-ROBOT_ATTRIBUTES = 60
+ROBOT_ATTRIBUTES = 61
 PARAMETERS = 10  # of one callable
 SLACK = 4  # callables below its maximum that a part may have before the maximum must be lowered
 
 # What each part has today. An entry grows only by a new implementation of a contract: a monitor, a law, an actuator.
 MAXIMUM = {
-    "": 114,
+    "": 116,
     "actuators": 20,
     "constrained": 23,
     "control": 3,

@@ -7,7 +7,8 @@ emulation, and on a GPU if there is one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from geomctrl.arguments import choice, listed, path_of
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
-from geomctrl.compiler.catalogue import CATALOGUE
+from geomctrl.compiler.catalogue import CATALOGUE, Function
 from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError, NameNotFoundError
 from geomctrl.files import whole
@@ -135,12 +136,9 @@ def _heading(robot: Mechanism, precision: str) -> list[str]:
 
 
 def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Function:
-    pattern = structure(robot._model)
-    numbers = np.where(np.isnan(pattern), robot._model, pattern)  # constants: terms with a zero inertia are dropped
-    sizes = Sizes(pattern)
+    traced, sizes = traced_term(robot, term)
     inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in term.inputs]
     outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in term.algorithm.outputs]
-    traced = trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.optional)
     return c.Function(name, traced, inputs, outputs, precision)
 
 
@@ -188,28 +186,86 @@ def compiled_term(
     frame: str | None = None,
     representation: Representation = "body",
     argument: str = "term",
+    others: Mapping[str, Function] | None = None,
 ) -> Term:
     """Return the term with this name; `frame` and `representation` apply to "pose", "jacobian" and "jacobian_rate".
 
-    argument: name of the caller's argument, for errors. Raises NameNotFoundError for an unknown term or frame,
-    ArgumentError for a frame that is missing or not needed.
+    argument: name of the caller's argument, for errors. others: terms that only the caller has. Raises
+    NameNotFoundError for an unknown term or frame, ArgumentError for a frame that is missing or not needed.
     """
-    if not isinstance(term, str) or (term not in CATALOGUE and term not in FRAME_TERMS):
+    functions = {**CATALOGUE, **(others or {})}
+    if not isinstance(term, str) or (term not in functions and term not in FRAME_TERMS):
         raise NameNotFoundError(
-            f"{argument}: expected one of {', '.join([*CATALOGUE, *FRAME_TERMS])}, got {term!r:.40}"
+            f"{argument}: expected one of {', '.join([*functions, *FRAME_TERMS])}, got {term!r:.40}"
         )
     form = representation_number(representation)
     if (frame is None) == (term in FRAME_TERMS):
         wanted = "the name of one" if term in FRAME_TERMS else "None"
         raise ArgumentError(f"frame: expected {wanted} for the term {term!r}, got {frame!r:.40}")
     if frame is None:
-        algorithm, numbers, result, optional = CATALOGUE[term]
+        algorithm, numbers, result, optional = functions[term]
         inputs = [x for x in algorithm.inputs if not x.optional or x.name in optional]
         return Term(algorithm, numbers, {}, inputs, optional, result)
     algorithm, place = FRAME_TERMS[term], robot.frame(frame)
     numbers = {"i": place.body} | ({} if term == "pose" else {"form": form})
     placement = {"placement": place.placement[:3].flatten()}
     return Term(algorithm, numbers, placement, list(algorithm.inputs), (), tuple)
+
+
+def traced_term(robot: Mechanism, term: Term) -> tuple[Trace, Sizes]:
+    """The trace of a term with the robot's numbers as constants, and the sizes of its arrays."""
+    pattern = structure(robot._model)
+    numbers = np.where(np.isnan(pattern), robot._model, pattern)  # terms with a zero inertia are dropped
+    return trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.optional), Sizes(pattern)
+
+
+def to_casadi(
+    robot: Mechanism,
+    term: str = "inverse_dynamics",
+    *,
+    frame: str | None = None,
+    representation: Representation = "body",
+) -> Any:
+    """Return a term as a casadi.Function of the robot's numbers.
+
+    CasADi can differentiate it, map it over states, use it in optimization problems and generate C from it. This needs
+    the package of `pip install 'geomctrl[casadi]'`.
+
+    Parameters
+    ----------
+    term : str
+        As for `to_c`; also "integrate" and "difference", as `Robot.integrate` and `Robot.difference`. Default:
+        "inverse_dynamics".
+    frame, representation : str
+        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
+
+    Returns
+    -------
+    casadi.Function
+        Its inputs and outputs have the names and shapes of the term's, for example (q, v, a) -> tau.
+
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such term or frame.
+    GeomctrlError
+        If casadi is missing or too old.
+
+    Notes
+    -----
+    Arguments are not checked: nan propagates, and results are nan where the term has none (a mass matrix that is not
+    positive definite). CasADi differentiates with respect to the numbers of q. A joint with several degrees of freedom
+    has 12, which are not independent: for derivatives along its velocities, differentiate at q = integrate(q0, dv) with
+    respect to dv at 0.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> f = gc.models.two_link().to_casadi("inverse_dynamics")
+    >>> f.name_in(), f.name_out()
+    (['q', 'v', 'a'], ['tau'])
+    """
+    return import_module("geomctrl.interop.casadi_functions").term_to_casadi(robot, term, frame, representation)
 
 
 def to_numba(

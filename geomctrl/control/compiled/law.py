@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -225,6 +226,33 @@ class CompiledLaw:
             If `start(q0, v0)` can not be traced.
         """
         return write_law(self, path, name, precision)
+
+    def to_casadi(self) -> Any:
+        """The law as a casadi.Function, which CasADi differentiates and generates code from.
+
+        This needs the package of `pip install 'geomctrl[casadi]'`.
+
+        Returns
+        -------
+        casadi.Function
+            Its inputs are those of `inputs`, t, q, v and z for a law with state. Its outputs are those of `outputs`:
+            tau, z_rate, z_next, and "signal_NAME" for each signal. They are nan where the law has no result.
+
+        Raises
+        ------
+        GeomctrlError
+            If casadi is missing or too old.
+        ArgumentError
+            If a signal has more than two axes.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> law = gc.compile(gc.controllers.PDGravity(gc.models.two_link(), [0.3, 0.6]))
+        >>> law.to_casadi().name_out()
+        ['tau', 'signal_e']
+        """
+        return import_module("geomctrl.interop.casadi_functions").law_to_casadi(self)
 
 
 def compare_law(law: CompiledLaw) -> None:

@@ -116,6 +116,7 @@ EXAMPLES = {
     "CompiledLaw.__call__": Example({"t": number(0.25), "q": Q, "v": V, "z": Argument(None, "all")}, COMPILED),
     "CompiledLaw.compare": Example({}, COMPILED),
     "CompiledLaw.start": Example({"q0": Argument(Q, "none"), "v0": Argument(V, "none")}, COMPILED),
+    "CompiledLaw.to_casadi": Example({}, COMPILED, compare=False),
     "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
     "SimulationOptions": Example({"method": "MK4", "every": Argument(1), "strict": True, "compiled": False}),
     "SweepExecution": Example(

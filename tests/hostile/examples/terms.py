@@ -72,6 +72,7 @@ EXAMPLES = {
         ROBOT,
     ),
     "Robot.to_numba": Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT),
+    "Robot.to_casadi": Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT, compare=False),
     "Robot.to_ptx": Example(
         {
             "path": path("robot.ptx"),
