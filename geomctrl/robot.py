@@ -11,7 +11,16 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import building, configuration, variants
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.other_names import ON_ROBOT, missing_attribute
-from geomctrl.terms import bounds, derivatives, dynamics, export, inverse_kinematics, kinematics, regressor
+from geomctrl.terms import (
+    bounds,
+    derivatives,
+    dynamics,
+    energy_and_momentum,
+    export,
+    inverse_kinematics,
+    kinematics,
+    regressor,
+)
 
 
 class _RobotType(type):
@@ -113,13 +122,13 @@ class Robot(Mechanism, metaclass=_RobotType):
     gravity_force = dynamics.gravity_force
     inverse_dynamics = dynamics.inverse_dynamics
     forward_dynamics = dynamics.forward_dynamics
-    kinetic_energy = dynamics.kinetic_energy
-    potential_energy = dynamics.potential_energy
-    energy = dynamics.energy
-    momentum = dynamics.momentum
-    center_of_mass = dynamics.center_of_mass
-    centroidal_momentum_matrix = dynamics.centroidal_momentum_matrix
-    centroidal_momentum_matrix_rate = dynamics.centroidal_momentum_matrix_rate
+    kinetic_energy = energy_and_momentum.kinetic_energy
+    potential_energy = energy_and_momentum.potential_energy
+    energy = energy_and_momentum.energy
+    momentum = energy_and_momentum.momentum
+    center_of_mass = energy_and_momentum.center_of_mass
+    centroidal_momentum_matrix = energy_and_momentum.centroidal_momentum_matrix
+    centroidal_momentum_matrix_rate = energy_and_momentum.centroidal_momentum_matrix_rate
     regressor = regressor.regressor
     mass_matrix_inverse = dynamics.mass_matrix_inverse
     mass_matrix_solve = dynamics.mass_matrix_solve
