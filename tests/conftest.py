@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -101,9 +102,21 @@ def pytest_collection_modifyitems(items):
             same_test[k].add_marker("slow")
 
 
-def pytest_collection_finish():
+def pytest_collection_finish(session):
     gc.freeze()  # modules and tests stay until the end
     gc.enable()
+    for module in {item.module for item in session.items}:
+        sys.modules.pop(module.__name__, None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Only the test's own module is imported: a trace looks at all modules of users, and here these are 400."""
+    sys.modules[item.module.__name__] = item.module
+    try:
+        return (yield)
+    finally:
+        del sys.modules[item.module.__name__]
 
 
 def pytest_generate_tests(metafunc):

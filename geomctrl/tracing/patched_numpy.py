@@ -119,15 +119,19 @@ def _never_changes(x: Any) -> bool:
 
 def _spaces() -> Iterator[dict[str, Any]]:
     """The globals of user modules and of the packages whose functions a law may call."""
-    installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
     for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType):
-            own = name.startswith("geomctrl.")
-            file = vars(module).get("__file__") or ""
-            if name.startswith(ROOMS) if own else not file.startswith(installed):
-                yield vars(module)
+        if _without_laws.get(name) == id(module) or not isinstance(module, ModuleType):
+            continue
+        file = vars(module).get("__file__") or ""
+        foreign = name in sys.builtin_module_names or file.startswith(INSTALLED)
+        if name.startswith(ROOMS) if name.startswith("geomctrl.") else not foreign:
+            yield vars(module)
+        else:
+            _without_laws[name] = id(module)
 
 
+_without_laws: dict[str, int] = {}  # modules by name: every trace asks for them, and a process may have thousands
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 ROOMS = tuple(
     f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "papers", "control", "controllers")
 )

@@ -11,6 +11,7 @@ import dis
 import functools
 import threading
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -107,16 +108,26 @@ def twins_of_types(owner: int) -> dict[str, Any]:
 
 def asks_which_type(space: dict[str, Any]) -> bool:
     """Whether code of a module tests `is float` or `is int`; these names are then not replaced."""
-    members, module = list(space.values()), space.get("__name__", "builtins")
-    members += [y for x in members if isinstance(x, type) and x.__module__ == module for y in vars(x).values()]
-    functions = [x for x in members if type(x) is types.FunctionType]
-    functions += [f for x in members if type(x) in WRAPPERS for f in functions_in(x)]
-    codes = [f.__code__ for f in functions if f.__globals__ is space]
+    module = space.get("__name__", "builtins")
+    codes = [*_codes(list(space.values()), space, module)]
     last, asks = _last_answers.get(id(space), (None, False))
     if last != codes:
         asks = any(map(_identity_of_type, codes))
         _last_answers[id(space)] = codes, asks
     return asks
+
+
+def _codes(members: list[Any], space: dict[str, Any], module: str | None) -> Iterator[types.CodeType]:
+    """The code of a module's functions and, unless `module` is None, of its own classes' methods."""
+    for x in members:
+        kind = type(x)
+        if kind is types.FunctionType:
+            if x.__globals__ is space:
+                yield x.__code__
+        elif kind in WRAPPERS:
+            yield from (f.__code__ for f in functions_in(x) if f.__globals__ is space)
+        elif module is not None and isinstance(x, type) and x.__module__ == module:
+            yield from _codes([*vars(x).values()], space, None)
 
 
 _last_answers: dict[int, tuple[list[types.CodeType], bool]] = {}  # by module, because every trace inspects all modules
