@@ -171,7 +171,7 @@ def test_results_come_back_as_a_table_of_ratios(kept):
     assert "| geomctrl | other library | two_link (2) |" in found
     assert "| `mass_matrix` | crba | 0.25 |" in found
     as_it_is = tool("pages").with_tables("<!-- bench: dynamics, batches -->", kept())
-    assert as_it_is.splitlines()[0] == "| robot | term | times a Python loop over Pinocchio | states |"
+    assert as_it_is.splitlines()[0] == "| robot | function | times a Python loop over Pinocchio | states |"
 
 
 def test_where_nothing_was_measured_the_page_says_how(kept):
