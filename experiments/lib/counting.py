@@ -1,4 +1,4 @@
-"""Operation counts of a step of a Lie-group method, from running its code: Park and Chung 2005, Tables IV and V."""
+"""Count the operations of a step of a Lie-group method by running its code: Park and Chung 2005, Tables IV and V."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Field = Callable[[float, np.ndarray], np.ndarray]  # A(t, Y) in the algebra, of 
 
 
 class MatrixGroup:
-    """A group and its algebra as matrices without further structure; it counts the operations."""
+    """A Lie group and its algebra as general matrices; counts the operations."""
 
     def __init__(self):
         self.counts: Counter = Counter(exp=0, com=0, mult=0)
@@ -90,7 +90,7 @@ def tableau_step(group: MatrixGroup, field: Field, t: float, Y, h: float, tablea
 
 
 def mk3_step(group: MatrixGroup, field: Field, t: float, Y, h: float):
-    """Munthe-Kaas' method on RK3 of Table III: of all brackets of dexp^-1 one is needed for order three."""
+    """Munthe-Kaas' method with RK3 of Table III; order three needs one bracket of dexp^-1 only."""
     K1 = h * field(t, Y)
     K2 = h * field(t + h / 3, group.advance(Y, K1 / 3))
     K3 = h * field(t + 2 * h / 3, group.advance(Y, 2 / 3 * K2))
@@ -153,11 +153,13 @@ def count_operations(methods: list[str]) -> None:
         for m in methods:
             tableau, (q, v) = method(m), (robot.neutral(), np.full(nv, 0.5))
             q, v = (np.array([Tally(x) for x in row], dtype=object) for row in (q, v))
-            # Python's own floats: numpy's would do the operation themselves and count nothing
+            # Python's floats: numpy's would do the operation themselves, so that it is not counted
             model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1, robot)))
             sizes = (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)
             numbers = [np.zeros(n, dtype=object) for n in sizes]
-            work = StageWork(*numbers, *[None] * (len(StageWork._fields) - len(sizes)))  # the field's: it needs none
+            work = StageWork(
+                *numbers, *[None] * (len(StageWork._fields) - len(sizes))
+            )  # the field needs no mathematical functions
             Tally.counts = Counter()
             rk_step(no_dynamics, model, plan, None, q, v, work, np.empty(0))
             results[f"{m} {joints}"] = Tally.counts

@@ -31,7 +31,7 @@ SOURCES = {
 
 
 def missing(name: str) -> str | None:
-    """Why a log can not be read and how to get it; None if it is there."""
+    """Return why a log can not be read and how to get it; None if it exists."""
     if (FOLDER / name).is_file():
         return None
     how = "pack it with numpy.savez_compressed and set GEOMCTRL_DATA to its folder"
@@ -119,8 +119,9 @@ def kr300_log(part: str) -> Dataset:
 
 
 def kr300_counterbalance() -> Column:
-    """The gas spring on axis 2: piston area A times pressure, which rises as the stroke uses up the gas volume; its
-    gain, the pressure times the volume at rest, is unknown."""
+    """The gas spring on axis 2: piston area A times the pressure, which rises as the stroke reduces the gas volume; its
+    gain, the pressure times the volume at rest, is unknown.
+    """
 
     def torque(q, v, a):
         D, k, e = 0.8, 0.2, q[:, 1] + np.deg2rad(95.0)

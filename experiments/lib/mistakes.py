@@ -122,7 +122,7 @@ def swapped(log: Dataset, i: int, j: int, q: bool = True, tau: bool = True) -> D
 
 
 def coupled(log: Dataset, i: int, j: int, c: float = 1.0) -> Dataset:
-    """The log at motors of which motor j also turns with joint i: by the same power motor i has less torque."""
+    """The log of motors where motor j also turns with joint i. Power is equal, so motor i has less torque."""
     T, S = np.eye(log.nv), np.eye(log.nv)
     T[j, i], S[i, j] = c, -c
     return _mapped(log, T, S)

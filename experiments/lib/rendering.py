@@ -1,6 +1,6 @@
 """Draw triangles with a depth buffer: small pictures of robots without a browser, in a hundredth of a second.
 
-A picture is drawn four times as large in area as it is, and shrunk.
+A picture is drawn with four times as many pixels and then reduced.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def floor(camera: Camera, spacing: float, middle) -> tuple[np.ndarray, np.ndarra
 def shadow(
     camera: Camera, points_on_floor: np.ndarray, triangles: np.ndarray, cell: float = 0.006, size: int = 500
 ) -> np.ndarray:
-    """How dark (h, w) the floor's pixels are under triangles (n, 3, 3) [m]."""
+    """Shade (h, w) of the floor's pixels under triangles (n, 3, 3) [m]."""
     down = triangles - triangles[..., 2:] / LIGHT[2] * LIGHT
     flat = np.concatenate([down[..., :2] / cell + 0.5 * size, np.ones((*down.shape[:2], 1))], axis=-1)
     depth = np.full((size, size), np.inf)

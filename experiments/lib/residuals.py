@@ -10,7 +10,7 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import testing
 
-ROUND_OFF = 1e-12  # a row's error below it is none
+ROUND_OFF = 1e-12  # smaller errors of a row count as none
 STEP = 1e-30  # of the complex step: f(q + i STEP x) = f(q) + i STEP df(q) x, without cancellation
 ONE_DOF = ("revolute", "prismatic", "helical")
 
@@ -19,8 +19,9 @@ class Residual(NamedTuple):
     """`equation` as numbered in the paper, with * where it is corrected as in docs/reference/formulas.md.
 
     `error` is relative.
-    `of`: what the row checks, as "module.function" or "Robot.method", several with commas between them. If one of them
-    errs, the row must show it: tests/experiments/test_paper_scripts.py makes each err and looks.
+    `of` names the functions that the row checks, as "module.function" or "Robot.method", separated by commas. If
+    one of them is wrong, the row must show it: tests/experiments/test_paper_scripts.py breaks each of them and
+    tests this.
     """
 
     equation: str
@@ -64,7 +65,7 @@ def relative(actual, expected, scale: float = 0.0) -> float:
 
 
 def gradient(function: Callable, q: np.ndarray) -> np.ndarray:
-    """df/dq_k (..., nv) of a function that takes complex q, by the complex step."""
+    """Gradient df/dq_k (..., nv) by the complex step, of a function that takes complex q."""
     return np.stack([np.imag(function(q + 1j * STEP * e)) / STEP for e in np.eye(len(q))], -1)
 
 
@@ -74,12 +75,12 @@ def along(function: Callable, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def worst(tables: Iterable[list[Residual]]) -> list[Residual]:
-    """Row by row the largest residual over several cases; a nan is the largest."""
+    """Return for each row the largest residual of several cases; nan counts as the largest."""
     return [row[0]._replace(error=float(np.max([r.error for r in row]))) for row in zip(*tables, strict=True)]
 
 
 def tabulate(sections: Iterable[Section], seeds: Iterable[int]) -> list[Residual]:
-    """The rows of all sections, the worst over the seeds."""
+    """Return the rows of all sections, each with its largest residual over the seeds."""
     seeds = tuple(seeds)
     return [row for section in sections for row in worst(section(seed) for seed in seeds)]
 

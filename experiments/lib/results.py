@@ -22,19 +22,21 @@ PACKAGES = ("geomctrl", "numpy", "scipy", "numba", "llvmlite", "pin", "mujoco", 
 
 
 class Results:
-    """Tables of one benchmark, each a list of rows {column: number or words}; a column's name ends with its unit."""
+    """Tables of one benchmark. A table is a list of rows {column: number or text}; the name of a column ends with its
+    unit.
+    """
 
     def __init__(self, name: str):
         self.name = name
         self.tables: dict[str, list[dict[str, Any]]] = {}
 
     def row(self, table: str, /, **columns: Any) -> None:
-        """One more row; numpy's numbers become Python's."""
+        """Add a row; numpy's numbers become Python's."""
         plain = {k: x.item() if isinstance(x, np.generic) else x for k, x in columns.items()}
         self.tables.setdefault(table, []).append(plain)
 
     def peers(self, table: str, robot: gc.Robot, term: str, ours: float, peers: dict[str, float]) -> None:
-        """A row a peer: seconds a call of ours and of theirs, and the ratio."""
+        """Add a row for each peer: seconds of a call of geomctrl and of the peer, and their ratio."""
         for peer, theirs in peers.items():
             times = {"ours_us": 1e6 * ours, "peer_us": 1e6 * theirs, "ratio": ours / theirs}
             self.row(table, robot=robot.name, nv=robot.nv, term=term, peer=peer, **times)
@@ -49,7 +51,7 @@ class Results:
 
 
 def machine() -> dict[str, Any]:
-    """Processor, how many of them, memory, system and Python."""
+    """Processor and number of processors, memory, operating system and Python version."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -65,7 +67,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of what takes part, as installed."""
+    """Installed versions of the libraries that are compared."""
     installed = {}
     for name in PACKAGES:
         try:
@@ -76,7 +78,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Of the working tree, with + where it has changes; empty without git."""
+    """Commit of the working tree, with + if it has changes; empty without git."""
     try:
         args = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
         return subprocess.run(args, check=True, capture_output=True, text=True).stdout.strip()

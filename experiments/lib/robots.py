@@ -39,7 +39,9 @@ def right_angled(n: int) -> gc.Robot:
 
 
 def without_its_base(robot: gc.Robot, q: np.ndarray) -> gc.Robot:
-    """What a free base carries, a robot of its own, seen from the base as it stands at q: gravity is turned."""
+    """The part of the robot that its free base carries, as a robot with a fixed base and gravity in the base's axes at
+    q.
+    """
     return replace(
         robot,
         body_names=robot.body_names[1:],
@@ -87,7 +89,7 @@ def pinocchio_model(robot: gc.Robot):
 
 
 def depth_first(parents: Sequence[int]) -> list[int]:
-    """The numbers of the bodies with each subtree in a row, children in the order of their numbers."""
+    """Numbers of the bodies in depth-first order; children in the order of their numbers."""
     order, stack = [], [i for i, p in enumerate(parents) if p < 0][::-1]
     while stack:
         order.append(stack.pop())

@@ -1,8 +1,8 @@
 """Closed loops whose proofs are right, and closed loops whose proofs are wrong, with the reason: `right()`, `wrong()`.
 
-A loop is right where its law's promise holds for its plant: V falls but for the law's `allowance`, H' is the power, and
-Mdot - 2C is skew. It is wrong where one of these fails, by a mistake in the law, in its V, in the model, or in what the
-plant says of its energy. Mistakes go from gross to 1e-6, so that verdicts are tested where they are hard.
+A loop is right if the claim of its law holds for its plant: V falls, except for the law's `allowance`; H' is the power;
+and Mdot - 2C is skew. It is wrong where one of these fails, by a mistake in the law, in its V, in the model, or in what
+the plant says of its energy. Mistakes go from gross to 1e-6, so that verdicts are tested where they are hard.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Loop:
     dt: float = 1e-3
     steps: int = 300
     options: dict[str, Any] = field(default_factory=dict)  # of `simulate`
-    asserted: bool = True  # whether `assert_lyapunov` applies as it is: to laws in continuous time, on rigid robots
-    bound: bool = False  # the V' that the law says is a bound
+    asserted: bool = True  # whether `assert_lyapunov` applies: to laws in continuous time on rigid robots
+    bound: bool = False  # whether the claimed V' is a bound
     certified: bool = False  # whether a certificate is cheap
 
 
@@ -49,7 +49,7 @@ def motion(robot: gc.Robot, amplitude: float = 0.2) -> Sinusoids:
 
 
 def tracking(name: str, law: Any, plant: Any = None, dt: float = 1e-3, off: float = 0.0, **more: Any) -> Loop:
-    """A law that follows a motion, from so far off it [rad, m]."""
+    """A law that follows a motion, starting at a distance from it [rad, m]."""
     robot = law.robot
     start = law.reference(0.0)
     q0 = robot.integrate(start.q, off * np.cos(np.arange(robot.nv)))
@@ -58,7 +58,7 @@ def tracking(name: str, law: Any, plant: Any = None, dt: float = 1e-3, off: floa
 
 
 def resting(name: str, law: Any, plant: Any = None, dt: float = 1e-3, off: float = 0.3, **more: Any) -> Loop:
-    """A law that holds q_d, from rest so far off."""
+    """A law that holds q_d, starting at rest at a distance from it."""
     robot = law.robot
     q_d = law.q_d if hasattr(law, "q_d") else law.reference(0.0).q
     q0 = robot.integrate(q_d, off * np.cos(np.arange(robot.nv)))
@@ -80,7 +80,7 @@ class Torque:
 
 
 class Swinging:
-    """Damping and half of gravity, V the energy: a law of a user's own, whose proof is two lines."""
+    """Damping and half of gravity, with the energy as V: a user's own law, whose proof has two lines."""
 
     def __init__(self, robot: gc.Robot, kd: float = 1.0):
         self.robot, self.kd, self.q_d = robot, kd, robot.neutral()
@@ -105,7 +105,7 @@ class SlidingMode(controllers.Passivity):
 
 
 class DiscreteFilter(Swinging):
-    """A law that counts its samples in a state that V does not see."""
+    """A law that counts its samples in a state that V does not contain."""
 
     def start(self):
         return np.zeros(2)
@@ -138,7 +138,7 @@ def right() -> Iterator[Loop]:
 
 
 def right_on_all_robots() -> Iterator[Loop]:
-    """Three laws on each robot: on the reference, far off, fast; dt from 1e-4 to 1e-2."""
+    """Three laws on each robot: on the reference, far from it, and fast; dt from 1e-4 to 1e-2."""
     steps = dict(zip(models.names(), (1e-2, 2e-3, 2e-3, 5e-3, 1e-3, 1e-2, 2e-3, 1e-2, 5e-4, 1e-4)))
     for name, dt in steps.items():
         robot = models.load(name)

@@ -19,7 +19,7 @@ Q_D = np.array([0.4, -0.7])
 
 
 class Changed:
-    """A law with a mistake: `tau` is added to its command, `V(V, rate, t, q, v)` is what it says of its V."""
+    """A law with a mistake: `tau` is added to its command, and `V(V, rate, t, q, v)` replaces its claim."""
 
     def __init__(self, law: Any, tau: Any = None, V: Any = None, allowance: Any = None):
         self.law, self.robot, self._tau, self._V = law, law.robot, tau, V
@@ -51,7 +51,7 @@ class WrongSign(controllers.SlotineLi):
 
 
 class OwnC(controllers.Passivity):
-    """C with a share of an asymmetric part, C v as it was: Mdot - 2C is not skew."""
+    """C plus a share of a matrix that makes Mdot - 2C asymmetric and leaves C v unchanged."""
 
     share = 1.0
 
@@ -72,7 +72,7 @@ class Forgetting(controllers.SlotineLi):
 
 
 class Springs(gc.Plant):
-    """Springs of a user's, the power into which is not the rate of their energy, by a share."""
+    """Springs of a user's plant: the power into them differs from the rate of their energy by a share."""
 
     def __init__(self, robot: gc.Robot, share: float):
         super().__init__(robot, None)
@@ -89,7 +89,7 @@ class Springs(gc.Plant):
 
 
 class Rushing:
-    """A reference whose velocity is not the rate of its position, by a share."""
+    """A reference whose velocity differs from the rate of its position by a share."""
 
     def __init__(self, of: Any, share: float):
         self.of, self.share = of, share
@@ -110,7 +110,7 @@ def wrong() -> Iterator[Loop]:
 
 
 def payloads() -> Iterator[Loop]:
-    """On the reference, a load at the last body that the law does not know [kg]."""
+    """A load [kg] on the last body that is missing in the law's model; starts on the reference."""
     for robot, masses in (
         (PANDA, (2.0, 1e-2, 1e-6)),
         (UR10, (1.0, 1e-4)),

@@ -1,10 +1,10 @@
-"""Minimum-energy paths, the application that section 5 of Park, Bobrow and Ploen 1995 proposes.
+"""Compute minimum-energy paths, the application that section 5 of Park, Bobrow and Ploen 1995 proposes.
 
-Of all paths q(t), t from 0 to 1, between two configurations, the one with the least integral of the kinetic energy
-T = 1/2 sum m_ij(q) v_i v_j. Its energy is constant and it is a geodesic of the metric M: the torque-free robot, thrown
-with the path's initial velocity, follows it and arrives. Paths are polynomials, the energy is integrated by Gauss'
-rule, and BFGS minimises with the exact gradient, for which the paper's Proposition 1 gives a recursion of O(n): no
-derivative of M is formed and nothing is differenced. docs/explanation/minimum-energy-paths.md tells the story.
+Of all paths q(t), t from 0 to 1, between two configurations, the script finds the one with the least integral of the
+kinetic energy T = 1/2 sum m_ij(q) v_i v_j. The energy along this path is constant, and the path is a geodesic of the
+metric M: without torques and gravity, the robot follows it from its initial velocity. Paths are polynomials, the energy
+is integrated by Gauss' rule, and BFGS minimises it. Proposition 1 of the paper gives the exact gradient by a recursion
+of O(n), without derivatives of M and without finite differences. docs/explanation/minimum-energy-paths.md explains it.
 
     python experiments/papers/minimum_energy_paths.py [--quick]
 """
@@ -32,7 +32,7 @@ from lib.script import Out, Quick, run_script
 
 
 class Energy(NamedTuple):
-    """Kinetic energy (...,) and its gradients by configuration and velocity (..., nv)."""
+    """Kinetic energy (...,) and its gradients with respect to configuration and velocity (..., nv)."""
 
     T: np.ndarray
     dq: np.ndarray
@@ -42,8 +42,9 @@ class Energy(NamedTuple):
 def kinetic_energy(robot: gc.Robot, q, v) -> Energy:
     """T = 1/2 sum V_i . J_i V_i and its gradients in two passes, for joints with one degree of freedom.
 
-    Outwards V_i = X_i V_p + S_i v_i (24), inwards the momenta P_i = J_i V_i + sum over children X^T P. A turn of joint
-    k changes the twists beyond it by [X_k V_p, S_k], carried on (53), hence dT/dq_k = P_k . [X_k V_p, S_k].
+    Outwards V_i = X_i V_p + S_i v_i (24), inwards the momenta P_i = J_i V_i + sum over children X^T P. A rotation
+    of joint k changes the twists of all bodies behind it by [X_k V_p, S_k], transformed to these bodies (53), so
+    dT/dq_k = P_k . [X_k V_p, S_k].
     """
     n, lead = robot.nbodies, np.shape(q)[:-1]
     X, U, P = np.zeros((n, *lead, 6, 6)), np.zeros((n, *lead, 6, 1)), np.zeros((n, *lead, 6, 1))
@@ -67,7 +68,7 @@ def kinetic_energy(robot: gc.Robot, q, v) -> Energy:
 def basis(t, degree: int):
     """Values, first and second derivatives (..., degree) of polynomials that vanish at 0 and 1.
 
-    Their first derivatives are Legendre's polynomials from the first on, orthonormal on [0, 1].
+    Their first derivatives are Legendre's polynomials from degree one on, orthonormal on [0, 1].
     """
     x, k = 2.0 * np.asarray(t) - 1.0, np.arange(1, degree + 1)
     P, scale = legendre.legvander(x, degree + 1).reshape(*x.shape, -1), np.sqrt(2.0 * k + 1.0)
@@ -76,7 +77,7 @@ def basis(t, degree: int):
 
 
 def action(robot: gc.Robot, q0, q1, coefficients, nodes: int):
-    """(energy, its gradient (degree, nv)): Gauss quadrature of T along the path, and the exact derivative of that."""
+    """Return the energy, by Gauss quadrature of T along the path, and the exact gradient of that sum (degree, nv)."""
     x, weights = legendre.leggauss(nodes)
     t, weights = 0.5 * (x + 1.0), 0.5 * weights
     phi, rate, _ = basis(t, len(coefficients))
@@ -107,10 +108,10 @@ class Geodesic(NamedTuple):
 
 
 def geodesic(robot: gc.Robot, q0, q1, degree: int = 30, nodes: int = 60) -> Geodesic:
-    """The path of least energy between two configurations, a polynomial that begins as the straight line."""
+    """The path of least energy between two configurations; the search starts from the straight line."""
     q0, q1, shape = np.asarray(q0, float), np.asarray(q1, float), (degree, robot.nv)
     straight = action(robot, q0, q1, np.zeros(shape), nodes)[0]
-    # in units of a mean mass matrix the Hessian is about the identity, which is what BFGS begins with
+    # BFGS starts with the identity as Hessian, which is about right in units of a mean mass matrix
     mean = robot.mass_matrix(q0 + np.linspace(0, 1, 20)[:, None] * (q1 - q0)).mean(0)
     unit = np.linalg.inv(np.linalg.cholesky(mean / straight)).T
 
@@ -125,11 +126,11 @@ def geodesic(robot: gc.Robot, q0, q1, degree: int = 30, nodes: int = 60) -> Geod
 
 
 class Check(NamedTuple):
-    """How far a path is from what a path of least energy must be; zero as the degree grows."""
+    """Errors of the conditions that a path of least energy satisfies; they vanish as the degree grows."""
 
-    turn: float  # the largest |v grad_v v| along it, in the metric, over the velocity squared: curvature times length
-    energy: float  # how far the kinetic energy is from constant, relative
-    arrival: float  # where the torque-free robot arrives, thrown with the path's initial velocity, from q1, relative
+    turn: float  # largest |v grad_v v| along it, in the metric M, divided by |v|^2: curvature times length
+    energy: float  # variation of the kinetic energy, relative
+    arrival: float  # distance from q1 of a robot without torques that starts with the path's initial velocity, relative
 
 
 def check(robot: gc.Robot, path: Geodesic) -> Check:
@@ -142,7 +143,7 @@ def check(robot: gc.Robot, path: Geodesic) -> Check:
 
 
 def thrown(robot: gc.Robot, q0, v0, t) -> np.ndarray:
-    """q (len(t), nv) of the robot without torque or gravity, from q0 with v0."""
+    """Motion q (len(t), nv) of the robot without torques and gravity, from q0 with velocity v0."""
     n = robot.nv
     y = solve_ivp(
         lambda t, y: np.concatenate((y[n:], robot.forward_dynamics(y[:n], y[n:], np.zeros(n)))),
@@ -167,7 +168,7 @@ def example(name: str, degree: int | None = None) -> tuple[gc.Robot, Geodesic]:
 
 
 def draw_joints(figure, axes, robot: gc.Robot, solution: Geodesic, t) -> None:
-    """The two-link arm's path among the geodesics that start where it does, over the curvature."""
+    """Plot the two-link arm's path and other geodesics from its start, over the sectional curvature."""
     q2 = np.linspace(-np.pi, np.pi, 241)
     q, ones, zeros = np.stack((np.zeros_like(q2), q2), -1), np.ones_like(q2), np.zeros_like(q2)
     K = curvature.sectional_curvature(robot, q, np.stack((ones, zeros), -1), np.stack((zeros, ones), -1))

@@ -1,10 +1,9 @@
 """Mueller 2018, "Screw and Lie group theory in multibody dynamics": each numbered result with its residual.
 
-The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in
+The residuals are relative, the largest over random chains of six joints; * marks equations that are corrected as in
 docs/reference/formulas.md. The explicit sums of brackets are compared with the recursions of `higher_order_kinematics`,
-partial derivatives with the complex step, the recursions in three representations with each other. The
-figure in out/ shows
-acceleration and jerk of a Panda's hand, in the four representations of the same motion.
+partial derivatives with the complex step, and the recursions in three representations with each other. The figure in
+out/ shows acceleration and jerk of a Panda's hand on one motion, in the four representations.
 
     python experiments/papers/mueller_2018.py
 """
@@ -48,7 +47,7 @@ APART, APART_AT_COM = "one_body.newton_and_euler", "one_body.newton_and_euler_at
 
 
 def br(x, y):
-    """[x, y] of twists (6,), or of x with columns (6, n)."""
+    """The bracket [x, y] of two twists (6,), or of x with the columns of y (6, n)."""
     return se3.ad(x) @ y
 
 
@@ -190,19 +189,21 @@ def body_fixed(c: Case, s: Bodies, i: int) -> list[Residual]:
 
 
 def inverse(T):
-    """T^-1, complex T too."""
+    """T^-1; T may be complex."""
     R = T[:3, :3].T
     return np.vstack((np.column_stack((R, -R @ T[:3, 3])), [[0, 0, 0, 1]]))
 
 
 def partial_error(c: Case, i: int, order: int, form: str) -> float:
-    """Partial derivatives by the recursion, against the complex step of nested brackets of one order less."""
+    """Compare partial derivatives by the recursion with the complex step of nested brackets of one order less."""
     robot, q, v, _, _ = c
     ours = higher_order_kinematics.jacobian_partial_derivatives(robot, q, robot.body_names[i], order, form)
     rng, error = np.random.default_rng(0), 0.0
     ad = factored.ad
     for _ in range(12):
-        j, *ks = rng.integers(0, i + 1, size=order)  # a column and order - 1 coordinates, then all for the last
+        j, *ks = rng.integers(
+            0, i + 1, size=order
+        )  # a column and order - 1 coordinates; the last derivative is by all coordinates
 
         def nested(x, j=j, ks=ks):
             g = factored.factors(robot, x, v)
@@ -226,7 +227,7 @@ def spatial(c: Case, s: Bodies, i: int) -> list[Residual]:
     robot, q, v, a, b = c
     J, rate, V = s.J["spatial"][i, 0].T, s.J["spatial"][i, 1].T, s.V["spatial"]
     n, upto = s.n, range(i + 1)
-    U = np.vstack((np.zeros(6), V[:, 0]))  # U[j] = V_{j-1}, counted as here
+    U = np.vstack((np.zeros(6), V[:, 0]))  # U[j] = V_{j-1}, with this code's numbers of bodies
 
     def columns(x):
         g = factored.factors(robot, x, v)
@@ -502,7 +503,7 @@ def one_body(c: Case, s: Bodies, i: int) -> list[Residual]:
 
 
 class AtCom:
-    """Body i in any axes at its centre of mass: the wrench of (41), and what the transformations by hand make of it."""
+    """Body i with rotated axes at its centre of mass: the wrench of (41), and the same by transformations."""
 
     def __init__(self, c: Case, s: Bodies, i: int):
         self.pi, self.T, self.R, self.M_b = c.robot.parameters[i], s.T[i], s.R[i], s.M[i]
@@ -515,7 +516,7 @@ class AtCom:
         V, A = self.V["body"], self.A["body"]
         self.W = self.M_b @ A - se3.ad(V).T @ self.M_b @ V  # (41)
         Ad, R_c = se3.Ad(self.S_bc), self.R @ self.axes
-        self.M_c = Ad.T @ self.M_b @ Ad  # (40), turned round
+        self.M_c = Ad.T @ self.M_b @ Ad  # (40), solved for the other side
         self.M_hc = Ad_of(R=R_c) @ self.M_c @ Ad_of(R=R_c).T  # (47)
         self.V_c, self.A_c, self.W_c = np.linalg.solve(Ad, V), np.linalg.solve(Ad, A), Ad.T @ self.W
         self.about = {
@@ -559,7 +560,7 @@ def body_matrices(c: Case, s: Bodies, i: int) -> list[Residual]:
 
 
 def centre_of_mass(c: Case, s: Bodies, i: int) -> list[Residual]:
-    """The library's equations of sections 3.2 to 3.4, apart and about the centre of mass."""
+    """The library's equations of sections 3.2 to 3.4, moment and force separately, and about the centre of mass."""
     robot, q, v, _, _ = c
     x = AtCom(c, s, i)
     motion = {f: halves.motion_of_com(x.pi, x.T, x.V[f], x.A[f], f, x.axes) for f in LOCAL}
@@ -594,7 +595,7 @@ def centre_of_mass(c: Case, s: Bodies, i: int) -> list[Residual]:
 
 
 def hybrid_momentum_rate(c: Case, s: Bodies, i: int) -> np.ndarray:
-    """d/dt Pi^h = d/dt (M^h V^h), M^h's part by the complex step."""
+    """d/dt Pi^h = d/dt (M^h V^h), where the rate of M^h is computed by the complex step."""
     robot, q, v, _, _ = c
 
     def M_h(y):
@@ -774,7 +775,7 @@ def closed(c: Case, s: Bodies) -> list[Residual]:
 
 
 def with_massless_joint(robot: gc.Robot, i: int, U: np.ndarray, behind: bool) -> gc.Robot:
-    """The robot with one joint more, of screw U, before joint i or behind it: exp(U pi) in B_i, at pi = 0."""
+    """The robot with one more joint of screw U before or behind joint i: exp(U pi) in B_i, at pi = 0."""
     parents = [robot.body_names[p] if p >= 0 else None for p in robot.parents]
     bodies = [gc.Body(*x) for x in zip(robot.body_names, parents, robot.joints, robot.placements, robot.parameters)]
     own, extra = bodies[i], gc.Joint.from_screw(U, name="pi")
@@ -809,7 +810,10 @@ def derivatives(c: Case) -> list[Residual]:
     sensitivity, i = sensitivities.geometric_sensitivity(robot, q, v, a), n // 2
     U = np.array([0.6, -0.64, 0.48, 0.3, 0.2, -0.4])
     columns = []
-    for behind in (False, True):  # the derivative by pi, and by -pi behind the joint, of the equations of n + 1 joints
+    for behind in (
+        False,
+        True,
+    ):  # derivatives of the equations of n + 1 joints with respect to pi; behind the joint, to -pi
         longer, k = with_massless_joint(robot, i, U, behind), i + behind
         locked = [np.insert(x, k, 0.0) for x in (q, v, a)]
         grow = gradient(lambda x, r=longer, y=locked: factored.inverse_dynamics(r, x, *y[1:]), locked[0])
@@ -930,7 +934,7 @@ def unhat(A) -> np.ndarray:
 
 
 def section(rows, *body: int) -> Section:
-    """`rows` of random chains, asked for the body counted from the last where it is about one: 0 is the last."""
+    """A section with `rows` of random chains. Rows about one body take its number from the end: 0 is the last."""
 
     def of(seed: int) -> list[Residual]:
         c = case(seed)

@@ -2,11 +2,12 @@
 to constrained MBS?": the four examples of section 5 on SE(3)^n and on (SO(3) x R^3)^n, and Figs. 2, 3, 5-7, 9, 10 and
 12-15.
 
-MK4 with h = 1 ms to t = 10 s, no stabilisation: what the constraints lose is what the group's update gets wrong. The
-paper prints no numbers; beside ours stand those of docs/reference/formulas.md, which also says how missing data were
-completed: where no mass is given, aluminium (2700 kg/m^3); joints at the bars' ends. Then each claim of the paper,
-confirmed or not. Figures go to out/. Besides, what the paper suggests in closing: SE(3) for the bodies on the ground,
-SO(3) x R^3 for the others; and what stabilisation makes of the drift.
+The method is MK4 with h = 1 ms to t = 10 s without stabilisation, so that violations of the constraints come from the
+update on the group alone. The paper prints no numbers: the script compares its results with those in
+docs/reference/formulas.md, which also lists the data that were completed (where no mass is given, bars of aluminium
+with 2700 kg/m^3, and joints at the ends of the bars). Then it lists each claim of the paper as confirmed or not. It
+also tries what the paper suggests in its conclusion, SE(3) for bodies on the ground and SO(3) x R^3 for the others, and
+stabilisation. Figures go to out/.
 
     python experiments/papers/mueller_terze_2013.py [--quick]
 """
@@ -68,17 +69,17 @@ def run(case: Case, t_end: float, h: float = 1e-3, **options) -> Result:
 
 
 class Cell(NamedTuple):
-    """A number beside the expected one: |g| of a joint at a time, or the energy drift at 10 s (joint None)."""
+    """A result and its expected value: |g| of a joint at a time, or the energy drift at 10 s (joint None)."""
 
     t: float
     joint: int | None
     ours: float
     expected: float
-    chaotic: bool  # then the size is compared, not the digits
+    chaotic: bool  # compare the magnitude only
 
     @property
     def mark(self) -> str:
-        """! where the two differ by more than the digits expected, by size, or by what is not rounding."""
+        """Return "!" if both differ by more than 5 %, a factor of ten in chaotic runs, or rounding."""
         if self.joint is not None and self.expected < 1e-11:
             return "" if self.ours < 1e-11 else "!"
         if self.chaotic:
@@ -87,7 +88,7 @@ class Cell(NamedTuple):
 
 
 def cells(name: str, group: str, result: Result) -> list[Cell]:
-    """What the run reached of the times 1, 5 and 10 s."""
+    """The cells for those of the times 1, 5 and 10 s that the run reached."""
     *violations, energy = EXPECTED[name, group]
     printed = []
     for t, expected in zip((1.0, 5.0, 10.0), violations):
@@ -121,7 +122,7 @@ class Claim(NamedTuple):
 
 
 def claims(results: dict) -> list[Claim]:
-    """Each claim of the paper beside what the runs say; the pendulum's joints while its runs are still comparable."""
+    """Compare each claim of the paper with the runs; joints of the chaotic pendulum up to 1 s only."""
 
     def worst(name, group, joint):
         result = results[name, group]
@@ -167,7 +168,7 @@ def print_claims(results: dict) -> None:
 
 
 def print_suggestion(t_end: float) -> None:
-    """Section 6's outlook: SE(3) where a body is on the ground, SO(3) x R^3 elsewhere."""
+    """Try the outlook of section 6: SE(3) for bodies on the ground, SO(3) x R^3 for the others."""
     plain = double_pendulum(SE3())
     bodies = [
         ConstrainedBody(body.name, body.inertia, body.pose, group)
@@ -198,7 +199,7 @@ def print_stabilised(t_end: float) -> None:
 
 # --- figures -------------------------------------------------------------------------------------------------------
 
-FIGURES = [  # number, case, joint (None: energy), what
+FIGURES = [  # number, case, joint (None: energy), label
     (2, "heavy top", 0, "drift of the pivot [m]"),
     (3, "heavy top", None, "kinetic energy drift [J]"),
     (5, "pendulum", 0, "violation of joint 1 [m]"),
@@ -231,7 +232,7 @@ def draw_figures(out: Path, results: dict) -> None:
 
 def main(*, quick: Quick = False, out: Out = Path("out")) -> None:
     t_end = 1.0 if quick else 10.0
-    run(heavy_top(SE3()), 1e-3)  # compiles, so that the times below are the runs'
+    run(heavy_top(SE3()), 1e-3)  # compile first, so that the times below are those of the runs
     results = {(n, g): run(make(GROUPS[g]), t_end) for n, make in CASES.items() for g in GROUPS}
     print_drift(results)
     print_claims(results)

@@ -1,8 +1,8 @@
 """Park, Bobrow and Ploen 1995, "A Lie group formulation of robot dynamics": each numbered result with its residual.
 
-The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in
-docs/reference/formulas.md. What section 5 proposes, paths of least energy by exact gradients, is
-minimum_energy_paths.py.
+The residuals are relative, the largest over random chains of six joints; * marks equations that are corrected as in
+docs/reference/formulas.md. Section 5 proposes paths of least energy by exact gradients; minimum_energy_paths.py
+computes them.
 
     python experiments/papers/park_bobrow_ploen_1995.py
 """
@@ -227,7 +227,9 @@ def recursion(c: Case) -> list[Residual]:
     by_series = np.stack([higher_order_kinematics.twist_derivatives(robot, q, rates, b) for b in robot.body_names])
     poses = np.array([robot.pose(q, b) for b in robot.body_names])
     gravity = np.concatenate((np.zeros(3), -robot.gravity))
-    lifted = V_rate - np.array([se3.Ad(se3.inverse(T)) @ gravity for T in poses])  # without the base's acceleration
+    lifted = V_rate - np.array(
+        [se3.Ad(se3.inverse(T)) @ gravity for T in poses]
+    )  # without the acceleration of the base, which stands for gravity
     carried = [se3.Ad(se3.inverse(T) @ U).T @ W for T, U, W in zip(poses[1:], poses, F[1:])]  # Ad* F_{i+1}
     own = representations.newton_euler(robot.parameters, poses, V, V_rate)
     return [
@@ -242,7 +244,7 @@ def recursion(c: Case) -> list[Residual]:
 
 
 def mass_matrix(c: Case) -> list[Residual]:
-    """Section 4.1, and 4.4's pullback."""
+    """Section 4.1, and the pullback of section 4.4."""
     robot, q, v, a, _ = c
     n, e, M = robot.nv, Exponentials(c), robot.mass_matrix(q)
     f, P, W, D = factored.factors(robot, q, v), e.P, e.W, e.D
@@ -355,7 +357,7 @@ def bracket_sequence(A, x, i: int, j: int, ks: list[int], X: np.ndarray) -> np.n
 
 
 def printed_derivatives(A, q, library: np.ndarray, order: int) -> float:
-    """(53) or (54) as printed, for a few i, j and all k, l, against blocks of dL: Ad_j^i is L's at j, i - 1."""
+    """Compare printed (53) or (54), for some i, j and all k, l, with blocks of dL: Ad_j^i is block (j, i - 1) of L."""
     X, n, errors = np.arange(1.0, 7.0), len(q), []
     for i, j in ((1, n - 1), (2, 4), (3, 3)):
         block = np.einsum("xy...,y->x...", library[6 * j : 6 * j + 6, 6 * i - 6 : 6 * i], X)
@@ -380,7 +382,7 @@ def curvature_by_steps(robot: gc.Robot, q) -> np.ndarray:
 
 
 def curvature_by_propositions(robot: gc.Robot, q) -> np.ndarray:
-    """(66) with the derivatives of M = A^T L^T D L A that Propositions 1 and 2 give: nothing is differenced."""
+    """(66) with the derivatives of M = A^T L^T D L A by Propositions 1 and 2, without numerical differentiation."""
     P = closed_forms.product_of_exponentials(robot, q)
     W, D = P.L @ P.A, P.D
     dW = np.einsum("xyk,yi->xik", closed_forms.adjoint_derivatives(robot, q), P.A)

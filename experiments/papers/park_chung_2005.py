@@ -1,11 +1,16 @@
 """Park and Chung 2005, "Geometric integration on Euclidean group with application to articulated multibody systems":
-the tables of section VI beside the published digits, and its figures.
+the tables of section VI compared with the published digits, and its figures.
 
-Three spheres in a chain, afloat and free of forces: energy and momentum should stay what they are, and what they do
-instead measures the method. First run: V(0) = 0, qd(0) = (0.4, 0.4), to t = 1 at four step sizes, Tables VI to VIII
-and Figs. 4 to 6; Fig. 4 also with the coefficients of CG4 as Table I prints them, rounded. Second run: V(0) = 0.1 m/s
-and 0.3 rad/s along each axis (the paper writes the linear part first), to t = 200 at h = 0.05, Figs. 7 and 8. Tables
-IV, V, IX and X count operations: ours are counted by running the steps' own code. Figures go to out/.
+Three spheres in a chain float without forces. The exact motion keeps energy and momentum, so their drift measures the
+error of a method.
+
+- First run: V(0) = 0, qd(0) = (0.4, 0.4), to t = 1 at four step sizes, for Tables VI to VIII and Figs. 4 to 6. Fig. 4
+  also uses the rounded coefficients of CG4 that Table I prints.
+- Second run: V(0) = 0.1 m/s and 0.3 rad/s along each axis (the paper writes the linear part first), to t = 200 at
+  h = 0.05, for Figs. 7 and 8.
+- Tables IV, V, IX and X count operations; here they are counted by running the code of the steps.
+
+Figures go to out/.
 
     python experiments/papers/park_chung_2005.py [--quick]
 """
@@ -50,19 +55,21 @@ from lib.script import Out, Quick, run_script
 
 
 def round_off(tableau: str | Tableau, h: float) -> np.ndarray:
-    """(3,): how far the drifts scatter when the whole chain is turned, which in exact arithmetic changes nothing."""
+    """Scatter (3,) of the drifts over rotations of the whole chain, which have no effect in exact arithmetic."""
     rng = np.random.default_rng(0)
     runs = [final_drift(tableau, h, so3.exp(rng.normal(size=3))) for _ in range(12)]
     return np.ptp(runs, axis=0)
 
 
 def published_round_off(quantity: str, h: float) -> float:
-    """How far the authors' drifts scatter: CF4 and MK4 at 1 ms err by nothing else, and it grows with the steps."""
+    """Scatter of the published drifts. At 1 ms CF4 and MK4 have rounding errors only, which grow with the number of
+    steps.
+    """
     return max(PUBLISHED[quantity][m, 1e-3] for m in ("CF4", "MK4")) * 1e-3 / h
 
 
 class Cell(NamedTuple):
-    """A drift beside the published one, both with their round-off."""
+    """A drift and its published value, each with its round-off."""
 
     method: str
     quantity: str
@@ -74,17 +81,17 @@ class Cell(NamedTuple):
 
     @property
     def hidden(self) -> bool:
-        """Round-off reaches the digits printed."""
+        """Whether round-off affects the printed digits."""
         return self.scatter > 1e-5 * self.published
 
     @property
     def agrees(self) -> bool:
-        """To the five digits printed."""
+        """Whether both agree to the five printed digits."""
         return f"{self.ours:.4E}" == f"{self.published:.4E}"
 
     @property
     def mark(self) -> str:
-        """Blank: the published digits. ~: round-off reaches them, and explains the difference. !: neither."""
+        """Blank for equal digits, "~" if round-off explains the difference, "!" otherwise."""
         if self.agrees:
             return " "
         apart = abs(self.ours - self.published)
@@ -92,7 +99,7 @@ class Cell(NamedTuple):
 
 
 def cells(name: str, h: float, tableau: Tableau | None = None) -> list[Cell]:
-    """The three tables' cells of a method and a step; with a tableau, what that one makes of them."""
+    """Cells of the three tables for a method and a step; `tableau` replaces that of the method."""
     ours, scatter = final_drift(tableau or name, h), round_off(tableau or name, h)
     return [
         Cell(name, quantity, h, x, PUBLISHED[quantity][name, h], s, published_round_off(quantity, h))
@@ -124,7 +131,7 @@ def tables_vi_to_viii() -> None:
 
 
 def rounded_coefficients() -> None:
-    """What CG4 drifts with the fractions of Table I(b), and with ours, in plain arithmetic."""
+    """Print the drift of CG4 with the fractions of Table I(b), and with ours, in plain arithmetic."""
     (A, b), exact = printed_cg4(), method("CG4")
     print(
         f"\nCG4 with the fractions of Table I(b), whose weights sum to 1 {b.sum() - 1.0:+.1e}, step by step in numpy;"
@@ -160,7 +167,7 @@ def table_iv() -> None:
 
 
 def vector_operations(name: str) -> tuple[int, ...]:
-    """The columns of Table X from the tableau: what `kernels.marches.rk_step` does."""
+    """The columns of Table X from the tableau, for the operations of `kernels.marches.rk_step`."""
     tableau = method(name)
     rows = [row for _, rows in tableau.stages for row in rows]
     s = len(tableau.c)

@@ -1,8 +1,8 @@
 """Ploen 1999, "A skew-symmetric form of the recursive Newton-Euler algorithm": each numbered result with its residual.
 
-The residuals are relative, the worst over random trees of six bodies, joints with several degrees of freedom among
-them; * marks equations corrected as in docs/reference/formulas.md. The figure in out/ shows how far Mdot - 2C is from
-skew for the recursion's own C (25), and for those of (37), of Christoffel and of Cbar = J ad_V - ad_V^T J.
+The residuals are relative, the largest over random trees of six bodies, some with joints of several degrees of freedom;
+* marks equations that are corrected as in docs/reference/formulas.md. The figure in out/ shows how far Mdot - 2C is
+from skew for the recursion's own C (25), and for those of (37), of Christoffel and of Cbar = J ad_V - ad_V^T J.
 
     python experiments/papers/ploen_1999.py
 """
@@ -58,7 +58,7 @@ def algebra(seed: int) -> list[Residual]:
 
 
 class Motion(NamedTuple):
-    """What the recursion finds, body by body."""
+    """Results of the recursion, body by body."""
 
     V: np.ndarray  # (n, 6)
     V_rate: np.ndarray  # (n, 6)
@@ -207,7 +207,7 @@ def motion(c: Case) -> list[Residual]:
 
 
 def moving_base(c: Case) -> list[Residual]:
-    """(13), (19), (20) with V_0 and Vdot_0: a robot on a free base, seen from that base as it moves."""
+    """(13), (19), (20) with V_0 and Vdot_0: a robot on a free base, in the moving frame of that base."""
     robot, q, v, a, v_ref = c
     base = robot.joints[0].S
     carried = without_its_base(robot, q)
@@ -247,7 +247,7 @@ def difference(robot, q, v, w, f, scale) -> float:
 
 
 def christoffel(c: Case) -> list[Residual]:
-    """What is inherently about coordinates: joints with one degree of freedom."""
+    """Equations in coordinates, for joints with one degree of freedom."""
     robot, q, v, _, _ = c
     dM = gradient(lambda x: factored.mass_matrix(robot, x), q)
     Gamma = 0.5 * (np.einsum("kji->ijk", dM) + np.einsum("kij->ijk", dM) - dM)  # (3)
