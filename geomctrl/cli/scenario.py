@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Group, Parameter, validators
 
 from geomctrl import controllers
-from geomctrl.control.contracts import Controller, Reference
+from geomctrl.control.contracts import Controller, Reference, require_controller
 from geomctrl.control.friction import Friction
 from geomctrl.control.loop import simulate
 from geomctrl.control.plant import Plant
@@ -187,8 +187,7 @@ def check_times(options: ScenarioOptions) -> None:
 def construct_law(law: type[Any], tuning: Tuning) -> Any:
     """Construct the controller by its classmethod `tuned(tuning)`, or as law(robot, reference)."""
     controller = law.tuned(tuning) if hasattr(law, "tuned") else law(tuning.robot, tuning.motion)
-    if not isinstance(controller, Controller):
-        raise ArgumentError(f"controller: expected {law.__name__} to be a geomctrl.Controller, got {controller!r:.60}")
+    require_controller(controller)
     return controller
 
 

@@ -30,7 +30,7 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.motion.trajectory import duration
 from geomctrl.robot import Robot
 
-from .contracts import Command, started, wants_measurements
+from .contracts import Command, require_controller, started, wants_measurements
 from .plant import Plant
 from .sample import Sample, State
 from .sensing import sensing_of
@@ -288,9 +288,8 @@ def _group_of_states(configurations: Any, nv: int, z_group: Any, nx: int) -> Pro
 
 
 def _reference(controller: Any) -> Any:
-    """The reference of a controller, or None. Raises ArgumentError if it or the controller is not callable."""
-    if not callable(controller) or isinstance(controller, type):
-        raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")
+    """The reference of a controller, or None. Raises ArgumentError if it is not callable, or no controller."""
+    require_controller(controller)
     reference = getattr(controller, "reference", None)
     if reference is not None and not callable(reference):
         raise ArgumentError(f"controller: expected a reference t -> Desired(q, v, a), got {reference!r:.60}")

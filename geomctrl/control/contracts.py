@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from geomctrl.arguments import function, number, read_only
+from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import holds_symbols
 
 
@@ -60,13 +61,13 @@ class Reference(Protocol):
     def __call__(self, t: float) -> Desired: ...
 
 
-@runtime_checkable
 class Controller(Protocol):
-    """A feedback law. An implementation follows these rules:
+    """A feedback law: an object, or a function, that is called with (t, q, v, z). It follows these rules:
 
-    1. `start()` returns the initial state z0 of the controller: an array, an element of `group`, or None for a static
-       law. It may take the robot's initial state, `start(q0, v0)`, for example to initialise a filter.
-    2. `__call__(t, q, v, z)` returns a Command and has no side effects. An integrator calls it at its stages, in any
+    1. Optional: `start()` returns the initial state z0 of the controller: an array, an element of `group`, or None.
+       It may take the robot's initial state, `start(q0, v0)`, for example to initialise a filter. A law without
+       `start` has no state, and z is None.
+    2. The call `(t, q, v, z)` returns a Command and has no side effects. An integrator calls it at its stages, in any
        order, and may reject a step. It may keep its arguments but must not modify them. With `control_dt` it is called
        once per sample, in order. Then it may store memory in attributes: numbers, strings, None, arrays of floats, and
        lists, tuples, NamedTuples, dicts and deques of these whose length does not change.
@@ -98,10 +99,6 @@ class Controller(Protocol):
         global.
     """
 
-    def start(self) -> np.ndarray | None:
-        """Return the initial state of the controller (rule 1)."""
-        ...
-
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
 
 
@@ -125,6 +122,27 @@ def displaced(group: Any, z: Any, x: Any) -> Any:
 def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
     """The state of a controller after time t at constant rate; None if it has no state."""
     return z if z is None or z_rate is None else displaced(getattr(controller, "group", None), z, t * z_rate)
+
+
+def accepts(function: Any, count: int) -> bool:
+    """Whether a function can be called with so many arguments by position."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # built-in functions have no signature
+        pass
+    return True
+
+
+def require_controller(controller: Any, name: str = "controller") -> None:
+    """Raise ArgumentError unless the object can be called as a controller; a class of controllers is none."""
+    arguments = ("t", "q", "v", "z", "y") if wants_measurements(controller) else ("t", "q", "v", "z")
+    expected = f"{name}: expected a geomctrl.Controller, which is called with ({', '.join(arguments)})"
+    if isinstance(controller, type) or not callable(controller):
+        raise ArgumentError(f"{expected}, got {controller!r:.60}")
+    if not accepts(controller, len(arguments)):
+        raise ArgumentError(f"{expected}, got {controller!r:.60}, called with {inspect.signature(controller)}")
 
 
 def wants_measurements(controller: Any) -> bool:

@@ -23,7 +23,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.contents import kept
 from .compiled.law import copy_of
-from .contracts import Controller
+from .contracts import Controller, require_controller
 from .loop_runner import Case, LoopRunner
 from .measures import Measure, Verdict, accumulates
 from .monitors import Monitor
@@ -131,7 +131,7 @@ def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[
         )
     n = next(iter(counts.values()), 1)
     for x in many["controllers"] or [controllers]:
-        instance("controllers", x, Controller, "a Controller, or one a loop")
+        require_controller(x, "controllers")
     columns = [[x] * n if many[name] is None else many[name] for name, x in zip(many, (plants, controllers, q0, v0))]
     return [Case(*row) for row in zip(*columns)]
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance
-from geomctrl.control.contracts import Controller
+from geomctrl.control.contracts import accepts, require_controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.options import SimulationOptions
 from geomctrl.control.plant import Plant, plant_of
@@ -63,8 +62,10 @@ class ClosedLoop(NamedTuple):
 
 
 def is_factory(x: object) -> bool:
-    """Whether x creates a controller or plant from a robot: a class or a function, but not a controller."""
-    return isinstance(x, type) or (callable(x) and not isinstance(x, (Controller, Robot, Plant)))
+    """Whether x creates a controller or plant from a robot: a class, or a function that one argument is enough for."""
+    if isinstance(x, type) or not callable(x):
+        return isinstance(x, type)
+    return not hasattr(x, "start") and accepts(x, 1)
 
 
 def closed_loop(controller: Any, plant: Any, robot: Robot | None) -> ClosedLoop:
@@ -77,4 +78,5 @@ def closed_loop(controller: Any, plant: Any, robot: Robot | None) -> ClosedLoop:
     plant = plant_of("plant", chosen)
     if is_factory(controller):
         controller = controller(plant.robot if robot is None else robot)
-    return ClosedLoop(instance("controller", controller, Controller, "a geomctrl.Controller"), plant)
+    require_controller(controller)
+    return ClosedLoop(controller, plant)

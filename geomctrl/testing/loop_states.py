@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, function, number, one_state
-from geomctrl.control.contracts import Controller, displaced, started
+from geomctrl.control.contracts import displaced, started
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.lie.contract import require_group
@@ -152,12 +152,6 @@ def motion_of(controller: Any, nv: int, equilibrium: Any) -> Callable[[float], A
     pair = isinstance(equilibrium, tuple) and len(equilibrium) == 2 and np.ndim(equilibrium[0]) == 1
     q, z = equilibrium if pair else (equilibrium, None)
     return lambda t: (q, np.zeros(nv), z)
-
-
-def require_controller(x: Any) -> None:
-    """Raise ArgumentError unless x is a controller; a class of controllers is not."""
-    if isinstance(x, type) or not isinstance(x, Controller):
-        raise ArgumentError(f"controller: expected a geomctrl.Controller, got {x!r:.60}")
 
 
 def require_lyapunov(controller: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import count, flag, tolerance
+from geomctrl.control.contracts import require_controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant, plant_of
@@ -16,7 +17,7 @@ from geomctrl.errors import SimulationError
 from . import evidence
 from .counterexample import Counterexample, paste, unresolved
 from .domain import State
-from .loop_states import failed_before, require_controller, require_lyapunov, start_of_run, state_of, states_about
+from .loop_states import failed_before, require_lyapunov, start_of_run, state_of, states_about
 from .lyapunov_checks import NEGLIGIBLE, Checks
 from .lyapunov_rate import LyapunovAt, Promise
 from .lyapunov_search import LyapunovSearch

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import count
-from geomctrl.control.contracts import Command
+from geomctrl.control.contracts import Command, require_controller
 from geomctrl.control.plant import Plant, plant_of
 
 from . import evidence
 from .counterexample import Counterexample, paste
 from .domain import Domain, Point, State
-from .loop_states import failed_before, require_controller, state_of, states_about
+from .loop_states import failed_before, state_of, states_about
 from .settings import region_of
 from .shrinking import shrunk
 
@@ -268,9 +268,6 @@ class NoController:
 
     def __init__(self, nv: int):
         self.zero = np.zeros(nv)
-
-    def start(self) -> None:
-        return None
 
     def __call__(self, t, q, v, z) -> Command:
         return Command(self.zero)

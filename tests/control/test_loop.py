@@ -550,8 +550,12 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"control_dt": "a"}, "control_dt: expected a positive number of seconds, got 'a'"),
         ({"monitors": 5}, "monitors: expected 'default', None or Monitors, got 5"),
         ({"monitors": [Skew(1e-3), Skew()]}, "monitors: 2 are named 'skew'"),
-        ({"controller": None}, "controller: expected a geomctrl.Controller, got None"),
-        ({"controller": Torque}, "controller: expected a geomctrl.Controller, got <class"),
+        (
+            {"controller": None},
+            r"controller: expected a .*Controller, which is called with \(t, q, v, z\), got None",
+        ),
+        ({"controller": Torque}, r"controller: expected a geomctrl.Controller, .*, got <class"),
+        ({"controller": lambda t, q, v: q}, r"controller: expected .* \(t, q, v, z\), got .*, called with \(t, q, v\)"),
         ({"t_end": 1e6, "dt": 1e-8}, "every: .* samples are more than the memory holds"),
         ({"control_dt": 2.5e-4}, "control_dt: expected a multiple of dt = 0.001 s, got 0.00025"),
         ({"monitors": "all"}, "monitors: expected 'default', None or Monitors, got 'all'"),
@@ -664,3 +668,17 @@ def test_plants_that_can_not_be(make, words):
 def test_friction_is_linear_in_its_parameters():
     friction, v = gc.Friction([0.1, 0.2], 0.3, smoothing=0.05), np.array([0.4, -0.02])
     np.testing.assert_allclose(friction.columns(v) @ friction.parameters(2), friction.torque(v), rtol=1e-14)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_law_may_be_a_function(compiled):
+    robot = models.two_link()
+
+    def law(t, q, v, z):
+        return gc.Command(robot.gravity_force(q) - 20.0 * q - 8.0 * v)
+
+    options = gc.SimulationOptions(compiled=compiled)
+    run = gc.simulate(robot, law, [0.3, -0.2], [0.0, 0.0], 0.2, 1e-3, options=options)
+    same = controllers.PDGravity(robot, [0.0, 0.0], kp=20.0, kd=8.0)
+    np.testing.assert_allclose(run.q, gc.simulate(robot, same, [0.3, -0.2], [0.0, 0.0], 0.2, 1e-3).q, atol=1e-13)
+    np.testing.assert_allclose(gc.compile(law, robot)(0.1, run.q[7], run.v[7], None).tau, run.tau[7], atol=1e-13)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import number, one_state, read_only
 from geomctrl.compiler import code
 from geomctrl.compiler.code import enabled
-from geomctrl.control.contracts import Command, Controller, started, time, wants_measurements
+from geomctrl.control.contracts import Command, Controller, require_controller, started, time, wants_measurements
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends import entries
@@ -75,15 +75,12 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     """
     if not enabled():
         raise ModelError("the compiler is off (GEOMCTRL_COMPILER=off): use the controller itself")
-    if not isinstance(controller, Controller):
-        raise ArgumentError(
-            f"controller: expected an object with start() and __call__(t, q, v, z), got {controller!r:.60}"
-        )
     if wants_measurements(controller):
         raise ArgumentError(
             f"controller: expected a law of t, q, v and z, got {controller!r:.60}, which is called with measurements:"
             " use gc.simulate(plant, controller, ..., compiled=True), because the plant has the sensors"
         )
+    require_controller(controller)
     if isinstance(controller, CompiledLaw):
         robot, controller = controller._robot if robot is None else robot, controller.controller
     robot = getattr(controller, "robot", None) if robot is None else robot

@@ -239,7 +239,7 @@ class _Export:
 
 
 def _takes_the_robots_state(controller: Any) -> bool:
-    try:
+    try:  # only asked of a law that has a state, and so `start`
         inspect.signature(controller.start).bind(None, None)
     except (TypeError, ValueError):
         return False

@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, function, instance, listed, number
 from geomctrl.control.compiled.law_slopes import law_slopes
-from geomctrl.control.contracts import Command, Controller, Desired, started, time, wants_measurements
+from geomctrl.control.contracts import (
+    Command,
+    Controller,
+    Desired,
+    require_controller,
+    started,
+    time,
+    wants_measurements,
+)
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.identification.logs import Dataset
 from geomctrl.robot import Robot
@@ -318,8 +326,7 @@ class ControllerLoop:
     torque: str = "commanded"
 
     def __post_init__(self):
-        if not isinstance(self.controller, Controller) or isinstance(self.controller, type):
-            raise ArgumentError(f"controller: expected a geomctrl.Controller, got {self.controller!r:.60}")
+        require_controller(self.controller)
         if getattr(self.controller, "group", None) is not None:
             raise ArgumentError("controller: expected one whose state is a vector or None, got one on a group")
         if wants_measurements(self.controller):
