@@ -28,7 +28,7 @@ Case = tuple[str, Callable[[], Any]]
 
 
 def fields_of_robots() -> Iterator[tuple[str, Any]]:
-    """(field, what it can not be) for a robot of two bodies."""
+    """Build a robot of two bodies with one invalid entry: (name of the field, invalid value)."""
     yield from (("name", x) for x in (None, 3, b"arm"))
     yield from (("body_names", x) for x in ("ab", ("a",), ("a", "a"), ("a", "world"), ("a", 3), ("a", ""), (), None))
     ends = (2, 5, 7, -2, HUGE, -HUGE, 1.0, NAN, True, "0", None)
@@ -56,7 +56,7 @@ def fields_of_robots() -> Iterator[tuple[str, Any]]:
 
 
 def made(robot: gc.Robot) -> None:
-    """What a robot is for."""
+    """Use a robot for simulation and terms, as a user would."""
     q, v = robot.neutral(), np.zeros(robot.nv)
     robot.terms(q, v)
     derivatives.mass_matrix_derivative(robot, q)
@@ -73,13 +73,13 @@ def robots() -> Iterator[Case]:
     for field, bad in (("parents", (-1, 99)), ("frames", (gc.Frame("tool", 99, np.eye(4)),))):
         kept = tuple({**good, field: bad}.values())
         yield field, lambda kept=kept: made(pickle.loads(_pickle_of(gc.Robot, kept)))
-    yield "parents", lambda: made(dataclasses.replace(FLOATING, parents=(2, 0, 1)))  # a loop
-    yield "parents", lambda: made(dataclasses.replace(FLOATING, parents=(-1, 0, 2)))  # its own parent
+    yield "parents", lambda: made(dataclasses.replace(FLOATING, parents=(2, 0, 1)))  # a kinematic loop
+    yield "parents", lambda: made(dataclasses.replace(FLOATING, parents=(-1, 0, 2)))  # a body that is its own parent
     yield "joints", lambda: made(dataclasses.replace(FLOATING, joints=FLOATING.joints[:2]))
 
 
 def _pickle_of(kind: type, arguments: tuple) -> bytes:
-    """A file that makes a robot of what nobody checked when it was written."""
+    """A model file for a robot whose data nobody checked when the file was written."""
 
     class Damaged:
         def __reduce__(self):
@@ -156,7 +156,7 @@ def constraints() -> Iterator[Case]:
     }
     for key, values in wrong.items():
         for bad in values:
-            words = "j" if key in ("bodies", "kind") else key  # they name the constraint
+            words = "j" if key in ("bodies", "kind") else key  # the message names the constraint
             yield words, lambda key=key, bad=bad: system(constraint=dataclasses.replace(hinge, **{key: bad}))
     for key, values in {
         "inertia": (SPHERE[:9], SPHERE * NAN, 0.0 * SPHERE, "m", None),

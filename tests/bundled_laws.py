@@ -10,7 +10,7 @@ from geomctrl.control import FlatOutputs
 from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.references import Harmonic, Sinusoids
 
-ROBOTS = {  # of each law: fixed arms, bodies that turn or fly, robots on a floating base
+ROBOTS = {  # for each law: fixed arms, bodies that rotate or fly, robots on a floating base
     "PDGravity": ("panda", "scara", "satellite", "quadruped"),
     "ComputedTorque": ("ur10", "satellite", "three_spheres"),
     "Passivity": ("panda", "quadrotor", "three_spheres", "quadruped"),
@@ -62,7 +62,7 @@ def motion_of(name, robot):
 
 
 def law_of(law, name):
-    """(the law with its defaults, the plant)."""
+    """Return the law with its default gains, and the plant."""
     kind, robot = getattr(controllers, law), robot_of(name)
     if law == "QuadrotorTracking":
         outputs = Harmonic((0.0, 0.0, 1.0, 0.2), (0.4, 0.3, 0.3, 0.5), (0.25, 0.2, 0.15, 0.1), (0.0, 1.0, 2.0, 0.3))
@@ -94,7 +94,7 @@ def law_of(law, name):
 
 
 class Wind:
-    """A torque that pumps energy into whatever moves."""
+    """A torque that adds energy to every joint that moves."""
 
     def __init__(self, robot):
         self.robot = robot

@@ -15,10 +15,10 @@ from geomctrl.cli.main import run as run_command
 
 @dataclass
 class Result:
-    """What a command printed, and its exit status."""
+    """The output and the exit status of a command."""
 
     exit_code: int
-    output: str  # both streams, in order
+    output: str  # both standard output and standard error, in order
 
 
 def invoke(*arguments):
@@ -40,12 +40,12 @@ def run(*arguments, status=0):
 
 
 def program(*arguments, cwd):
-    """`python -m geomctrl.cli` with the geomctrl that is tested."""
+    """Run `python -m geomctrl.cli` with the geomctrl that is tested."""
     return _python("-m", "geomctrl.cli", *arguments, cwd=cwd)
 
 
 def script(text, **environment):
-    """Python with the geomctrl that is tested."""
+    """Run Python with the geomctrl that is tested."""
     return _python("-c", text, cwd=None, **environment)
 
 

@@ -11,11 +11,11 @@ GEARS, ZERO = np.array([50.0, -80.0]), np.array([0.1, -0.2])
 VISCOUS, COULOMB, ROTOR = [0.4, 0.3], [0.5, 0.2], 0.07
 
 
-WRITTEN = (0, 3)  # trust, or doubts that a test about something else does not mind
+WRITTEN = (0, 3)  # trust, or doubts that do not matter for a test of something else
 
 
 def run(*arguments, status: int | tuple[int, ...] = WRITTEN):
-    """The output; status: the exit status, or those allowed."""
+    """Return the output. `status` is the expected exit status, or several that are allowed."""
     result = invoke("identify", *arguments)
     allowed = status if isinstance(status, tuple) else (status,)
     assert result.exit_code in allowed, result.output
@@ -27,7 +27,7 @@ def simulated(seconds=20.0, periodic=False, noise=0.02, seed=0, **options):
     """(t, q, tau, model, true parameters) of the bundled two-link arm."""
     model = RegressorModel(models.two_link(), rotor=True, smoothing=0.02, **options)
     x = model.prior
-    x[: model.inertial] *= 1.3  # the arm is not as its model says
+    x[: model.inertial] *= 1.3  # the true arm differs from its model
     x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("rotor")] = VISCOUS, COULOMB, ROTOR
     x[model.indices("curve")] = 2.0
     t = np.arange(int(seconds * RATE)) / RATE

@@ -120,7 +120,7 @@ def tripled(x):
 
 
 def test_info_imports_no_compiler_solver_filter_or_parser():
-    """What takes seconds to import or to compile is not needed to show a bundled robot."""
+    """Showing a bundled robot imports no library that takes seconds to import, and compiles nothing."""
     heavy = [
         "numba",
         "cvxpy",
@@ -160,7 +160,7 @@ def test_export_says_what_there_is(tmp_path):
 
 
 def test_an_unexpected_error_has_a_status_of_its_own(monkeypatch, capfd):
-    """1 says of `identify` that its result is not to be trusted."""
+    """Exit status 1 of `identify` means that its result is not to be trusted."""
     from geomctrl.cli import main
 
     def broken(arguments):

@@ -76,7 +76,7 @@ def test_bad_arguments(options, match, tmp_path):
 
 @pytest.mark.slow
 def test_the_examples_of_the_help_run_as_printed(tmp_path, monkeypatch):
-    """But for what takes long: fewer starts and iterations."""
+    """The defaults, with fewer starts and iterations to save time."""
     monkeypatch.chdir(tmp_path)
     from geomctrl.cli import excite
 

@@ -77,7 +77,7 @@ def test_words_that_are_no_actuators(words, said):
 
 @pytest.mark.slow
 def test_a_free_base_is_driven_where_that_is_said(tmp_path):
-    """By default with the rest, as laws command it; with `joints` the centre of mass falls as everything does."""
+    """By default the other joints are commanded too; with `joints` only, the centre of mass falls freely."""
     robot = models.quadruped()
     for words, said in (
         (

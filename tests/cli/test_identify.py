@@ -45,12 +45,13 @@ def test_a_motor_side_log_in_degrees_becomes_the_robot_it_came_from(tmp_path):
         assert words in said
         assert words in (out / "report.txt").read_text()
     page = unescape((out / "report.html").read_text(encoding="utf-8"))
-    assert f"geomctrl identify {log} --robot two_link --column t=clock --unit t=ms" in page  # as it was typed
+    # the command as it was typed
+    assert f"geomctrl identify {log} --robot two_link --column t=clock --unit t=ms" in page
     assert sha256(log.read_bytes()).hexdigest() in page
     assert not any(name.startswith("fo") for name in tables["parameters"])
     assert tables["errors"]["test"]["relative_error"] < 0.005
     assert tables["is_physical"]
-    # the exported files: bit for bit, to rounding, and near the truth
+    # exported files: equal bit for bit, equal to rounding, and near the truth
     robot, extra = load_model(out / "robot.json"), load_extra(out / "robot.json")
     found = np.array(list(tables["parameters"].values()))
     np.testing.assert_array_equal(robot.parameters.ravel(), found[:20])
@@ -80,7 +81,8 @@ def test_every_method_on_a_trajectory_that_repeats(method, tmp_path):
     assert "split: by phase of a period of 5 s: from 0.70 on unseen in every period" in said
     tables = json.loads((tmp_path / "report.json").read_text())
     assert tables["method"] == method
-    assert tables["errors"]["test"]["relative_error"] < (0.03 if method == "ridge" else 0.01)  # the model is 30 % off
+    # the model's parameters are 30 % off
+    assert tables["errors"]["test"]["relative_error"] < (0.03 if method == "ridge" else 0.01)
     assert tables["is_physical"] or method != "consistent"
     assert not (tmp_path / "torques.png").exists()
 
@@ -124,8 +126,8 @@ def test_a_urdf_without_inertias_gives_the_geometry(tmp_path):
 
 def test_uneven_time_stamps_are_resampled_with_a_note(tmp_path):
     t, q, tau, _, _ = simulated(noise=0.0)
-    keep = np.random.default_rng(0).uniform(size=len(t)) > 0.2  # one sample in five is lost
-    chosen = ("--cutoff", 15, "--prior-weight", 1e-4)  # to choose a weight takes most of the time
+    keep = np.random.default_rng(0).uniform(size=len(t)) > 0.2  # one sample in five is missing
+    chosen = ("--cutoff", 15, "--prior-weight", 1e-4)  # most of the time is spent on choosing a weight
     arguments = ("--robot", "two_link", "--rotor", "yes", *chosen, "--no-plots", "--out", tmp_path)
     log = write(tmp_path / "log.csv", t[keep], q[keep], tau[keep])
     said = run(log, *arguments)

@@ -35,7 +35,7 @@ def files(tmp_path):
     return write(tmp_path / "log.csv", t, q, tau), tmp_path / "arm.urdf"
 
 
-def identified(files, *arguments, status=0):  # the log is of another arm, which the verdict says
+def identified(files, *arguments, status=0):  # the log is of another arm, which the assessment reports
     log, urdf = files
     return run(log, "--robot", urdf, "--cutoff", 15, "--prior-weight", 1e-4, "--no-plots", "--ignore", "all", "--out",
                urdf.parent / "out", *arguments, status=status)  # fmt: skip

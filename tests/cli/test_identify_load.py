@@ -38,7 +38,7 @@ def table(path, t, q, **fields):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """What the examples name, made by Pinocchio."""
+    """The files that the examples name, made by Pinocchio."""
     here = tmp_path_factory.mktemp("logs")
     save_urdf(ARM, here / "arm.urdf")
     for name, load, seed in (("gripper", LOAD, 0), ("empty", None, 1)):
@@ -88,14 +88,14 @@ def test_examples_of_drives_give_the_gains_as_printed(example, folder, tmp_path,
 
 def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
-    given = ("--cutoff", 12)  # to choose one takes a few seconds
+    given = ("--cutoff", 12)  # choosing a cut-off takes a few seconds
     wrong_way = ("identify-load", "empty.csv", "gripper.csv", "--robot", "arm.urdf", *given, "--out", tmp_path)
     said = run(*wrong_way, status=1).output
     assert "NOT TO BE TRUSTED" in said
     assert (tmp_path / "report.txt").is_file()
     said = run(*wrong_way, "--ignore", "mass", "--ignore", "bodies", status=0).output
     assert "verdict: TRUST: nothing was found that speaks against it (ignored: mass" in " ".join(said.split())
-    run(*wrong_way, "--ignore", "masses", status=2)  # no doubt has that name
+    run(*wrong_way, "--ignore", "masses", status=2)  # no finding has that name
     save_model(ARM.with_parameters(1.1 * ARM.parameters), tmp_path / "heavy.json")
     one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", *given, "--out", tmp_path / "one")
     said = run(*one_log, status=3).output
@@ -145,4 +145,4 @@ def test_a_setup_file_of_identify_with_a_verdict_serves_loads(tmp_path):
     setup.write_text('[verdict]\nignore = ["mass", "bodies"]\n[output]\nout = "out/mine"\n')
     _, bound, _ = app.parse_args(["identify-load", "log.csv", "--robot", "two_link", "--setup", str(setup)])
     assert bound.arguments["verdict"].kinds() == ("mass", "bodies")
-    assert "out" not in bound.arguments  # the folder of `identify`'s results is not that of the load
+    assert "out" not in bound.arguments  # the folder with results of `identify` is not the folder of the load

@@ -186,7 +186,7 @@ def test_the_kr300_study_runs_from_the_command_line(tmp_path):
 
 
 def bare(name, setup, folder, *more):
-    """The errors of one line with facts about the log and no choice."""
+    """Errors are one line, with the facts about the log and without a choice to make."""
     if logs.missing(name):
         pytest.skip(str(logs.missing(name)))
     path = logs.need(name)
@@ -197,7 +197,8 @@ def bare(name, setup, folder, *more):
 @pytest.mark.slow
 def test_published_logs_are_predicted_from_defaults(tmp_path):
     assert bare("ur10_petrone_first70.npz", "ur10.toml", tmp_path)["relative_error"] <= 0.05
-    assert bare("tx40_figaroh.npz", "tx40.toml", tmp_path)["moving_error"] <= 0.06  # then it stands, and torques creep
+    # at the end the robot stands still and its torques creep
+    assert bare("tx40_figaroh.npz", "tx40.toml", tmp_path)["moving_error"] <= 0.06
     kr300 = logs.FOLDER / "kr300_weigand_AB.npz"
     assert bare(kr300.name, "kr300.toml", tmp_path, "--test-log", kr300)["relative_error"] <= 0.14
 
@@ -233,7 +234,7 @@ def test_the_helps_examples_give_a_good_result_as_printed(example, tmp_path, mon
     folder = Path(arguments[arguments.index("--out") + 1] if "--out" in arguments else "out/identify")
     run(*arguments, "--no-plots")
     errors = json.loads((folder / "report.json").read_text())["errors"]
-    if real:  # of its last 30 % most is standing, whose friction the rest does not show
+    if real:  # the robot mostly stands still in the last 30 %, and its friction there is not seen in the rest
         assert errors["training"]["relative_error"] < 0.04
         assert errors["test"]["moving_error"] < 0.06
         assert errors["test"]["relative_error"] < 0.145
@@ -242,7 +243,7 @@ def test_the_helps_examples_give_a_good_result_as_printed(example, tmp_path, mon
 
 
 def _write_example(path, robot, arguments, seed=0):
-    """A log that does not repeat, of a robot 20 % heavier than its model, as the example says that it is."""
+    """A log that is not periodic, of a robot 20 % heavier than its model, as in the example."""
     from identification.bags import START, write_bag
 
     rng = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ def test_torques_in_other_units_that_are_let_pass_end_with_1(logs, tmp_path):
 
 
 def test_doubts_alone_end_with_3(logs, tmp_path):
-    """Least squares give a robot that can not exist, and say so."""
+    """Least squares give a physically impossible robot, and the report says so."""
     said = run(logs["good"], "--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--method", "ols", "--no-plots",
                "--out", tmp_path, status=3)  # fmt: skip
     assert "verdict: DOUBTS" in said
@@ -75,17 +75,18 @@ def test_kinds_that_there_are_not_are_refused_before_the_fit(logs, tmp_path):
 
 def test_a_setup_file_can_ignore_as_well(logs, tmp_path):
     (tmp_path / "s.toml").write_text('[verdict]\nignore = ["sign", "bodies", "prior"]\n')
-    said = identified(logs["sign"], tmp_path, "--setup", tmp_path / "s.toml", status=1)  # for being unexplained
+    # the finding that torques are unexplained
+    said = identified(logs["sign"], tmp_path, "--setup", tmp_path / "s.toml", status=1)
     assert "ignored, sign: " in said
 
 
 def test_files_that_can_not_be_written_end_with_2_and_all_others_are_written(logs, tmp_path):
-    """A folder lies where a file belongs, which no system replaces by a file."""
+    """A folder with the name of an output file, which no operating system replaces by a file."""
     whole, out = tmp_path / "whole", tmp_path / "out"
     identified(logs["good"], whole, status=0)
     for name in ("report.json", "robot.urdf"):
         (out / name / "inside").mkdir(parents=True)
-    for log in ("good", "sign"):  # trusted or not
+    for log in ("good", "sign"):  # whether the result is trusted or not
         said = " ".join(identified(logs[log], out, status=2).split())
         for name in ("report.json", "robot.urdf"):
             assert f"{out / name}: " in said

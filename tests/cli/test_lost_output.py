@@ -20,7 +20,7 @@ q0, v0, t_end, dt = robot.neutral(), np.zeros(2), 0.05, 1e-3
 
 
 def command(*words, stdout, **environment):
-    """(exit status, standard error) of the program with its output going to a file or descriptor."""
+    """Return (exit status, standard error) of the program with its output going to a file or descriptor."""
     arguments = [sys.executable, "-m", "geomctrl.cli", *map(str, words)]
     done = subprocess.run(
         arguments, stdout=stdout, stderr=subprocess.PIPE, text=True, env=os.environ | environment, timeout=300
@@ -30,7 +30,7 @@ def command(*words, stdout, **environment):
 
 @pytest.fixture
 def closed():
-    """The end of a pipe that nobody reads."""
+    """The writing end of a pipe that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
     yield writer
@@ -81,10 +81,10 @@ ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="continuous"><pa
 
 
 def test_the_run_is_on_disk_before_the_report_is_printed(tmp_path, monkeypatch):
-    """Whatever ends the program while it prints."""
+    """Different ways in which the program ends while it prints."""
 
     def killed(self, text):
-        if "two_link, slotine-li" in text:  # its first line
+        if "two_link, slotine-li" in text:  # the first line of the output
             raise SystemExit(128 + signal.SIGTERM)
         return len(text)
 

@@ -14,7 +14,7 @@ NOT_INSTALLED = "NVIDIA's ptxas is not installed (make cuda-tools)"
 
 
 def assembler():
-    """The path of ptxas: PyPI's, or the machine's."""
+    """Return the path of ptxas, from the Python package or from the machine."""
     try:
         found = importlib.import_module("cuda.pathfinder").find_nvidia_binary_utility("ptxas")
     except (ImportError, AttributeError):
@@ -35,7 +35,9 @@ needs_libdevice = pytest.mark.skipif(not LIBDEVICE, reason="NVIDIA's libdevice i
 
 
 def assembled(text, processor, name, tmp_path):
-    """(registers, bytes of the thread's memory, of them spilled and read again) of the kernel `name`."""
+    """Return the registers of the kernel `name`, its bytes of local memory, and how many of them are spilled and
+    read again.
+    """
     release = subprocess.run([PTXAS, "--version"], capture_output=True, text=True, check=True).stdout
     if processor < "sm_75" and int(re.search(r"release (\d+)", release)[1]) >= 13:
         pytest.skip(f"ptxas of CUDA 13 no longer knows {processor}")

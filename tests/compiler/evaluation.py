@@ -31,7 +31,7 @@ OPERATIONS = {
 
 
 def evaluate(graph, outputs, arrays):
-    """The values of the nodes `outputs` where input array number k is arrays[k]."""
+    """Return the values of the nodes `outputs`, where input array number k is arrays[k]."""
     values = {}
     for at in graph.needed(outputs):
         op, *args = graph.nodes[at]

@@ -65,7 +65,7 @@ class Device:
 
 
 class View:
-    """StridedMemoryView: of `__dlpack__` first, else of `__cuda_array_interface__`; strides count numbers."""
+    """StridedMemoryView: uses `__dlpack__`, otherwise `__cuda_array_interface__`; strides count numbers."""
 
     def __init__(self, cuda, ptr, shape, dtype, strides, number, owner):
         self.cuda, self.ptr, self.shape, self.dtype, self.strides = cuda, ptr, shape, np.dtype(dtype), strides
@@ -79,7 +79,9 @@ class View:
 
 
 class FakeCuda:
-    """The module. `registers`, `memory`: what a thread takes, by how many blocks are to share a multiprocessor."""
+    """The module. `registers` and `memory` are those of a thread, by the number of blocks that share a
+    multiprocessor.
+    """
 
     def __init__(self, devices=1, registers=None, memory=None):
         self.log, self.current, self.texts = [], 0, []
@@ -115,7 +117,7 @@ class FakeCuda:
         return allocated(size)
 
     def ptx(self, text, processor, library=b""):
-        """In the place of `host.ptx`: a text that says where the module's own is."""
+        """Replaces `host.ptx`: returns a text that says where the module's own PTX is."""
         self.texts.append(text)
         return f"// {processor} {len(self.texts) - 1}"
 

@@ -15,11 +15,13 @@ define internal i64 @state() alwaysinline nounwind {
   %at = load i64, ptr @at
   ret i64 %at
 }"""
-NONE = 2**64 - 1  # what the report says where every state has a result
+NONE = 2**64 - 1  # value of the report if every state has a result
 
 
 def on_host(text: str) -> str:
-    """The module's text with its kernel `f`, and `run(numbers, states, threads, arrays, report)` that calls it."""
+    """Return the module's text with its kernel `f`, and `run(numbers, states, threads, arrays, report)`, which
+    calls it.
+    """
     assert ptx.STATE in text
     text = text.replace(ptx.STATE, STATE).replace("ptr addrspace(1)", "ptr").replace("ptx_kernel ", "")
     text = re.sub(r"@__nv_(\w+)\(", r"@\1(", text)
@@ -54,7 +56,7 @@ def on_host(text: str) -> str:
 
 
 class HostKernel:
-    """`run(numbers, inputs, sizes of the outputs) -> (outputs, report)` for a module's text."""
+    """Return `run(numbers, inputs, sizes of the outputs) -> (outputs, report)` for a module's text."""
 
     def __init__(self, text: str):
         address = host.load(host.object_code(on_host(text)), ["run"])[0]

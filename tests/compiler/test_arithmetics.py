@@ -17,7 +17,8 @@ from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler
 from geomctrl.testing import random_robot
 
 ARMS = [models.panda(), random_robot(np.random.default_rng(5), ["helical", "revolute", "prismatic"], [-1, 0, 0])]
-SQUARE = [models.panda(), models.scara()]  # placements are turned by quarters: rotations to any number of digits
+# placements are rotated by quarter turns, which are exact with any number of digits
+SQUARE = [models.panda(), models.scara()]
 
 
 def on_numbers(robot, algorithm, arithmetic, *inputs, number=float, **options):
@@ -31,7 +32,7 @@ def on_numbers(robot, algorithm, arithmetic, *inputs, number=float, **options):
 
 
 def digits():
-    """mpmath's numbers with as many digits as it works with."""
+    """mpmath's numbers with the current number of digits."""
     return Arithmetic(mpmath.mp, zero=mpmath.mpf(0))
 
 
@@ -46,13 +47,13 @@ def test_complex_steps_are_derivatives(robot):
 
 @pytest.mark.parametrize("robot", SQUARE, ids=lambda r: r.name)
 def test_fifty_digits_are_what_floats_round(robot):
-    """Inverse after forward dynamics is the identity to 45 digits; floats are off by their rounding."""
+    """Inverse dynamics after forward dynamics is the identity to 45 digits; with floats it is off by their rounding."""
     rng = np.random.default_rng(2)
     q = robot.random_configuration(rng)
     v, tau = rng.normal(size=(2, robot.nv))
     with mpmath.workdps(50):
         many = [[mpmath.mpf(x) for x in y] for y in (q, v, tau)]
-        exact = {"number": mpmath.mpf}  # sums of masses are not rounded either
+        exact = {"number": mpmath.mpf}  # sums of masses are exact too
         (a,) = on_numbers(robot, articulated_bodies.forward_dynamics, digits(), *many, **exact)
         (back,) = on_numbers(robot, newton_euler.inverse_dynamics, digits(), many[0], many[1], a, **exact)
         assert max(abs(x - y) for x, y in zip(back, many[2])) < mpmath.mpf(10) ** -44
@@ -75,7 +76,7 @@ def test_skew_symmetry_to_thirty_digits(robot, form):
 
 @dataclass(frozen=True)
 class Dual:
-    """x + x' e with e^2 = 0 over the fractions; a float is the fraction that it is."""
+    """Dual numbers x + x' e with e^2 = 0 over the fractions; a float is converted to its exact fraction."""
 
     x: Fraction
     rate: Fraction = Fraction(0)
@@ -129,7 +130,7 @@ def test_skew_symmetry_is_exact_on_rational_circles(form):
 
 
 def test_intervals_enclose():
-    """A box of configurations gives boxes of torques that hold every sample, and shrink with it."""
+    """Boxes of configurations give boxes of torques that contain every sample, and shrink with the box."""
     robot, rng = models.panda(), np.random.default_rng(5)
     q, radius = robot.random_configuration(rng), 0.01
     widths = []

@@ -200,7 +200,7 @@ def test_bad_input(tmp_path):
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "float"])
 def test_terms_of_bundled_robots_agree_with_python(tmp_path, precision):
-    """Each number to what rounding may make of it: Mdot of a satellite with wheels is small, of large numbers."""
+    """Tolerances for each number: Mdot of a satellite with wheels is a small difference of large numbers."""
     for robot in (models.satellite(wheels=True), models.quadrotor(), models.cart_pole()):
         files = robot.to_c(tmp_path, ["terms", "terms_christoffel", "forward_dynamics"], name="r", precision=precision)
         for flags in (FLAGS, ["-x", "c++", "-Wall", "-Wextra", "-Werror", "-pedantic"]):
@@ -223,10 +223,12 @@ def test_a_robots_name_becomes_a_prefix(tmp_path):
 
 @needs_compiler
 def test_no_parameter_is_a_keyword_or_macro(tmp_path):
-    """Of this machine's own headers, C's and C++'s keywords: each is a parameter of a function that calls libm."""
+    """All keywords of C and C++ and all names of this machine's headers: each becomes a parameter of a function
+    that calls libm.
+    """
     headers = "".join(f"#include <{x}.h>\n" for x in ("math", "string", "stdio", "stdlib", "errno", "limits"))
     defined = subprocess.run([COMPILER, "-dM", "-E", "-"], input=headers, capture_output=True, text=True, check=True)
-    macros = re.findall(r"#define ([A-Za-z]\w*) ", defined.stdout)  # those without arguments
+    macros = re.findall(r"#define ([A-Za-z]\w*) ", defined.stdout)  # keywords without arguments
     assert {"NAN", "errno", "linux", "stdin"} & set(macros)
     for name in (*c_names.KEYWORDS.split(), *macros, "t0", "t17", "sin", "sinf", "memcpy"):
         made = c_names.parameter(name)
@@ -272,7 +274,7 @@ def test_tolerances_grow_with_cancellation_alone():
 
 
 def test_scratch_memory_that_is_too_large_for_a_stack_is_allocated(monkeypatch):
-    """The same code with memory from the stack and from the heap."""
+    """The code gives the same results with memory from the stack and from the heap."""
     graph = Graph()
     x = [graph.load(1, k) for k in range(50)]
     for k in range(200):

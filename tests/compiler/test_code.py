@@ -27,7 +27,7 @@ from geomctrl.tracing.symbols import UntraceableError
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
-    entries.works()  # what all calls share is kept elsewhere
+    entries.works()  # data that all calls share is stored elsewhere
     monkeypatch.setattr(cache, "_folders", lambda: (tmp_path,))
     code._structure.cache_clear()
     yield tmp_path
@@ -40,12 +40,12 @@ def compiled(robot, name, kind):
 
 
 @pytest.mark.quick(16)
-@pytest.mark.parametrize("robot", TREES[1:], ids=lambda r: r.name)  # a bundled arm's code is in half of all tests
+@pytest.mark.parametrize("robot", TREES[1:], ids=lambda r: r.name)  # half of all tests use the code of this bundled arm
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_one_state_and_many_are_what_the_loops_compute(robot, name):
     kernel, options = ALGORITHMS[name]
     one, many = compiled(robot, name, "one"), compiled(robot, name, "many")
-    batch = [inputs_of(robot, kernel, seed) for seed in range(11)]  # not a multiple of the lanes
+    batch = [inputs_of(robot, kernel, seed) for seed in range(11)]  # not a multiple of the number of lanes
     extra = list(options_of(robot, kernel).values())
     expected = np.stack([by_loops(robot, kernel, states, options) for states in batch])
     scale = np.abs(expected).max()
@@ -60,7 +60,7 @@ def test_one_state_and_many_are_what_the_loops_compute(robot, name):
 
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 3.2, 99_999.0, 100_001.0, -1e7, 1e15])
 def test_any_angle(angle):
-    """Beyond the fast sine's range libm's is used, for one state and for the lane among others."""
+    """Beyond the range of the fast sine libm's is used, for one state and for a single lane among others."""
     robot = models.panda()
     q = np.full(7, angle)
     q[1] = 0.3
@@ -74,7 +74,7 @@ def test_any_angle(angle):
 
 
 def test_sine_and_cosine_to_an_ulp():
-    """Through the pose of a body that turns about z: its matrix holds cos q and sin q."""
+    """The pose of a body that rotates about z contains cos q and sin q."""
     from geomctrl.kernels import frames
 
     robot = models.two_link()
@@ -113,7 +113,7 @@ def test_a_state_that_it_was_not_made_for_is_answered_with_none():
 
 
 def test_arrays_whose_dtype_is_another_object_are_taken():
-    """What is unpickled, and what numba makes, has a float64 of its own."""
+    """Unpickled arrays, and those that numba creates, have their own object for the type float64."""
     other = pickle.loads(pickle.dumps(np.dtype(np.float64).newbyteorder().newbyteorder()))
     robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
     own = robot.integrate(q, np.zeros(7))
@@ -157,7 +157,7 @@ def test_several_outputs_come_as_a_tuple():
 
 
 def test_the_way_around_the_machine_code_of_calls():
-    """Where numpy's arrays are not what the entry assumes, Python does the same."""
+    """Where numpy's arrays differ from what the compiled function assumes, Python computes the same."""
     robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
     core = Code(robot._model)._addresses(newton_euler.inverse_dynamics, "one", (), {})[0]
     slow = entries._python_entry(core, robot._model, [(7,), (7,), (7,)], [(7,)])
@@ -199,7 +199,9 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
 
 
 def test_the_first_state_without_a_result_is_named():
-    """Definite where the arm is bent, indefinite where it is stretched: any state of a batch can be the first."""
+    """The mass matrix is positive definite where the arm is bent and indefinite where it is stretched, at any place
+    of a batch.
+    """
     robot = models.two_link()
     bent, stretched = np.array([0.1, math.pi / 2]), np.array([0.1, 0.0])
     odd = robot.with_parameters(robot.parameters * [[-2.99], [1.0]], physical=False)
@@ -207,7 +209,7 @@ def test_the_first_state_without_a_result_is_named():
     assert one(bent, bent, bent) is not None
     assert one(stretched, stretched, stretched) is None
     many = Code(odd._model).many(articulated_bodies.forward_dynamics)
-    for k in range(13):  # also among the last few, which do not fill the lanes
+    for k in range(13):  # also among the last few states, which do not fill the lanes
         q = np.tile(bent, (13, 1))
         q[k:] = stretched
         assert many(q, q, q)[1] == k
@@ -230,7 +232,7 @@ assert (found[0] == expected).all()
 
 
 def test_a_thread_of_little_stack_is_enough():
-    """Sixty pendulums' mass matrix, few operations and many numbers, is left to the loops."""
+    """The mass matrix of sixty pendulums has few operations and many numbers, so numba's loops are used."""
     subprocess.run([sys.executable, "-c", SMALL_STACK], check=True)
 
 
@@ -263,9 +265,9 @@ def test_threads_that_ask_at_once_get_one_compilation(empty_cache):
 @pytest.mark.parametrize("compiler", ["on", "off"])
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_share_a_batch(compiler, threads, monkeypatch):
-    """The same numbers, and where there is no result the same state, here one of the last thread."""
+    """Results are equal, and the state without a result is the same, here one of the last thread."""
     monkeypatch.setenv("GEOMCTRL_COMPILER", compiler)
-    monkeypatch.setattr(code, "EAGER", 10**9)  # both calls run the same way
+    monkeypatch.setattr(code, "EAGER", 10**9)  # both calls run in the same mode
     code._structure.cache_clear()
     robot, rng = models.scara(), np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, 13_003, robot.nv))
@@ -282,10 +284,10 @@ def test_threads_share_a_batch(compiler, threads, monkeypatch):
 
 
 def weak_arm():
-    """Two links; at the first joint 0.58 kg m^2 are felt with the arm straight, 1.33 with a right angle: less 1."""
+    """Two links: joint 1 feels 0.58 kg m^2 with the arm straight and 1.33 with a right angle; 1 less is negative there."""
     robot = models.two_link()
     lighter = robot.parameters.copy()
-    lighter[0, 6] -= 1.0  # Iyy: the axes of its joints are y
+    lighter[0, 6] -= 1.0  # Iyy, because the axes of its joints are y
     return robot.with_parameters(lighter, physical=False)
 
 
@@ -320,7 +322,9 @@ def test_code_of_any_robot_is_the_dense_factored_form(robot, seed):
 
 @pytest.mark.parametrize("parents", [[-1, 0, 1], [-1, -1, 1], [-1, 0, 0]])
 def test_few_coordinates_move_as_articulated_bodies_do(parents):
-    """Two algorithms that share no sum, with external wrenches, on joints of one, two and three degrees of freedom."""
+    """Two algorithms without common sums, with external wrenches, on joints of one, two and three degrees of
+    freedom.
+    """
     robot = random_robot(np.random.default_rng(5), ["spherical", "helical", "cylindrical"], parents)
     assert robot.nv <= articulated_bodies.MAX_JOINTS
     rng = np.random.default_rng(1)
@@ -338,7 +342,7 @@ def test_few_coordinates_move_as_articulated_bodies_do(parents):
 
 
 def chain(bodies):
-    """A planar chain: of all structures the one with the fewest operations for each number of its mass matrix."""
+    """A planar chain has the fewest operations for each number of its mass matrix."""
     T_pc, joint = se3.exp((0.0, 0.0, 0.0, 0.1, 0.0, 0.0)), Joint.revolute((0.0, 1.0, 0.0))
     inertia_b = inertia.from_com(1.0, (0.05, 0.0, 0.0), 0.01 * np.eye(3))
     parents = [None, *map(str, range(bodies - 1))]
@@ -353,7 +357,7 @@ def test_tracing_of_long_chains_stops_at_a_number_of_nodes():
 
 
 def test_the_mass_matrix_of_a_long_chain_is_not_compiled(empty_cache, monkeypatch):
-    """Its 90 000 numbers would take a minute of a first call, most of it for storing them."""
+    """Code for its 90 000 numbers would take a minute to compile, mostly for storing them."""
     robot, rng = chain(300), np.random.default_rng(0)
     q, a = rng.uniform(-1.0, 1.0, (2, 300))
     expected = robot.inverse_dynamics(q, np.zeros(300), a) - robot.gravity_force(q)

@@ -19,7 +19,7 @@ CASES = [(skewness, 0), (skewness, 1), (product_motion, 1), (product_motion, 3),
 
 
 def arguments(robot, algorithm, options):
-    """Those of one call."""
+    """The results of one call."""
     rng, sizes = np.random.default_rng(0), Sizes(Code(robot._model).pattern, options)
     return [
         robot.random_configuration(rng) if x.shape == ("nq",) else rng.uniform(0.2, 1.5, sizes.of(x))
@@ -39,7 +39,8 @@ def test_compiled_functions_are_the_kernels(robot, algorithm, number):
     code, given = Code(robot._model), arguments(robot, algorithm, options)
     good, expected = evaluated(algorithm, code.sizes, robot._model, [*given, number], Arithmetic(math))
     found, expected = numbers_of(code.one(algorithm, **options)(*given)), numbers_of(tuple(expected))
-    scale = 1.0 if algorithm is skewness else np.abs(expected).max()  # a residual is rounding itself
+    # the residual itself has the size of rounding errors
+    scale = 1.0 if algorithm is skewness else np.abs(expected).max()
     assert good
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13 * scale)
 

@@ -48,7 +48,7 @@ def exact(op, *args):
 
 @pytest.mark.parametrize("op", [*RULES, "smaller"])
 def test_every_operation_s_derivative(op):
-    """Of first and second order, in every argument, by mpmath's differences with 40 digits."""
+    """First and second derivatives with respect to every argument agree with mpmath's differences with 40 digits."""
     x = [POINTS.get(op, 0.7), -0.45][: len(RULES.get(op, "ab"))]
 
     def f(*args):
@@ -86,7 +86,7 @@ def test_no_operation_is_forgotten():
 
 @given(st.integers(0, 2**32 - 1))
 def test_forward_and_reverse_agree_on_a_robot_s_terms(seed):
-    """w . (J u) = (J^T w) . u for the Jacobian J of inverse dynamics, and J u by a complex step's cousin."""
+    """w . (J u) = (J^T w) . u for the Jacobian J of inverse dynamics, and J u agrees with a complex step."""
     rng, robot = np.random.default_rng(seed), models.two_link()
     algorithm, options, *_ = CATALOGUE["inverse_dynamics"]
     made = trace(algorithm, structure(robot._model), options)
@@ -136,7 +136,7 @@ def test_an_end_may_come_twice_and_be_an_input():
 
 
 def test_branches_not_taken_do_not_spoil_the_derivative():
-    """sqrt(x) has no slope at 0; where 0 is not asked for it, that does not matter."""
+    """sqrt(x) has no derivative at 0; this does not matter where that derivative is not needed."""
     graph = Graph()
     x = graph.load(1, 0)
     y = where(compare("lt", x, 1e-3), x * x, unary("sqrt", x))

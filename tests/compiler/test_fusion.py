@@ -39,7 +39,7 @@ def test_a_term_has_the_same_values(term):
 
 
 def test_a_product_is_joined_whatever_else_it_is_used_for():
-    """A second use would keep a code generator from it, and change the sum's last bit."""
+    """A second use of the product would keep a code generator from fusing it, and change the last bit of the sum."""
     shapes = []
     for used_twice in (False, True):
         graph = Graph()

@@ -25,7 +25,7 @@ def install(monkeypatch, fake):
 
 
 class Array:
-    """An array as a library has it that knows `__cuda_array_interface__` only."""
+    """An array of a library that supports `__cuda_array_interface__` only."""
 
     def __init__(self, a, number=0):
         self.a, self.number = np.asarray(a), number
@@ -86,7 +86,7 @@ def test_to_the_gpu_and_back(cuda):
 
 
 def used(cuda):
-    """The streams in which arrays were taken, memory was allocated and the kernel was launched."""
+    """Record the streams in which arrays were passed, memory was allocated and the kernel was launched."""
     return {line[1] for line in cuda.log if line[0] in ("view", "allocate", "launch")}
 
 
@@ -185,11 +185,11 @@ def test_enough_blocks_for_all_states(cuda):
     ("registers", "memory", "taken", "threads", "made"),
     [
         ({0: 100}, {}, 0, 64, 1),  # nine blocks of 64 fit, but only four of 128
-        ({0: 166, 4: 128}, {4: 24}, 4, 128, 2),  # a few numbers moved: more threads
-        ({0: 166, 4: 128}, {4: 200}, 0, 128, 2),  # three blocks fit as it is: not made again
+        ({0: 166, 4: 128}, {4: 24}, 4, 128, 2),  # few numbers are moved: more threads
+        ({0: 166, 4: 128}, {4: 200}, 0, 128, 2),  # three blocks fit without recompiling
         ({0: 200, 4: 128, 3: 168}, {4: 400, 3: 16}, 3, 128, 3),
         ({0: 200, 4: 128, 3: 168}, {4: 400, 3: 300}, 0, 64, 3),
-        ({0: 254}, {0: 680}, 0, 128, 1),  # in want of registers already
+        ({0: 254}, {0: 680}, 0, 128, 1),  # the kernel already lacks registers
     ],
 )
 def test_registers_choose_how_many_threads_are_at_work(monkeypatch, registers, memory, taken, threads, made):
@@ -206,7 +206,7 @@ def test_each_device_its_own(monkeypatch):
     f = models.two_link().to_cuda("gravity_force", device=1)
     cuda.current = 0
     out = f(Array(np.zeros((3, 2)), number=1))
-    assert cuda.current == 0  # as it was
+    assert cuda.current == 0  # unchanged
     assert out.__dlpack_device__() == (2, 1)
     with pytest.raises(
         ArgumentError, match=r"q: expected float64 of shape \(..., 2\) in C order on GPU 1, .* on device 0"
@@ -237,7 +237,7 @@ def test_the_first_state_without_a_result_is_named(cuda):
     q[7, 0] = np.inf
     with pytest.raises(ArgumentError, match=r"^state 7: q: expected finite numbers, got inf at index \[0\]$"):
         f(Array(q), Array(v), Array(a))
-    f(*(Array(x) for x in states(robot, 200, 1)))  # the report of the last call is forgotten
+    f(*(Array(x) for x in states(robot, 200, 1)))  # the report of the last call is ignored
 
 
 def test_what_the_cpu_refuses_is_refused_in_its_words(cuda):

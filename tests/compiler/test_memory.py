@@ -104,7 +104,7 @@ def test_memory_does_not_grow_while_code_is_made_and_dropped(step, warm, rounds,
 
 
 class Damping:
-    """A law whose trace is another for each `gain`, which it compares with a number of its own."""
+    """A law with another trace for each `gain`, because it compares it with a constant."""
 
     reference = None
 
@@ -119,7 +119,7 @@ class Damping:
 
 
 def test_loops_are_freed_with_their_traces(monkeypatch):
-    """As many traces stay as `choice` keeps; the others' code goes with them."""
+    """As many traces stay in memory as `choice` keeps; the code of all others is freed."""
     monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     robot = models.two_link()
     q0 = v0 = np.array([0.1, 0.2])

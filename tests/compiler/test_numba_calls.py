@@ -48,7 +48,7 @@ def test_every_term_is_callable():
 
 
 def test_a_loop_of_ones_own():
-    """A thousand steps in numba: what the function keeps on the stack is not kept for every call."""
+    """A thousand steps in numba: the function frees its stack memory after every call."""
     robot = models.two_link()
     forward = robot.to_numba("forward_dynamics")
 

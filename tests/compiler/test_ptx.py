@@ -31,7 +31,7 @@ TYPES = {"double": np.float64, "float": np.float32}
 
 
 class Case:
-    """A term of a robot as a kernel on this machine."""
+    """Run a term of a robot as a kernel on this machine."""
 
     def __init__(self, robot, term, real="double"):
         self.algorithm, options, *_ = CATALOGUE[term]
@@ -59,7 +59,7 @@ class Case:
 
 
 def python(f, term, inputs):
-    """What the CPU's compiled function computes, state by state; rows of all outputs."""
+    """Compute the same with the CPU's compiled function, state by state; rows contain all outputs."""
     rows = []
     for state in zip(*inputs):
         made = getattr(f._code, term)(*(x.copy() for x in state))
@@ -126,7 +126,7 @@ def test_sines_and_cosines_of_any_angle(real, tolerance):
             limit * np.random.default_rng(0).uniform(-1.0, 1.0, 2000),
             limit * np.array([0.999, 1.0, np.nextafter(1.0, 2.0), 1.001, 7.0, -1.0, -1.1]),
             np.geomspace(limit, largest, 300) * np.resize([1.0, -1.0], 300),
-            0.5 * math.pi * np.round(np.geomspace(1.0, 1e15, 80)),  # as near to the zeros as possible
+            0.5 * math.pi * np.round(np.geomspace(1.0, 1e15, 80)),  # as near to the zeros of the sine as possible
             [0.0, 1e-300, 6381956970095103.0 * 2.0**797] if real == "double" else [0.0, 1e-30],
         ]
     ).astype(kind)
@@ -138,7 +138,7 @@ def test_sines_and_cosines_of_any_angle(real, tolerance):
 
 
 def test_one_angle_beyond_among_others():
-    """The others are what they are alone."""
+    """The results of the other states are the same as without these."""
     robot = models.panda()
     case = Case(robot, "mass_matrix")
     q = np.tile(np.linspace(-1.0, 1.0, 7), (3, 1))
@@ -149,7 +149,7 @@ def test_one_angle_beyond_among_others():
 
 
 def test_a_sine_of_a_sine():
-    """An angle that is not known before the straight line is reduced there."""
+    """An angle that is only known inside the straight-line code is reduced there."""
     kernel = waves("double", lambda x: 1e7 * unary("sin", x))
     x = np.linspace(-2.0, 2.0, 9)[:, None]
     (found,), _ = kernel(np.zeros(1), [x], [2])
@@ -158,7 +158,7 @@ def test_a_sine_of_a_sine():
 
 @pytest.mark.parametrize("real", ["double", "float"])
 def test_an_angle_that_overflows_is_no_number(real):
-    """Also where the inputs are finite: what depends on it is nan, as libm's sine is."""
+    """Also where the inputs are finite: what depends on an infinite intermediate result is nan, as with libm's sine."""
     kernel = waves(real, lambda x: 1e30 * (1e30 * x) if real == "float" else 1e200 * (1e200 * x))
     (found,), _ = kernel(np.zeros(1), [np.array([[1.0], [0.0], [-1.0]], TYPES[real])], [2])
     np.testing.assert_array_equal(found, [[np.nan, np.nan], [0.0, 1.0], [np.nan, np.nan]])
@@ -172,7 +172,7 @@ def test_an_angle_that_overflows_is_no_number(real):
 @pytest.mark.parametrize("real", ["double", "float"])
 @pytest.mark.parametrize("argument", [0, 1, 2])
 def test_a_number_that_is_none_is_reported(bad, real, argument):
-    """Also the first coordinate, on which the torques do not depend."""
+    """Also if the first coordinate is nan, on which the torques do not depend."""
     case = Case(models.panda(), "inverse_dynamics", real)
     inputs = case.states(9)
     good, _ = case(inputs)
@@ -245,7 +245,7 @@ def test_what_needs_libdevice_says_so():
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("robot", ROBOTS[::-1], ids=lambda r: r.name)
 def test_only_poses_of_joints_with_two_freedoms_need_libdevice(robot):
-    """For the angle by which a cylindrical, planar or helical pair has turned, where poses are checked."""
+    """The angle of a cylindrical, planar or helical pair, where poses are checked."""
     found = {
         name
         for algorithm, options, _, given in CATALOGUE.values()
@@ -277,7 +277,7 @@ def kernel_ptx(robot, term, capability=(9, 0), **options):
 
 @pytest.mark.parametrize("real", ["double", "float"])
 def test_the_same_operations_in_ptx(real):
-    """No division by an estimate, no flushed number, no approximated root; nothing in double precision by mistake."""
+    """No approximate division, no flushed subnormal number, no approximate root, and no double precision by mistake."""
     text = kernel_ptx(models.panda(), "forward_dynamics", real=real)
     kernel = text[text.index(".entry") :]
     assert ".ftz" not in text
@@ -295,7 +295,7 @@ def test_the_same_operations_in_ptx(real):
 @pytest.mark.parametrize("capability", [(7, 0), (8, 0), (9, 0)])
 @pytest.mark.parametrize(("real", "most"), [("double", 168), ("float", 80)])
 def test_inverse_dynamics_of_the_panda_stays_in_registers(capability, real, most, tmp_path):
-    """Also when four blocks are to share a multiprocessor, but for three numbers at most."""
+    """Also if four blocks share a multiprocessor, with at most three exceptions."""
     text = kernel_ptx(models.panda(), "inverse_dynamics", capability, real=real)
     registers, stack, spilled = assembled(text, ptx.processor(capability), "inverse_dynamics", tmp_path)
     assert registers <= most
@@ -323,7 +323,7 @@ def test_inverse_dynamics_of_the_panda_stays_in_registers(capability, real, most
     ids=lambda x: getattr(x, "name", x),
 )
 def test_long_functions_use_memory_as_planned(robot, term, real, most, tmp_path):
-    """The assembler moves next to nothing on its own."""
+    """The assembler hardly reorders instructions by itself."""
     _, stack, spilled = assembled(kernel_ptx(robot, term, real=real), "sm_90", term, tmp_path)
     assert stack <= most
     assert spilled <= 128

@@ -17,7 +17,7 @@ from geomctrl.tracing.backends.llvm import module
 
 TARGET = ("aarch64-unknown-linux-musl", "cortex-a76")
 EMULATOR = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
-AARCH64 = 183  # in an ELF file's header
+AARCH64 = 183  # field of an ELF file's header
 MAIN = """\
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,7 +59,9 @@ def test_code_for_aarch64(robot):
 @pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="ziglang is not installed (make cross)")
 @pytest.mark.parametrize("robot", [TREES[0], TREES[3]], ids=lambda r: r.name)
 def test_code_for_aarch64_computes_the_same(robot, tmp_path):
-    """One state and two side by side, with a sine beyond the range of the fast one; linked where no emulator is."""
+    """One state, and two side by side, with a sine beyond the range of the fast one; only linked where there is no
+    emulator.
+    """
     first, second = (inputs_of(robot, articulated_bodies.forward_dynamics, seed) for seed in (0, 1))
     first[0][:1] += 1e6 * (robot.nq == robot.nv)
     arrays = {"model": robot._model, "x": np.concatenate(first)}

@@ -12,7 +12,7 @@ from geomctrl.kernels.algorithms import algorithm
 from geomctrl.testing import random_robot
 from geomctrl.tracing.symbols import UntraceableError
 
-FRAMES = ("pose", "jacobian", "jacobian_rate")  # of a body that small trees do not have
+FRAMES = ("pose", "jacobian", "jacobian_rate")  # of a body that small trees do not contain
 
 
 @pytest.mark.quick(58)
@@ -32,7 +32,7 @@ def test_a_trace_is_the_kernel(robot, name):
 
 @pytest.mark.slow
 def test_random_structures():
-    """Five hundred trees of any joints: each traced for one of the algorithms and held against the loops."""
+    """Trace one of the algorithms for each of five hundred random trees, and compare with numba's loops."""
     rng = np.random.default_rng(11)
     light = [name for name in ALGORITHMS if name not in FRAMES and "inverse" not in name and "derivatives" not in name]
     for k in range(500):
@@ -63,7 +63,7 @@ def test_a_robots_numbers_are_inputs():
 
 
 def test_zeros_cost_nothing():
-    """Planar arm: no operation on what is zero. Two links: M is 3 numbers of a few operations each."""
+    """A planar arm has no operations on zeros: M of two links is 3 numbers of a few operations each."""
     traced = trace(composite_bodies.mass_matrix, structure(models.two_link()._model), {})
     assert traced.operations < 60
     panda = structure(models.panda()._model)

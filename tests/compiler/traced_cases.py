@@ -24,7 +24,7 @@ TREES = [
     models.panda(),
     models.three_spheres(),
     models.scara(),
-    # every kind of joint is in one of these, few of them in each: a function of all seven takes seconds to compile
+    # each kind of joint is in one of these trees; a function of all seven kinds would take seconds to compile
     random_robot(np.random.default_rng(1), KINDS[:4], [-1, 0, 0, 2]),
     random_robot(np.random.default_rng(2), [*KINDS[4:], "revolute"], [-1, -1, 0, 2], driven=True),
 ]
@@ -56,7 +56,7 @@ ALGORITHMS = {
 
 
 def inputs_of(robot, algorithm, seed=0):
-    """Random values of the inputs that are not optional, in order."""
+    """Random values of the required inputs, in order."""
     rng, sizes = np.random.default_rng(seed), Sizes(robot._model, {"orders": 3})
     return [
         robot.random_configuration(rng) if x.shape == ("nq",) else rng.normal(size=sizes.shape(x))
@@ -74,7 +74,7 @@ def options_of(robot, algorithm):
 
 
 def by_loops(robot, algorithm, states, options):
-    """What numba's loops compute for one state."""
+    """Return the results of numba's loops for one state."""
     options = options | options_of(robot, algorithm)
     rows = [x[None] for x in states]
     none = [np.empty((0, 0))] * sum(x.optional for x in algorithm.inputs)
@@ -88,7 +88,7 @@ def flat(outputs):
 
 
 def dynamic_states(robot, n, seed=0, kind=np.float64):
-    """n random q, v and a."""
+    """Return n random q, v and a."""
     rng = np.random.default_rng(seed)
     q = np.array([robot.random_configuration(rng) for _ in range(n)])
     return [x.astype(kind) for x in (q, *rng.normal(size=(2, n, robot.nv)))]

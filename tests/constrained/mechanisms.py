@@ -9,7 +9,7 @@ from geomctrl.constrained.maximal import ConstrainedSystem
 
 
 def four_bar(group=None, loop="revolute"):
-    """A planar four-bar of revolute joints, a parallelogram sheared: 20 rows, 17 of them independent."""
+    """A planar four-bar linkage of revolute joints, a sheared parallelogram: 20 rows, of which 17 are independent."""
     points = np.array([[0, 0, 0], [0.3, 0, 1.0], [1.5, 0, 1.2], [1.4, 0, 0]])
     bodies, joints = [], []
     for i in range(3):

@@ -35,7 +35,7 @@ def test_second_order_and_constraints_to_round_off(group):
 
 
 def test_a_fast_top_has_the_digits_of_the_published_method():
-    """exudyn 1.13.6, lieGroupSimplifiedKinematicRelations, rho = 0.6, 1600 steps: the mass centre is off by this."""
+    """Error of the mass centre in exudyn 1.13.6 (lieGroupSimplifiedKinematicRelations, rho = 0.6, 1600 steps)."""
     system, y0 = top.top(top.GROUPS["SO(3)xR3"])
     solution = generalized_alpha.integrate_index3(system, y0, (0.0, 0.8), 0.8 / 1600, rho=0.6, every=10**6)
     y = solution.y[-1]
@@ -57,14 +57,16 @@ def test_the_benchmark_of_its_authors(group):
 
 @pytest.mark.parametrize("group", top.GROUPS)
 def test_iterations_go_on_to_round_off(group, monkeypatch):
-    """Nothing that more iterations could change, of a top that spins fast: twists of 150 rad/s to their last digits."""
+    """More iterations would change nothing, for a top that spins fast: twists of 150 rad/s are right to their last
+    digits.
+    """
     system, y0 = top.top(top.GROUPS[group])
 
     def end():
         return generalized_alpha.integrate_index3(system, y0, (0.0, 0.1), 1e-3, every=10**6)
 
     ours = end()
-    monkeypatch.setattr(generalized_alpha, "EPS", 0.0)  # until corrections grow again
+    monkeypatch.setattr(generalized_alpha, "EPS", 0.0)  # until corrections grow again because of rounding
     more = end()
     assert more.nfev > ours.nfev
     np.testing.assert_allclose(system.poses(ours.y[-1]), system.poses(more.y[-1]), rtol=0, atol=2e-12)
@@ -104,7 +106,7 @@ def test_a_step_with_spatial_twists_is_that_of_its_equations():
     move = h * V + h * h * ((0.5 - c.beta) * a + c.beta * a1)
     np.testing.assert_allclose(T1, se3.exp(move) @ T, rtol=0, atol=1e-14)
     other = generalized_alpha.integrate_index3(system, y0, (0.0, h), h).y[-1]
-    assert np.abs(other - y1).max() > 1e-7  # body-fixed twists are another method
+    assert np.abs(other - y1).max() > 1e-7  # with body-fixed twists it is another method
 
 
 def test_spatial_twists_hold_a_floating_pairs_momentum_better():
@@ -119,7 +121,7 @@ def test_spatial_twists_hold_a_floating_pairs_momentum_better():
 
 
 def test_a_body_on_a_screw_motion_is_carried_exactly():
-    """Its spatial twist is constant where it turns about a principal axis and moves along it."""
+    """Its spatial twist is constant if it rotates about a principal axis and moves along it."""
     body = ConstrainedBody("b", inertia.from_com(2.0, (0.0, 0.0, 0.0), np.diag([1.0, 2.0, 2.5])))
     system = ConstrainedSystem([body], [], group=SE3(), gravity=(0.0, 0.0, 0.0))
     V = np.array([0.0, 0.0, 7.0, 0.0, 0.0, 1.5])

@@ -95,7 +95,7 @@ def test_loops_in_relative_and_in_maximal_coordinates_are_the_same(name):
         J @ loop.accelerations(0.0, y) + Jdot @ v, system.accelerations(0.0, state), rtol=0, atol=1e-9
     )
     assert loop.energy(y) == pytest.approx(system.energy(state), abs=1e-10)
-    if name == "3-RPS":  # no redundant rows: the reactions are unique too
+    if name == "3-RPS":  # without redundant rows the reactions are unique, too
         ours, theirs = loop.reactions(0.0, y), system.reactions(0.0, state)
         for ball in loop.names:
             np.testing.assert_allclose(ours[ball], theirs[ball], rtol=0, atol=1e-8)
@@ -121,7 +121,9 @@ def test_closures_that_differ_a_little_count_and_the_same_twice_does_not(apart, 
 
 
 def test_a_planar_mechanism_does_not_feel_how_its_plane_is_turned():
-    """In a plane askew to the axes, rows that move nothing are rounding, not zero: they are redundant all the same."""
+    """In a plane that is not aligned with the axes, redundant rows are not zero but rounding errors, and still
+    recognised.
+    """
     upright, _ = four_bar()
     y = begin("four-bar", upright)
     for seed in range(5):
@@ -134,7 +136,7 @@ def test_a_planar_mechanism_does_not_feel_how_its_plane_is_turned():
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_tree_under_the_closures_reactions_moves_as_the_mechanism(name):
-    """The loops cut and the reactions applied as forces: the tree's own recursion must give the same motion."""
+    """Cut the loops and apply the reactions as forces: the recursion of the tree must give the same motion."""
     turn = so3.exp((0.4, -0.3, 0.8))
     loop, _ = four_bar(turn) if name == "four-bar" else three_legs()
     y = begin(name, loop)
@@ -156,14 +158,15 @@ def test_the_tree_under_the_closures_reactions_moves_as_the_mechanism(name):
 
 
 def test_reactions_in_the_plane_are_those_of_maximal_coordinates():
-    """What is out of the plane is not unique; the pin's force in it is."""
+    """Reactions out of the plane are not unique; the force of the pin in the plane is."""
     loop, system = four_bar()
     y = begin("four-bar", loop)
     poses = np.array([loop.robot.pose(y[:3], n) for n in system.body_names])
     J = np.array([loop.robot.jacobian(y[:3], n) for n in system.body_names])
     ours, theirs = (s.reactions(0.0, x)["pin"] for s, x in ((loop, y), (system, system.state(poses, J @ y[3:]))))
     np.testing.assert_allclose(ours[[3, 5]], theirs[[3, 5]], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(ours[[0, 2, 4]], 0.0, rtol=0, atol=1e-12)  # the least norm of what does no work
+    # the least norm among reactions that do no work
+    np.testing.assert_allclose(ours[[0, 2, 4]], 0.0, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -196,7 +199,9 @@ def test_projection_holds_loops_at_round_off_and_keeps_the_order(name):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_stabilisation_brings_loops_back(name):
-    """From loops off by 1e-3 at both levels; without one they stay astray."""
+    """From errors of 1e-3 in position and velocity, stabilisation returns to the constraints; without it the errors
+    stay.
+    """
 
     def end(stabilisation):
         loop, _ = MECHANISMS[name](stabilisation=stabilisation)
@@ -231,7 +236,7 @@ def test_torque_does_work():
 
 
 def test_a_users_closure_is_the_one_written_by_hand():
-    """A rod from the ground to the rocker's end, as a distance and as a function with its Jacobian."""
+    """A rod from the ground to the end of the rocker, as a distance and as a function with its Jacobian."""
     robot, anchor, end, length = four_bar()[0].robot, np.array([2.0, 0.3, -0.5]), np.array([0.1, 0.2, -1.3]), 1.1
 
     def function(T):
@@ -256,13 +261,14 @@ def test_a_users_closure_is_the_one_written_by_hand():
     thrice = Constraint.holonomic("thrice", ["rocker"], lambda T: 3 * function(T), lambda T: 3 * jacobian(T))
     both = ClosedLoops(robot, [rods[0], thrice])
     assert both.rank(states[0]) == 1
-    shares = both.reactions(0.0, states[0])  # multipliers x and 3 x have the least norm: forces as 1 to 9
+    # the multipliers x and 3 x of least norm: the forces are in the ratio 1 to 9
+    shares = both.reactions(0.0, states[0])
     np.testing.assert_allclose(shares["rod"], 0.1 * by_hand, rtol=0, atol=1e-8)
     np.testing.assert_allclose(shares["thrice"].ravel(), 0.9 * users, rtol=0, atol=1e-8)
 
 
 def test_velocities_held_fixed_stay():
-    """A crank's speed is given and the others follow: they are the slopes of the configurations."""
+    """The speed of a crank is given; the other speeds are the derivatives of the configurations."""
     loop, _ = four_bar()
     q, drives, h = begin("four-bar", loop)[:3], np.array([False, True, True]), 1e-5
     y = loop.consistent(q, (0.7, 0.0, 0.0), free=drives)

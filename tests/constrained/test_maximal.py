@@ -44,7 +44,7 @@ ROWS |= {"distance": 1, "holonomic": 2}
 
 
 def hold_apart(T):
-    """Heights of two bodies add up, and their x axes keep an angle."""
+    """Constraints: the heights of two bodies have a constant sum, and their x axes a constant angle."""
     return np.array([T[0, 2, 3] + T[1, 2, 3] - 1.0, T[0, :3, 0] @ T[1, :3, 0] - 0.2])
 
 
@@ -89,7 +89,7 @@ def test_where_the_body_moves_in_a_subgroup_only_se3_keeps_it_there():
 
 
 def test_each_body_on_the_group_that_suits_it():
-    """The paper's closing suggestion: SE(3) on the ground, SO(3) x R^3 elsewhere."""
+    """Try the outlook of the paper: SE(3) for bodies on the ground, SO(3) x R^3 for others."""
     bodies = [
         cases.bar("bar 1", cases.place(np.eye(3), (0.1, 0, 0))),
         cases.bar("bar 2", cases.place(np.eye(3), (0.3, 0, 0))),
@@ -106,7 +106,7 @@ def test_each_body_on_the_group_that_suits_it():
 
 @pytest.mark.parametrize("group", top.GROUPS)
 def test_the_heavy_top_of_bruels_cardona_and_arnold(group):
-    """Measured order on the benchmark's fast spin, up to the reference's digits."""
+    """Measure the order on the fast spin of the benchmark, up to the digits of the reference."""
     system, y0 = top.top(top.GROUPS[group])
     assert system.energy(y0) == pytest.approx(top.ENERGY, abs=1e-10)
     coarse, fine = (top.maximal(group, "MK8", n) for n in (400, 800))
@@ -167,7 +167,7 @@ def test_the_constraint_does_not_depend_on_the_group():
 
 
 def test_the_reaction_of_a_swinging_rod():
-    """A rod of length 2 l on a hinge along y, at an angle th from hanging, turning at w."""
+    """A rod of length 2 l on a hinge along y, at an angle th from hanging, with angular velocity w."""
     m, l, th, w, g = 3.0, 0.7, 0.4, 2.5, 9.81
     I = m * l**2 / 3.0
     along = np.array([np.sin(th), 0.0, -np.cos(th)])
@@ -210,7 +210,9 @@ JOINTS = {
 
 
 def chain(kinds, inertias):
-    """(robot, system): the same chain in relative and in maximal coordinates; joints as in the child's frame."""
+    """Return (robot, system): the same chain in relative and in maximal coordinates; joints are in the child's
+    frame.
+    """
     point, axis = np.array([0.1, 0.2, -0.3]), np.array([0.5, -1.0, 2.0])
     bodies = [
         gc.Body(f"b{i}", f"b{i - 1}" if i else None, JOINTS[k], None, J)
@@ -271,14 +273,14 @@ def test_a_universal_joint_is_two_hinges():
     V = two.twists(two.consistent(None, np.random.default_rng(2).normal(size=(3, 6))))
     a = one.accelerations(0.0, one.state(None, V[:2]))
     b = two.accelerations(0.0, two.state(None, V))[:2]
-    np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)  # the cross has a little inertia
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)  # the cross has a small inertia
 
 
 # --- multipliers, rank and sparsity --------------------------------------------------------------------------------
 
 
 def dense_solution(system, y):
-    """Vdot of (3) by dense pseudo-inverse."""
+    """Vdot of (3) by the dense pseudo-inverse."""
     J, rows = system.jacobian(y), system._evaluate(y)
     n = len(system.bodies)
     M, Q = np.zeros((6 * n, 6 * n)), np.zeros(6 * n)
@@ -297,7 +299,7 @@ def dense_solution(system, y):
 def test_redundant_rows_change_neither_motion_nor_balance(group):
     system = four_bar(GROUPS[group])
     y = swinging(system)
-    assert np.abs(system.twists(y)).max() > 0.2  # rad/s: it does move
+    assert np.abs(system.twists(y)).max() > 0.2  # rad/s, so that it moves
     assert len(system.residual(y)) == 20
     assert system.rank(y) == np.linalg.matrix_rank(system.jacobian(y)) == 17
     Vdot, J, M, Q = dense_solution(system, y)
@@ -341,7 +343,7 @@ def hanging_chain(n, **options):
         )
         for i in range(n)
     ]
-    order = np.random.default_rng(0).permutation(n)  # the order in which they are given does not matter
+    order = np.random.default_rng(0).permutation(n)  # the order of the constraints does not matter
     return ConstrainedSystem([bodies[i] for i in order], [joints[i] for i in order[::-1]], **options)
 
 
@@ -400,7 +402,7 @@ def test_stabilisation():
 
 
 def test_ggl_without_a_rate_keeps_positions_though_velocities_drift():
-    """From velocities off by 1e-3 the plain index-1 equations lose the joint at that speed, GGL does not."""
+    """With velocity errors of 1e-3 the index-1 equations alone drift at that speed; the GGL method does not."""
 
     def end(stabilisation):
         case = cases.double_pendulum(SE3(), stabilisation=stabilisation)

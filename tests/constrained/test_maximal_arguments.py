@@ -360,7 +360,7 @@ def test_a_users_functions_may_reuse_their_buffers_and_write_on_what_they_get():
 
 
 def test_a_projection_that_fails_hands_over_the_solution_so_far():
-    """Two pivots pulled apart by a user's function of time's passing: what holds at first no longer can."""
+    """Two pivots are pulled apart by a user's function of time, until the constraints can no longer hold."""
     calls = []
 
     def function(T):
@@ -380,7 +380,7 @@ def test_a_projection_that_fails_hands_over_the_solution_so_far():
 
 @pytest.mark.parametrize("project", [False, True])
 def test_a_function_of_the_users_that_fails_says_when_and_keeps_the_run_so_far(project):
-    """A wrench turns nan at 0.3 s; a constraint's function does below a height."""
+    """A wrench becomes nan at 0.3 s; the function of a constraint becomes nan below a height."""
 
     def height_zero(T):
         return np.array([T[0, 0, 3] if T[0, 2, 3] > -0.2 else np.nan])

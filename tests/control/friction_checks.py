@@ -12,7 +12,7 @@ Q0, V0 = np.array([0.3, -0.7]), np.array([0.5, -0.2])
 
 
 class Wave:
-    """Torques that turn the joints of an arm to and fro; those on links of an elastic plant are zero."""
+    """Torques that move the joints of an arm to and fro; those on links of an elastic plant are zero."""
 
     def __init__(self, n=2):
         self.amplitude = np.concatenate((np.zeros(n - 2), [5.0, 3.0]))
@@ -29,7 +29,7 @@ def run_of(plant, compiled, q0=Q0, v0=V0, t_end=0.5, dt=5e-4, **options):
 
 
 def plants(make):
-    """The plants on which friction acts, with the starts of their robots; make(n): the model for n coordinates."""
+    """The plants on which friction acts, with their initial states; make(n) returns the model for n coordinates."""
     gears = actuators.SeriesElasticity([400.0, 300.0], [0.2, 0.1])
     return {
         "rigid": (gc.Plant(ARM, make(2)), Q0, V0),
@@ -39,7 +39,9 @@ def plants(make):
 
 
 def check_power_flow(model, n=2):
-    """v . torque = rate of stored energy + dissipation, at random states; the rate by differences along the state's."""
+    """v . torque = rate of stored energy + dissipation at random states; the rate is a difference quotient of the
+    state.
+    """
     rng, x0 = np.random.default_rng(1), model.start(np.zeros(n))
     for _ in range(50):
         v, load = rng.normal(size=(2, n))
@@ -53,7 +55,7 @@ def check_power_flow(model, n=2):
 
 
 def check_runs(make):
-    """On every plant, the compiled run is Python's and the energy balance holds."""
+    """On every plant, the compiled run equals Python's and the energy balance holds."""
     for name, (plant, q0, v0) in plants(make).items():
         python, compiled = (run_of(plant, choice, q0, v0, monitors="default") for choice in (False, True))
         for run in (python, compiled):
@@ -65,7 +67,7 @@ def check_runs(make):
 
 
 def check_sweep(make):
-    """A sweep over payloads measures what single runs do."""
+    """A sweep over payloads returns the measures of single runs."""
 
     def case(point):
         return gc.Plant(ARM.with_payload(point["payload"]), make(2)), Wave(), Q0, V0
@@ -81,7 +83,7 @@ def last(run):
 
 
 def check_identification(make):
-    """The parameters of a linear model are found exactly from a log that it made, by the regressor and inertia."""
+    """The parameters of a linear model are identified exactly from a log that it generated, together with inertia."""
     friction = make(2)
     model = identification.RegressorModel(ARM, viscous=False, coulomb=False, offset=False, columns=[friction])
     rng = np.random.default_rng(3)
@@ -96,7 +98,7 @@ def check_identification(make):
 
 
 def check_model(make):
-    """All of the above; make(n): the model for n velocity coordinates."""
+    """Run all checks above; make(n) returns the model for n velocity coordinates."""
     check_power_flow(make(2))
     check_runs(make)
     check_sweep(make)

@@ -30,5 +30,5 @@ def swept(**options):
     return gc.sweep(make, SPACE, WANTED, **grouped_sweep(**SHORT | options))
 
 
-if __name__ == "__main__":  # that it is not guarded in a user's script is another test
+if __name__ == "__main__":  # another test covers user scripts without the guard `if __name__ == "__main__"`
     swept(store=sys.argv[1])

@@ -15,7 +15,7 @@ PLAIN = (bool, int, str, bytes, type(None), type, slice, range)
 
 
 class SymbolicCopies:
-    """SymbolicCopies of one trace. Floats and arrays of floats are symbols in them; whole numbers stay."""
+    """The SymbolicCopies of one trace. Floats and arrays of floats are symbols in them; integers stay."""
 
     def __init__(self):
         self.graph, self.numbers, self.known = Graph(), [], {}
@@ -72,7 +72,7 @@ class SymbolicCopies:
         return self._copy(robot, vars(robot) | attributes)
 
     def values(self, function, *args):
-        """The numbers of what `function` returns on symbols: a scalar or array, or a tuple of such."""
+        """Return the numbers of what `function` returns on symbols: a scalar or array, or a tuple of them."""
         with numpy_on_symbols(), requirements() as required:
             found = function(*args)
         assert all(evaluate(self.graph, [x.index for x in required if isinstance(x, Condition)], [self.numbers]))

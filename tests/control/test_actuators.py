@@ -44,7 +44,7 @@ class Constant:
 
 
 class Wave:
-    """Smooth in time, and a little of the state."""
+    """A command that is smooth in time and depends a little on the state."""
 
     def __init__(self, size, gain):
         self.size, self.gain = np.asarray(size, float), gain
@@ -101,7 +101,7 @@ def test_a_lag_on_a_mass():
 
 
 def test_a_slope_that_is_limited_and_then_a_lag():
-    """x = rate t while (u - x) / T > rate, from there on the lag's exponential."""
+    """x = rate t while (u - x) / T > rate; from then on the exponential of the lag."""
     T, u, rate = 0.01, 4.0, 100.0
     run = gc.simulate(gc.Plant(CART, actuators=Lag(T, rate)), Constant(u), [0.0], [0.0], 0.08, 1e-4)
     until = u / rate - T
@@ -111,7 +111,7 @@ def test_a_slope_that_is_limited_and_then_a_lag():
 
 @pytest.mark.parametrize("n", [1.0, -6.0])
 def test_a_dc_motor_steps(n):
-    """Current and speed of a wheel are linear: exp(A t)."""
+    """The equations of current and speed of a wheel are linear: exp(A t)."""
     k, R, L, U, friction = 0.2, 1.5, 0.01, 12.0, 0.05
     plant = gc.Plant(WHEEL, gc.Friction(friction), actuators=DCMotor(k, R, L, n))
     run = gc.simulate(plant, Constant(U), [0.0], [0.0], 0.1, 1e-4)
@@ -133,7 +133,7 @@ def test_a_dc_motor_without_inductance_is_a_first_order_lag_in_speed():
 
 
 def test_a_spring_before_the_joint_is_the_plant_of_links_and_motors():
-    """The deflection as a state, against the motors as bodies of their own."""
+    """Springs with the deflection as a state agree with motors as separate bodies."""
     stiffness, rotor, friction = np.array([400.0, 300.0]), np.array([0.2, 0.1]), gc.Friction([0.3, 0.2])
     both = ElasticPlant(ARM, stiffness, rotor, gc.Friction([0.3, 0.2, 0.0, 0.0]))
     law = Wave([5.0, 3.0], 0.0)
@@ -150,7 +150,7 @@ def test_a_spring_before_the_joint_is_the_plant_of_links_and_motors():
 
 
 def test_a_bundled_law_and_reference_through_springs():
-    """The stiffer, the nearer to the robot whose armature the rotors are, which the law knows."""
+    """The stiffer the springs, the closer to the rigid robot with the rotors as armature."""
     reference = gc.references.Sinusoids(ARM, [0.2, -0.3], 0.3, 0.5)
     law, rms = gc.controllers.ComputedTorque(ARM.with_armature(0.02), reference), []
     for stiffness in (1e3, 1e4):
@@ -162,7 +162,9 @@ def test_a_bundled_law_and_reference_through_springs():
 
 
 def test_play_before_the_teeth_touch_and_after():
-    """u turns the motor alone for sqrt(backlash B / u) seconds; then both go on, the spring stretched beyond half."""
+    """u turns the motor alone for sqrt(backlash B / u) seconds; then both move, with the spring stretched beyond
+    half of it.
+    """
     play, rotor, u, K = 0.05, 0.2, 3.0, 5e3
     gears = SeriesElasticity(K, rotor, damping=40.0, backlash=play)
     touch = np.sqrt(play * rotor / u)
@@ -174,7 +176,7 @@ def test_play_before_the_teeth_touch_and_after():
     a = u / (INERTIA + rotor)
     np.testing.assert_allclose(run.x[-1, 0], 0.5 * play + INERTIA * a / K, atol=1e-7)
     np.testing.assert_allclose(run.v[-1, 0], run.x[-1, 1], rtol=1e-5)
-    assert run.applied.min() >= 0.0  # teeth do not pull
+    assert run.applied.min() >= 0.0  # gear teeth do not pull
     pushed = gc.simulate(gc.Plant(WHEEL, actuators=gears), Constant(-u), [0.0], [0.0], 2.0, 1e-4)
     np.testing.assert_allclose(pushed.x, -run.x, atol=1e-12)
 
@@ -193,7 +195,7 @@ def test_the_torque_speed_line_in_four_quadrants():
 
 
 def test_a_base_that_is_not_driven():
-    """Without gravity the legs' torques change neither momentum nor angular momentum."""
+    """Without gravity the torques of the legs change neither momentum nor angular momentum."""
     kinds = ["free", "revolute", "revolute"]
     dog = gc.testing.random_robot(np.random.default_rng(1), kinds, [-1, 0, 0], gravity=(0.0, 0.0, 0.0))
     B = Selection.joints(dog)
@@ -216,7 +218,7 @@ def test_a_base_that_is_not_driven():
 
 
 def links(chain):
-    """(link, u, w, x) of each link of a chain at one random state."""
+    """Return (link, u, w, x) of each link of a chain at one random state."""
     rng = np.random.default_rng(1)
     plant = gc.Plant(ARM, None, actuators=chain)
     inputs, sizes = [], []
@@ -233,7 +235,7 @@ def links(chain):
 
 @pytest.mark.parametrize("link", STORING, ids=lambda x: type(x).__name__)
 def test_what_flows_into_a_store_is_the_rate_of_its_energy(link):
-    """dE/dx x' by a complex step, against the balance of power."""
+    """Compare dE/dx x', by a complex step, with the balance of power."""
     rng = np.random.default_rng(2)
     for _ in range(5):
         u, w, x = rng.normal(size=2), rng.normal(size=2), rng.normal(size=len(link.start(np.zeros(2))))
@@ -263,7 +265,7 @@ def test_the_energy_balance_counts_what_is_stored(name):
 
 
 def test_the_energy_balance_through_play():
-    """Where teeth meet the motion has a kink, so that steps must be short, or chosen by their error."""
+    """The motion has a kink where gear teeth meet, so steps must be short, or adapted to their error."""
     plant, law = gc.Plant(ARM, actuators=CHAINS["play"]), Wave([5.0, 3.0], 0.1)
     for method, dt, options in (("MK4", 1e-4, {}), ("MK54", 1e-3, {"rtol": 1e-9, "atol": 1e-10})):
         run = gc.simulate(plant, law, [0.3, -0.7], [0.5, -0.2], 0.2, dt, **grouped(method=method, **options))
@@ -272,7 +274,7 @@ def test_the_energy_balance_through_play():
 
 
 def test_links_see_the_speed_of_the_rotor_behind_them():
-    """A limit before a spring is of the motor's speed, one after it of the joint's."""
+    """A limit in front of a spring uses the speed of the motor, one behind it that of the joint."""
     limits, spring = TorqueSpeedLimits(8.0, 2.0), SeriesElasticity(100.0, 0.1)
     plant = gc.Plant(ARM, None, actuators=[limits, spring])
     q, v, u, x = np.zeros(2), np.array([0.5, 1.0]), np.full(2, 9.0), np.array([0.0, 0.0, 1.0, -1.0])
@@ -295,7 +297,7 @@ XML = """
 
 
 def test_mujocos_actuators():
-    """gear, ctrlrange and a filter: acceleration and rate of the activations at random states."""
+    """gear, ctrlrange and a filter: accelerations and rates of the activations agree at random states."""
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_string(XML)
     data = mujoco.MjData(model)
@@ -336,7 +338,7 @@ def test_each_alone_compiles(name):
 
 
 def test_side_by_side():
-    """Loops that differ in an actuator's numbers share compiled code; each is what it is alone."""
+    """Loops that differ in an actuator's numbers share compiled code, and each equals a single run."""
     plants = [gc.Plant(ARM, actuators=[Lag(T), Saturation(limit)]) for T in (0.01, 0.03) for limit in (2.0, 5.0, 9.0)]
     law = Wave([6.0, 4.0], 0.1)
     runs = gc.simulate_many(plants, law, [0.3, -0.7], [0.0, 0.0], 0.2, 1e-3)
@@ -420,7 +422,7 @@ def test_a_command_of_another_size():
 
 
 class Hysteretic(actuators.Actuator):
-    """tau = u + c x, x' = w - x |w|: any smooth memory."""
+    """tau = u + c x, x' = w - x |w|: an actuator with any smooth state."""
 
     def start(self, w):
         return np.zeros(len(w))
