@@ -284,7 +284,7 @@ def test_threads_share_a_batch(compiler, threads, monkeypatch):
 
 
 def weak_arm():
-    """Two links: joint 1 feels 0.58 kg m^2 with the arm straight and 1.33 with a right angle; 1 less is negative there."""
+    """Joint 1 feels 0.58 kg m^2 with the arm straight and 1.33 with a right angle; here 1 kg m^2 is subtracted."""
     robot = models.two_link()
     lighter = robot.parameters.copy()
     lighter[0, 6] -= 1.0  # Iyy, because the axes of its joints are y

@@ -295,7 +295,7 @@ def test_the_same_operations_in_ptx(real):
 @pytest.mark.parametrize("capability", [(7, 0), (8, 0), (9, 0)])
 @pytest.mark.parametrize(("real", "most"), [("double", 168), ("float", 80)])
 def test_inverse_dynamics_of_the_panda_stays_in_registers(capability, real, most, tmp_path):
-    """Also if four blocks share a multiprocessor, with at most three exceptions."""
+    """Also if four blocks share a multiprocessor; then up to six doubles are spilled."""
     text = kernel_ptx(models.panda(), "inverse_dynamics", capability, real=real)
     registers, stack, spilled = assembled(text, ptx.processor(capability), "inverse_dynamics", tmp_path)
     assert registers <= most

@@ -16,7 +16,7 @@ def test_it_works_wherever_friction_does():
 
 
 def test_a_cart_decelerates_by_the_friction_of_its_direction():
-    """v = v0 -+ f t / m while the cart is fast against the smoothing."""
+    """v = v0 -+ f t / m while the cart is fast compared with the smoothing."""
     mass, forward, backward = 2.0, 3.0, 1.0
     body = Body("cart", None, Joint.prismatic((1, 0, 0)), None, inertia.from_com(mass, (0, 0, 0), np.eye(3)))
     plant = gc.Plant(Robot.build([body]), AsymmetricCoulomb(forward, backward, 1e-3))
@@ -44,7 +44,7 @@ def test_negative_torques_are_refused(name):
 
 
 class Free:
-    """No torque."""
+    """A law without torque."""
 
     def start(self):
         return None

@@ -31,14 +31,16 @@ class Spring:
 
 
 class AsksForTypes(Spring):
-    """What `isinstance` answers is not recorded in a trace: Python adds 1e-6 to the first torque, compiled code not."""
+    """The result of `isinstance` is not recorded in a trace: Python adds 1e-6 to the first torque, compiled code
+    does not.
+    """
 
     def __call__(self, t, q, v, z):
         return gc.Command(-self.k * q - v + (1e-6 if not hasattr(t, "graph") else 0.0))
 
 
 class Singular(Spring):
-    """A linear system with a condition number of 1e13: the last digits of its solution depend on rounding."""
+    """Solves a linear system with a condition number of 1e13, so the last digits depend on rounding."""
 
     def __call__(self, t, q, v, z):
         A = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-13]]) * np.cos(0.3 * q[0])
@@ -55,14 +57,14 @@ class Draws(Spring):
 
 
 class NotANumberInPython(Spring):
-    """A signal that is nan in Python, which no difference shows."""
+    """A signal that is nan in Python; a difference with nan shows nothing."""
 
     def __call__(self, t, q, v, z):
         return gc.Command(-self.k * q - v, signals={"x": np.nan if not hasattr(t, "graph") else 1.0})
 
 
 class NeverTheSame(Spring):
-    """Python's torque is another at each call, by far more than rounding; the trace does not see why."""
+    """Python's torque differs at each call by far more than rounding, for a reason that the trace does not contain."""
 
     def __call__(self, t, q, v, z):
         return gc.Command(-self.k * q - v + (1e-3 * next(CALLS) if not hasattr(t, "graph") else 0.0))
@@ -113,13 +115,14 @@ def test_another_result_is_refused_with_the_law_s_line(robot):
 
 @pytest.mark.parametrize("law", [NotANumberInPython, NeverTheSame])
 def test_nan_and_what_changes_from_call_to_call_are_refused(robot, law, monkeypatch):
-    monkeypatch.setattr(SymbolicCopies, "external_state", ExternalState((), ()))  # which would refuse what remembers
+    # otherwise the law would be refused because of its memory
+    monkeypatch.setattr(SymbolicCopies, "external_state", ExternalState((), ()))
     with pytest.raises(UntraceableError, match=r"compiled, .* differs from its value in Python"):
         run(law(robot))
 
 
 class Other(Monitor):
-    """It measures something else in Python than on symbols."""
+    """A monitor that measures something else in Python than on symbols."""
 
     name, what, limit = "other", "a number", 1.0
 

@@ -81,7 +81,7 @@ def test_elastic_joints(smooth):
 
 
 class Saturated:
-    """Inverse dynamics with integral action and saturation, as one writes it."""
+    """Inverse dynamics with integral action and saturation, as a user writes it."""
 
     def __init__(self, robot):
         self.robot, self.n = robot, robot.nv
@@ -128,7 +128,7 @@ def test_what_the_compiled_law_is_asked_and_what_it_was_not_made_for():
 
 
 def failing(body, start=None):
-    """A law with `body(self, t, q, v, z)`."""
+    """Return a law with `body(self, t, q, v, z)`."""
 
     class Law:
         def __init__(self):
@@ -207,7 +207,7 @@ def test_what_does_not_trace_is_named(body, words, at_a_line):
 
 
 def test_the_line_that_is_named_is_the_laws():
-    """Not the one in the library that it calls."""
+    """The message names the line in the law, not the line in the library that it calls."""
 
     def of_a_term(self, t, q, v, z):
         return self.robot.difference(q, q).item() * q
@@ -234,7 +234,7 @@ def of_numbers(self, t, q, v, z):
 
 @pytest.mark.parametrize("body", [of_a_frame, of_a_moving_point, from_where_it_is, of_numbers])
 def test_a_search_for_a_configuration_does_not_trace(body):
-    """In a loop as by itself; of numbers alone it need not be in the law."""
+    """The error appears in a loop and for the law alone; a computation on constants only may be outside of the law."""
     at = f"test_compiled.py, line {body.__code__.co_firstlineno + 1}"
     words = f"Law can not be traced: inverse_kinematics is called on symbols, in .*{at}: the number of its iterations"
     with pytest.raises(UntraceableError, match=words):
@@ -343,7 +343,7 @@ def test_a_law_in_c(tmp_path, precision):
 
 
 class Declared(gc.Controller):
-    """A law that says what it is: the contract is a base class, a constant a frozen set."""
+    """A law with the contract as its base class, and a frozen set as a constant."""
 
     DAMPED = frozenset({"all"})
 

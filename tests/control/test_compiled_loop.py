@@ -34,13 +34,13 @@ def reference(robot):
 
 
 def loaded(robot):
-    """The robot with half of its last body's mass more, which no law knows."""
+    """The robot with its last body heavier by half, which no law knows."""
     mass = 0.5 * robot.parameters[-1, 0]
     return robot.with_payload(mass, (0.01, 0.02, 0.05), 1e-3 * mass * np.eye(3))
 
 
 def law(name, robot):
-    """A bundled controller with gains in proportion to the least inertia about each coordinate."""
+    """A bundled controller with gains proportional to the least inertia about each coordinate."""
     motion, friction = reference(robot), gc.Friction(0.02, 0.01, 0.5)
     M = 1.0 / np.diag(np.linalg.inv(robot.mass_matrix(robot.neutral())))
     adaptive = partial(controllers.SlotineLi, robot, motion, 2.0, 10.0 * M, rate=1e-3)
@@ -90,7 +90,7 @@ def assert_same(python, compiled, tolerance=1e-11):
         np.testing.assert_allclose(other.values, m.values, rtol=1e-5, atol=1e-12)
         np.testing.assert_allclose(other.worst, m.worst, rtol=1e-5, atol=1e-12)
         at = np.flatnonzero(np.isclose(compiled.t, other.t_worst, atol=1e-12))
-        if len(at):  # the time of the worst value is that of a value as bad
+        if len(at):  # the value at the reported time equals the worst value; other times may be as bad
             np.testing.assert_allclose(other.values[at[0]], m.worst, rtol=1e-5, atol=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_elastic_joints(robot):
 @pytest.mark.parametrize("method", integrators.methods())
 @pytest.mark.parametrize(("robot", "control_dt"), [("three_spheres", None), ("two_link", 2e-3)])
 def test_methods(robot, method, control_dt):
-    """At every stage and held; 30.5 steps: the last one is a short one."""
+    """At every stage and held; 30.5 steps, so the last step is a short one."""
     robot = ROBOTS[robot]()
     options = {"t_end": 0.0305, "method": method, "control_dt": control_dt, "every": 4}
     assert_same(*both_ways(loaded(robot), law("computed torque", robot), **options))
@@ -149,7 +149,7 @@ def test_a_held_adaptive_law(control_dt):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["MK4", "MK54"])
 def test_changes_of_the_plant_at_their_time(method):
-    """At a sample, and within a step."""
+    """The run ends at a sample, or within a step."""
     robot = models.panda()
     plant = gc.Plant(robot, changes=[(0.01, loaded(robot)), (0.0155, robot), (0.0157, loaded(robot))])
     assert_same(*both_ways(plant, law("slotine-li", robot), method=method))
@@ -167,7 +167,7 @@ def test_external_wrenches():
 
 
 def test_springs_of_the_model():
-    """On joints beside one that stores its pose."""
+    """On joints next to one that stores its pose."""
     bodies = ["free", "spherical", "revolute", "prismatic"]
     robot = testing.random_robot(np.random.default_rng(2), bodies, [-1, 0, 1, 0])
     joints = tuple(replace(j, stiffness=20.0 * j.dof, rest=0.2) if j.dof == 1 else j for j in robot.joints)
@@ -179,7 +179,7 @@ def test_springs_of_the_model():
 
 
 class Torques(Monitor):
-    """A user's own, with a memory and a signal."""
+    """A user's own monitor, with memory and a signal."""
 
     name, what, limit = "torques", "largest torque so far", 50.0
 
@@ -188,7 +188,7 @@ class Torques(Monitor):
         return True
 
     def measure(self, sample):
-        self.each[:] = np.maximum(self.each, np.abs(sample.tau))  # written on, not replaced
+        self.each[:] = np.maximum(self.each, np.abs(sample.tau))  # written in place, not replaced
         self.largest = max(self.largest, self.each.max())
         self.signals = {"effort": sample.tau.dot(sample.tau)}
         return self.largest
@@ -204,14 +204,14 @@ def test_monitors_of_ones_own():
 
 
 class Observed(gc.monitors.EnergyBalance):
-    """What it measures is a violation, whatever explains it."""
+    """Its value always counts as a violation."""
 
     confirm = gc.monitors.Monitor.confirm
 
 
 @pytest.mark.parametrize("limit", [1e-12, 1.3e-8, 1.0])
 def test_strict_goes_on_where_python_does_not_confirm_what_compiled_code_accuses(limit):
-    """The drift is the integrator's: both loops reach the end, with the same accusation."""
+    """The drift comes from the integrator: both loops reach the end, with the same verdict."""
     robot, ends = models.panda(), []
     for compiled in (False, True):
         options = {"monitors": [gc.monitors.EnergyBalance(limit)], "strict": True, "compiled": compiled}
@@ -226,7 +226,7 @@ def test_strict_goes_on_where_python_does_not_confirm_what_compiled_code_accuses
 
 @pytest.mark.parametrize("limit", [1e-12, 1.3e-8, 1.0])
 def test_strict_ends_at_the_same_step(limit):
-    """Energy, which an adaptive law with a coarse step loses more and more of."""
+    """The adaptive law with a coarse step loses more and more energy."""
     robot, ends = models.panda(), []
     for compiled in (False, True):
         monitors = [Observed(limit)]
@@ -261,14 +261,15 @@ def test_an_unstable_loop_ends_with_its_reason(control_dt):
         run = caught.value.run
         assert "the closed loop is unstable" in str(caught.value)
         assert f"t = {run.t[-1]:.6g} s" in str(caught.value) or "state is not finite" in str(caught.value)
-        assert run.steps == len(run.t) - 1  # a step whose sample failed is none
+        assert run.steps == len(run.t) - 1  # a step whose sample failed is not counted
         ends.append((len(run.t), run.steps, run.t[-1], run.success))
-    np.testing.assert_allclose(ends[0], ends[1], atol=1)  # numbers of 1e200 differ by more than their rounding
+    # differences of numbers of 1e200 exceed the tolerance by rounding
+    np.testing.assert_allclose(ends[0], ends[1], atol=1)
     assert ends[0][0] > 3
 
 
 def test_a_law_without_a_result_for_a_while_goes_on_in_python():
-    """An angle too far for fast sines, a pole: compiled code has no result, Python has."""
+    """An angle too large for fast sines, and a pole: compiled code has no result there, but Python has."""
     robot = models.two_link()
 
     class Rooted:
@@ -287,7 +288,7 @@ def test_a_law_without_a_result_for_a_while_goes_on_in_python():
 
 @pytest.fixture
 def spied(monkeypatch):
-    """`paces` after an interval in Python or a call of compiled code, errors in Python, where compiled code stopped."""
+    """Errors are raised in Python at the sample where compiled code stopped."""
     seen = SimpleNamespace(paces=[], errors=[], stops=[])
     advance, factor, run = Loop.advance, StepControl.factor, Machine.run
 
@@ -316,7 +317,7 @@ def spied(monkeypatch):
 @pytest.mark.parametrize("control_dt", [None, 0.1])
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
 def test_a_pair_takes_the_same_steps(robot, control_dt, tolerances, spied, monkeypatch):
-    """As many from each sample to the next, the last interval being a short one; and in one go or many."""
+    """Equal numbers of steps between samples, with a short last interval; and in one call or many."""
     robot = ROBOTS[robot]()
     options = {"method": "MK54", "control_dt": control_dt, "every": 4, **tolerances}
     run = partial(both_ways, loaded(robot), law("slotine-li", robot), dt=0.05, t_end=1.02, **options)
@@ -333,7 +334,9 @@ def test_a_pair_takes_the_same_steps(robot, control_dt, tolerances, spied, monke
 
 
 def test_steps_are_rejected(spied):
-    """At a jump of the torque. Where a step ends beside it decides over much: Python's own runs differ, too."""
+    """At a jump of the torque. Whether a step ends just before or after it has a large effect: Python's own runs
+    differ, too.
+    """
     robot = models.two_link()
     push = Pushed(robot, lambda t, v: np.where(t > 0.333, 5.0, 0.0) * np.ones(2))
     python, compiled = both_ways(robot, push, t_end=1.0, dt=0.05, method="MK54")
@@ -344,7 +347,7 @@ def test_steps_are_rejected(spied):
 
 
 def test_an_interval_that_turns_too_far_is_pythons(spied):
-    """A step by more than 2 pi is rejected there; from the next sample on compiled code goes on."""
+    """A step that turns by more than 2 pi is rejected in compiled code; it continues from the next sample on."""
     robot = models.three_spheres()
     push = Pushed(robot, lambda t, v: np.where(t > 0.333, 6e4, 0.0) * np.where(t < 0.36, 1.0, 0.0) * np.ones(len(v)))
     python, compiled = both_ways(robot, push, t_end=1.0, dt=0.05, method="MK54", rtol=0.1, atol=10.0)
@@ -353,7 +356,7 @@ def test_an_interval_that_turns_too_far_is_pythons(spied):
 
 
 class Pushed:
-    """Gravity, damping, and a push(t, v)."""
+    """A law of gravity, damping, and a push(t, v)."""
 
     def __init__(self, robot, push):
         self.robot, self.push = robot, push
@@ -475,7 +478,7 @@ def test_a_lane_that_fails_ends_alone():
 
 
 def test_a_lane_of_a_pair_that_fails_ends_alone():
-    """Within an interval of which others have taken some steps: they take them again."""
+    """An interval in which other lanes have already taken some steps: they repeat them."""
     robot, rng = models.two_link(), np.random.default_rng(4)
     starts = [0.1, 0.2, 0.3, 0.4, 1.0, 0.4, 0.3, 0.2, 0.1]
     given = [(robot, Fading(robot, a), 0.3 * rng.normal(size=2), np.zeros(2)) for a in starts]
@@ -494,7 +497,7 @@ def test_a_lane_of_a_pair_that_fails_ends_alone():
 
 
 class Fading:
-    """A torque that is none from t = 15.09 / a on."""
+    """A torque that is zero from t = 15.09 / a on."""
 
     def __init__(self, robot, a):
         self.robot, self.a = robot, a
@@ -507,7 +510,7 @@ class Fading:
 
 
 def test_loops_of_several_kinds_at_once():
-    """Two robots, a law that can not be traced, a plant that changes: each as if alone."""
+    """Two robots, a law that can not be traced, and a plant that changes: each run equals a single one."""
     panda, arm = models.panda(), models.two_link()
     given = [
         (panda, law("pd", panda), panda.neutral(), np.ones(7)),
@@ -539,7 +542,7 @@ def test_what_is_given_once_is_the_same_for_all():
 
 
 class Law:
-    """A user's own; `body` is what it does first."""
+    """A user's own law; `body` is called first."""
 
     def __init__(self, robot, body):
         self.robot, self.body, self.count, self.log = robot, body, 0, []
@@ -602,13 +605,13 @@ def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monke
     assert (controller.count, controller.log, logged) == (expected.count, expected.log, LOG)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run(controller=Law(robot, body), compiled="auto")  # said once
+        run(controller=Law(robot, body), compiled="auto")  # one warning only
     with pytest.raises(UntraceableError, match=words):
         run(controller=Law(robot, body), compiled=True)
 
 
 class Hidden:
-    """A law that knows more than its arguments, in a way that attributes do not show."""
+    """A law that depends on data outside its arguments and attributes."""
 
     def __init__(self, robot):
         self.robot = robot
@@ -630,7 +633,7 @@ def test_a_hidden_memory_is_found_by_comparison():
 
 def test_short_runs_are_pythons():
     robot = models.two_link()
-    gc.simulate(robot, Law(robot, counts), np.ones(2), np.zeros(2), 0.02, 1e-3)  # nothing to say about
+    gc.simulate(robot, Law(robot, counts), np.ones(2), np.zeros(2), 0.02, 1e-3)  # no reason for a warning
     with pytest.raises(gc.ArgumentError, match='compiled: expected "auto", True or False'):
         gc.simulate(
             robot, law("pd", robot), np.ones(2), np.zeros(2), 0.02, 1e-3, options=gc.SimulationOptions(compiled="yes")
@@ -685,6 +688,6 @@ def test_one_trace_serves_loops_that_differ_in_numbers(monkeypatch):
 
 
 def test_rotors_make_a_robot_of_their_own():
-    """A structure with bodies that nothing moves but their motors."""
+    """A structure with bodies that are moved by motors only."""
     robot = with_rotors(models.two_link(), 0.1)
     assert_same(*both_ways(robot, law("pd", robot)))

@@ -15,7 +15,7 @@ from geomctrl.tracing.symbols import UntraceableError
 
 
 class Gained:
-    """A law with a number and an array of its own."""
+    """A law with a number and an array as attributes."""
 
     def __init__(self, robot=None):
         self.robot, self.k, self.goal = models.two_link() if robot is None else robot, 3.0, np.array([0.2, -0.1])
@@ -45,7 +45,7 @@ def test_attributes_can_not_be_set():
 
 
 def test_later_changes_of_the_controller_do_not_reach_it():
-    """Neither compiled code nor what runs in Python: the state is not finite, the loop is compiled or not."""
+    """Refuse states that are not finite, whether the loop is compiled or not."""
     controller = Gained()
     law, before = gc.compile(controller), torque(controller)
     controller.k, controller.goal[:] = 50.0, 9.0
@@ -153,7 +153,7 @@ def test_a_run_ends_as_in_python_where_the_law_raises():
 
 
 class StopsUnseen(Gained):
-    """A safety stop that no symbol meets."""
+    """A safety stop: a branch that tracing never takes."""
 
     def __call__(self, t, q, v, z):
         if not hasattr(q[0], "graph") and q[0] > 1.0:
@@ -193,7 +193,7 @@ def test_large_states_lie_on_no_stack_and_larger_ones_are_refused():
     import threading
 
     law, found = gc.compile(Large(40_000)), []
-    before = threading.stack_size(131_072)  # less than the state takes
+    before = threading.stack_size(131_072)  # shorter than the state
     try:
         thread = threading.Thread(target=lambda: found.append(law(0.1, Q, V, np.ones(40_000)).tau))
         thread.start()

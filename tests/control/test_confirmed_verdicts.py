@@ -87,7 +87,7 @@ def test_truncation_on_the_reference_is_no_violation_and_a_milligram_is_one(comp
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_worst_step_is_repeated_where_it_was_not_stored(compiled):
-    """V grows about q = 0.12 only, for a moment; stored are the first sample and the last."""
+    """V grows only near q = 0.12, for a moment; only the first and the last sample are stored."""
     law = Spring(extra=lambda t, q, v: 0.05 * np.exp(-(((q[0] - 0.12) / 2e-3) ** 2)))
     run = gc.simulate(SLIDER, law, [0.1], [0.2], 0.5, 1e-3, options=gc.SimulationOptions(every=1000, compiled=compiled))
     assert len(run.t) == 2
@@ -136,7 +136,7 @@ def test_a_step_of_V_upwards_is_a_violation_and_one_downwards_is_none(sign, ok):
 
 
 def test_a_stencil_across_a_drop_of_V_accuses_no_held_law():
-    """Differences of V on either side of the drop have the sign of growth; the motion of the law does not grow."""
+    """Differences of V across the drop have the sign of growth, but V falls along the motion of the law."""
     accused = 0
     for place in 0.05 + 2e-5 * np.arange(12):
         law = Spring(extra=lambda t, q, v, place=place: np.where(q[0] < place, 0.0, 0.1))
@@ -147,7 +147,7 @@ def test_a_stencil_across_a_drop_of_V_accuses_no_held_law():
 
 
 def without_measurements(sign):
-    """y of a law that does without, too: then it pushes the other way, or as it should."""
+    """The y that the law uses when it is called without measurements, of the right or of the wrong sign."""
     return lambda q, v: {"q": sign * q, "v": sign * v}
 
 
@@ -187,7 +187,7 @@ def test_what_raises_while_it_is_repeated_leaves_the_verdict_open():
 
 
 class Springs(gc.Plant):
-    """Springs at the joints; `share` of the power into them is not counted."""
+    """Springs at the joints; a `share` of the power into them is missing."""
 
     share = 0.0
 
@@ -275,7 +275,7 @@ def test_strict_goes_on_after_what_is_cleared_and_stops_at_what_is_confirmed(com
 
 
 def test_what_nobody_confirmed_is_unresolved():
-    """As in a run that Ctrl-C ends."""
+    """As in a run that Ctrl-C ended."""
 
     def stop(fraction):
         if fraction > 0.5:

@@ -49,7 +49,7 @@ def run(robot, f_ext, q0, v0, t_end, dt, **options):
 
 
 def restitution(d, speed):
-    """Of Hunt and Crossley's force without other forces: the first integral of m x'' = -k x^p (1 + d x')."""
+    """For Hunt and Crossley's force alone: the first integral of m x'' = -k x^p (1 + d x')."""
     lost = d * speed - np.log1p(d * speed)
     return brentq(lambda w: -d * w - np.log1p(-d * w) - lost, 1e-9, min(speed, (1.0 - 1e-12) / d)) / speed
 
@@ -57,7 +57,9 @@ def restitution(d, speed):
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.2])
 @pytest.mark.parametrize("d", [0.05, 0.2, 0.8])
 def test_a_ball_bounces_as_hunt_and_crossleys_force_has_it(d, exponent):
-    """The coefficient of restitution depends on neither mass, stiffness nor exponent, and is 1 - 2/3 d v at first."""
+    """The coefficient of restitution does not depend on mass, stiffness or exponent, and is 1 - 2/3 d v to first
+    order.
+    """
     stiffness = 2e4 * 200.0 ** (exponent - 1.0)
     found = run(ball(), gc.Contact(["ball"], stiffness, d, exponent=exponent), [0.005], [-1.0], 0.06, 2e-4)
     e = found.v[-1, 0]
@@ -79,7 +81,7 @@ def test_what_a_bounce_loses_is_what_the_contact_dissipates():
 
 
 def test_the_energy_balance_closes_to_the_integrators_order():
-    """Through touch-down, where the force x^1.5 is as smooth as that."""
+    """Order of the method through touch-down, up to the smoothness of the force x^1.5."""
     worst = [
         run(ball(G), gc.Contact(["ball"], 1e5, 0.5), [0.03], [-0.5], 0.08, dt).monitors["energy"].worst
         for dt in (4e-4, 2e-4, 1e-4)
@@ -97,7 +99,7 @@ def test_a_weight_rests_where_the_spring_holds_it():
 
 @pytest.mark.parametrize("v", [-1.0, 0.5, 3.0])
 def test_contact_pushes_and_never_pulls(v):
-    """Also a point that leaves faster than the material springs back."""
+    """Also for a point that leaves faster than the material recovers."""
     robot, contact = ball(), gc.Contact(["ball"], 1e4, 0.7)
     state = contact.state(robot, [-0.01], [v])
     assert state.depth == [0.01]
@@ -111,7 +113,7 @@ def test_contact_pushes_and_never_pulls(v):
 
 
 def at_rest(k=1e5):
-    """How deep it lies, as a configuration of the puck."""
+    """The penetration depth at rest, as a configuration of the puck."""
     return [0.0, -((MASS * G / k) ** (2.0 / 3.0))]
 
 
@@ -154,7 +156,7 @@ def test_on_a_slope_it_slides_where_friction_does_not_hold_it(mu):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_power_is_lost_or_stored(seed):
-    """-f . v = dE/dt + dissipation at any state, the latter never negative; the plant feels just this."""
+    """-f . v = dE/dt + dissipation at any state, with dissipation >= 0; the plant has the same force."""
     rng = np.random.default_rng(seed)
     robot = models.quadruped()
     q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
@@ -198,7 +200,7 @@ def test_states_of_a_whole_run_at_once():
 
 
 class Stand:
-    """PD of the joints; the trunk is not driven."""
+    """PD control of the joints; the trunk is not actuated."""
 
     def __init__(self, stance, kp, kd):
         self.stance, self.kp, self.kd = stance, kp, kd
@@ -235,7 +237,7 @@ def test_a_quadruped_stands():
 
 
 def test_an_end_effector_pushes_on_a_wall():
-    """At rest the wall's force and the command hold each other: tau = g - Jac^T f, and f is what its depth says."""
+    """At rest the wall's force balances the command, tau = g - Jac^T f, and f follows from its depth."""
     robot = models.two_link()
     inside = np.array([0.6, 0.7])
     x = robot.pose(inside, "tip")[0, 3]
@@ -263,7 +265,7 @@ BLOCK = """
 
 
 def test_a_block_slides_as_far_as_in_mujoco():
-    """Their contact is another: a soft constraint. Coulomb's law and what holds the weight are the same."""
+    """MuJoCo's contact is a soft constraint, which differs; Coulomb's law and the balance of weight are the same."""
     model = mujoco.MjModel.from_xml_string(BLOCK)
     data = mujoco.MjData(model)
     mujoco.mj_step(model, data, 400)

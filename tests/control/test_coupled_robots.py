@@ -21,7 +21,7 @@ from geomctrl.viewing import joints as views
 
 
 def arm(floating=False, **first):
-    """q1, its follower, q3, and a finger that follows both."""
+    """The robot has q1, its follower, q3, and a finger that follows both."""
 
     def body(name, parent, joint, mass=1.0):
         at = np.eye(4)
@@ -110,8 +110,8 @@ LAWS = {name: lambda kind: kind(ROBOT, MOTION) for name in SLIDING} | {
     "OnlineIdentification": lambda kind: kind(PASSIVE, period=0.004),
     "SwingUp": lambda kind: kind(ROBOT, balanced(), [0]),
 }
-REFUSED = {  # made for other robots
-    "GeometricImpedance": lambda kind: kind(ROBOT, MOTION, "c"),  # six axes: more than this arm has
+REFUSED = {  # laws for other kinds of robots
+    "GeometricImpedance": lambda kind: kind(ROBOT, MOTION, "c"),  # needs six axes, more than this arm has
     "AttitudeTracking": lambda kind: kind(ROBOT, MOTION),
     "QuadrotorTracking": lambda kind: kind(ROBOT, MOTION),
     "ElasticJoint": lambda kind: kind(ROBOT, MOTION, 100.0, 0.5),
@@ -126,7 +126,7 @@ def balanced():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [c.__name__ for c in controllers.classes().values() if "geomctrl" in c.__module__])
 def test_every_law(name):
-    """A law that this table lacks fails: say here how it is made, or why it is for other robots."""
+    """If this table lacks a law, this test fails: add how to create it, or why it is for other robots."""
     kind = getattr(controllers, name)
     if name in REFUSED:
         with pytest.raises((ArgumentError, ModelError)):

@@ -35,7 +35,7 @@ def swept(store=None):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """(a complete store, its table)."""
+    """Return a complete store and its table."""
     store = tmp_path_factory.mktemp("whole") / "s.zarr"
     return store, swept(store)
 
@@ -71,7 +71,7 @@ def test_a_damaged_chunk_is_named_and_computed_again(whole, store, array, damage
         shutil.copy(store / array / "c" / "0" / "0", path)
     else:
         DAMAGES[damage](path)
-    if array == "t_reached" and damage == "another block's":  # which is the same number
+    if array == "t_reached" and damage == "another block's":  # which equals the same number
         xarray.testing.assert_identical(load(store), whole[1])
         return
     with pytest.warns(RuntimeWarning, match=rf"{store}.* is damaged: block 1 \(runs 2 to 3\) of .*{named}"):
@@ -80,7 +80,7 @@ def test_a_damaged_chunk_is_named_and_computed_again(whole, store, array, damage
     assert np.isnan(part["size"].values.ravel()[2:4]).all()
     with pytest.warns(RuntimeWarning, match=r"block 1 \(runs 2 to 3\)"):
         xarray.testing.assert_identical(swept(store), whole[1])
-    xarray.testing.assert_identical(load(store), whole[1])  # mended: nothing is said any more
+    xarray.testing.assert_identical(load(store), whole[1])  # repaired: no warning any more
 
 
 @pytest.mark.quick(5)
@@ -94,7 +94,8 @@ def test_damaged_marks_and_parameters(whole, store, name, damage):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         xarray.testing.assert_identical(swept(store), whole[1])
-    assert len(said) == 1 or (name == "done" and damage in ("missing", "flipped"))  # as if it had not been computed
+    # as if the block had not been computed
+    assert len(said) == 1 or (name == "done" and damage in ("missing", "flipped"))
     xarray.testing.assert_identical(load(store), whole[1])
 
 

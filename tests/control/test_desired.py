@@ -17,7 +17,7 @@ TREE = testing.random_robot(np.random.default_rng(2), ["free", "spherical", "rev
 
 
 class Counted:
-    """A reference as anybody would write it, and the times it was asked for."""
+    """A reference as a user writes it; it records the times at which it is called."""
 
     def __init__(self, robot):
         self.motion, self.times = Sinusoids(robot, robot.neutral(), 0.3, 0.4, 0.5), []
@@ -45,11 +45,12 @@ def test_law_monitors_and_record_share_one_evaluation_a_time(robot, method):
     reference.times.clear()
     run = run_of(robot, law, method=method)
     assert run.ok
-    times = reference.times[1:]  # the first is that of run_of
+    times = reference.times[1:]  # the first call is that of run_of
     assert times.count(0.0) == 1
     assert all(a != b for a, b in itertools.pairwise(times))
     if method == "MK4":
-        assert len(times) <= 3 * 50 + 1  # a sample, the middle, the end: the next sample up to rounding
+        # beginning, middle and end of a step; the end is the next sample up to rounding
+        assert len(times) <= 3 * 50 + 1
 
 
 def test_a_run_keeps_the_desired_motion_of_its_samples():
@@ -118,7 +119,7 @@ def test_what_a_law_keeps_or_uses_again_changes_no_sample(robot, every):
     clean = run_of(robot, law, every=every)
 
     class Keeping(controllers.SlotineLi):
-        """Keeps its arguments, and returns the same arrays each time."""
+        """Stores its arguments, and returns the same arrays each time."""
 
         seen, tau, z_rate = {}, np.zeros(robot.nv), np.zeros(len(law.start()))
 

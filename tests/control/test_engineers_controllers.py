@@ -510,7 +510,7 @@ def run(law, compiled, **options):
 
 
 def same(a, b, path=""):
-    # `is` beside the name `float` would keep int() and float() of this module from tracing: hence `is_`
+    # a function named `is` next to the name `float` would disable tracing of int() and float() in this module
     if isinstance(a, (list, tuple, deque)):
         assert is_(type(a), type(b)), path
         assert len(a) == len(b), path

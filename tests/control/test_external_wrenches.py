@@ -65,12 +65,12 @@ def test_a_pulse_moves_a_mass_as_far_as_newton_says(when, method, compiled):
 
 
 def test_without_switches_a_switched_function_breaks_the_energy_balance():
-    """What stepping on the switches is for."""
+    """Why steps end at switches: without this the order is lost."""
 
     def pushed(t, q, v):
         return np.array([PUSH]) if 0.0537 <= t < 0.1234 else np.zeros((1, 6))
 
-    assert run(gc.Plant(CART, f_ext=pushed)).ok is None  # truncation, at the jumps
+    assert run(gc.Plant(CART, f_ext=pushed)).ok is None  # truncation error of the step that contains the jump
     pushed.switches = (0.0537, 0.1234)
     assert run(gc.Plant(CART, f_ext=pushed), strict=True).ok
 
@@ -104,7 +104,7 @@ def test_wrenches_and_functions_add_up():
 
 
 def test_a_load_is_gripped_when_the_push_ends():
-    """Two kinds of switches at one time, and one that is both."""
+    """Two kinds of switches at the same time, and one switch of both kinds."""
     heavy = CART.with_parameters(2.0 * CART.parameters)
     found = run(gc.Plant(CART, f_ext=gc.Wrench("cart", PUSH, 0.1, 0.25), changes=[(0.1777, heavy)]), strict=True)
     assert found.v[-1, 0] == pytest.approx(RATIO * (0.0777 + 0.5 * 0.0723), rel=1e-12)

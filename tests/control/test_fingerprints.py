@@ -76,7 +76,7 @@ CHANGES = {
 
 @pytest.fixture
 def lab(monkeypatch, tmp_path):
-    """Installs a package `lab` with a function and a number, again and again."""
+    """Install a package `lab` with a function and a number, repeatedly."""
     monkeypatch.setattr(code_identity, "PACKAGES", (*code_identity.PACKAGES, str(tmp_path)))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

@@ -60,7 +60,7 @@ def test_a_model_works_wherever_friction_does(name):
 @pytest.mark.quick(3)
 @pytest.mark.parametrize("name", MAKES)
 def test_friction_dissipates_along_random_motions(name):
-    """Energy taken from the joints covers the energy stored, along motions that the model did not choose."""
+    """The energy taken from the joints is at least the stored energy, along prescribed motions."""
     model, rng = MAKES[name](2), np.random.default_rng(5)
     x, taken, h = model.start(np.zeros(2)), 0.0, 1e-4
     amplitudes, rates, phases = rng.normal(size=(3, 6, 2))
@@ -72,7 +72,7 @@ def test_friction_dissipates_along_random_motions(name):
         if x is not None:
             middle = x + 0.5 * h * model.state_rate(v, load, x)
             x = x + h * model.state_rate(v, load, middle)
-            assert taken >= model.stored_energy(x) - 2e-3  # the rectangle rule's error
+            assert taken >= model.stored_energy(x) - 2e-3  # error of the rectangle rule
     assert taken > 0.0
 
 
@@ -146,7 +146,7 @@ def test_lugre_follows_stribecks_curve_at_constant_speed(v):
     """With z' = 0: z = g(v) sign(v) / stiffness, torque = g(v) sign(v) + viscous v."""
     model, x, h = LuGre(300.0, 0.5, 0.9, 0.1, 0.7, 0.4), np.zeros(1), 1e-4
     speed = np.array([v])
-    for _ in range(int(40.0 * 0.9 / (300.0 * abs(v)) / h)):  # 40 time constants and more
+    for _ in range(int(40.0 * 0.9 / (300.0 * abs(v)) / h)):  # 40 time constants or more
         middle = x + 0.5 * h * model.state_rate(speed, None, x)
         x = x + h * model.state_rate(speed, None, middle)
     curve = 0.5 + 0.4 * np.exp(-((v / 0.1) ** 2))
@@ -156,7 +156,7 @@ def test_lugre_follows_stribecks_curve_at_constant_speed(v):
 
 
 def test_dahls_hysteresis_loop_is_exponential():
-    """Along motion to and fro of amplitude A the loop's tips are at F = coulomb tanh(stiffness A / coulomb)."""
+    """For oscillation of amplitude A the tips of the hysteresis loop are at F = coulomb tanh(stiffness A / coulomb)."""
     stiffness, coulomb, A = 50.0, 0.8, 0.03
     model, x, h = Dahl(stiffness, coulomb), np.zeros(1), 5e-4
     position, torque, t = [], [], 0.0
@@ -202,7 +202,7 @@ def test_sticking_bristles_carry_a_force_below_static_friction():
 
 @pytest.mark.parametrize("name", MAKES)
 def test_the_order_of_the_integrator_is_kept_where_friction_is_smooth(name):
-    """Joints that do not turn back: halving the step divides the error by 16."""
+    """For joints that do not reverse, halving the step divides the error by 16."""
     plant, ends = gc.Plant(ARM, MAKES[name](2)), []
     law = Held(*np.add(ARM.gravity_force([0.1, 0.2]), (1.5, 0.8)))
     for n in (50, 100, 200):
@@ -227,7 +227,7 @@ def test_the_order_of_the_integrator_is_kept_where_friction_is_smooth(name):
 
 @pytest.mark.slow
 def test_output_error_finds_the_parameters_of_lugre():
-    """The state is simulated along the measured velocities; torques with noise, a tenth of a percent."""
+    """The state is simulated along the measured velocities; torques have noise of a tenth of a percent."""
     true, rng = [120.0, 0.5, 0.9, 0.15, 0.8, 0.4], np.random.default_rng(2)
     t = np.arange(0.0, 1.6, 2e-3)
     v = (0.25 * np.sin(2.0 * t) + 0.1 * np.cos(7.0 * t))[:, None]

@@ -31,7 +31,7 @@ INERTIA = 1.0 / np.diag(np.linalg.inv(PANDA.mass_matrix(MOTION(0.0).q)))
 
 
 class PD:
-    """On the slider: V = 1/2 m v^2 + 1/2 kp q^2, V' = -kd v^2."""
+    """A law for the slider: V = 1/2 m v^2 + 1/2 kp q^2, V' = -kd v^2."""
 
     def __init__(self, kp=KP, kd=KD, promised=KD):
         self.kp, self.kd, self.promised = kp, kd, promised
@@ -45,7 +45,7 @@ class PD:
 
 
 def held_pd(period, mass=MASS, kp=KP, kd=KD):
-    """(q, v) -> (q, v) a period later, exactly."""
+    """The exact map from (q, v) to (q, v) one period later."""
     return np.array(
         [
             [1.0 - 0.5 * period**2 * kp / mass, period - 0.5 * period**2 * kd / mass],
@@ -55,7 +55,7 @@ def held_pd(period, mass=MASS, kp=KP, kd=KD):
 
 
 def critical_period():
-    """Where an eigenvalue of the held loop leaves the unit circle."""
+    """The period at which an eigenvalue of the held loop leaves the unit circle."""
     return brentq(lambda T: np.abs(np.linalg.eigvals(held_pd(T))).max() - 1.0, 0.05, 0.6)
 
 
@@ -67,7 +67,7 @@ def test_the_map_of_a_held_loop_is_what_simulate_does():
 
 @pytest.mark.parametrize("factor", [0.5, 0.8, 1.05])
 def test_a_law_that_is_held_too_long_is_seen_in_its_run(factor):
-    """The law itself is right at any rate of sampling; beyond the circle of the eigenvalues V grows without end."""
+    """The law is right at any sampling rate; if an eigenvalue is outside the unit circle, V grows without bound."""
     period = factor * critical_period()
     run = gc.simulate(SLIDER, PD(), [0.3], [0.0], 60.0 * period, period / 4.0, control_dt=period)
     assert run.monitors["lyapunov"].worst < 1e-12
@@ -82,7 +82,7 @@ def test_no_command_is_held_in_a_continuous_loop():
 
 @pytest.mark.parametrize("kd", [-1e-4, -0.1, -2.0])
 def test_a_wrong_law_is_seen_however_it_is_held(kd):
-    """V' = -kd v^2 is positive; at rest nothing is measured, and before the first step neither."""
+    """V' = -kd v^2 is positive; nothing is measured at rest and before the first step."""
     monitor, period = gc.monitors.LyapunovDecrease(), 2e-3
     run = gc.simulate(SLIDER, PD(kd=kd), [0.3], [0.2], 0.5, 1e-3, control_dt=period, monitors=[monitor])
     V, v = run.signals["lyapunov"], run.v[:, 0]
@@ -105,7 +105,7 @@ def laws():
 @pytest.mark.parametrize("off", [0.0, 0.1])
 @pytest.mark.parametrize("loop", list(laws()), ids=lambda loop: type(loop[1]).__name__)
 def test_the_bundled_laws_at_1_kHz_keep_what_a_held_law_can_promise(loop, off):
-    """V itself grows now and then, above all where it begins at zero, on the reference."""
+    """V itself grows at times, especially where it starts at zero, on the reference."""
     plant, law = loop
     run = gc.simulate(plant, law, MOTION(0.0).q + off, MOTION(0.0).v, 1.0, 1e-3, control_dt=1e-3)
     assert run.ok, run.summary()
@@ -116,7 +116,7 @@ def test_the_bundled_laws_at_1_kHz_keep_what_a_held_law_can_promise(loop, off):
 
 
 def forgetful():
-    """Sigma modification: p decays to zero, and not to what it should be."""
+    """Sigma modification: p decays to zero instead of to the true value."""
 
     class Sigma(controllers.SlotineLi):
         def _adaptation(self, g, z):
@@ -140,7 +140,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_holding_excuses_no_wrong_law(name):
-    """The law's own growth is what it is in continuous time, to the order of what holding changes in the motion."""
+    """The growth due to the law is that in continuous time, up to the change of the motion by the hold."""
     plant, law = WRONG[name]()
     start = MOTION(0.0).q + 0.1, MOTION(0.0).v
     worst = [

@@ -350,7 +350,7 @@ WAYS = {
         "-(h * v)",
         "H.__mul__ = lambda self, v: 5.0 * v",
     ),
-    # what is geomctrl's, and what is installed
+    # geomctrl's own code, and installed packages
     "method of geomctrl": LoopRunner(
         "", "-v - self.robot.gravity_force(q)", "patch(gc.Robot, 'gravity_force', lambda self, q: 0.0 * q)"
     ),
@@ -403,7 +403,7 @@ WAYS = {
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
-    """A way of changing something, and the module in which its sources have run."""
+    """A change of code, and the module in which its sources have run."""
     module = types.ModuleType(f"changed_{abs(hash(request.param))}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     space = vars(module)
@@ -429,7 +429,7 @@ def run(law, compiled):
 
 
 def compiled_run(law):
-    """The compiled run, and None where the law is refused."""
+    """Return the compiled run, or None if the law is refused."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)

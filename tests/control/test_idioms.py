@@ -47,7 +47,7 @@ def run(controller, compiled, control_dt=None):
 
 
 def law(control_dt=None, **attributes):
-    """A class of laws from its torque; `attributes` are functions that make them."""
+    """Create a class of laws from its torque; `attributes` are functions that create them."""
 
     def make(tau):
         def setup(self):
@@ -181,7 +181,7 @@ def arrays_of_ints_and_bools(self, t, q, v):
 
 @law(DT, level=lambda: np.array(0.5), sign=lambda: np.array(1.0))
 def arrays_without_dimensions(self, t, q, v):
-    """One is written on in place, the other becomes another array."""
+    """One array is changed in place, the other attribute is replaced by another array."""
     self.level += 0.01 * q[0]
     self.sign = np.where(v[0] > 0.0, 1.0, -1.0)
     return pd(q, v) * self.level + 0.1 * self.sign
@@ -254,7 +254,7 @@ def splines(self, t, q, v):
 
 @law(DT, x=lambda: 1.0, y=lambda: 0, numpy=lambda: 0)
 def kinds_of_numbers(self, t, q, v):
-    """In Python x is a float for a while, then numpy's, y an int and then a float."""
+    """In Python x is first a float and then numpy's; y is first an int and then a float."""
     if t > 0.15:
         self.x = self.x + 0.0 * q[0]
     self.y = self.y + 1 if t < 0.25 else self.y * 1.0
@@ -282,7 +282,7 @@ LAWS["Slots"] = Slots
 
 
 def remembered(x):
-    """What a law remembers, with the types of numbers."""
+    """Return what a law remembers, with the types of numbers."""
     if isinstance(x, (list, tuple, deque, dict)):
         return type(x), [remembered(y) for y in (x.items() if isinstance(x, dict) else x)]
     if isinstance(x, np.ndarray):
@@ -319,7 +319,7 @@ class Integral(Law):
 
 
 class IntegralInTheState(Law):
-    """As the messages tell: in the state z."""
+    """The law as the message suggests: with its memory in the state z."""
 
     def __init__(self, sampled):
         super().__init__()

@@ -22,7 +22,7 @@ from geomctrl.kernels import screws
 from geomctrl.kernels.primitives import python_function
 from geomctrl.testing.robot_terms import assert_skew_symmetric
 
-# function, part of it, what it becomes, the form of C whose sums it is in
+# function, part of its code, the changed part, the form of C that is computed with it
 PLANTED = [
     ("coriolis_composite", "neg3(v)", "v", "ploen"),
     ("coriolis_composite", "-0.5 * here", "0.5 * here", "christoffel"),
@@ -77,7 +77,7 @@ class Planted(Arithmetic):
 
 
 class InPython:
-    """What `Robot._code` is, every algorithm run in Python by an arithmetic."""
+    """A replacement of `Robot._code`, which runs every algorithm in Python with an arithmetic."""
 
     def __init__(self, robot, arithmetic):
         self.model, self.pattern, self.arithmetic = robot._model, robot._code.pattern, arithmetic
@@ -100,7 +100,7 @@ class InPython:
 
 
 def arm(arithmetic):
-    """A tree with turning and sliding joints, whose terms are computed in Python."""
+    """A tree with revolute and prismatic joints, whose terms are computed in Python."""
     rng = np.random.default_rng(5)
     robot = testing.random_robot(rng, ["revolute", "revolute", "prismatic", "cylindrical"], [-1, 0, 1, 1])
     object.__setattr__(robot, "_code", InPython(robot, arithmetic))
@@ -108,13 +108,13 @@ def arm(arithmetic):
 
 
 def watched(robot, form):
-    """The worst value of the monitor in a tenth of a second under a law that is built on the same code."""
+    """The worst value of the monitor in a tenth of a second, under a law that uses the same changed code."""
     start, middle = (robot.integrate(robot.neutral(), np.full(robot.nv, x)) for x in (0.4, 0.2))
     law = controllers.Passivity(robot, Sinusoids(robot, middle, 0.3, 0.7), 2.0, 1.0, form=form)
     options = {"monitors": [gc.monitors.Skew()], "compiled": False}
     try:
         run = gc.simulate(robot, law, start, np.full(robot.nv, 0.5), 0.1, 0.02, **grouped(**options))
-    except gc.SimulationError as error:  # the robot itself may be none any more
+    except gc.SimulationError as error:  # with the change the robot itself may be refused
         run = error.run
     return run.monitors["skew"]
 

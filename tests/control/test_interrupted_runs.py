@@ -22,7 +22,7 @@ def law(**options):
 
 
 class Raises:
-    """A law that raises at a time; it can not be traced."""
+    """A law that raises at a given time; it can not be traced."""
 
     def __init__(self, error, t):
         self.law, self.error, self.t = law(), error, t
@@ -45,7 +45,7 @@ def at_half(error):
 
 
 def is_beginning(part, whole):
-    """Whether some, not all, samples are equal bit for bit."""
+    """Whether some samples, but not all, are equal bit for bit."""
     n = len(part.t)
     assert 0 < n < len(whole.t)
     for name in ("t", "q", "v", "tau"):
@@ -99,7 +99,7 @@ def test_a_progress_that_fails_at_once_leaves_the_first_sample():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_ctrl_c_from_outside(compiled):
-    """A signal wherever the loop may be."""
+    """Send a signal at any place in the loop."""
     started = threading.Event()
 
     def press():
@@ -127,7 +127,7 @@ def test_ctrl_c_from_outside(compiled):
 
 
 def test_rows_that_are_half_written_are_none(monkeypatch):
-    """Interrupted while the rows of compiled code are taken over."""
+    """Interrupt while the rows of compiled code are copied."""
     columns, calls = Machine.columns, []
 
     class Interrupted(dict):
@@ -153,7 +153,7 @@ def test_rows_that_are_half_written_are_none(monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_many_runs_are_kept_as_well(threads, error):
-    """Those that are done, those under way, and those that have not begun."""
+    """Runs that are finished, runs in progress, and runs that have not started."""
     laws = [law() for _ in range(20)]
     laws[10] = Raises(error(), 0.05)
     with pytest.raises(error) as caught:
@@ -168,7 +168,7 @@ def test_many_runs_are_kept_as_well(threads, error):
 
 
 def test_threads_stop_when_the_first_is_interrupted():
-    """Long loops in lanes: they do not go on for minutes, and are kept."""
+    """Long loops in lanes: they stop within seconds, and their samples are kept."""
     started = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     started.start()
     with pytest.raises(KeyboardInterrupt) as caught:

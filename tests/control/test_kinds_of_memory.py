@@ -15,7 +15,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 ARM = models.two_link()
 Q0, V0, DT = [0.4, -0.7], [0.3, -0.2], 1e-3
-RARE = 0.302, 0.306  # [s]; no compared sample lies between these, but one of the law's does
+RARE = 0.302, 0.306  # [s]; no compared sample is in this interval, but one of the law's samples is
 
 
 class State(NamedTuple):
@@ -54,7 +54,7 @@ CHANGES = {
 
 
 class Remembering:
-    """PD and gravity, and beside them what is remembered, which changes in a rare state."""
+    """PD control and gravity compensation, with a memory that changes in a rare state."""
 
     def __init__(self, before, change, value):
         self.robot, self.memory, self.change, self.value = ARM, before, change, value
@@ -105,7 +105,7 @@ def test_a_list_among_the_defaults_of_a_function_is_a_memory():
 
 
 def test_a_refused_run_leaves_no_memory_for_the_run_in_python():
-    """Only stored samples show the difference: the law has counted up to there."""
+    """Only stored samples show the difference, because the law counts its samples."""
 
     class Counting(Remembering):
         def __call__(self, t, q, v, z):
@@ -118,7 +118,7 @@ def test_a_refused_run_leaves_no_memory_for_the_run_in_python():
 
 
 def test_python_begins_anew_where_a_finished_compiled_run_is_refused():
-    """The law is compared after the run; what that run has left in it is taken back before Python runs."""
+    """The law is compared after the run; its memory is reset before Python runs."""
 
     class Switching(Remembering):
         def __call__(self, t, q, v, z):
@@ -200,7 +200,7 @@ def test_laws_that_can_not_be_copied_run_alone_and_are_refused_for_several_loops
 
 
 def test_a_certificate_is_not_about_code_that_asks_for_types():
-    """In a small part of the box, in which no sample lies, Python takes the branch with negative damping."""
+    """In a small part of the box without a sample, Python takes the branch with negative damping."""
 
     class Wrong:
         robot, q_d = ARM, np.zeros(2)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(GCC is None, reason="no C compiler on this machi
 
 
 def run_test(files, *, compiler=GCC, flags=C):
-    """What the test program prints, which must end well."""
+    """Return what the test program prints; its exit status must be 0."""
     _, source, test = files
     program = source.with_suffix(".exe")
     subprocess.run([compiler, *flags, "-o", program, source, test, "-lm"], check=True)
@@ -41,7 +41,7 @@ def pointer(a):
 
 
 class Sampled(gc.Controller):
-    """A filter and a count that are renewed at samples, one integral that moves between them."""
+    """A filter and a counter that are updated at samples, and an integral that changes between them."""
 
     def __init__(self, parts=("z_rate", "z_next")):
         self.robot, self.parts = models.two_link(), parts
@@ -59,7 +59,7 @@ class Sampled(gc.Controller):
 
 
 class OnGroup(gc.Controller):
-    """An estimate of a rotation, whose rate is in the algebra of SO(3)."""
+    """An estimate of a rotation; its rate is in the algebra of SO(3)."""
 
     group = gc.groups.SO3()
 
@@ -75,7 +75,7 @@ class OnGroup(gc.Controller):
 
 
 class Starting(gc.Controller):
-    """A filter that begins where the robot does."""
+    """A filter that starts at the robot's configuration."""
 
     def __init__(self):
         self.robot = models.two_link()
@@ -106,7 +106,7 @@ LAWS = {
 @pytest.mark.quick(4)
 @pytest.mark.parametrize("name", LAWS)
 def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
-    """The torques and states of a run in Python, by NAME_start and NAME_step from its q and v."""
+    """Repeat the torques and states of a run in Python, by NAME_start and NAME_step from its q and v."""
     law, dt = LAWS[name](), 2e-3
     q0, v0 = np.array([0.2, -0.4]), np.array([0.5, 0.1])
     run = gc.simulate(
@@ -174,7 +174,7 @@ def test_the_exported_test_finds_wrong_code(old, new, where, precision, tmp_path
 
     _, source, test = gc.compile(Wrong()).to_c(tmp_path, "ctrl", precision=precision)
     text = source.read_text()
-    if not new:  # what is read before any output is written is read later
+    if not new:  # read inputs late, after outputs have been written
         found = dict(re.findall(r"    const (?:double|float) (t\d+) = (q\[\d\]);\n", text))
         assert set(found.values()) == {"q[0]", "q[1]"}
         for name, x in found.items():
@@ -224,7 +224,7 @@ def test_names_of_files_that_are_refused(name, tmp_path):
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["int", "class", "sin", "read", "tau", "main", "log", "NULL", "t1", "signal_e"])
 def test_names_that_c_or_its_libraries_have_taken_are_prefixes(name, tmp_path):
-    """Functions are NAME_step and so on, which nobody has."""
+    """No other function has the names NAME_step and so on."""
     files = gc.compile(Sampled()).to_c(tmp_path, name)
     run_test(files)
     run_test(files, flags=CPLUSPLUS)

@@ -69,7 +69,7 @@ def test_a_loop_waits_for_the_time_and_shows_what_comes_between(compiled, shown)
         assert time.monotonic() - started > 0.5
     times = [x[0] for x in shown]
     assert times == sorted(set(times))
-    assert len(times) >= 4  # 15 on a machine that has time
+    assert len(times) >= 4  # 15 on a machine that is not busy
     assert times[-1] == 1.0
 
 
@@ -154,7 +154,7 @@ def test_without_the_extra_it_says_which(monkeypatch):
 
 
 class Browser:
-    """What viser has of a client, as far as a camera needs it."""
+    """The parts of viser's client that a camera uses."""
 
     def __init__(self, aspect):
         self.camera = types.SimpleNamespace(aspect=aspect)
@@ -177,10 +177,10 @@ def test_a_browser_that_is_there_already_sees_the_whole_robot(view, aspect, monk
     for point in tip:
         seen = point - np.array(camera.position)
         share = np.array([seen @ right / aspect, seen @ up]) / (seen @ axis) / np.tan(0.5 * camera.fov)
-        assert np.abs(share).max() < 1.0  # of what is seen
+        assert np.abs(share).max() < 1.0  # what is seen
     camera.position = moved = (9.0, 9.0, 9.0)
     view._begin(ROBOT, np.array([0.3, -0.5]), False)
-    assert camera.position == moved  # somebody looks from there
+    assert camera.position == moved  # a client looks from there
 
 
 def test_curves_keep_few_points(view, monkeypatch):

@@ -66,7 +66,7 @@ def test_swinging_arm_against_scipy():
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["MK2", "CG3", "MK4"])
 def test_order_of_the_closed_loop(method):
-    """A floating tree with a controller at every stage: the error falls with the method's order."""
+    """A floating tree with a controller at every stage: the error falls with the order of the method."""
     law = law_of(FLOATING)
     q0, v0 = start_of(law)
     ends = {
@@ -81,7 +81,7 @@ def test_order_of_the_closed_loop(method):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("dt", "control_dt"), [(0.1, None), (0.02, 0.02)])
 def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
-    """On a floating tree, against fixed steps of a millisecond."""
+    """Adaptive steps on a floating tree, compared with fixed steps of a millisecond."""
     law = law_of(FLOATING)
     q0, v0 = start_of(law)
     exact = gc.simulate(
@@ -163,7 +163,7 @@ def test_monitors_hold_on_a_sound_loop_and_see_a_wrong_integrator_step():
     assert set(run.monitors) == {"skew", "energy", "lyapunov", "group"}
     assert run.monitors["energy"].worst < 1e-9
     coarse = gc.simulate(PANDA, law, *start_of(law), 0.5, 2.5e-2, options=gc.SimulationOptions(method="MK2"))
-    assert coarse.monitors["energy"].ok is None  # by truncation
+    assert coarse.monitors["energy"].ok is None  # by truncation error
 
 
 def test_energy_balance_with_friction_and_external_wrenches():
@@ -179,7 +179,7 @@ def test_energy_balance_with_friction_and_external_wrenches():
     run = gc.simulate(plant, law, *start_of(law), 0.5, 1e-3)
     assert run.monitors["energy"].worst < 2e-7
     blind = gc.Plant(FLOATING, friction=gc.Friction(0.2))
-    object.__setattr__(plant, "_fed", blind._fed)  # the wrench acts, but its power is not counted
+    object.__setattr__(plant, "_fed", blind._fed)  # the wrench acts, but its power is missing in the balance
     assert gc.simulate(plant, law, *start_of(law), 0.5, 1e-3).monitors["energy"].ok is False
 
 
@@ -235,7 +235,7 @@ def test_lyapunov_monitor_sees_a_wrong_model():
 
 
 def test_round_off_about_zero_is_no_growth():
-    """On the reference with the true model V is zero but for rounding, which must not count as a violation."""
+    """On the reference with the true model V is zero up to rounding, which must not count as a violation."""
     law = law_of(PANDA)
     run = gc.simulate(PANDA, law, *law.reference(0)[:2], 0.3, 1e-3)
     assert 0.0 < run.signals["lyapunov"].max() < 1e-16
@@ -243,7 +243,7 @@ def test_round_off_about_zero_is_no_growth():
 
 
 def test_a_load_that_changes_in_time():
-    """The arm is held until the load arrives; the energy it brings is not counted as drift."""
+    """The arm is held until the load arrives; the energy of the load does not count as drift."""
     loaded = PANDA.with_payload(2.0, (0, 0, 0.1), 0.01 * np.eye(3))
     plant = gc.Plant(PANDA, changes=[(0.2, loaded)])
     q0 = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
@@ -256,7 +256,7 @@ def test_a_load_that_changes_in_time():
 
 
 def test_a_change_between_samples_acts_at_its_time():
-    """The plant after the change is a reference run's, started at the change from the state reached there."""
+    """After the change, the run equals one with the changed plant that starts from the state reached there."""
     loaded = ARM.with_payload(2.0, (0.3, 0, 0), 0.1 * np.eye(3))
     tau = Torque(lambda t: np.array([3.0, np.sin(t)]))
     q0, v0 = np.array([0.3, -0.2]), np.array([0.5, 0.0])
@@ -347,7 +347,7 @@ def test_an_adaptive_method_gives_an_unstable_loop_up():
 
 
 class Scripted(Monitor):
-    """Measures the given values."""
+    """A monitor that measures the given values."""
 
     description = "as told"
 
@@ -397,7 +397,9 @@ def test_limits_are_checked_where_a_run_begins(limit):
 
 
 def test_limits_may_be_negative_or_infinite_where_they_mean_something():
-    """A distance kept, as minus the distance; and what is recorded only."""
+    """A monitor of a distance that must be kept (measured as minus the distance), and a signal that is only
+    recorded.
+    """
     monitors = [Scripted("distance", [-0.5, -0.3, -0.2, -0.4], -0.25), Scripted("sum", [0.0, 1.0, 2.0, 3.0], np.inf)]
     run = gc.simulate(ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=monitors)
     assert [m.ok for m in run.monitors.values()] == [False, True]
@@ -460,7 +462,7 @@ def test_a_signal_may_come_later_but_not_change_its_shape():
 
 
 class Observer(Torque):
-    """Its state is a rotation that turns at the joints' speed."""
+    """A law whose state is a rotation with the angular velocity of the joint."""
 
     def __init__(self, z0, group):
         self.z0, self.group = z0, group
@@ -632,7 +634,7 @@ def test_monitors_of_ones_own():
     run = gc.simulate(ARM, drop, [1.0, 0.0], [0.0, 0.0], 0.5, 1e-3, monitors=[*default_monitors(), Speed()])
     assert run.monitors["speed"].worst == pytest.approx(np.abs(run.v).max())
     assert run.monitors["speed"].ok is False
-    assert "lyapunov" not in run.monitors  # the controller has none to watch
+    assert "lyapunov" not in run.monitors  # the controller has no property to watch
     assert isinstance(default_monitors()[0], Skew)
 
 

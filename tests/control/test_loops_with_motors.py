@@ -15,7 +15,7 @@ MOTION = gc.references.Quintic(ARM, [0.0, 0.0], [0.6, -0.4], 0.5)
 
 
 class Feedforward:
-    """A user's law that computes with what the joints say."""
+    """A user's law that computes with the armature of the joints."""
 
     def __init__(self, robot):
         self.robot = robot
@@ -52,7 +52,7 @@ def test_compiled_loops_are_what_python_computes(name):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("name", LAWS)
 def test_one_trace_serves_motors_of_any_size(name, monkeypatch):
-    """Armature is an input of compiled code; that there is none is structure."""
+    """Armature is an input of compiled code; its absence is part of the structure."""
     made = []
     original = choice.trace_loop
     monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: made.append(1) or original(*args, **options))
@@ -96,7 +96,7 @@ def test_one_trace_serves_motors_of_any_size(name, monkeypatch):
 
 
 def test_adaptation_compensates_what_motors_take():
-    """V' = -s K s with the armature in the model, whose parameters are then all that is unknown; not without."""
+    """V' = -s K s if the model contains the armature, so that only the parameters are unknown; otherwise not."""
     loaded = DRIVEN.with_payload(0.5)
     testing.assert_lyapunov(controllers.SlotineLi(DRIVEN, MOTION), loaded, runs=1)
     with pytest.raises(AssertionError):
@@ -110,7 +110,7 @@ def test_sweeps_tell_motors_apart():
 
 
 def test_elastic_joints_have_the_motors_inertia_once():
-    """The rotor behind the spring is the armature: links are without."""
+    """The rotor behind the spring is the armature; the links have none."""
     plant = gc.control.elastic_joints.ElasticPlant(DRIVEN, 1e3, MOTORS)
     M = plant.robot.mass_matrix(np.zeros(4))
     np.testing.assert_allclose(M[:2, :2], ARM.mass_matrix(np.zeros(2)), atol=1e-14)

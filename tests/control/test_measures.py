@@ -32,7 +32,7 @@ ALL = [
 
 
 class Along(Monitor):
-    """Lets a measure see the samples of a loop while it runs."""
+    """Pass the samples of a loop to a measure while it runs."""
 
     def __init__(self, measure, number):
         self.of, self.name = measure, f"along {number}"
@@ -78,7 +78,7 @@ def test_measures_of_a_run_agree_with_its_arrays():
     nominal, first = law.start(), law.true_parameters(gc.Plant(ARM.with_payload(1.0)))
     left = np.linalg.norm(run.z[-1] - law.true_parameters(gc.Plant(loaded))) / np.linalg.norm(nominal - first)
     assert measures.ParameterError()(run) == pytest.approx(left, rel=1e-14)
-    assert left > 1.0  # the load that it was about to learn became another
+    assert left > 1.0  # the load that the law was learning has changed
 
 
 def test_a_setpoint_is_enough_for_a_tracking_error():
@@ -120,7 +120,7 @@ def test_wrong_settings_are_refused():
 
 
 def test_in_compiled_code_they_are_what_they_are_of_the_run_in_python(monkeypatch):
-    """Accumulated in lanes, nothing stored, against the formulas on every sample of runs in Python."""
+    """Accumulated in lanes without stored samples, compared with the formulas on every sample of runs in Python."""
     widths, run = [], Machine.run
     monkeypatch.setattr(Machine, "run", lambda self, *args: widths.append(self.width) or run(self, *args))
     rng, cases = np.random.default_rng(0), []

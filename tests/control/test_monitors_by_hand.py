@@ -49,7 +49,7 @@ def monitored(slope, c, **options):
 def test_growth_counts_beyond_the_allowance_times_the_time(slope, c, options):
     found = monitored(slope, c, **options)
     assert found.ok is False
-    largest = 2.0 + slope * DT  # where growth is largest relative to V: in the first step
+    largest = 2.0 + slope * DT  # growth is largest relative to V in the first step
     assert found.worst == pytest.approx((slope - c) * DT / largest, rel=1e-9)
     repeated = float(re.search(r"V grows by ([\d.e+-]+) in the step", found.explanation)[1])
     assert repeated == pytest.approx((slope - c) * DT, rel=0.05)  # printed with two digits
@@ -64,7 +64,7 @@ def test_growth_within_the_allowance_is_none(slope, c, options):
 
 
 class Leaking(gc.Plant):
-    """A spring at the joint; a constant power that is not counted."""
+    """A spring at the joint; a constant power is missing in the balance."""
 
     leak = 0.0  # W
 
@@ -104,7 +104,9 @@ def test_power_that_is_missing_is_named_in_watts(leak):
 
 
 def test_a_violation_of_the_energy_balance_needs_the_limit_and_no_more():
-    """The drift, leak times time, is compared with lifting the cart by a centimetre, as the true energy is constant."""
+    """The drift, leak times time, is divided by the energy that lifts the cart by a centimetre, because the energy
+    is constant.
+    """
     energy = 2.0 * 9.81 * 0.01
     for share, ok in ((1.5, False), (0.7, True)):
         plant = Leaking(CART, None)
@@ -118,7 +120,7 @@ def test_a_violation_of_the_energy_balance_needs_the_limit_and_no_more():
 
 @pytest.mark.parametrize(("residual", "error", "verdict"), [(0.9, 1.0, "UNRESOLVED"), (3.0, 1.0, "VIOLATED")])
 def test_what_differences_of_the_energy_may_be_off_by_accuses_nobody(monkeypatch, residual, error, verdict):
-    """In units of what the limit allows over the run: of 3 +- 1 at least 2 are missing, of 0.9 +- 1 none need be."""
+    """In units of the limit over the run: of 3 +- 1 at least 2 are missing, of 0.9 +- 1 possibly nothing is."""
     plant, T = Leaking(CART, None), 0.3
     unit = 1e-3 * 2.0 * 9.81 * 0.01 / T  # W
     plant.leak = 5.0 * unit
@@ -164,13 +166,13 @@ def test_work_of_a_constant_force_is_the_energy_gained():
 
 
 def test_energy_that_is_missing_is_compared_with_the_energy_that_is_exchanged():
-    """A force F moves a mass m from rest: it does F^2 t^2 / 2 m of work, of which leak t are missing."""
+    """A force F moves a mass m from rest: its work is F^2 t^2 / 2 m, of which leak t are missing."""
     plant, T, m, F = Leaking(CART, None), 0.3, 2.0, 30.0
     plant.leak = 1.0
 
     class Strong(Coasting):
         def __call__(self, t, q, v, z):
-            return gc.Command(F + 10.0 * q)  # and holds the spring
+            return gc.Command(F + 10.0 * q)  # it also holds the spring
 
     options = gc.SimulationOptions(compiled=False)
     run = gc.simulate(plant, Strong(), [0.0], [0.0], T, 1e-3, monitors=[gc.monitors.EnergyBalance()], options=options)
@@ -188,7 +190,7 @@ class Kinetic(Coasting):
 
 
 def test_a_load_that_is_gripped_is_no_growth_of_v():
-    """V = m v^2 / 2 doubles with the mass at 0.1 s, at which the velocity stays."""
+    """V = m v^2 / 2 doubles with the mass at 0.1 s, where the velocity is continuous."""
     body = gc.Body(
         "cart", None, gc.Joint.prismatic((1, 0, 0)), None, inertia.from_com(4.0, (0, 0, 0), 0.01 * np.eye(3))
     )
@@ -201,7 +203,7 @@ def test_a_load_that_is_gripped_is_no_growth_of_v():
 
 
 class Noisy(Coasting):
-    """V with an error that changes from state to state without any order, as that of an iteration that stops early."""
+    """V with an error that varies irregularly between states, like that of an iteration that stops early."""
 
     def lyapunov(self, t, q, v, z, plant):
         return gc.Lyapunov(2.0 + 1e-7 * np.sin(1e13 * q[0]), 0.0 * v[0])
@@ -215,7 +217,7 @@ def test_noise_of_v_is_measured_and_accuses_nobody():
 
 
 class Undefined(Coasting):
-    """V has no value beyond a position that the cart reaches."""
+    """V is undefined beyond a position that the cart reaches."""
 
     def lyapunov(self, t, q, v, z, plant):
         return gc.Lyapunov(2.0 - q[0] if q[0] < 0.15 else np.nan, -v[0])
@@ -229,7 +231,7 @@ def test_a_v_without_a_value_at_a_state_of_the_run_is_a_violation():
 
 
 class Turning(Coasting):
-    """A rotation as the law's own state, which each sample stretches by 1 + d."""
+    """A law whose state is a rotation; each sample stretches it by 1 + d."""
 
     group = gc.groups.SO3()
 
@@ -252,7 +254,7 @@ def test_a_rotation_of_the_law_that_is_none_any_more_is_a_violation():
 
 
 class Watching(gc.monitors.Monitor):
-    """Beyond its limit at every sample, so that its run's steps can be repeated."""
+    """A monitor beyond its limit at every sample, so that steps of its run can be repeated."""
 
     name, description, limit = "watching", "nothing", -1.0
 
@@ -294,7 +296,7 @@ def test_steps_are_repeated_with_the_true_state_and_the_law_at_every_stage(senso
     law = Damped()
     replay, y = replay_of(law, gc.Plant(CART, sensors=sensors), **options), np.append(START, 0.0)
     np.testing.assert_allclose(replay.after(0.0, y, 0.5, 64)[:2], law.after(0.5), atol=1e-9)
-    pushed = replay.after(0.0, y, 0.5, 1, np.array([3.0]))  # a command that is held: q + v h + 3 / 2 h^2 / 2
+    pushed = replay.after(0.0, y, 0.5, 1, np.array([3.0]))  # a held command: q + v h + 3 / 2 h^2 / 2
     np.testing.assert_allclose(pushed[:2], [0.1 + 0.2 * 0.5 + 1.5 * 0.125, 0.2 + 1.5 * 0.5], rtol=1e-12)
 
 
@@ -317,7 +319,7 @@ def test_the_fastest_rate_and_the_longest_stable_step_are_those_of_the_textbook(
 
 @pytest.mark.parametrize(("others", "verdict"), [(1.0, "VIOLATED"), (0.0, "UNRESOLVED")])
 def test_growth_that_other_numbers_of_parts_do_not_show_is_not_confirmed(monkeypatch, others, verdict):
-    """1 in 1, 2, 4, ... parts looks settled; it is only if 63 parts, say, show it as well."""
+    """The result for 1 in 1, 2, 4, ... parts looks converged; it is only if 63 parts, for example, agree."""
     growth = staticmethod(lambda parts, stretch=1.0: 1.0 if parts & (parts - 1) == 0 else others)
     monkeypatch.setattr("geomctrl.control.monitors.lyapunov._Repeated.growth", growth)
     assert monitored(0.3, 0.0).verdict == verdict
@@ -325,7 +327,7 @@ def test_growth_that_other_numbers_of_parts_do_not_show_is_not_confirmed(monkeyp
 
 @pytest.mark.parametrize(("neighbours", "verdict"), [([2.0, 3.0, 2.0], "VIOLATED"), ([2.0, 0.5, 2.0], "UNRESOLVED")])
 def test_an_asymmetry_is_confirmed_by_all_neighbours_of_a_state(monkeypatch, neighbours, verdict):
-    """In units of the limit: an identity that does not hold is broken everywhere, rounding here and there."""
+    """In units of the limit: a violated identity is violated everywhere, rounding exceeds it in places only."""
     monitor, residuals = gc.monitors.Skew(), itertools.cycle(neighbours)
     monkeypatch.setattr(gc.monitors.Skew, "measure", lambda self, sample: 2.0 * self.limit)
     monkeypatch.setattr(gc.monitors.Skew, "_residual", lambda self, q, v, s: self.limit * next(residuals))
@@ -336,7 +338,7 @@ def test_an_asymmetry_is_confirmed_by_all_neighbours_of_a_state(monkeypatch, nei
 
 
 class Ratchet(Coasting):
-    """A state that a sample moves on by `up`; V = 2 + z, which nothing else changes."""
+    """A state that each sample increases by `up`; V = 2 + z, which nothing else changes."""
 
     def __init__(self, up):
         super().__init__()
@@ -366,7 +368,7 @@ def test_what_a_sample_does_to_the_laws_own_state_is_growth_of_v(up, verdict):
 
 
 def test_excess_over_limits_is_that_of_the_worst_joint_and_end():
-    """Two carts that roll at constant speeds: where they are is known, and so is what each limit is exceeded by."""
+    """Two carts move at constant speeds, so their positions and the excess of each limit are known."""
     limits = [{"lower": -0.1, "upper": 0.3, "velocity": 0.3}, {"lower": -0.5, "upper": 0.05, "velocity": 1.0}]
     mass = inertia.from_com(2.0, (0, 0, 0), 0.01 * np.eye(3))
     bodies = [

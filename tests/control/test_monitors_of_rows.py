@@ -15,7 +15,7 @@ START = np.array([0.4, -0.3]), np.array([0.5, 1.0])
 
 
 class Elbow(Monitor):
-    """The elbow's angle; below its `edge` it has none."""
+    """A monitor of the elbow's angle, which is undefined below `edge`."""
 
     name = "elbow"
     description = "angle [rad]"
@@ -28,7 +28,7 @@ class Elbow(Monitor):
 
 
 class Gap(Monitor):
-    """Velocity of the elbow, nan while it is fast."""
+    """A monitor of the elbow's velocity, which is nan at high speeds."""
 
     name = "gap"
     description = "velocity [rad/s]"
@@ -41,7 +41,7 @@ class Gap(Monitor):
 
 
 class Torque(Monitor):
-    """A command and a signal of the law, at their own sample."""
+    """A monitor of a command and of a signal at the same sample."""
 
     name = "torque"
     description = "torque [N m]"
@@ -54,7 +54,7 @@ class Torque(Monitor):
 
 
 class Memory(Monitor):
-    """Counts, so that every sample needs the one before."""
+    """A monitor that counts, so that every sample needs the one before."""
 
     name = "memory"
     description = "samples"
@@ -106,7 +106,7 @@ def test_values_and_the_worst_of_them_are_those_of_python(monitor, options):
 
 
 def test_skew_is_computed_of_rows_and_memory_is_not(monkeypatch):
-    """Which monitors are put off: those without memory, unless a strict run wants them in time."""
+    """Which monitors are computed later: those without memory, unless a strict run needs them at once."""
     traces, make = [], choice.trace_loop
     monkeypatch.setattr(choice, "trace_loop", lambda *a, **k: traces.append(make(*a, **k)) or traces[-1])
     for strict in (False, True):
@@ -116,7 +116,9 @@ def test_skew_is_computed_of_rows_and_memory_is_not(monkeypatch):
 
 @pytest.mark.parametrize("chunk", [3, 16, 1024])
 def test_a_sample_without_a_value_is_python_s(monkeypatch, chunk):
-    """The run ends there with Python's error, and what is before it is stored, wherever blocks and chunks begin."""
+    """The run ends there with Python's error, and stores the samples before it, for any division into blocks and
+    chunks.
+    """
     monkeypatch.setattr("geomctrl.control.loop_runner.CHUNK_STEPS", chunk)
     ends, chunks, advance = [], [], Machine.run
     monkeypatch.setattr(Machine, "run", lambda *a: chunks.append(advance(*a)) or chunks[-1])
@@ -133,7 +135,7 @@ def test_a_sample_without_a_value_is_python_s(monkeypatch, chunk):
 
 
 def test_a_value_that_python_finds_after_all_is_used():
-    """Compiled code has no value of a square root of less than nothing; this monitor does not mind."""
+    """Compiled code has no value for the square root of a negative number; this monitor does not need one."""
 
     class Careful(Elbow):
         def measure(self, sample):
@@ -150,7 +152,7 @@ def test_a_value_that_python_finds_after_all_is_used():
 
 
 def test_runs_side_by_side_have_each_its_own_values_and_ends():
-    """Lanes without a value go on alone, the others side by side, with the same results as one run after the other."""
+    """Lanes without a value continue alone, the others side by side; the results equal those of single runs."""
     q0, v0 = [[0.4, x] for x in np.linspace(-0.45, 1.5, 11)], START[1]
     monitors = [Gap(), Elbow(), Memory()]
     together = gc.simulate_many(ROBOT, law(), q0, v0, 2.0, 1e-3, monitors=monitors, **with_options(True))
@@ -166,7 +168,7 @@ def test_runs_side_by_side_have_each_its_own_values_and_ends():
 
 
 def test_a_law_that_ends_in_the_first_lane_leaves_the_clock_of_the_others():
-    """The law depends on time: other lanes with another clock would go another way."""
+    """The law depends on time: with another clock, other lanes would take another path."""
 
     class UpTo:
         def __init__(self, limit):

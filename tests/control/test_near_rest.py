@@ -9,7 +9,7 @@ from geomctrl import models
 
 
 class Nothing:
-    """No torque at all: the robot falls."""
+    """No torque: the robot falls."""
 
     def __init__(self, n):
         self.n = n
@@ -24,7 +24,7 @@ class Nothing:
 @pytest.mark.parametrize("speed", [0.0, 1e-12, 1e-6])
 @pytest.mark.parametrize("name", models.names())
 def test_no_monitor_stops_a_fall_from_rest(name, speed):
-    robot = without_limits(models.load(name))  # neutral is beyond those of some
+    robot = without_limits(models.load(name))  # the neutral configuration is outside the limits of some robots
     start = robot.neutral(), np.full(robot.nv, speed)
     run = gc.simulate(
         robot, Nothing(robot.nv), *start, 0.02, 1e-3, options=gc.SimulationOptions(strict=True, compiled=False)

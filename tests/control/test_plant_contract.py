@@ -23,14 +23,14 @@ class Wave:
 
 
 class Dragged(gc.Plant):
-    """One override: drag that grows with the square of the speed."""
+    """One overridden method: drag that grows with the square of the speed."""
 
     def net_torque(self, t, q, v, tau, x):
         return super().net_torque(t, q, v, tau, x) - 0.7 * v * np.abs(v)
 
 
 class Maxwell(gc.Plant):
-    """A spring and a damper in series at each joint: a state of its own, the spring's deflection x."""
+    """A spring and a damper in series at each joint; the state is the deflection x of the spring."""
 
     stiffness, damping = 50.0, 2.0
 
@@ -58,7 +58,7 @@ def run_of(plant, law=None, compiled=False, **options):
 
 
 def test_one_override_is_enough():
-    """Acceleration, rate, power and the loop, in Python and compiled, are those of a law that takes the drag itself."""
+    """Acceleration, rate, power and the loop, in Python and compiled, equal those of a law that subtracts the drag."""
 
     class Braked(Wave):
         def __call__(self, t, q, v, z):
@@ -119,7 +119,7 @@ def test_a_method_that_can_not_be_called_as_it_will_be():
 
 
 class Massless(gc.Plant):
-    """No robot's equation at all: v' = tau."""
+    """Not the equation of a robot: v' = tau."""
 
     def acceleration(self, t, q, v, tau, x=None):
         return 1.0 * tau
@@ -268,7 +268,7 @@ def test_the_models_friction_acts_unless_another_is_given():
 
 
 def test_limits_are_reported():
-    """Without gravity, 50 N m on a joint for 3 N m: q = 25 t^2 / I."""
+    """Without gravity, a torque of 50 N m on a joint with an effort limit of 3 N m: q = 25 t^2 / I."""
     body = gc.inertia.from_com(1.0, (0.0, 0.0, 0.0), 0.5 * np.eye(3))
     joint = gc.Joint.revolute((0, 0, 1), lower=-1.0, upper=2.0, velocity=30.0, effort=3.0)
     robot = gc.Robot.build([gc.Body("a", None, joint, None, body)], gravity=(0, 0, 0))
@@ -322,7 +322,7 @@ def bouncing(dissipation, method="MK54"):
 
 
 def test_a_stop_without_losses_gives_back_what_it_takes():
-    """Half a period of the oscillator m, k; then the way back at the speed of before."""
+    """Half a period of the oscillator of m and k, then back at the initial speed."""
     run = bouncing(0.0)
     omega = np.sqrt(5e3 / 2.0)
     touching = (run.t > 0.05) & (run.t < 0.05 + np.pi / omega)
@@ -335,7 +335,7 @@ def test_a_stop_without_losses_gives_back_what_it_takes():
 
 
 def test_a_stop_that_loses_energy():
-    """Of a blow with m p'' = -k p (1 + c p'), (1 + c v) exp(-c v) is the same before and after."""
+    """For an impact with m p'' = -k p (1 + c p'), (1 + c v) exp(-c v) is the same before and after."""
     c, run = 0.3, bouncing(0.3)
     before, after = 2.0, run.v[-1, 0]
     assert -before < after < -0.3

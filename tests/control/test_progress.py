@@ -7,7 +7,7 @@ from geomctrl.control.progress import counted, shown, told_in_steps
 
 
 class Handle:
-    """What IPython's `display` gives: keeps what it was updated to."""
+    """What IPython's `display` returns; it stores its updates."""
 
     def __init__(self, said):
         self.said = said
@@ -18,7 +18,7 @@ class Handle:
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """What a notebook displays."""
+    """Return what a notebook displays."""
     display = pytest.importorskip("IPython.display")
     import rich.console
 
@@ -50,7 +50,7 @@ def test_a_notebooks_bar_counts_runs(notebook):
 
     with pytest.raises(ZeroDivisionError):
         fails()
-    assert notebook[-1] == ""  # it goes also then
+    assert notebook[-1] == ""  # the bar disappears in this case, too
 
 
 def test_a_bar_is_not_drawn_more_often_than_somebody_looks(notebook, monkeypatch):
@@ -58,7 +58,7 @@ def test_a_bar_is_not_drawn_more_often_than_somebody_looks(notebook, monkeypatch
     with shown(True) as report:
         for k in range(100):
             report(k / 100)
-    assert len(notebook) == 2  # the first, and that it goes
+    assert len(notebook) == 2  # the first display, and its removal
 
 
 @told_in_steps

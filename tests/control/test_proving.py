@@ -100,7 +100,7 @@ def test_gradients_in_the_algebra(name):
 
 
 def test_at_the_reference_itself_gradients_are_zero_and_not_nan():
-    """There the maps between group and algebra are in the branch for small angles, whose other branch is 0/0."""
+    """The maps between group and algebra take the branch for small angles there; the other branch is 0/0."""
     controller, plant = LOOPS["set point"]
     loop = trace_closed_loop(plant, controller)
     y = np.concatenate((plant.robot.neutral(), np.zeros(plant.robot.nv), [0.0]))
@@ -109,7 +109,7 @@ def test_at_the_reference_itself_gradients_are_zero_and_not_nan():
 
 
 def test_sigma_modification_s_slope_is_found_along_its_gradient():
-    """The true slope has nothing of the promised one: a law that promises too much shows it."""
+    """The true rate does not depend on the claimed one: a law that claims too much is detected."""
 
     class Leaky(controllers.SlotineLi):
         def _adaptation(self, g, z):
@@ -187,13 +187,13 @@ def test_a_law_that_branches_is_differentiated_on_each_side():
 
 
 def test_where_a_robot_s_parameters_are():
-    """Changing those numbers changes V as changing the robot does, and the other robot's do not."""
+    """A change of those numbers changes V as a changed robot does; the other robot's numbers have no effect."""
     model, true = models.two_link(), heavier(models.two_link())
     controller = controllers.Passivity(model, sway(model))
     loop = trace_closed_loop(true, controller, lambda parts, *_: {"parameters": inertial_parameters(parts.plant.robot)})
     other = gc.Plant(true.robot.with_parameters(0.9 * true.robot.parameters), true.friction)
     for symbol, x in zip(loop.extra["parameters"], other.robot.parameters.ravel(), strict=True):
-        if is_symbol(symbol):  # those that are zero are constants, and stay so
+        if is_symbol(symbol):  # numbers that are zero are constants, and remain so
             loop.numbers[loop.graph.nodes[symbol.index][2]] = x
     t, y, (q, v, z) = some_state(true, controller, loop, 0)
     V, slope = loop.function([loop.value, loop.slope])(t, y)
@@ -203,7 +203,7 @@ def test_where_a_robot_s_parameters_are():
 
 
 def test_a_function_outlives_its_loop():
-    """What the code reads of the loop's numbers stays where it is."""
+    """The arrays that the code reads stay at the same address."""
     controller, plant = LOOPS["passivity"]
     t, y, (q, v, z) = some_state(plant, controller, None, 0)
     f = (lambda loop: loop.function([loop.value, loop.rate]))(trace_closed_loop(plant, controller))
@@ -213,7 +213,7 @@ def test_a_function_outlives_its_loop():
 
 
 def test_loops_that_differ_in_numbers_share_a_graph(monkeypatch):
-    """Of each the numbers are its own; what was compiled of one before its graph grew is found again by the next."""
+    """Each loop has its own numbers; code compiled for one before its graph grew is found again by the next."""
     made = []
     monkeypatch.setattr(proving, "module", lambda *args, **options: made.append(args) or module(*args, **options))
     monkeypatch.setattr(proving.cache, "kept", lambda key, make: make())
@@ -222,7 +222,7 @@ def test_loops_that_differ_in_numbers_share_a_graph(monkeypatch):
     plants = [gc.Plant(model), heavier(model)]
     loops = [trace_closed_loop(plant, law) for plant, law in zip(plants[:1] * 2, laws)]
     assert loops[0].graph is loops[1].graph
-    assert loops[0].graph is not trace_closed_loop(plants[1], laws[0]).graph  # it has friction
+    assert loops[0].graph is not trace_closed_loop(plants[1], laws[0]).graph  # the plant has friction
     found = []
     for loop, law in zip(loops, laws):
         t, y, (q, v, z) = some_state(plants[0], law, loop, 0)

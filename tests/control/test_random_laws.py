@@ -16,7 +16,7 @@ Q0, V0, DT, STEPS = np.array([0.2, 0.1]), np.array([0.5, -0.3]), 1e-2, 30
 
 
 def ran(controller, memory, compiled, q0=Q0):
-    """The run, or the exception that it ends with."""
+    """Return the run, or the exception that ended it."""
     held = DT if memory else None
     try:
         return gc.simulate(
@@ -47,7 +47,7 @@ def same(a, b):
 
 
 def sensitive(make, memory, run):
-    """Whether Python's own run changes where it begins a rounding error away."""
+    """Whether Python's own run changes if the initial state changes by a rounding error."""
     other = ran(make(), memory, False, Q0 * (1.0 + 1e-13))
     return isinstance(other, Exception) or np.abs(other.tau - run.tau).max() > 1e-9
 

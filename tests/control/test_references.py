@@ -58,7 +58,7 @@ def test_end_points_and_rest(robot):
         np.testing.assert_allclose(robot.difference(x, desired.q), 0.0, atol=1e-13)
         assert not desired.v.any()
         assert not desired.a.any()
-    for t in (0.0, 2.0):  # at rest at the ends, not only beyond them
+    for t in (0.0, 2.0):  # at rest at the ends, and not only after them
         inside = spline(t + (1e-9 if t == 0.0 else -1e-9))
         assert np.abs(inside.v).max() < 1e-6
         assert np.abs(inside.a).max() < 1e-3
@@ -68,7 +68,7 @@ def test_end_points_and_rest(robot):
 
 
 def test_spline_is_the_ordinary_spline_on_rn():
-    """Scipy's own quintic interpolant through the waypoints, not the cumulative form, as the oracle."""
+    """The reference result is scipy's own quintic interpolant through the waypoints, not a cumulative product."""
     from scipy.interpolate import make_interp_spline
 
     rng = np.random.default_rng(0)
@@ -88,7 +88,7 @@ def test_quintic_closed_form():
         expected = np.polyval([6, -15, 10, 0, 0, 0], u), np.polyval([30, -60, 30, 0, 0], u) / 2.0
         for part, s in zip(quintic(t), (*expected, np.polyval([120, -180, 60, 0], u) / 4.0)):
             np.testing.assert_allclose(part, s * q1, atol=1e-13)
-    np.testing.assert_allclose(quintic(2.0).v, 15.0 / 8.0 * q1 / 2.0)  # the peak
+    np.testing.assert_allclose(quintic(2.0).v, 15.0 / 8.0 * q1 / 2.0)  # the time of the peak
 
 
 def test_sinusoids_closed_form():
@@ -142,7 +142,7 @@ def test_a_time_that_is_none_is_refused(name):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["quintic", "sinusoids", "spline"])
 def test_motions_on_groups_trace_from_their_first_instant(name):
-    """At t = 0 they stand where the exponential's coefficients are quotients of zeros, which kernels go round."""
+    """At t = 0 coefficients of the exponential are 0/0; kernels avoid this."""
     robot = models.three_spheres()
     motion = (references(robot) | {"sinusoids": Sinusoids(robot, robot.neutral(), 0.3, 0.4)})[name]
     law = controllers.ComputedTorque(robot, motion, kp=25.0, kd=10.0)

@@ -70,7 +70,7 @@ def test_a_rate_limit_in_steps(compiled):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_links_act_one_after_the_other(compiled):
-    """Limited in slope, then delayed, then through limits that act all the time."""
+    """A rate limit, then a delay, then a saturation in continuous time."""
     run = run_of([RateLimit(20.0), TransportDelay(3 * DT), Saturation(0.5)], compiled=compiled)
     slow = run_of([RateLimit(20.0)], compiled=compiled)
     np.testing.assert_array_equal(run.applied[:3], 0.0)
@@ -85,7 +85,7 @@ def test_links_act_one_after_the_other(compiled):
 
 
 def test_the_delay_at_which_a_law_becomes_unstable():
-    """v' = -k v(t - h) / m sampled at dt: stable up to the k at which an eigenvalue leaves the unit circle."""
+    """v' = -k v(t - h) / m sampled at dt is stable up to the k at which an eigenvalue leaves the unit circle."""
     steps = 4
 
     def radius(k):
@@ -98,7 +98,7 @@ def test_the_delay_at_which_a_law_becomes_unstable():
     while high > 1.0001 * low:
         k = np.sqrt(low * high)
         low, high = (k, high) if radius(k) <= 1.0 + 1e-12 else (low, k)
-    # about pi m / (2 h), as of the continuous loop with half a step for the hold
+    # about pi m / (2 h), as for the continuous loop with half a step added for the hold
     assert low == pytest.approx(0.5 * np.pi * MASS / ((steps + 0.5) * DT), rel=0.02)
     for factor in (0.95, 1.05):
         law = PD(0.0, factor * low)
@@ -138,7 +138,7 @@ def test_a_torque_sensor_feels_what_is_at_work():
 
 def test_a_sampled_actuator_of_ones_own():
     class Steps(Sampled):
-        """Torque in whole steps, and only every other change."""
+        """Torque in whole steps, of which every other change is passed on."""
 
         def memory(self, inputs):
             return np.zeros(2 * inputs)

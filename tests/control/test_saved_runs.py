@@ -49,7 +49,7 @@ def test_a_plant_of_another_robot_is_refused(saved):
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_what_it_was(saved, tmp_path_factory, data):
-    """Cut off, or with some bytes that are others; no other error, and never other numbers."""
+    """Files that are truncated or have some changed bytes raise this error, and never give other numbers."""
     content = bytearray(saved.read_bytes())
     if data.draw(st.booleans()):
         content = content[: data.draw(st.integers(0, len(content) - 1))]
@@ -69,7 +69,7 @@ def test_a_damaged_file_is_refused_or_what_it_was(saved, tmp_path_factory, data)
 
 
 def about(**changes):
-    """A saved run's arrays, with others in place of some; None: without it."""
+    """The arrays of a saved run, some replaced; None removes one."""
 
     def write(path):
         with np.load(RUN.save(path)) as f:
@@ -100,7 +100,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the tests' own open
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the test's own call of open
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_what_is_no_run_is_refused(kind, tmp_path):
     path = tmp_path / "run.npz"
@@ -130,7 +130,7 @@ def test_a_plant_that_is_none_is_refused(saved):
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_files_have_the_mode_that_the_umask_says(mask, tmp_path):
-    """In a process of its own: the umask is the process's."""
+    """In a separate process, because the umask belongs to the process."""
     path = tmp_path / "run.npz"
     program = f"""
 import os

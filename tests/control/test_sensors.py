@@ -37,7 +37,7 @@ class PD:
 
 
 class Free:
-    """No torques, whatever is measured."""
+    """A law without torques that ignores its measurements."""
 
     def __init__(self, n):
         self.n = n
@@ -94,7 +94,7 @@ def test_noise_is_a_function_of_the_sample_in_whatever_order():
 
 
 def test_a_ramp_in_counts():
-    """q_m is the nearest count; differences are whole counts a period, right on average."""
+    """q_m is the nearest count; differences are whole counts per period, and right on average."""
     resolution = 2.0 * np.pi / 2**8
     run = measured([Encoder(8)], dt=PERIOD)
     q, v = run.measured["q"][:, 0], run.measured["v"][:, 0]
@@ -111,7 +111,7 @@ def test_a_filter_answers_a_step_of_velocity_as_the_analog_one():
     cutoff, sensor, plant = 3.0, Encoder(cutoff=3.0), gc.Plant(SLIDER)
     zero = np.zeros(1)
     memory, found = sensor.start(Truth(0.0, zero, zero, zero, None, plant), PERIOD), []
-    for k in range(1, 20):  # at rest up to t = 0, then at 1 m/s
+    for k in range(1, 20):  # at rest until t = 0, then at 1 m/s
         truth = Truth(k * PERIOD, np.array([k * PERIOD]), np.ones(1), zero, None, plant)
         y, memory = sensor.measure(truth, memory, np.zeros(0), PERIOD)
         found.append(y[1])
@@ -157,7 +157,7 @@ def test_on_a_group_offset_and_noise_are_in_the_algebra():
 
 
 def delayed(kp, kd, steps):
-    """(q_k, v_k, and those of the samples before) -> the same a period later, of a PD law that knows them late."""
+    """The map (q_k, v_k, and those of the samples before) one period ahead, for a PD law with delayed measurements."""
     T, late = PERIOD, int(np.floor(steps))
     s = steps - late
     n = 2 * (late + 2)
@@ -186,7 +186,7 @@ def test_a_delayed_law_is_its_difference_equation(steps, compiled):
     run = measured(sensors, law=PD(30.0, 8.0), q0=[0.2], v0=[-0.3], compiled=compiled)
     x = np.column_stack((run.q, run.v))[::2]
     A = delayed(30.0, 8.0, steps)
-    y = np.tile(x[0], len(A) // 2)  # what was before the start is what the first sample measures
+    y = np.tile(x[0], len(A) // 2)  # before the start a signal has the value of the first sample
     for row in x:
         np.testing.assert_allclose(y[:2], row, rtol=0.0, atol=1e-13)
         y = A @ y
@@ -194,7 +194,7 @@ def test_a_delayed_law_is_its_difference_equation(steps, compiled):
 
 @pytest.mark.parametrize("factor", [0.97, 1.03])
 def test_the_delay_at_which_a_law_becomes_unstable(factor):
-    """Where an eigenvalue of the delayed loop leaves the unit circle, found by bisection of the gain."""
+    """The gain at which an eigenvalue of the delayed loop leaves the unit circle, found by bisection."""
     low, high = 1.0, 400.0
     while high > 1.0001 * low:
         kd = 0.5 * (low + high)
@@ -218,7 +218,7 @@ def test_a_delay_that_is_no_multiple_is_said_once():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_sensor_law_and_plant_each_at_its_own_period(compiled):
-    """The sensor at three steps, the law at two, the plant at one."""
+    """The sensor samples every three steps, the law every two, the plant every one."""
     dt = 0.01
     run = measured(
         [Encoder(tachometer=0.0, dt=3 * dt)], law=PD(20.0, 5.0), q0=[0.2], dt=dt, control_dt=2 * dt, compiled=compiled
@@ -226,7 +226,7 @@ def test_sensor_law_and_plant_each_at_its_own_period(compiled):
     k = np.arange(len(run.t))
     for name in ("q", "v"):
         np.testing.assert_array_equal(run.measured[name], getattr(run, name)[3 * (k // 3)])
-    asked = 2 * (k // 2)  # the sample at which the law was asked last
+    asked = 2 * (k // 2)  # the last sample at which the law was called
     known = 3 * (asked // 3)
     np.testing.assert_allclose(run.tau, -20.0 * run.q[known] - 5.0 * run.v[known], rtol=0.0, atol=1e-13)
 
@@ -260,7 +260,7 @@ def test_an_imu_at_rest_and_in_free_fall():
 
 
 def test_an_imu_on_a_pendulum():
-    """(rate, centripetal and tangential acceleration less gravity) of a point at l under g sin(q) / l."""
+    """Return (rate, centripetal and tangential acceleration minus gravity) of a point at l under g sin(q) / l."""
     l, g = 0.7, 9.81
     load = inertia.from_com(1.0, (l, 0.0, 0.0), 1e-12 * np.eye(3))
     bob = [Body("bob", None, Joint.revolute([0.0, 1.0, 0.0]), np.eye(4), load)]
@@ -271,7 +271,7 @@ def test_an_imu_on_a_pendulum():
     q, v = run.q[::2, 0], run.v[::2, 0]
     expected = np.zeros((len(q), 6))
     expected[:, 1] = v
-    # x points to the bob, which falls tangentially, along -z: only the rod pushes, along x
+    # x points to the bob, which falls tangentially, along -z; the rod alone pushes it, along x
     expected[:, 3] = -l * v**2 - g * np.sin(q)
     expected[:, 5] = 0.5
     np.testing.assert_allclose(run.measured["imu"][::2], expected, atol=1e-9)
@@ -299,7 +299,7 @@ def test_an_imu_is_mujocos(tmp_path):
 
 
 def test_torque_behind_the_gears_is_what_moves_the_link():
-    """M_link a + C v + g with the armature left to the motor's side, by another recursion than the plant's."""
+    """M_link a + C v + g, with the armature on the motor's side, by another recursion than the plant's."""
     robot = ARM.with_armature(0.3)
     plant = gc.Plant(
         robot, gc.Friction(0.4, 0.2, 0.1), sensors=[JointTorque(), JointTorque(side="motor", name="motor")]
@@ -309,7 +309,7 @@ def test_torque_behind_the_gears_is_what_moves_the_link():
     run = gc.simulate(
         plant, law, q0, v0, 0.4, 0.005, control_dt=0.01, monitors=None, options=gc.SimulationOptions(compiled=False)
     )
-    for k in range(2, len(run.t), 2):  # by the torques up to this sample
+    for k in range(2, len(run.t), 2):  # computed from the torques up to this sample
         a = plant.acceleration(run.t[k], run.q[k], run.v[k], run.tau[k - 1])
         link = robot.with_armature(0.0).inverse_dynamics(run.q[k], run.v[k], a)
         np.testing.assert_allclose(run.measured["torque"][k], link, rtol=1e-9)
@@ -317,7 +317,7 @@ def test_torque_behind_the_gears_is_what_moves_the_link():
 
 
 def test_torque_behind_the_gears_is_a_stops_where_one_holds_the_arm():
-    """At rest on its stop, motors off, gravity's torque goes through the joint; the motor's side feels none of it."""
+    """At rest on its stop with motors off, the link side measures gravity's torque and the motor side measures zero."""
     robot = replace(ARM, joints=tuple(replace(joint, lower=-0.5, upper=0.5) for joint in ARM.joints))
     sensors = [JointTorque(), JointTorque(side="motor", name="motor")]
     plant = gc.Plant(robot, gc.Friction(5.0), sensors=sensors, stops=gc.JointStops(1e4, 1.0))
@@ -396,7 +396,7 @@ def test_lanes_measure_what_a_run_alone_does_each_with_its_seed():
 
 
 class Pole(PD):
-    """At some samples the time is written as text: compiled code has no result there, Python has."""
+    """At some samples the law formats the time as text: compiled code has no result there, Python has."""
 
     def __call__(self, t, q, v, z):
         one = 1.0
@@ -427,11 +427,11 @@ def test_monitors_and_lyapunov_see_the_truth():
     )
     V = 0.5 * MASS * run.v[:, 0] ** 2 + 15.0 * run.q[:, 0] ** 2
     np.testing.assert_allclose(run.signals["lyapunov"], V, rtol=1e-14)
-    assert "holding" not in run.monitors  # what noise feeds is not what holding does
+    assert "holding" not in run.monitors  # the hold is not the only cause of growth, noise is another
 
 
 class FeelsTorque:
-    """Wants what sensors measure besides q and v."""
+    """A law that needs measurements besides q and v."""
 
     measurements = True
 
@@ -451,7 +451,7 @@ def test_a_law_that_wants_measurements():
 
 def test_a_sensor_of_ones_own(tmp_path):
     class Switch(Sensor):
-        """1 where the slider is beyond a place; counts how often it has been."""
+        """A sensor that is 1 where the slider is beyond a position, and counts its samples there."""
 
         def __init__(self, place):
             super().__init__("switch")

@@ -19,7 +19,7 @@ SLIDER = gc.Robot.build(
     [Body("m", None, Joint.prismatic([1.0, 0.0, 0.0]), np.eye(4), inertia.from_com(MASS, np.zeros(3), np.eye(3)))],
     gravity=(0.0, 0.0, 0.0),
 )
-GAINS = np.array([-30.0, -9.0, -20.0])  # of q, of the filtered velocity, of the sum of q
+GAINS = np.array([-30.0, -9.0, -20.0])  # gains of q, of the filtered velocity, of the sum of q
 
 
 class Digital:
@@ -59,7 +59,7 @@ def sampled(controller, compiled=False, t_end=2.0, **options):
 
 
 def transition():
-    """(q, v, filter, sum) -> the same a period later, exactly: the torque is constant in between."""
+    """The exact map of (q, v, filter, sum) one period ahead, because the torque is constant in between."""
     T, m, digital = PERIOD, MASS, Digital(SLIDER)
     K = np.array([digital.gains[0], 0.0, digital.gains[1], digital.gains[2]])
     A = np.eye(4)
@@ -92,11 +92,11 @@ def test_a_state_of_both_kinds_and_on_a_group(method):
     law = Mixed()
     options = {"rtol": 1e-10, "atol": 1e-12} if method == "MK54" else {}
     run = sampled(law, method=method, **options)
-    samples = np.floor(run.t / PERIOD - 1e-9).astype(int) + 1  # that came before t
+    samples = np.floor(run.t / PERIOD - 1e-9).astype(int) + 1  # the value before t
     np.testing.assert_array_equal(run.z[:, 10], samples)
     angle = so3.log(run.z[:, 1:10].reshape(-1, 3, 3))
     np.testing.assert_allclose(angle[:, 2], 2.0 * run.t - 2.0 * np.pi * (2.0 * run.t > np.pi), rtol=0.0, atol=1e-9)
-    rate = np.repeat(run.q[:-1:5, 0], 5)  # held as the torque is
+    rate = np.repeat(run.q[:-1:5, 0], 5)  # held like the torque
     np.testing.assert_allclose(np.diff(run.z[:, 0]), rate * PERIOD / 5, rtol=0.0, atol=1e-14)
     traced = sampled(law, True, method=method, **options)
     for name in ("q", "v", "z", "tau"):
@@ -105,7 +105,7 @@ def test_a_state_of_both_kinds_and_on_a_group(method):
 
 
 def test_lanes_are_the_run_alone():
-    """Eight loops and one of another company, compiled, equal bit for bit, and to Python up to rounding."""
+    """Eight loops and a ninth, compiled, are equal bit for bit, and equal Python's up to rounding."""
     laws = [Digital(SLIDER, GAINS * (1.0 + 0.05 * k)) for k in range(9)]
     options = {"control_dt": PERIOD, "every": 3}
     runs = gc.simulate_many(SLIDER, laws, [0.3], [-0.2], 10.0, PERIOD / 5, **grouped(**options, compiled=True))
@@ -118,7 +118,7 @@ def test_lanes_are_the_run_alone():
 
 
 class Breaks(Digital):
-    """Without a result in compiled code at some samples, which are Python's then."""
+    """At some samples compiled code has no result, so Python computes them."""
 
     def __call__(self, t, q, v, z):
         command = super().__call__(t, q, v, z)
@@ -126,13 +126,13 @@ class Breaks(Digital):
 
 
 def test_where_python_takes_a_sample_the_state_goes_on(monkeypatch):
-    """Steps are Python's now and then, as of a compiled loop that has stopped."""
+    """Python takes some of the steps, as for a compiled loop that has stopped."""
     whole = sampled(Breaks(SLIDER), True)
     from geomctrl.control import loop_runner
 
     monkeypatch.setattr(loop_runner, "CHUNK_STEPS", 3)
     advanced = loop_runner.LoopRunner.advanced
-    monkeypatch.setattr(loop_runner, "turns", 0, raising=False)  # a place that is no part of what the law reaches
+    monkeypatch.setattr(loop_runner, "turns", 0, raising=False)  # a state that the law does not reach
 
     def now_and_then(self, machine, report):
         loop_runner.turns += 1
@@ -165,7 +165,7 @@ def test_a_compiled_law_and_its_c_have_the_next_state(tmp_path):
 
 
 def test_the_lyapunov_monitor_counts_what_a_sample_does_to_v():
-    """V = z^2 of a law that doubles z at each sample, which a rate along the motion knows nothing of."""
+    """V = z^2 of a law that doubles z at each sample, which a rate along the motion does not include."""
 
     class Doubling:
         def __init__(self, factor):
@@ -251,7 +251,7 @@ def last_state(run):
 
 
 def test_a_robot_with_gravity_and_an_observer_at_samples():
-    """A Panda's law with velocity from a filter of positions in z: compiled it is what it is in Python."""
+    """A law for the Panda with velocity from a filter of positions in z gives the same compiled as in Python."""
     robot = models.panda()
     law = Filtered(robot, np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]))
     runs = [

@@ -38,14 +38,15 @@ def terms_are_compiled_as_in_a_process_of_their_own(monkeypatch):
 
 @pytest.fixture(scope="module")
 def table():
-    """Of a process of its own, as those that are killed: in one that has met many robots, the first sample's terms may
-    come from loops, and differ in the last bit."""
+    """Sweep in a separate process, like those that are killed. A process that has used many robots may compute the
+    first sample's terms by loops, which differ in the last bit.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return swept(executor=pool)
 
 
 def stopped_after(count):
-    """A progress function that raises when `count` blocks of six are done."""
+    """Return a progress function that raises when `count` blocks of six are complete."""
 
     def progress(fraction):
         if fraction >= count / 6:
@@ -55,12 +56,12 @@ def stopped_after(count):
 
 
 def chunks(store):
-    """When each file of a store was written."""
+    """Return when each file of a store was written."""
     return {path: path.stat().st_mtime_ns for path in Path(store).rglob("*") if path.is_file()}
 
 
 def started(store, *arguments, script=sweep_studies.__file__):
-    """A script that sweeps, in a process group of its own."""
+    """Run a script that sweeps in a process group of its own."""
     folders = Path(gc.__file__).parents[1], Path(__file__).parents[1]
     path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, script, str(store), *map(str, arguments)]
@@ -70,7 +71,7 @@ def started(store, *arguments, script=sweep_studies.__file__):
 
 
 def done(store):
-    """Blocks that a store has."""
+    """Return the blocks that a store contains."""
     return len(list(Path(store).glob("done/c/*[0-9]")))
 
 
@@ -137,7 +138,7 @@ def test_interrupted_it_does_the_missing_blocks_only(table, tmp_path):
     part, before = load(store), chunks(store)
     assert int(part.success.sum()) == 16
     assert int(part.settling.isnull().sum()) >= 32
-    run = gc.replay(store, 40, make)  # also one that is not there yet
+    run = gc.replay(store, 40, make)  # also for a store that does not exist yet
     np.testing.assert_array_equal(WANTED["peak"](run), table.peak.values.reshape(48, 2)[40])
     fractions = []
     found = swept(store=store, progress=fractions.append, **THREAD)
@@ -150,10 +151,10 @@ def test_a_block_without_its_mark_is_done_again(table, tmp_path):
     store = tmp_path / "s.zarr"
     swept(store=store, **THREAD)
     zarr.open_group(store)["peak"][8:16] = -1.0
-    (store / "done" / "c" / "1").unlink()  # checksums do not matter: what is not done is not looked at
+    (store / "done" / "c" / "1").unlink()  # checksums do not matter, because incomplete blocks are not read
     assert load(store).peak.isnull().sum() == 16
     xarray.testing.assert_identical(swept(store=store, **THREAD), table)
-    shutil.rmtree(store / "done")  # as when it was killed in its first block
+    shutil.rmtree(store / "done")  # as if it had been killed in its first block
     assert load(store).peak.isnull().all()
     xarray.testing.assert_identical(swept(store=store, **THREAD), table)
 
@@ -294,7 +295,7 @@ def test_a_full_disk_leaves_what_was_written(table, tmp_path, monkeypatch):
 
 def test_a_block_that_raises_leaves_the_others(table, tmp_path):
     class Failing:
-        """Fails at the block from run 16 on."""
+        """A measure that fails in the block from run 16 on."""
 
         def submit(self, function, job, first, rows):
             if first == 16:
@@ -312,7 +313,7 @@ def test_a_block_that_raises_leaves_the_others(table, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_started_again_the_numbers_are_the_same(fault, table, tmp_path):
-    """In processes of this machine; nothing is left running."""
+    """In processes of this machine, none of which is left running."""
     store = tmp_path / "s.zarr"
     process = started(store, 0.05)
     deadline = time.monotonic() + 60.0
@@ -340,7 +341,7 @@ def group_lives(group):
 
 @pytest.mark.slow
 def test_a_script_need_not_guard_itself(tmp_path):
-    """Its functions go to other processes by value, and it is not run again in them."""
+    """The script's functions are sent to other processes by value, and the script does not run again there."""
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\nimport numpy as np\nimport geomctrl as gc\nfrom geomctrl import controllers, models\n"
@@ -371,7 +372,7 @@ def test_processes_of_this_machine_that_are_killed_are_told(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # of distributed's own, about what is killed here
+@pytest.mark.filterwarnings("default")  # warnings of distributed about the workers that are killed here
 def test_a_dask_worker_killed_in_the_middle(table, tmp_path):
     from distributed import Client, LocalCluster
 

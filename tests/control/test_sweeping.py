@@ -198,7 +198,7 @@ def test_runs_that_fail_are_marked_and_the_rest_goes_on():
 
 
 class Counting:
-    """An executor of which no more than `most` tasks were waiting; `faults` are raised in turn."""
+    """An executor that checks that no more than `most` tasks wait; `faults` are raised in turn."""
 
     def __init__(self, faults=()):
         self.pool, self.now, self.most, self.faults = ThreadPoolExecutor(1), 0, 0, list(faults)
@@ -225,7 +225,7 @@ class Counting:
 def test_a_bounded_number_of_blocks_is_under_way(table):
     executor = Counting()
     xarray.testing.assert_equal(swept(block=2, executor=executor), table)
-    assert executor.most <= 3  # two, and one about to be forgotten
+    assert executor.most <= 3  # two tasks, and one that is about to be removed
 
 
 def test_a_block_that_raises_is_tried_again_once(table):
@@ -248,7 +248,7 @@ def test_axes_of_measures_do_not_clash_with_the_space():
 
 
 def test_samples_of_scipys_quasi_monte_carlo():
-    """The docstring's."""
+    """The example of the docstring."""
     listed = qmc.scale(qmc.Sobol(2, seed=0).random(4), [0.0, 10.0], [2.0, 1000.0])
     space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
     found = gc.sweep(make, space, [measures.PeakTorque()], **grouped_sweep(**ONE))
@@ -259,7 +259,7 @@ def test_samples_of_scipys_quasi_monte_carlo():
     )
     assert len(np.unique(found.peak_torque)) == 4
     plt.switch_backend("Agg")
-    found.plot.scatter(x="payload", y="peak_torque")  # as it is
+    found.plot.scatter(x="payload", y="peak_torque")  # unchanged
     swept(block=48).settling.plot()
     plt.close("all")
 

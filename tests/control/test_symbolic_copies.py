@@ -37,7 +37,7 @@ def compiled_soon(monkeypatch):
 
 
 class Law:
-    """-tau of a user; what `make` returns is its attribute `own`."""
+    """A user's spring law; its attribute `own` is what `make` returns."""
 
     gain = 1.0
     hits = 0
@@ -254,7 +254,9 @@ def test_a_law_that_logs_runs_in_python():
 
 
 def test_what_is_not_used_does_not_matter():
-    """A clock in a constructor, a file in a plot; a class's own helpers trace."""
+    """Code that can not be traced (a clock in a constructor, a file in a plot) is not called; the class's helpers
+    trace.
+    """
 
     class Timed(Law):
         def __init__(self):
@@ -295,7 +297,7 @@ def test_a_class_that_exec_made():
 def test_closures_that_differ_in_numbers_share_a_trace(monkeypatch):
     made, original = [], choice.trace_loop
     monkeypatch.setattr(choice, "trace_loop", lambda *x, **options: made.append(1) or original(*x, **options))
-    lock = threading.Lock()  # of an object within a closure, and not used
+    lock = threading.Lock()  # an attribute of an object within a closure, which is not used
 
     def law(gain):
         own = types.SimpleNamespace(gain=gain, lock=lock)
@@ -434,7 +436,7 @@ def test_what_raises_in_python_is_not_passed_over(what):
 
 
 class Heavier(gc.Robot):
-    """A robot with an attribute of its own."""
+    """A robot with an additional attribute."""
 
 
 def test_a_robot_of_ones_own_class():
@@ -470,7 +472,7 @@ def test_refused_loops_are_forgotten():
 
 
 def test_lanes_that_stop_again_and_again_have_the_bits_of_runs_alone():
-    """Compiled code has no quotient by zero; after 20 stops in a row a loop is Python's."""
+    """Compiled code has no result for a division by zero; after 20 stops in a row the loop runs in Python."""
 
     def tau(law, t, v):
         zero = np.where((np.sin(law.own * t) > 0.5) & (t > 0.01) & (t < 0.5), 0.0, 1.0)
@@ -487,7 +489,7 @@ def test_lanes_that_stop_again_and_again_have_the_bits_of_runs_alone():
 
 
 def test_a_method_of_ones_own_is_known_by_itself():
-    """Not by its name: two of one name are two methods."""
+    """Methods are identified by the object, not by their name: two with the same name differ."""
     robot = models.two_link()
     law = controllers.PDGravity(robot, np.zeros(2))
     for weights in ([0.5, 0.5], [0.25, 0.75]):

@@ -58,7 +58,7 @@ LAWS = {
 
 
 def loop(robot, law, rng):
-    """q, v, z of a closed loop somewhere."""
+    """Random q, v, z of a closed loop."""
     q, v, z = robot.random_configuration(rng), rng.normal(size=robot.nv), law.start()
     return q, v, None if z is None else z * rng.uniform(0.3, 1.5, z.shape)
 
@@ -110,7 +110,7 @@ def test_plants(robot, kernels):
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", ["passivity", "slotine-li"])
 def test_monitors(robot, name, kernels):
-    """Two samples: the first in Python, the second on symbols, what the monitors remember included."""
+    """Two samples: the first in Python, the second on symbols, including the memory of the monitors."""
     law, rng = LAWS[name](robot), np.random.default_rng(3)
     plant = plants(robot, rng)[1]
     for changed in (False, True):
@@ -134,7 +134,7 @@ def test_monitors(robot, name, kernels):
             if m.name in ("lyapunov", "holding"):
                 own.function = copies.of(law).lyapunov
             seen = Sample(*(copies.of(getattr(samples[1], name)) for name in Sample._fields))
-            scale = 1e3 if m.name == "skew" or m.held else 0.0  # it is rounding itself, or differences
+            scale = 1e3 if m.name == "skew" or m.held else 0.0  # the value is a rounding error or a difference of such
             equal(copies.values(own.measure, seen), m.measure(samples[1]), scale)
             for name, x in vars(m).items():
                 if isinstance(x, float):
@@ -240,7 +240,7 @@ TERMS = {
 @pytest.mark.quick(9)
 @pytest.mark.parametrize("name", TERMS)
 def test_terms(name, kernels):
-    """Those that a law seldom asks for; `tests/compiler/test_arrays.py` has the others."""
+    """Functions that laws seldom use; `tests/compiler/test_arrays.py` has the others."""
     robot, rng, copies = models.three_spheres(), np.random.default_rng(7), SymbolicCopies()
     q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
     expected = TERMS[name](robot, q, v, a)
@@ -249,7 +249,7 @@ def test_terms(name, kernels):
 
 
 class Branching:
-    """A user's law that branches on a number of its own: a trace holds for that number only."""
+    """A user's law that branches on its own number, so that a trace is valid for this number only."""
 
     def __init__(self, gain):
         self.gain = gain

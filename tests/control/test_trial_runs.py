@@ -31,7 +31,7 @@ class Law:
 law = Law()
 law.x = {x}
 """
-# what a call does with X, a global, or with self.x: the same object
+# code of the call that uses X, a global, or self.x: the same object
 TOUCHED = {
     "list": ("[1.0]", "X.append(t)"),
     "list in a list": ("[[1.0]]", "X[0][0] = v[0]"),
@@ -79,7 +79,7 @@ TOUCHED = {
     "bound method": ("[1.0].append", "X(2.0)"),
     "object that says when it goes": ("Gone()", "X.k"),
 }
-# what a call does besides
+# code of the call besides
 DONE = {
     "class attribute": "Law.hits += 1",
     "new class attribute": "Law.seen = 1",
@@ -158,11 +158,11 @@ def counted():
 
 
 class Tried(Exception):
-    """A law has been tried; its run ends."""
+    """Tracing of the law has been tried; its run has ended."""
 
 
 def state(x, known):
-    """All that can be compared of an object, deep: identities of what is plain, contents of what is not."""
+    """All comparable parts of an object, recursively: identities of simple values, contents of containers."""
     if issubclass(type(x), (bool, int, float, str, bytes, type(None))):
         return type(x), x
     if id(x) in known:
@@ -206,7 +206,7 @@ def state(x, known):
 
 
 def world(space):
-    """The module's globals and all that they reach, and what belongs to the process."""
+    """The module's globals and everything reachable from them, and the state of the process."""
     return {
         **{name: state(x, {}) for name, x in space.items() if name != "__builtins__"},
         "names": [*space],
@@ -221,7 +221,9 @@ def changed(before, after):
 
 @pytest.fixture
 def tried(monkeypatch, tmp_path, capsys):
-    """Run a law's source, take its loop's first sample, and try it compiled: what was before, and what is after."""
+    """Run a law's source, take the first sample of its loop and try to compile it; return the state before and
+    after.
+    """
 
     def tried(call, x):
         module = types.ModuleType("touched")
@@ -237,7 +239,7 @@ def tried(monkeypatch, tmp_path, capsys):
         seen = []
 
         def machine_for(*args):
-            for file in tmp_path.iterdir():  # of the first sample, in Python
+            for file in tmp_path.iterdir():  # for the first sample, in Python
                 file.unlink()
             capsys.readouterr()
             seen.append(world(space))

@@ -118,7 +118,7 @@ def of_a_generator(self, t, q, v):
     ],
 )
 def test_what_does_not_end_or_hides_is_refused(tau, words, monkeypatch):
-    monkeypatch.setattr(branches, "MAX_PATHS", 40)  # not 256: `recursive` calls itself once more on each of them
+    monkeypatch.setattr(branches, "MAX_PATHS", 40)  # not 256, because `recursive` calls itself on each of them
     law = Law(tau, gains=iter(np.ones(5)))
     if tau is unending:
         with pytest.raises(UntraceableError, match=words):

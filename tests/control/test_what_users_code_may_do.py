@@ -19,7 +19,7 @@ READ_ONLY = r"ValueError in the closed loop \(test_what_users_code_may_do.py, li
 
 
 class Law:
-    """PD about a reference, with a state; `spoils` writes on what it is handed."""
+    """PD control about a reference, with a state; `spoils` modifies the law's arguments."""
 
     reference = REFERENCE
 
@@ -133,7 +133,7 @@ def test_nor_can_a_plant_write_on_the_command():
 
 @pytest.mark.parametrize("control_dt", [None, 2e-2])
 def test_a_law_may_use_its_arrays_again(control_dt):
-    """Held commands too, whatever a monitor makes the law compute in between."""
+    """Held commands stay as they are, too, whatever a monitor makes the law compute in between."""
 
     class Thrifty(Law):
         tau = np.zeros(2)
@@ -154,7 +154,7 @@ def test_a_law_may_use_its_arrays_again(control_dt):
 
 
 def test_a_reference_keeps_arrays_that_are_its_own():
-    """Handed out read-only, they themselves stay as they were."""
+    """Arguments are passed read-only, and remain unchanged."""
     own = gc.Desired(np.zeros(2), np.zeros(2), np.zeros(2))
 
     class Held(Law):
@@ -195,7 +195,7 @@ COMMANDS = {
 @pytest.mark.parametrize("kind", COMMANDS)
 @pytest.mark.parametrize("method", ["MK4", "MK54"])
 def test_every_stages_command_is_looked_at(kind, stage, method):
-    """What is none ends the run at that stage of the second step, and the run has the first."""
+    """An invalid command ends the run at that stage of the second step; the run contains the first step."""
     spoil, words = COMMANDS[kind]
     calls = []
 
@@ -221,7 +221,7 @@ def test_every_stages_command_is_looked_at(kind, stage, method):
 
 
 def test_a_state_on_a_group_has_its_rates_looked_at_as_well():
-    """On quadrupeds too, whose velocities have other shapes than their configurations."""
+    """Also for quadrupeds, whose velocities and configurations have different sizes."""
     n = QUADRUPED.nv
 
     class Fails:

@@ -17,8 +17,9 @@ LOOPING = FlatOutputs(
     BODY, Harmonic((0.0, 0.0, 1.0, 0.2), (0.4, 0.3, 0.3, 0.5), (0.25, 0.2, 0.15, 0.1), (0.0, 1.0, 2.0, 0.3))
 )
 HOVER = FlatOutputs(BODY, RestToRest(np.zeros(4), np.zeros(4), 1.0))
-NEAR = {"q": [0.1] * 3 + [0.02] * 3, "v": [0.5] * 3 + [0.06] * 3}  # of what the proof's domain holds
-HUB = {"q": [0.5, 0.5, 0.5, 0.0, 0.0, 0.0], "v": [0.5, 0.5, 0.5, 0.0, 0.0, 0.0]}  # V does not see how wheels stand
+NEAR = {"q": [0.1] * 3 + [0.02] * 3, "v": [0.5] * 3 + [0.06] * 3}  # shares of the domain of the proof
+# V does not depend on the angles of the wheels
+HUB = {"q": [0.5, 0.5, 0.5, 0.0, 0.0, 0.0], "v": [0.5, 0.5, 0.5, 0.0, 0.0, 0.0]}
 
 
 def turning(robot, amplitude=0.5):
@@ -28,7 +29,7 @@ def turning(robot, amplitude=0.5):
 
 
 def rate(f, t, h=1e-3):
-    """f'(t) by differences, to h^6."""
+    """f'(t) by differences of order h^6."""
     return sum(w * (f(t + k * h) - f(t - k * h)) for k, w in ((1, 45.0), (2, -9.0), (3, 1.0))) / (60.0 * h)
 
 
@@ -105,7 +106,7 @@ def test_flat_outputs_make_a_motion_that_thrust_alone_follows():
 @pytest.mark.parametrize("robot", [SATELLITE, WHEELED], ids=["body", "wheels"])
 def test_attitude_tracking_keeps_its_promise(robot):
     law = controllers.AttitudeTracking(robot, turning(robot))
-    spread = HUB if robot is WHEELED else 0.55  # three times that, along a diagonal: 2.86 rad, next to pi
+    spread = HUB if robot is WHEELED else 0.55  # three times that along a diagonal: 2.86 rad, close to pi
     testing.assert_lyapunov(law, robot, states=4, search=300, runs=1, region=spread)
 
 
@@ -130,7 +131,7 @@ def test_attitude_errors_fall_as_the_proof_says():
 
 
 def test_cross_terms_have_a_limit():
-    """Just below what is allowed the promised rate and V are definite on |e_R|, |e_Omega|; above it is refused."""
+    """Just below the largest c the claimed rate and V are definite in |e_R|, |e_Omega|; a larger c is refused."""
     for kR, kOmega in ((50.0, 3000.0), (900.0, 100.0), (5000.0, 5000.0)):
         with pytest.raises(ArgumentError, match=r"c: expected a number from 0 to (.*), got 1000") as refused:
             controllers.AttitudeTracking(SATELLITE, turning(SATELLITE), kR, kOmega, c=1000.0)
@@ -143,7 +144,7 @@ def test_cross_terms_have_a_limit():
 
 
 def test_a_satellite_turns_back_from_nearly_upside_down():
-    """From rest at Psi = 1.99, at 1 kHz in compiled code: within the domain all the way, errors end."""
+    """From rest at Psi = 1.99, at 1 kHz in compiled code: the run stays in the domain, and errors vanish."""
     law = controllers.AttitudeTracking(SATELLITE, references.hold(SATELLITE, CENTRE))
     q0, v0 = SATELLITE.integrate(CENTRE, np.array([2.0, 2.0, 0.86])), np.zeros(3)
     assert law.in_domain(0.0, q0, v0)
@@ -156,7 +157,7 @@ def test_a_satellite_turns_back_from_nearly_upside_down():
 
 
 def test_wheels_alone_turn_the_satellite():
-    """No torque on the hub: the momentum in the world stays while the attitude gets where it should."""
+    """Without torque on the hub, the momentum in the world is constant while the attitude reaches its goal."""
     law = controllers.AttitudeTracking(WHEELED, turning(WHEELED))
     q0 = WHEELED.integrate(WHEELED.neutral(), np.array([0.4, -0.3, 0.5, 0.0, 0.0, 0.0]))
     v0 = np.array([0.05, -0.02, 0.03, 50.0, -80.0, 20.0])
@@ -213,7 +214,7 @@ def test_any_gains_have_weights_with_a_definite_rate(gains):
     m, most, least = 4.34, 0.1377, 0.082
     kx, kv, kR, kOmega, c1, c2, mu = law.kx, law.kv, law.kR, law.kOmega, law.c1, law.c2, law.mu
     alpha, weight = np.sqrt(0.7 * 1.3), m * (9.81 + 3.0)
-    W = np.zeros((4, 4))  # on |e_x|, |e_v|, |e_R|, |e_Omega|; above the diagonal twice
+    W = np.zeros((4, 4))  # in |e_x|, |e_v|, |e_R|, |e_Omega|; entries above the diagonal count twice
     W[0, 0], W[1, 1], W[0, 1] = c1 * kx * (1 - alpha), kv * (1 - alpha) - c1 * m, -c1 * kv * (1 + alpha)
     W[0, 2], W[1, 2] = -c1 * weight, -(weight + kx * 2.0)
     W[2, 2], W[3, 3], W[2, 3] = mu * c2 * kR, mu * (kOmega - c2 * most), -mu * c2 * kOmega
@@ -223,7 +224,7 @@ def test_any_gains_have_weights_with_a_definite_rate(gains):
 
 
 def aimed(law, t, e_x, e_v):
-    """(q, v) with these errors of the position, and none of the attitude and its rate."""
+    """(q, v) with these position errors, and without errors of the attitude and its rate."""
     outputs = law.reference.outputs(t)
     x, x_rate, psi = outputs[0, :3] + e_x, outputs[1, :3] + e_v, outputs[0, 3]
     q = np.hstack((np.eye(3), x[:, None])).ravel()
@@ -238,7 +239,7 @@ def aimed(law, t, e_x, e_v):
 
 
 def test_the_domain_ends_where_the_position_may_leave_its_reach():
-    """V >= 1/2 (kx - c1^2 m) |e_x|^2 with e_v = -c1 e_x and no error of the attitude: there the domain is sharp."""
+    """V >= 1/2 (kx - c1^2 m) |e_x|^2 for e_v = -c1 e_x and no attitude error: this shows that the domain is sharp."""
     law, rng = controllers.QuadrotorTracking(BODY, LOOPING, reach=0.7, psi=0.3), np.random.default_rng(2)
     for _ in range(3):
         x = rng.normal(size=3)
@@ -251,7 +252,7 @@ def test_the_domain_ends_where_the_position_may_leave_its_reach():
 
 @pytest.mark.slow
 def test_upside_down_recovery_of_the_paper():
-    """Case II: 178 degrees off, at rest, to hover: the attitude within a second, then the position."""
+    """Case II, 178 degrees off at rest, to hover: the attitude converges within a second, then the position."""
     law = controllers.QuadrotorTracking(BODY, HOVER)
     q0 = np.hstack((so3.exp(np.array([np.pi - 0.0314, 0.0, 0.0])), np.zeros((3, 1)))).ravel()
     assert not law.in_domain(0.0, q0, np.zeros(6))

@@ -32,7 +32,7 @@ def states(law, n=20, size=0.5):
 
 
 def rate_of_v(law, plant, t, q, v, z):
-    """V' from M, Mdot, the plant's acceleration and the estimate's rate."""
+    """V' from M, Mdot, the plant's acceleration and the rate of the estimate."""
     command, x, robot = law(t, q, v, z), law.sliding(t, q, v), plant.robot
     a = plant.acceleration(t, q, v, command.tau)
     kinetic = x.s @ robot.mass_matrix(q) @ (a - x.a_ref) + 0.5 * x.s @ robot.mass_matrix_rate(q, v) @ x.s
@@ -42,7 +42,7 @@ def rate_of_v(law, plant, t, q, v, z):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("law", LEAKY.values(), ids=LEAKY)
 def test_leakage_ends_in_a_ball(law):
-    """V' <= W + c + s . d, and s . d <= s . K s / 4 + d . K^-1 d: half of W is left."""
+    """V' <= W + c + s . d, and s . d <= s . K s / 4 + d . K^-1 d, so half of W remains."""
     c = law.allowance(gc.Plant(LOADED))
     assert c > 0.0
     weakest = float(np.linalg.eigvalsh(law.K)[0])
@@ -53,7 +53,7 @@ def test_leakage_ends_in_a_ball(law):
 
 @pytest.mark.parametrize("law", LEAKY.values(), ids=LEAKY)
 def test_the_allowance_is_no_larger_than_it_must_be(law):
-    """At p half way between the nominal and the true parameters, with the s that needs it most, V' = W + c."""
+    """For p half way between the nominal and the true parameters and the worst s, V' = W + c."""
     plant = gc.Plant(LOADED)
     z, c = 0.5 * (law.start() + law.true_parameters(plant)), law.allowance(plant)
     t, (q, v, _) = 0.3, law.reference(0.3)
@@ -66,7 +66,7 @@ def test_the_allowance_is_no_larger_than_it_must_be(law):
 
 @pytest.mark.parametrize("law", LEAKY.values(), ids=LEAKY)
 def test_the_bound_is_one_for_estimates_on_either_side(law):
-    """V' - W along the line through the nominal and the true parameters, where it is largest, and nowhere above c."""
+    """V' - W on the line through the nominal and the true parameters, where it is largest, is nowhere above c."""
     plant = gc.Plant(LOADED)
     true, c, t = law.true_parameters(plant), law.allowance(plant), 0.3
     q, v, _ = law.reference(t)
@@ -96,7 +96,7 @@ def test_leakage_has_its_closed_form_in_v():
 
 
 def test_runs_may_grow_by_the_allowance_and_no_more():
-    """A monitor counts growth beyond c times the time; a law that claims no c is not allowed any."""
+    """A monitor allows growth by c times the time; for a law without c it allows none."""
     law = controllers.SigmaModification(ARM, MOTION, sigma=20.0)
     q0, v0, _ = MOTION(0.0)
     run = gc.simulate(LOADED, law, q0, v0, 0.3, 1e-3)
@@ -147,14 +147,14 @@ def test_a_dead_zone_is_slotine_li_outside_and_at_rest_inside():
 
 
 class Pushed(gc.Plant):
-    """A torque that nobody models."""
+    """A torque that no model contains."""
 
     def net_torque(self, t, q, v, tau, x):
         return super().net_torque(t, q, v, tau, x) + 0.05 * np.array([np.sin(9.0 * t), np.cos(7.0 * t)])
 
 
 def test_estimates_rest_where_the_error_is_what_disturbances_explain():
-    """s stays where s . K s <= d . K^-1 d about; with a zone wider than that estimates stop, without one they drift."""
+    """s stays where s . K s <= d . K^-1 d; with a wider dead zone the estimates stop, without one they drift."""
     q0, v0, _ = MOTION(0.0)
     laws = controllers.DeadZone(ARM, MOTION, rate=5.0, width=0.2), controllers.SlotineLi(ARM, MOTION, rate=5.0)
     still, drifting = (
@@ -195,7 +195,9 @@ def test_projection_is_the_free_law_inside_and_tangent_at_the_edge():
 
 
 def test_projection_has_its_closed_form_in_v():
-    """V' = - s . K s - taken (h . x)+ (p - p_true) . h / (h . Gamma h), whatever Gamma: an identity, and a gain."""
+    """V' = - s . K s - taken (h . x)+ (p - p_true) . h / (h . Gamma h) for any Gamma: an identity, and the rate
+    improves.
+    """
     rng = np.random.default_rng(5)
     law = controllers.SmoothProjection(ARM, MOTION, Gamma=rng.uniform(0.01, 1.0, 20), radius=0.5)
     plant, held = gc.Plant(LOADED), 0
@@ -214,7 +216,7 @@ def test_projection_has_its_closed_form_in_v():
 
 
 def test_estimates_do_not_leave_the_ball():
-    """A true robot far outside pulls the estimates there; they stop at the edge, those of the free law do not."""
+    """The true robot is far outside: the estimates stop at the boundary, those of the law without projection do not."""
     heavy = ARM.with_payload(3.0, (0.05, 0, 0), 1e-3 * np.eye(3))
     law = controllers.SmoothProjection(ARM, MOTION, rate=5.0, radius=0.5)
     q0, v0, _ = MOTION(0.0)
@@ -223,7 +225,8 @@ def test_estimates_do_not_leave_the_ball():
         for c in (law, controllers.SlotineLi(ARM, MOTION, rate=5.0))
     )
     assert max(law.distance(z) for z in free.z) > 1.2
-    assert 1.0 < max(law.distance(z) for z in run.z) <= np.sqrt(1.1) * (1.0 + 1e-4)  # steps are tangents
+    # steps are tangents of the boundary
+    assert 1.0 < max(law.distance(z) for z in run.z) <= np.sqrt(1.1) * (1.0 + 1e-4)
 
 
 @pytest.mark.parametrize(

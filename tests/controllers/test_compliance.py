@@ -61,7 +61,7 @@ def test_a_frame_in_operational_space_moves_as_a_unit_mass(name):
     robot, (q, v), f = law.robot, state(law), law.frame
     a = robot.forward_dynamics(q, v, law(0.4, q, v, None).tau)
     q_d, v_d, a_d = law.reference(0.4)
-    steps = []  # W' by differences along both motions: neither brackets nor Jacobians are in it
+    steps = []  # W' by differences along both motions, without brackets and Jacobians
     for h in (-1e-5, 1e-5):
         qs, qr = robot.integrate(q, h * v + 0.5 * h * h * a), law.reference(0.4 + h).q
         E = se3.inverse(robot.pose(qr, f)) @ robot.pose(qs, f)
@@ -76,7 +76,7 @@ def test_a_frame_in_operational_space_moves_as_a_unit_mass(name):
 
 
 def test_the_posture_is_followed_where_the_task_leaves_room():
-    """The Panda's elbow comes back, while the hand does not feel it."""
+    """The Panda's elbow returns, and the hand does not move."""
     law = law_of(controllers.CartesianImpedance, "panda", 0.0)
     robot, q_d = law.robot, law.reference(0.0).q
     null = np.linalg.svd(robot.jacobian(q_d, law.frame))[2][-1]
@@ -122,7 +122,7 @@ def test_the_geometric_potential_is_a_spring_in_the_quaternion_and_its_force_the
 @pytest.mark.parametrize("kind", [controllers.JointImpedance, *ON_FRAMES], ids=lambda kind: kind.__name__)
 def test_lyapunov(kind):
     law = law_of(kind, "two_link" if kind is not controllers.GeometricImpedance else "ur10")
-    search = 0 if kind is controllers.GeometricImpedance else 100  # searched at its port
+    search = 0 if kind is controllers.GeometricImpedance else 100  # search at the port of the law
     testing.assert_lyapunov(
         law, law.robot, states=5, search=search, runs=testing.Runs(1, duration=0.05, dt=2e-3), region=0.2
     )
@@ -158,7 +158,7 @@ def test_impedances_are_passive_at_their_ports():
 
 
 def test_operational_space_is_not_passive_at_the_frame():
-    """The robot's inertia is hidden behind a unit mass: a wrench's power is not what V gains."""
+    """The robot's inertia is replaced by a unit mass, so the power of a wrench is not the rate of V."""
     law = law_of(controllers.OperationalSpace, "ur10", 0.0)
     with pytest.raises(AssertionError, match="not passive"):
         testing.assert_passive_port(law, law.robot, port=law.frame, search=40, region=0.2)
@@ -168,7 +168,7 @@ def test_operational_space_is_not_passive_at_the_frame():
 
 
 class Wind:
-    """A torque that pumps energy into whatever moves, or with the other sign brakes it."""
+    """A torque that adds energy to moving joints, or with the other sign removes it."""
 
     def __init__(self, robot, sign=1.0):
         self.robot, self.sign = robot, sign
@@ -211,7 +211,9 @@ class _Sum:
 
 
 def test_the_tank_s_rate_is_exact_from_empty_to_full():
-    """V' of passive law and tank, at energies in both margins and between, whether the active law takes or gives."""
+    """V' of the passive law and the tank, at energies in both margins and between, whether the other law takes or
+    gives energy.
+    """
     law = tank()
     robot, rng, active = law.robot, np.random.default_rng(3), []
     for E in (0.1, 0.13, 0.19, 1.0, 1.92, 1.98, 2.0):
@@ -226,7 +228,7 @@ def test_the_tank_s_rate_is_exact_from_empty_to_full():
 
 
 def test_a_tank_does_not_run_over():
-    """Filled by what brakes, which it takes up to `full`."""
+    """Braking fills the tank, up to `full`."""
     law = tank(recovered=1.0)
     law.active = Wind(law.robot, -1.0)
     run = gc.simulate(

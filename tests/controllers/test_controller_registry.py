@@ -32,7 +32,7 @@ class DampedDrift(ModelBased):
 
 @pytest.fixture
 def package_as_it_was(monkeypatch):
-    """What a test adds to the package of controllers is gone after it."""
+    """Files that a test adds to the package of controllers are removed after it."""
     monkeypatch.setattr(controllers, "__path__", list(controllers.__path__))
     before, imported = dict(vars(controllers)), set(sys.modules)
     yield
@@ -67,7 +67,8 @@ def test_one_file_is_all_that_a_new_controller_takes(tmp_path):
 def test_the_stub_names_what_is_there():
     stub = ast.parse((Path(controllers.__file__).parent / "__init__.pyi").read_text(encoding="utf-8"))
     names = {a.asname for x in stub.body if isinstance(x, ast.ImportFrom) for a in x.names if a.asname}
-    assert names <= {c.__name__ for c in controllers.classes().values()}  # of others it says that they may be there
+    # for names that are not listed it says that they may exist
+    assert names <= {c.__name__ for c in controllers.classes().values()}
     assert names <= set(dir(controllers))
     for name in names:
         assert getattr(controllers, name).__name__ == name
@@ -78,7 +79,7 @@ def test_other_names_are_not_there():
         with pytest.raises(AttributeError, match=f"has no attribute {name!r}"):
             getattr(controllers, name)
     assert controllers.elastic_joint.ElasticJoint is controllers.ElasticJoint
-    not_tracking = {  # the robot in joint space: of robots of their own, of frames, around other laws
+    not_tracking = {  # laws that do not track in joint space: for special robots, for frames, or around other laws
         *("attitude-tracking", "elastic-joint", "lqr", "quadrotor-tracking", "swing-up"),
         *("operational-space", "cartesian-impedance", "geometric-impedance"),
         *("momentum-observer", "energy-tank", "online-identification"),
@@ -101,7 +102,7 @@ def test_the_page_s_code_runs():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(controllers.classes(tuned=True)) - {"pd-gravity"}))
 def test_each_law_finds_its_gains_for_an_arm(name):
-    """As `geomctrl track` makes it, held for a millisecond, with a load that it may have to learn."""
+    """As `geomctrl track` creates it, held for a millisecond, with a load that it may have to learn."""
     options = ScenarioOptions(controller=name, seconds=0.3, control_dt=1e-3, payload=0.5)
     case = Scenario.make(models.panda(), options)
     run = gc.simulate(

@@ -15,12 +15,12 @@ TREE = testing.random_robot(np.random.default_rng(3), ["free", "spherical", "rev
 CHAIN = testing.random_robot(np.random.default_rng(4), ["revolute", "prismatic", "helical"], [-1, 0, 1])
 FLOATING = testing.random_robot(
     np.random.default_rng(6), ["free", "revolute"], [-1, 0]
-)  # small: its loops compile fast
+)  # small robots, whose loops compile fast
 ROBOTS = {"arm": ARM, "tree": TREE, "chain": CHAIN}
 
 
 def sway(robot, q0=None):
-    """A reference that keeps every coordinate moving."""
+    """A reference that moves every coordinate."""
     rng = np.random.default_rng(5)
     q0 = robot.neutral() if q0 is None else q0
     n = robot.nv
@@ -28,7 +28,7 @@ def sway(robot, q0=None):
 
 
 def perturbed(robot, scale=0.3, seed=0):
-    """The robot with other, still physical, parameters: every body heavier or lighter."""
+    """The robot with other physical parameters: each body is heavier or lighter."""
     factors = 1.0 + scale * np.random.default_rng(seed).uniform(-1, 1, robot.nbodies)
     return robot.with_parameters(robot.parameters * factors[:, None])
 
@@ -40,7 +40,9 @@ def state(robot, seed, reference=None, t=0.4):
 
 
 def sliding_identity(controller, plant, t, q, v, z):
-    """d/dt of 1/2 s . M s + 1/2 error . Gamma^-1 error, from M, Mdot and the plant's acceleration; no differences."""
+    """d/dt of 1/2 s . M s + 1/2 error . Gamma^-1 error, from M, Mdot and the plant's acceleration, without
+    differences.
+    """
     command = controller(t, q, v, z)
     a = plant.acceleration(t, q, v, command.tau)
     x = controller.sliding(t, q, v)
@@ -90,7 +92,7 @@ def test_slotine_li_identity_to_round_off(options):
         q, v = state(robot, seed, controller.reference)
         z = controller.start() * (1.0 + 0.2 * np.random.default_rng(seed).normal(size=controller.start().shape))
         if controller.minimum_mass is not None:
-            z[0] = 0.7 * controller.minimum_mass  # the projection is at work for half of the states
+            z[0] = 0.7 * controller.minimum_mass  # the projection is active in half of the states
         rate, scale = sliding_identity(controller, plant, 0.4, q, v, z)
         promised = controller.lyapunov(0.4, q, v, z, plant).rate
         assert rate == pytest.approx(promised, abs=1e-10 * scale)
@@ -125,7 +127,7 @@ def test_pd_gravity_identity_to_round_off(robot):
 
 
 def gains(robot):
-    """K about the inertia each joint moves, so that no loop is stiff at 1 ms."""
+    """K proportional to the inertia that each joint moves, so that no loop is stiff at 1 ms."""
     return 5.0 * np.diag(robot.mass_matrix(robot.neutral()))
 
 
@@ -135,7 +137,7 @@ def gains(robot):
     ids=["chain", "floating", "arm", "tree"],
 )
 def test_promises_hold_in_closed_loop(robot):
-    """Positive definite, the promised derivative, and decrease along runs: all four laws, fixed and floating."""
+    """V is positive definite, has the claimed rate, and falls along runs: four laws, on fixed and floating bases."""
     reference, K = sway(robot), gains(robot)
     laws = [
         controllers.PDGravity(robot, robot.neutral(), kp=K, kd=K),
@@ -143,7 +145,7 @@ def test_promises_hold_in_closed_loop(robot):
         controllers.Passivity(robot, reference, 3.0, K),
     ]
     laws.append(controllers.SlotineLi(perturbed(robot), reference, 3.0, K))
-    for law in laws:  # of long searches with many seeds there is tests/testing/test_lyapunov_search.py
+    for law in laws:  # tests/testing/test_lyapunov_search.py has long searches with many seeds
         testing.assert_lyapunov(law, robot, states=5, search=1000, runs=1)
 
 
@@ -163,7 +165,7 @@ def test_a_controller_on_the_plain_coriolis_matrix_is_caught():
 
 @pytest.mark.slow
 def test_a_wrong_model_is_caught():
-    """Known-parameter passivity control with a load it does not know breaks its promise; the adaptive law does not."""
+    """Passivity control with a load that is missing in its model violates its claim; the adaptive law does not."""
     loaded = ARM.with_payload(2.0, (0, 0, 0.1), 0.004 * np.eye(3))
     with pytest.raises(AssertionError, match="does not change as promised"):
         testing.assert_lyapunov(controllers.Passivity(ARM, sway(ARM), 3.0, gains(ARM)), loaded, runs=0)
@@ -194,7 +196,7 @@ def test_adaptive_arm_tracks_with_a_load_it_does_not_know():
 
 
 def test_projection_keeps_masses_above_the_bound():
-    """A light true robot and a heavy model: the estimates fall, but not through the bound."""
+    """A light true robot and a heavy model: the estimates fall, but not below the bound."""
     robot = perturbed(CHAIN, 0.5)
     law = controllers.SlotineLi(robot, sway(CHAIN), 3.0, gains(CHAIN), minimum_mass=0.05, rate=30.0)
     light = CHAIN.with_parameters(0.3 * CHAIN.parameters)
@@ -207,8 +209,10 @@ def test_projection_keeps_masses_above_the_bound():
 
 
 def test_projection_fades_in_below_the_bound_and_keeps_the_proof():
-    """Of a mass's fall all is left at the bound, half of it at 3/4, nothing at half. What is taken away is Gamma times
-    a force on that mass alone, also where Gamma couples it to other parameters: only then V' gets more negative."""
+    """Of the decrease of a mass all is removed at the bound, half at 3/4, nothing at half. What is removed is Gamma
+    times a force on that mass alone, also where Gamma couples it to other parameters: only then V' becomes more
+    negative.
+    """
     A = np.random.default_rng(0).normal(size=(30, 30))
     masses = np.arange(0, 30, 10)
     A[np.ix_(masses, masses)] = 0.0
@@ -223,11 +227,11 @@ def test_projection_fades_in_below_the_bound_and_keeps_the_proof():
         expected = np.zeros(30)
         expected[10] = taken
         np.testing.assert_allclose(force, expected, atol=1e-12)
-    np.testing.assert_allclose(law._adaptation(-g, z), -free)  # nothing holds it back from rising
+    np.testing.assert_allclose(law._adaptation(-g, z), -free)  # nothing stops it from increasing
 
 
 def test_default_gains_carry_the_units_of_what_they_adapt():
-    """With all lengths c times as large parameters scale by (1, c, c^2), and gains by the square of that."""
+    """With all lengths c times as large, parameters scale by (1, c, c^2), and gains by the squares of these."""
     scale = np.tile([1.0] + [3.0] * 3 + [9.0] * 6, CHAIN.nbodies)
     larger = CHAIN.with_parameters(CHAIN.parameters.ravel() * scale)
     small, large = (np.diag(controllers.SlotineLi(r, sway(r)).Gamma) for r in (CHAIN, larger))
@@ -249,7 +253,7 @@ def test_laws_are_built_on_the_coriolis_matrix_they_are_given(form):
 
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
 def test_states_of_any_type_give_the_same_errors(robot):
-    """Lists take the way around the kernels."""
+    """Lists are evaluated without the kernels."""
     reference, Lambda, K = sway(robot), 3.0 * np.eye(robot.nv), np.eye(robot.nv)
     q, v = state(robot, 0, reference)
     desired, p = reference(0.4), robot.parameters.ravel().copy()
@@ -294,7 +298,7 @@ def _start(law):
 
 
 def test_base_parameters_give_the_same_torque():
-    """Y_base p_base = Y p at any state with v_ref != v, with fewer columns, for either C."""
+    """Y_base p_base = Y p at any state with v_ref != v, with fewer columns, for both choices of C."""
     for form in ("ploen", "christoffel", "adjoint"):
         base = controllers.SlotineLi(ARM, sway(ARM), adapt="base", form=form)
         full = controllers.SlotineLi(ARM, sway(ARM), form=form)

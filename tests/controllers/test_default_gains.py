@@ -11,7 +11,7 @@ from geomctrl.control.references import Sinusoids
 from geomctrl.control.tuning import design
 from geomctrl.controllers._filtered_regression import RememberingAdaptation
 
-OWN = {"qp-inverse-dynamics"}  # keeps joints within their ranges, where neutral configurations need not lie
+OWN = {"qp-inverse-dynamics"}  # limits that keep joints within their ranges, which neutral configurations may violate
 LAWS = {
     name: law
     for name, law in controllers.classes(tuned=True).items()
@@ -20,10 +20,11 @@ LAWS = {
 
 
 def of(law, robot):
-    """(the law with its defaults, where its error starts)."""
+    """Return the law with its default gains, and a state with an initial error."""
     motion = Sinusoids(robot, robot.neutral(), 0.3, 0.4)
     q, v, _ = motion(0.0)
-    few = {"adapt": [robot.body_names[-1]]} if issubclass(law, RememberingAdaptation) else {}  # as their docs ask for
+    # as their docstrings require
+    few = {"adapt": [robot.body_names[-1]]} if issubclass(law, RememberingAdaptation) else {}
     return law(robot, motion, **few), robot.integrate(q, 0.05 * np.random.default_rng(0).normal(size=robot.nv)), v
 
 

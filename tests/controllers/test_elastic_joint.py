@@ -1,4 +1,4 @@
-"""Elastic joints: the plant is the equations it states, and feedback linearisation tracks to integration accuracy."""
+"""Elastic joints: the plant satisfies its equations, and feedback linearisation tracks to integration accuracy."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_plant_is_the_two_equations(case):
 
 
 def test_energy_with_the_springs_is_kept(case):
-    """No motor torque: kinetic, potential and spring energy together stay what they are."""
+    """Without motor torque the sum of kinetic, potential and spring energy is constant."""
     plant, controller, _ = case
 
     class Idle:
@@ -118,7 +118,7 @@ def test_reference_of_links_and_motors_solves_the_equations(case):
 
 @pytest.mark.quick(1)
 def test_tracks_to_integration_accuracy(case):
-    """On the reference from the start the error is the integrator's: halved steps, a sixteenth of it."""
+    """Starting on the reference, the error is that of the integrator: half the step, a sixteenth of the error."""
     plant, controller, reference = case
     q0, v0 = state(controller)
     errors = []
@@ -136,7 +136,7 @@ def test_tracks_to_integration_accuracy(case):
 
 
 def test_errors_decay_as_the_linear_equation_says(case):
-    """From off the reference: e' ' ' ' + 4 w e' ' ' + ... = 0 joint by joint, and V falls at the rate promised."""
+    """Starting off the reference: e' ' ' ' + 4 w e' ' ' + ... = 0 joint by joint, and V falls at the claimed rate."""
     plant, controller, reference = case
     n, rng = controller.links.nv, np.random.default_rng(1)
     q0, v0 = state(controller)
@@ -157,7 +157,7 @@ def test_errors_decay_as_the_linear_equation_says(case):
 
 
 def test_rigid_control_of_the_same_robot_does_not_track():
-    """What the springs take: computed torque for rigid joints, applied at the motors, is off by degrees."""
+    """Effect of the springs: computed torque for rigid joints, applied at the motors, is off by degrees."""
     robot, K, B, reference = CASES["two_link"]
     plant, controller = ElasticPlant(robot, K, B), ElasticJoint(robot, reference, K, B)
 
@@ -179,7 +179,7 @@ def test_rigid_control_of_the_same_robot_does_not_track():
 
 
 def test_integrates_without_simulate():
-    """The plant and the controller are plain functions: the loop written by hand."""
+    """The plant and the controller are plain functions: here the loop is written by hand."""
     robot, K, B, reference = CASES["two_link"]
     plant, controller = ElasticPlant(robot, K, B), ElasticJoint(robot, reference, K, B)
 

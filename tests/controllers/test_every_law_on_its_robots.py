@@ -17,7 +17,7 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 
 
 def keeps(name, law, plant):
-    """Assert what the docstring of the law promises."""
+    """Assert the claim in the docstring of the law."""
     OTHER_PROMISES.get(name, holds)(law, plant)
 
 
@@ -26,8 +26,8 @@ def holds(law, plant, **options):
 
 
 def is_bounded(law, plant):
-    """V' <= -W + c + s . d, of which s . d <= s . K s / 2 + d . K^-1 d / 2; and V' <= -W where the model is right."""
-    near = {"q": 0.02, "v": 0.02, "z": 0.5}  # there what is linear in s shows beside s . K s
+    """V' <= -W + c + s . d, where s . d <= s . K s / 2 + d . K^-1 d / 2; and V' <= -W if the model is right."""
+    near = {"q": 0.02, "v": 0.02, "z": 0.5}  # with small s, terms that are linear in s are larger than s . K s
     holds(law, law.robot, bound=True, region=near if law.start() is not None else {"q": 0.02, "v": 0.02})
     c, weakest = law.allowance(plant), float(np.linalg.eigvalsh(law.K)[0])
     assert c > 0.0
@@ -48,7 +48,7 @@ def holds_in_its_ball(law, plant):
 
 
 def leaves_its_law_as_it_is(law, plant):
-    """V is the law's own, and so is what moves the robot."""
+    """V and the motion are those of the wrapped law."""
     rng, z = np.random.default_rng(0), started(law, plant.robot)
     for t in (0.0, 0.7, 2.0):
         q = plant.robot.integrate(law.law.reference(t).q, 0.3 * rng.normal(size=plant.robot.nv))
@@ -59,7 +59,7 @@ def leaves_its_law_as_it_is(law, plant):
 
 
 def is_passive(law, plant):
-    """The equilibrium is given: V holds the tank's energy, and a search for states where it is zero takes long."""
+    """The equilibrium is given, because V contains the tank's energy and a search for its zeros takes long."""
 
     def rest(t):
         return (*law.passive.reference(t)[:2], law.true_parameters(plant))
@@ -69,7 +69,7 @@ def is_passive(law, plant):
 
 
 def holds_near_the_hub(law, plant):
-    off = np.zeros(plant.robot.nv)  # V does not see how wheels stand
+    off = np.zeros(plant.robot.nv)  # V does not depend on the angles of the wheels
     off[:3] = 0.5
     holds(law, plant, region={"q": off, "v": off})
 
@@ -80,12 +80,13 @@ def holds_in_flight(law, plant):
 
 def holds_in_its_region(law, plant):
     n = law.robot.nv
-    half = np.full(n, 0.9 * np.sqrt(law.level / np.linalg.eigvalsh(law.S)[-1] / (2 * n)))  # corners are inside
+    # corners of the box are inside the domain
+    half = np.full(n, 0.9 * np.sqrt(law.level / np.linalg.eigvalsh(law.S)[-1] / (2 * n)))
     holds(law, plant, region=testing.Region(domain={"q": (-half, half), "v": (-half, half)}), bound=True)
 
 
 def pumps(law, plant):
-    """V's rate about hanging: V is zero on an orbit, not at a point."""
+    """The rate of V near the hanging position; V is zero on an orbit and not at a point."""
     hanging = law.q_d + np.pi * (law.B.sum(axis=1) == 0.0)
     for q, v, _ in states(law, plant, 0.5, hanging):
         assert not law.catch.in_domain(0.1, q, v)
@@ -114,7 +115,7 @@ def falls_off_its_surface(law, plant):
 
 
 def states(law, plant, size, q=None):
-    """Three (q, v, z) about q, by default about the reference at t = 0.1."""
+    """Three (q, v, z) near q, by default near the reference at t = 0.1."""
     rng, (q_d, v_d, _), start = np.random.default_rng(0), law.reference(0.1), law.start()
     for _ in range(3):
         z = None if start is None else start + size * rng.normal(size=start.shape)
@@ -130,7 +131,7 @@ def is_exact(law, plant, q, v, z):
 
 
 class With:
-    """A law whose V is another."""
+    """A law with another V."""
 
     def __init__(self, law, lyapunov):
         self.law, self.lyapunov = law, lyapunov
@@ -161,7 +162,7 @@ OTHER_PROMISES = {
 # --- the tests -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(  # quick: the robots on which the tests below show that the promise can be broken
+@pytest.mark.parametrize(  # quick: the robots on which the tests below show that the claim can be violated
     ("law", "robot"), [pytest.param(*x, marks=[] if x[1] == ROBOTS[x[0]][0] else pytest.mark.slow) for x in PAIRS]
 )
 def test_it_keeps_its_promise(law, robot):
@@ -169,7 +170,7 @@ def test_it_keeps_its_promise(law, robot):
 
 
 def test_every_law_is_on_two_robots_at_least():
-    """A new law is to be given its robots above."""
+    """A new law must be listed above with its robots."""
     assert set(ROBOTS) == {kind.__name__ for kind in controllers.classes().values()}
     assert all(len(set(robots)) >= 2 for robots in ROBOTS.values())
     without = {kind.__name__ for kind in controllers.classes().values() if not hasattr(kind, "lyapunov")}
@@ -180,7 +181,9 @@ def test_every_law_is_on_two_robots_at_least():
 @pytest.mark.quick(14)
 @pytest.mark.parametrize("law", ROBOTS)
 def test_a_torque_of_another_size_breaks_it(law, monkeypatch):
-    """Else the pairs could not fail. LQR has a gain margin from a half to infinity, Robust is made for wrong masses."""
+    """Wrong models violate the claims, so the tests can fail. LQR has a gain margin from 1/2 to infinity, and
+    Robust is made for wrong masses.
+    """
     kind, exact = getattr(controllers, law), getattr(controllers, law).__call__
     factor = {"LQR": 0.2, "Robust": 2.0}.get(law, 1.1)
 
@@ -206,7 +209,7 @@ def test_an_estimate_that_moves_the_wrong_way_breaks_it(law, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
 @pytest.mark.parametrize("precision", ["double", "float"])
-@pytest.mark.parametrize(("name", "robot"), [x for x in PAIRS if x[0] != "QPInverseDynamics"])  # it searches
+@pytest.mark.parametrize(("name", "robot"), [x for x in PAIRS if x[0] != "QPInverseDynamics"])  # this one searches
 def test_in_c_it_is_what_it_is_in_python(name, robot, precision, tmp_path):
     law, plant = law_of(name, robot)
     _, source, test = gc.compile(law, plant.robot).to_c(tmp_path, "law", precision=precision)

@@ -34,7 +34,9 @@ def driven(robot):
     ids=["links", "base", "a load", "friction"],
 )
 def test_filtered_torques_are_linear_in_the_true_parameters(plant, options):
-    """W p_true = y along a run from rest, to the integrator's accuracy; and off rest the difference fades."""
+    """W p_true = y along a run from rest, to the integrator's accuracy; if it does not start at rest the difference
+    decays.
+    """
     model = driven(ARM) if "friction" not in options else ARM
     law = controllers.Composite(model, MOTION, **options)
     run = gc.simulate(plant, law, *MOTION(0.0)[:2], 0.6, 1e-3, monitors=None)
@@ -58,7 +60,7 @@ def test_the_promise_holds(kind, options):
 
 
 def settled(law, robot):
-    """Where V vanishes: on the motion, with filters that hold what they would hold at rest there."""
+    """The state in which V vanishes: on the motion, with filters in their steady state for a rest there."""
     plant = gc.Plant(robot)
     return lambda t: (*MOTION(t)[:2], law.settled(t, plant))
 
@@ -78,7 +80,9 @@ def test_it_rests_where_v_vanishes(kind, options):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("kind", "options"), LAWS.values(), ids=LAWS)
 def test_estimates_converge_before_slotine_li_s(kind, options):
-    """Estimates in the norm of V after two seconds of a motion that excites them; base parameters, all observable."""
+    """Errors of the estimates in the norm of V after two seconds of an exciting motion; base parameters are all
+    observable.
+    """
     law = kind(ARM, MOTION, **{**options, "adapt": "base"})
     plain = controllers.SlotineLi(ARM, MOTION, adapt="base")
     q0, v0, _ = MOTION(0.0)
@@ -114,7 +118,7 @@ def test_bad_options_are_named():
 
 
 def test_a_wrong_regression_is_caught():
-    """With armature that the law does not know of, y is not W p_true, and V' not what is promised."""
+    """With armature that is missing in the law's model, y is not W p_true, and V' differs from the claim."""
     law = controllers.Composite(ARM, MOTION)
     with pytest.raises(AssertionError):
         testing.assert_lyapunov(
@@ -141,7 +145,7 @@ def test_the_adjugate_is_the_one():
 
 
 def test_each_parameter_learns_by_itself():
-    """With s = 0 and a true record x_i' = - weight mu_i x_i, mu_i = 1 / (1 + (Phi^-1)_ii): no x_j is in it."""
+    """With s = 0 and an exact record x_i' = - weight mu_i x_i, mu_i = 1 / (1 + (Phi^-1)_ii), without any other x_j."""
     law, plant = controllers.DREM(ARM, MOTION), gc.Plant(LOADED)
     true = law._true(plant)
     n, rng = len(true), np.random.default_rng(2)
@@ -154,7 +158,7 @@ def test_each_parameter_learns_by_itself():
 
 @pytest.mark.parametrize("kind", [controllers.ConcurrentLearning, controllers.DREM], ids=["concurrent", "drem"])
 def test_the_rate_is_below_its_bound(kind):
-    """Also where the record is off, whatever it remembers that something can have been."""
+    """Also with an inexact record, for any record that a motion can produce."""
     law, plant, rng = kind(ARM, MOTION, adapt="base"), gc.Plant(LOADED), np.random.default_rng(4)
     q, v, _ = MOTION(0.4)
     for _ in range(50):

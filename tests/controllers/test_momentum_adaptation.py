@@ -27,14 +27,14 @@ def test_the_promise_holds(potential):
 
 @pytest.mark.parametrize("potential", POTENTIALS)
 def test_the_rate_is_below_its_bound(potential):
-    """V' <= - 1/2 s . K s - follow |p - m|^2, and the coupling that N answers is at work."""
+    """V' <= - 1/2 s . K s - follow |p - m|^2, with an active coupling, which N compensates."""
     c, plant, rng = law(potential, follow=2.0), gc.Plant(LOADED), np.random.default_rng(5)
     coupled = []
     for _ in range(50):
         q, v, _ = MOTION(0.4)
         q, v = q + 0.5 * rng.normal(size=2), v + 3.0 * rng.normal(size=2)
         z = controllers.MomentumAdaptation.sample_state(law("log-det"), rng, plant)
-        z[:10] = z[10:] + rng.choice([0.01, 1.0]) * (z[:10] - z[10:])  # a small one is where the coupling shows
+        z[:10] = z[10:] + rng.choice([0.01, 1.0]) * (z[:10] - z[10:])  # for a small s the coupling is visible
         s, off = c.sliding(0.4, q, v).s, z[:10] - z[10:]
         apart, rate = off @ c.Gamma_inverse @ off, c.lyapunov(0.4, q, v, z, plant).rate
         assert rate <= -0.5 * s @ c.K @ s - c.follow * apart + 1e-9
@@ -43,7 +43,7 @@ def test_the_rate_is_below_its_bound(potential):
 
 
 def test_a_fast_follower_is_slotine_li():
-    """With p = m always, the quadratic potential gives the law of first order."""
+    """With p = m always, the quadratic potential gives the first-order law."""
     fast = law("quadratic", follow=2000.0, rate=1.0)
     plain = controllers.SlotineLi(ARM, MOTION, adapt=["link2"], rate=1.0)
     q0, v0, _ = MOTION(0.0)

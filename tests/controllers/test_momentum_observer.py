@@ -28,7 +28,7 @@ def observer(law=None, **options):
 
 
 def test_the_residual_is_the_external_torque_through_a_lag():
-    """r' = K (tau_ext - r) on a robot that moves: integrated beside the run, with tau_ext = J^T F at its samples."""
+    """r' = K (tau_ext - r) on a moving robot, integrated separately with tau_ext = J^T F at the samples."""
     law = observer(controllers.JointImpedance(ARM, Quintic(ARM, POSTURE, POSTURE + 0.4, 0.3)), gain=30.0)
     run = gc.simulate(
         gc.Plant(ARM, f_ext=pushed),
@@ -42,7 +42,7 @@ def test_the_residual_is_the_external_torque_through_a_lag():
     )
     torque = np.array([ARM.jacobian(q, TOOL).T @ WRENCH for q in run.q])
     r = np.zeros(7)
-    for k in range(len(run.t) - 1):  # exact for a torque that is linear in time between samples
+    for k in range(len(run.t) - 1):  # exact if the torque is linear in time between samples
         h, a, b = run.t[k + 1] - run.t[k], torque[k], torque[k + 1]
         decay, slope = np.exp(-30.0 * h), (b - a) / h
         r = b - slope / 30.0 + decay * (r - a + slope / 30.0)
@@ -142,7 +142,8 @@ def test_a_robot_that_starts_moving_is_not_taken_for_one_that_is_pushed(compiled
     p0 = robot.mass_matrix(q0) @ v0
     z0 = law.start(q0, v0)
     np.testing.assert_array_equal(z0[:20], inner.start())
-    np.testing.assert_allclose(z0[20:22], p0, rtol=1e-12)  # the inner observer's, then E, then the outer one's
+    # states: the inner observer's, then E, then the outer observer's
+    np.testing.assert_allclose(z0[20:22], p0, rtol=1e-12)
     np.testing.assert_allclose(z0[23:], p0, rtol=1e-12)
     assert not law.start()[23:].any()
     run = gc.simulate(robot, law, q0, v0, 0.05, 1e-3, monitors=None, options=gc.SimulationOptions(compiled=compiled))

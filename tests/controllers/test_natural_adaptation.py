@@ -30,7 +30,8 @@ def test_the_cone_s_functions_are_those_of_inertia():
     np.testing.assert_allclose(cones.metric_inverse(p) @ g, cones.natural_gradient(p, g), rtol=1e-10, atol=1e-12)
     other = cones.random_bodies(RNG, p)
     assert inertia.is_physical(other.reshape(-1, 10), strict=True).all()
-    expected = inertia.divergence(PANDA.parameters, other.reshape(-1, 10)).sum()  # tr(P0^-1 P) - log det: P the true
+    # tr(P0^-1 P) - log det(P0^-1 P), with the true P
+    expected = inertia.divergence(PANDA.parameters, other.reshape(-1, 10)).sum()
     assert cones.divergence(p, other) == pytest.approx(expected, rel=1e-10)
 
 
@@ -54,7 +55,7 @@ def test_the_promise_holds_on_an_arm():
 
 
 def test_a_body_s_frame_changes_nothing():
-    """P' = -gamma P L P is the same motion of the same body, seen from another frame: P -> T P T^T, g -> its dual."""
+    """P' = -gamma P L P describes the same motion of the body in another frame: P -> T P T^T, g -> its dual."""
     p, g = PANDA.parameters[3], RNG.normal(size=10)
     T = gc.se3.exp(RNG.normal(size=6))
     change = np.array([inertia.transform(T, e) for e in np.eye(10)]).T

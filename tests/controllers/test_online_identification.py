@@ -37,7 +37,7 @@ def test_the_load_and_friction_are_found_and_the_law_does_not_notice():
     assert_close(run.tau, alone.tau, 1e-9)
     assert {name: m.ok for name, m in run.monitors.items()} == {name: m.ok for name, m in alone.monitors.items()}
     truth = np.concatenate((LOADED.parameters[1], plant.friction_parameters))
-    told = [0, 1, 6, 10, 11, 12, 13]  # mass, centre and inertia in the plane; the rest moves nothing
+    told = [0, 1, 6, 10, 11, 12, 13]  # mass, centre and inertia in the plane; the other parameters have no effect
     off = np.abs(run.signals["parameters"][:, told] - truth[told]).max(1)
     assert off[0] > 0.3
     assert off[-1] < 0.01
@@ -57,7 +57,7 @@ def test_compiled_it_is_what_it_is_in_python():
 
 @pytest.mark.slow
 def test_bodies_can_always_be_while_estimates_need_not():
-    """A point mass at the tip: what the plane does not tell of the inertia has to grow with the mass."""
+    """A point mass at the tip: the inertia that motion in a plane does not determine must grow with the mass."""
     run = run_of(law(), gc.Plant(LOADED), 0.6, compiled=True)
     bodies, raw = run.signals["bodies"], run.signals["parameters"]
     assert inertia.is_physical(bodies, strict=True).all()
@@ -82,7 +82,7 @@ def test_lyapunov_is_that_of_the_law():
     own, plant = law(), gc.Plant(LOADED)
     q, v, rng = np.array([0.3, -0.4]), np.array([0.5, 0.2]), np.random.default_rng(0)
     z = own.start(q, v)
-    z[own.size :] = rng.normal(size=len(z) - own.size)  # what is remembered does not count
+    z[own.size :] = rng.normal(size=len(z) - own.size)  # memory is ignored
     found, of_law = own.lyapunov(0.3, q, v, z, plant), own.law.lyapunov(0.3, q, v, z[: own.size], plant)
     assert (found.value, found.rate) == (of_law.value, of_law.rate)
     assert own.sample_state(rng, plant).shape == own.true_parameters(plant).shape == z.shape
@@ -117,7 +117,7 @@ def test_nearest_bodies_leave_what_is_known_and_what_is_possible():
     assert_close(near.nearest(np.eye(10), np.zeros(10)), np.zeros(10), 1e-15)
     for _ in range(10):
         R = np.triu(rng.normal(size=(10, 10))) + 3.0 * np.eye(10)
-        R[0] *= 1e4  # the mass is known
+        R[0] *= 1e4  # the mass is given
         x = 0.3 * rng.normal(size=10)
         x[0] = 0.5
         moved = near.nearest(R, x)

@@ -11,7 +11,8 @@ from geomctrl import controllers, models, testing
 from geomctrl.errors import ArgumentError
 
 ARM = models.two_link()
-UPRIGHT = np.array([np.pi / 2.0, 0.0])  # where gravity pulls away hardest: dg/dq has the eigenvalue -k_g
+# the configuration where gravity pulls away most strongly: dg/dq has the eigenvalue -k_g
+UPRIGHT = np.array([np.pi / 2.0, 0.0])
 
 
 @functools.cache
@@ -20,7 +21,7 @@ def bounds():
 
 
 def law_of(share, q_d, **options):
-    """Kp = share k_g."""
+    """A law with Kp = share k_g."""
     return controllers.PDGravity(ARM, q_d, kp=share * bounds().k_g.value, kd=5.0, constant=True, **options)
 
 
@@ -48,7 +49,7 @@ def test_above_k_g_the_goal_is_the_only_equilibrium_and_v_is_a_lyapunov_function
 
 
 def test_the_condition_is_sharp():
-    """Just below k_g the upright goal is not the only equilibrium any more: the bound has no slack here."""
+    """Just below k_g the upright goal is no longer the only equilibrium: the bound is sharp here."""
     law = law_of(0.98, UPRIGHT)
     assert law.gravity_margin(bounds()) < 0.0
     assert len(equilibria(law, UPRIGHT)) > 1

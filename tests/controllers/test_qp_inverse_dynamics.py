@@ -38,7 +38,7 @@ def moving(robot, q, v, frame):
 
 
 def cvxpys(law, t, q, v):
-    """(a, s) of the two programs as they are written in the law's docstring."""
+    """Solve the two programs as the docstring of the law writes them; return (a, s)."""
     robot, n, r = law.robot, law.robot.nv, law.rate
     M, bias = robot.mass_matrix(q), robot.inverse_dynamics(q, v, np.zeros(n))
     d, limits = law.reference(t), robot.limits
@@ -113,7 +113,7 @@ def test_without_limits_it_keeps_the_promise_of_computed_torque():
 
 
 def test_strict_priorities_come_before_the_joints():
-    """The tool has the acceleration it wants, whatever the joints' task; with weights the two share."""
+    """The tool has the requested acceleration for any task of the joints; with weights both compromise."""
     task = PositionTask(TOOL, still((0.35, 0.1, 0.5)), kp=20.0, kd=9.0)
     q, v, missed = HOME + 0.05, 0.1 * np.ones(7), {}
     for priority in ("weights", "strict"):
