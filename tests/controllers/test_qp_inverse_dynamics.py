@@ -132,7 +132,9 @@ def test_strict_priorities_come_before_the_joints():
 
 
 def test_limits_hold_where_the_reference_leaves_them():
-    """At 1 kHz, asked for twice the range: torques exactly, joints and speeds to what sampling leaves."""
+    """At 1 kHz with a goal at twice the range: torque limits hold exactly, joint and speed limits up to the effect
+    of sampling.
+    """
     arm = limited(effort=12.0, velocity=1.5, reach=0.8)
     beyond = references.Sinusoids(arm, np.zeros(2), 1.6, (0.5, 0.7))
     law = QPInverseDynamics(arm, beyond)
@@ -157,7 +159,7 @@ def test_limits_hold_where_the_reference_leaves_them():
 
 
 def test_a_clearance_is_kept():
-    """The tip's straight way is through a ball that it has to go around, or wait at."""
+    """The straight path of the tip leads through a ball; the law must go around it, or wait in front of it."""
     arm = limited(velocity=10.0, reach=3.0)
     centre = np.array([1.8, 0.3, 0.0])
     through = references.Quintic(arm, [-0.6, 0.4], [0.9, 0.4], 1.0)
@@ -181,7 +183,9 @@ def test_a_clearance_is_kept():
 
 
 def test_what_can_not_be_done_is_said_and_never_nan():
-    """Too fast at the end of its range, with hardly any torque: full torque against it, and a slack that says so."""
+    """Too fast at the end of its range with little torque: the law brakes with full torque, and the slack reports
+    the violation.
+    """
     arm = limited(effort=1.0)
     command = QPInverseDynamics(arm, references.hold(arm, np.zeros(2)))(
         0.0, np.array([1.19, 0.0]), np.array([3.0, 0.0]), None
@@ -248,7 +252,7 @@ def test_bad_arguments_of_the_program_are_named():
 
 
 def test_limits_that_are_not_there_are_no_rows():
-    """The lift reaches its end; torques and speeds have no limit."""
+    """The lift reaches the end of its range; torques and speeds have no limit."""
     robot = models.load("scara")
     motion = references.Sinusoids(robot, robot.neutral(), 0.3, 0.4)
     q0, v0, _ = motion(0.0)

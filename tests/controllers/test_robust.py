@@ -33,7 +33,7 @@ def test_it_ends_in_a_ball():
 
 
 def worst_excess(c, plant):
-    """The largest V' - W over velocities about a posture, from M, Mdot and the plant's acceleration."""
+    """The largest V' - W over velocities at a posture, from M, Mdot and the plant's acceleration."""
     found, q = -np.inf, np.array([0.3, 0.5])
     for size in np.geomspace(1e-3, 3.0, 400):
         for direction in ([1.0, 0.0], [1.0, -1.0], [-1.0, 0.3], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]):
@@ -46,7 +46,7 @@ def worst_excess(c, plant):
 
 
 def test_the_allowance_is_reached_by_the_worst_parameters():
-    """With p_true - p_0 of length rho against w, V' = W + c where |w| is what is largest: the constant is sharp."""
+    """With p_true - p_0 of length rho against w, V' = W + c at the worst |w|: the constant is sharp."""
     q = np.array([0.3, 0.5])
     c = controllers.Robust(ARM, hold(ARM, q), rho=0.05, eps=0.1)
     g = c.robot.regressor(q, np.zeros(2), np.zeros(2)).T @ np.array([1.0, 0.0])  # Y^T s for slow s along joint 1
@@ -65,7 +65,7 @@ def test_without_the_correction_the_bound_does_not_hold():
 
 
 def test_a_mass_in_closed_form():
-    """One prismatic joint on a level axis: tau = (m_0 + u) a_ref - K s, u = - rho a_ref s / |(a_ref s, eps)|."""
+    """One prismatic joint on a horizontal axis: tau = (m_0 + u) a_ref - K s, u = - rho a_ref s / |(a_ref s, eps)|."""
     inertia = gc.inertia.from_com(2.0, np.zeros(3), np.eye(3))
     mass = gc.Robot.build([gc.Body("cart", None, gc.Joint.prismatic((1, 0, 0)), None, inertia)])
     motion = Sinusoids(mass, [0.0], [0.3], [0.5])

@@ -48,7 +48,7 @@ def test_what_is_overridden_is_called_or_refused(law, name):
     if law == "MomentumObserver":
         own = controllers.MomentumObserver(own.law, frame=plant.robot.body_names[-1])
     watched = type("Watched", (kind,), {"__module__": "geomctrl.controllers.watched", name: override})
-    object.__setattr__(own, "__class__", watched)  # refused rightly, if nothing that a loop calls comes to `override`
+    object.__setattr__(own, "__class__", watched)  # refused rightly, if no function that a loop calls uses `override`
     rng, robot = np.random.default_rng(0), plant.robot
     z = started(own, robot)
     for t in (0.1, 0.7):

@@ -22,7 +22,7 @@ def test_p_solves_its_lyapunov_equation():
 
 
 def test_v_falls_as_told_wherever_it_has_a_gradient():
-    """dV/dt along the plant's own acceleration, the gradient by complex step, against - k1 |s|^-1/2 x . x."""
+    """Compare dV/dt along the plant's acceleration, with the gradient by complex step, with - k1 |s|^-1/2 x . x."""
     law, plant = controllers.SuperTwisting(ARM, MOTION, rate=[30.0, 80.0]), gc.Plant(ARM)
     top = np.linalg.eigvalsh(super_twisting.P)[1]
     for _ in range(20):
@@ -49,7 +49,9 @@ def test_v_falls_as_told_wherever_it_has_a_gradient():
 
 
 def test_the_time_is_that_of_the_slowest_fall():
-    """V' = - k1 (V / top)^1/2 has V^1/2 = V_0^1/2 - k1 t / (2 top^1/2): zero for the last joint at the time told."""
+    """V' = - k1 (V / top)^1/2 gives V^1/2 = V_0^1/2 - k1 t / (2 top^1/2): zero for the last joint at
+    `convergence_time`.
+    """
     law = controllers.SuperTwisting(ARM, MOTION, rate=[30.0, 80.0])
     top = np.linalg.eigvalsh(super_twisting.P)[1]
     for s, z in RNG.normal(size=(5, 2, 2)):
@@ -72,7 +74,7 @@ def test_s_is_zero_within_the_time_that_v_bounds():
 
 
 class Disturbed(gc.Plant):
-    """A torque that nobody models."""
+    """A torque that no model contains."""
 
     @staticmethod
     def push(t):
@@ -83,7 +85,7 @@ class Disturbed(gc.Plant):
 
 
 def test_a_torque_that_nobody_models_is_learnt_and_undone():
-    """z becomes minus the acceleration that it makes; a law of the same gains without z keeps an error."""
+    """z converges to minus the unknown acceleration; a law with the same gains without z keeps an error."""
     q0, v0, _ = MOTION(0.0)
     law, linear = controllers.SuperTwisting(ARM, MOTION, rate=60.0), controllers.ComputedTorque(ARM, MOTION)
     run, other = (gc.simulate(Disturbed(ARM), c, q0, v0, 2.0, 5e-4, monitors=None) for c in (law, linear))

@@ -38,14 +38,15 @@ def test_lqr_solves_the_riccati_equation_of_the_textbook_cart_pole(pole):
 
 def test_lqr_keeps_its_bound_in_its_region(pole):
     law = pole.catch
-    half = 0.9 * np.sqrt(law.level / np.linalg.eigvalsh(law.S)[-1]) / 2.0  # a box of four sides within the level
+    # a box of half side lengths inside the level set
+    half = 0.9 * np.sqrt(law.level / np.linalg.eigvalsh(law.S)[-1]) / 2.0
     sides = {"q": (-np.full(2, half), np.full(2, half)), "v": (-np.full(2, half), np.full(2, half))}
     testing.assert_lyapunov(law, CART, states=4, search=300, runs=1, region=testing.Region(domain=sides), bound=True)
 
 
 @pytest.mark.parametrize("name", ["cart", "arm"])
 def test_lqr_region_is_where_the_bound_holds(name, pole, pendubot):
-    """Other directions than those it was found from; far above, the bound breaks."""
+    """Other directions than those that determined the level; far above it the bound is violated."""
     law = (pole if name == "cart" else pendubot).catch
     robot, rng = law.robot, np.random.default_rng(99)
     x = rng.normal(size=(400, 4))
@@ -70,7 +71,7 @@ def test_lqr_counts_turns_of_endless_joints_only(pole):
 
 
 def test_lqr_of_a_floating_body():
-    """On the group, all driven: the sampled level is there, and a run comes home."""
+    """On a Lie group with all joints actuated: the sampled level exists, and a run converges."""
     body = models.satellite()
     law = controllers.LQR(body, body.neutral(), Q=1e3, R=1e-3)
     run = gc.simulate(body, law, body.integrate(body.neutral(), np.array([0.3, -0.2, 0.1])), np.zeros(3), 20.0, 0.01)
@@ -100,7 +101,9 @@ def test_the_energys_rate_is_exact(driven):
 
 
 def test_gains_are_refused_where_the_law_is_singular(pole):
-    """The textbook's condition of the cart and pole: kD (M^-1)_11 > 2 m g c kE hanging, where (M^-1)_11 is largest."""
+    """The textbook's condition for the cart and pole: kD (M^-1)_11 > 2 m g c kE when hanging, where (M^-1)_11 is
+    largest.
+    """
     b, J = 0.05, 0.1 / 3.0
     hanging = 2.0 * b * 9.81 * (1.1 - b * b / J)
     with pytest.raises(ArgumentError, match=r"kD: expected a number above (.*), got 1") as refused:
@@ -112,7 +115,7 @@ def test_gains_are_refused_where_the_law_is_singular(pole):
 
 
 def test_cart_and_pole_swing_up_and_are_caught(pole):
-    """At 1 kHz in compiled code, from hanging a little off: V falls all the way, once caught it stays caught."""
+    """At 1 kHz in compiled code, starting near the hanging position: V falls throughout, and the pole stays caught."""
     run = gc.simulate(
         CART,
         pole,
@@ -131,7 +134,7 @@ def test_cart_and_pole_swing_up_and_are_caught(pole):
     assert np.diff(V).max() < 1e-5 * V[0]
     assert np.abs(run.q[-1] % (2.0 * np.pi)).min() < 1e-3
     assert np.abs(run.signals["e"][-1]).max() < 1e-2
-    assert np.abs(run.tau[:, 0]).max() < 10.0  # N, of the paper that the model is from
+    assert np.abs(run.tau[:, 0]).max() < 10.0  # N, from the paper of this model
     assert not run.tau[:, 1].any()
     assert np.abs(run.q[:, 0]).max() < 2.4
 

@@ -21,14 +21,14 @@ CLAIMS = {}
 
 
 def claim(check):
-    """The function is about the example of its name."""
+    """Mark a test as the one for the example of its name."""
     CLAIMS[check.__name__] = check
     return check
 
 
 @pytest.fixture
 def demo(tmp_path, monkeypatch):
-    """Runs an example by its name; its variables."""
+    """Run an example by its name and return its variables."""
     monkeypatch.chdir(tmp_path)
     plt.switch_backend("agg")
 
@@ -100,12 +100,14 @@ def impedance_at_a_wall(found):
     for stiffness, force in found["force"].items():
         at_rest = brentq(lambda f, k=stiffness: f - k * (0.04 - (f / 3e5) ** (2.0 / 3.0)), 0.0, 40.0)
         assert force[-1] == pytest.approx(at_rest, rel=0.02)
-        assert (force[force.argmax() :] > 0.0).all()  # it does not bounce
+        assert (force[force.argmax() :] > 0.0).all()  # the tool does not bounce
 
 
 @claim
 def collision(found):
-    """A first-order lag of what pushes, r held between samples: r+ = r + K (the impulse of a sample - r dt)."""
+    """A first-order lag of the external torque, with r held between samples: r+ = r + K (impulse of a sample - r
+    dt).
+    """
     t, felt, true = found["run"].t, found["felt"], found["true"]
     lagged = np.zeros_like(true)
     for k in range(len(t) - 1):
@@ -127,10 +129,10 @@ def quadrotor_upside_down(found):
 
 @claim
 def satellite(found):
-    """Wheels turn the hub and not the whole: its angular momentum stays."""
+    """Wheels rotate the hub, but the total angular momentum is constant."""
     run = found["run"]
     P = found["satellite"].momentum(run.q, run.v)
-    wheel = 100.0 / (6000.0 * 2.0 * np.pi / 60.0) * abs(run.v[:, 3:]).max()  # N m s that the fastest one has
+    wheel = 100.0 / (6000.0 * 2.0 * np.pi / 60.0) * abs(run.v[:, 3:]).max()  # N m s, of the fastest wheel
     assert wheel > 1.0
     assert run.ok  # V, and the limits of torques and speeds
     np.testing.assert_allclose(P, np.tile(P[0], (len(P), 1)), rtol=0, atol=1e-4 * wheel)
@@ -140,7 +142,7 @@ def satellite(found):
 
 @claim
 def swing_up(found):
-    """The force's work is the energy's growth; in the end the pole stands."""
+    """The work of the force is the growth of the energy, and at the end the pole is upright."""
     run, cart = found["run"], found["cart"]
     work = np.trapezoid(run.tau[:, 0] * run.v[:, 0], run.t)
     E = cart.energy(run.q, run.v)
@@ -158,7 +160,7 @@ def behind_encoders(found):
 
 @claim
 def payload_and_gain(found):
-    """What statics says that the joints can not hold is hatched."""
+    """The hatched region is the one that the joints can not hold by statics."""
     table, robot = found["table"], found["robot"]
     for payload, limited in zip(table.payload.values, found["limited"].values.T):
         held = robot.with_payload(payload, (0.0, 0.0, 0.1)).gravity_force(found["home"])
@@ -180,7 +182,7 @@ def identify_payload(found):
 
 @claim
 def robot_from_dh(found):
-    """The table multiplied out by hand."""
+    """The product of the table's transformations, written by hand."""
     T, weights = np.eye(4), []
     for k in range(6):
         angle = found["postures"][-1][k]
@@ -196,7 +198,9 @@ def robot_from_dh(found):
 
 @claim
 def four_bar(found):
-    """About the crank's axis: the rate of angular momentum is the moment of weights and of the bearing's force."""
+    """About the axis of the crank: the rate of angular momentum is the moment of the weights and of the bearing's
+    force.
+    """
     robot, path = found["robot"], found["path"]
     q, v = path.y[:, :3], path.y[:, 3:]
     assert abs(found["gap"]).max() < 1e-12
@@ -256,7 +260,7 @@ def torque_limits(found):
 
 @claim
 def region_of_attraction(found):
-    """No state at rest from which the torque can not lift the rod: sin q = 0.4."""
+    """At no state of rest is the torque too small to lift the rod: sin q = 0.4."""
     proof, S = found["proof"], found["S"]
     assert proof.proved
     farthest = np.sqrt(proof.level / S[0, 0])
@@ -270,7 +274,9 @@ def region_of_attraction(found):
 
 @claim
 def contraction(found):
-    """The rate is that of the softest and stiffest angle, 30 -+ 9.81 N m/rad; neighbours approach at least so fast."""
+    """The rate is that of the softest and stiffest angle, 30 -+ 9.81 N m/rad; neighbouring motions approach at
+    least as fast.
+    """
     P, rates = found["P"], []
     for stiffness in (30.0 - 9.81, 30.0 + 9.81):
         A = np.array([[0.0, 1.0], [-stiffness, -6.0]])

@@ -11,7 +11,7 @@ STEPS = 1600
 
 
 def off(name):
-    """The method's tableau with weights that are wrong by 0.03 and still sum to one."""
+    """The tableau of the method with weights that are changed by 0.03 and still sum to one."""
     tableau = method(name)
     b = tableau.b.copy()
     b[..., 0] += 0.03

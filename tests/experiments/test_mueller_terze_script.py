@@ -32,7 +32,7 @@ def test_each_row_of_the_drift_shows_another_group_and_another_method(name, grou
 
     monkeypatch.setattr(paper, "integrate_index1", run_off)
     wrong = marks(name, group, paper.run(make(paper.GROUPS[group]), 1.0))
-    rounding = (name, group) == ("heavy top", "SE(3)")  # steps stay in the pivot's subgroup whatever their weights
+    rounding = (name, group) == ("heavy top", "SE(3)")  # steps stay in the subgroup of the pivot for any weights
     assert ("!" in wrong) != rounding
 
 
@@ -45,7 +45,7 @@ def test_energies_are_compared_at_ten_seconds():
 
 @pytest.mark.slow
 def test_each_claim_is_decided_by_the_runs():
-    """Each verdict is another for some results: with the groups exchanged, or one of them a thousand times worse."""
+    """Each verdict changes for some results: with exchanged groups, or with one of them a thousand times worse."""
     runs = {row: paper.run(paper.CASES[row[0]](paper.GROUPS[row[1]]), 1.0) for row in ROWS}
     a, b = paper.GROUPS
 

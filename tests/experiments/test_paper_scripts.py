@@ -15,7 +15,7 @@ import geomctrl.lie.so3
 from geomctrl import se3
 from geomctrl.papers import higher_order_kinematics
 
-NUMBERED = {  # how many rows each table has at least
+NUMBERED = {  # the least number of rows of each table
     "park_bobrow_ploen_1995": 57,
     "ploen_1999": 40,
     "mueller_2018": 129,
@@ -32,7 +32,7 @@ def test_every_numbered_result_holds_to_round_off(name):
 
 # --- a row must fail when what it checks errs ----------------------------------------------------------------------
 
-ERROR = 1e-7  # well above round-off, and below what the library's doors refuse as no rotation
+ERROR = 1e-7  # far above round-off, and below the tolerance at which the library refuses a matrix as no rotation
 
 # What several public functions stand on. An error there must show as well: a row that compares one of them with
 # another, and both with nothing else, is blind to it.
@@ -60,7 +60,7 @@ BENEATH = {
 
 
 def wrong(x):
-    """x with each number off by another part in 10^7, the same at the same place of arrays of any size."""
+    """x with each number changed by another fraction of 1e-7, which depends on its place only."""
     if isinstance(x, gc.Robot):
         turn = se3.Ad(se3.exp(ERROR * np.arange(1.0, 7.0)))
         return replace(x, joints=tuple(replace(joint, S=turn @ joint.S) for joint in x.joints))
@@ -69,12 +69,12 @@ def wrong(x):
     x = np.asarray(x)
     noise = ERROR * np.sin(1.0 + sum((2.7 + axis) * k for axis, k in enumerate(np.indices(x.shape, sparse=True))))
     if x.shape[-2:] == (4, 4) and (x[..., 3, :] == (0.0, 0.0, 0.0, 1.0)).all():
-        noise[..., 3, :] = 0.0  # it stays a pose, as the doors see it
+        noise[..., 3, :] = 0.0  # the changed matrix is still accepted as a pose
     return (x * (1.0 + noise) + noise)[()]
 
 
 def home_of(function: str) -> tuple[object, str]:
-    """The class or module that "Robot.pose" or "factored.factors" is an attribute of, and the attribute."""
+    """Return the class or module of which "Robot.pose" or "factored.factors" is an attribute, and the attribute."""
     home, attribute = function.split(".")
     if home == "Robot":
         return gc.Robot, attribute
@@ -93,12 +93,12 @@ def err(patch: pytest.MonkeyPatch, function: str) -> None:
         return wrong(original(*args, **options))
 
     patch.setattr(home, attribute, erring)
-    if home in (geomctrl.lie.so3, geomctrl.lie.se3):  # the group's method, which the scripts call, is the function
+    if home in (geomctrl.lie.so3, geomctrl.lie.se3):  # the scripts call the function as a method of the group
         patch.setattr(type(getattr(gc, function.split(".")[0])), attribute, staticmethod(erring))
 
 
 def blind_rows(sections) -> Iterator[str]:
-    """The rows that show nothing when a function they name errs, or what it stands on."""
+    """The rows that do not show an error in a function that they name, or in one that it uses."""
     checks = [(section, [row.of.split(", ") for row in section(0)]) for section in sections]
     for function in sorted({f for _, names in checks for row in names for f in row}):
         for culprit in filter(None, (function, BENEATH.get(function))):
@@ -118,7 +118,7 @@ def test_every_row_shows_an_error_of_what_it_checks(name):
 
 
 def test_a_row_that_compares_a_function_with_itself_is_blind():
-    """As the rows of the accelerations once did: both sides from one series of Jacobians."""
+    """As an earlier version of the rows for accelerations: both sides came from one series of Jacobians."""
 
     def with_itself(seed):
         robot, q, v, a, _ = case(seed)
@@ -133,7 +133,7 @@ def test_a_row_that_compares_a_function_with_itself_is_blind():
 
 
 def test_a_row_that_says_the_same_on_both_sides_is_blind():
-    """As the rows of the dual maps once did: (A^T z) . x is z . (A x) whatever A is."""
+    """As an earlier version of the rows for dual maps: (A^T z) . x = z . (A x) holds for any A."""
 
     def pairing(seed):
         x, y, z = np.random.default_rng(seed).normal(size=(3, 6))

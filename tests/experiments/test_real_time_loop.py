@@ -18,7 +18,7 @@ Q, V, SECONDS = np.array([0.2, 0.5]), np.array([0.1, -0.3]), 0.2
 
 
 class Integral:
-    """A law whose state is replaced at each sample: it has no rate."""
+    """A law whose state is replaced at each sample, without a rate."""
 
     robot = ROBOT
 
@@ -89,7 +89,7 @@ def test_the_robot_stops_when_the_law_has_no_result(programs, tmp_path):
     subprocess.run([COMPILER, "-std=gnu11", *sizes, "-o", programs[0], *files], check=True)
     result = loop.measured(programs, Q, V, SECONDS, lockstep=True, folder=tmp_path)
     assert result.end == "no valid command"
-    assert len(result.q) == 51  # samples 0 to 49, and that without a result
+    assert len(result.q) == 51  # samples 0 to 49, and the one without a result
     np.testing.assert_array_equal(result.tau[:-1], np.ones((50, 2)))
 
 

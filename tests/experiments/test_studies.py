@@ -26,7 +26,7 @@ def test_a_command_that_is_held_longer_lets_V_grow_more(name):
 
 
 def caught_by(case):
-    """The judges that catch a law, and those that prove it right."""
+    """The checks that find a law wrong, and those that prove it right."""
     found = {name: word for name, (word, _) in proofs.verdicts(case).items()}
     return {name for name, word in found.items() if word == "caught"}, {
         name for name, word in found.items() if word == "proved"
@@ -42,18 +42,18 @@ def test_no_judge_accuses_a_law_that_is_right(case):
 
 
 EVERYONE = {"sampling", "search", "certificate", "monitor"}
-SILENT = {  # who catches nothing, with a reason
-    "plain C": {"certificate"},  # V' < 0 in the box all the same
-    "adaptation of the wrong sign": {"certificate"},  # is not for laws with a state
+SILENT = {  # laws that no check finds wrong, with the reason
+    "plain C": {"certificate"},  # V' < 0 in the box nevertheless
+    "adaptation of the wrong sign": {"certificate"},  # not for laws with a state
     "gravity left out": set(),
     "sigma-modification called exact": {"certificate"},
-    "held too long": {"sampling", "certificate"},  # as a law in continuous time it is right
+    "held too long": {"sampling", "certificate"},  # right as a law in continuous time
     "mass matrix of another model": set(),
-    # no state drawn, and no run, is on the orbit, where intervals can not tell zero from rounding
+    # no random state and no run is on the orbit, where intervals can not distinguish zero from rounding
     "V zero on an orbit": {"sampling", "monitor", "certificate"},
-    "Coulomb friction ignored": {"certificate"},  # V' < 0 in the box all the same
+    "Coulomb friction ignored": {"certificate"},  # V' < 0 in the box nevertheless
     "damping that is not passive": set(),
-    "saturation ignored": {"sampling", "monitor"},  # only far out, where few states are drawn and no run goes
+    "saturation ignored": {"sampling", "monitor"},  # only far out, where few random states are and no run goes
 }
 
 
@@ -75,7 +75,7 @@ def test_a_panda_whose_model_is_off_settles_in_a_ball_and_in_no_smaller_one():
 
 @pytest.mark.slow
 def test_laws_on_hardware_are_compared():
-    """A law that learns the friction leaves less error than the same law without; limits hold."""
+    """A law that learns the friction has a smaller error than the same law without learning; limits hold."""
     found = {x.law: x for name in ("Passivity", "SlotineLi") for x in controllers.results(2.0, name)}
     assert found["SlotineLi"].rms < found["Passivity"].rms < 0.05
     assert max(x.peak for x in found.values()) <= controllers.model().limits.effort.max()

@@ -32,7 +32,7 @@ class Example:
 
 
 def call(public: Public, example: Example, replaced: dict[str, Any] | None = None) -> Any:
-    """The result; of an iterator its first item."""
+    """Return the result; for an iterator its first item."""
     replaced = replaced or {}
     values = {name: replaced[name] if name in replaced else good(x) for name, x in example.arguments.items()}
     star = [*values.pop(example.star)] if example.star in values else []
@@ -50,7 +50,9 @@ def good(x: Any) -> Any:
 
 
 def substitutions(public: Public, example: Example) -> Iterator[tuple[str, str, Any]]:
-    """(argument, kind of bad value, the value) for every argument of the example and all that is not legal there."""
+    """Return (argument, kind of bad value, the value) for every argument of the example and all values that are not
+    legal there.
+    """
     signature = parameters(public)
     for name, given in example.arguments.items():
         value, argument = good(given), given if isinstance(given, Argument) else Argument(given)
@@ -71,11 +73,12 @@ NAMED, UNNAMED, FOREIGN, SILENT, DEATH = "named", "unnamed", "foreign", "silent"
 
 
 def verdict(public: Public, example: Example, name: str, bad: Any) -> tuple[str, str]:
-    """(kind of the outcome of the bad value, its description)."""
+    """Return (kind of the outcome of the bad value, its description)."""
     try:
         result = call(public, example, {name: bad})
     except GeomctrlError as error:
-        after = "[^ ]*:" if name == "a" else r"d?(?!\w)"  # not the article; "no joint named 3" says what `name` is
+        # not the article "a"; "no joint named 3" does name the argument `name`
+        after = "[^ ]*:" if name == "a" else r"d?(?!\w)"
         named = re.search(rf"(?<!\w){re.escape(example.called.get(name, name))}{after}", str(error))
         return NAMED if named else UNNAMED, f"{type(error).__name__}: {error}"
     except MemoryError:
@@ -89,18 +92,18 @@ def verdict(public: Public, example: Example, name: str, bad: Any) -> tuple[str,
 
 
 def wrong_forms(public: Public, example: Example) -> Iterator[tuple[str, str, str]]:
-    """(argument, form, what was wrong) for every legal form whose result is not that of float64 in C order."""
+    """Return (argument, form, difference) for every legal form whose result differs from that of float64 in C order."""
     for name, given in example.arguments.items():
         tried = example.forms is None or name in example.forms
         if name == example.star or not tried or (isinstance(given, Argument) and not given.forms):
             continue
-        outcomes: dict[tuple[str, bytes], tuple[Any, str]] = {}  # most forms stand for the same numbers
+        outcomes: dict[tuple[str, bytes], tuple[Any, str]] = {}  # most forms have the same numbers
         for form, value, same in legal_forms(good(given)):
             key = type(same).__name__, np.asarray(same).tobytes()
             if key not in outcomes:
                 outcomes[key] = _outcome(public, example, name, same)
             expected, error = outcomes[key]
-            if error:  # the rounded value is no good one: a matrix of integers is no rotation
+            if error:  # the rounded value is not valid: a matrix of integers is no rotation
                 continue
             found, error = _outcome(public, example, name, value)
             if error:
@@ -119,12 +122,12 @@ def _outcome(public: Public, example: Example, name: str, value: Any) -> tuple[A
 def _words(error: Exception) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception as again:  # numba's, of arguments that it can not name
+    except Exception as again:  # numba's error for arguments whose type it does not know
         return f"{type(error).__name__}, and no words for it: {again}"
 
 
 def differs(a: Any, b: Any, depth: int = 0) -> str:
-    """How b is not a: numbers by their values to a relative 1e-12, containers and objects by what they hold."""
+    """Describe how b differs from a: numbers to a relative 1e-12, containers and objects by their contents."""
     if isinstance(a, float | np.floating | np.ndarray) or (isinstance(a, int) and not isinstance(a, bool)):
         try:
             x, y = np.asarray(a, float), np.asarray(b, float)

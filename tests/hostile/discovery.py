@@ -12,13 +12,13 @@ from geomctrl.identification import ESTIMATORS
 from geomctrl.identification.output_error import METHODS
 from geomctrl.mechanism.mechanism import JointCoupling
 
-BESIDES = {  # public, and no modules of the table
+BESIDES = {  # public, but not in the table of modules
     "viewing": "viewing.plots",
     "viewing.sweeps": "viewing.sweeps",
     "identification.excitation": "identification.excitation",
 }
 
-BY_NAME = {  # public functions, and those that they call by the name of a method: their options are public, too
+BY_NAME = {  # public functions, and functions that they call through a method, whose options are public, too
     "identification.fit": {name: x.function for name, x in ESTIMATORS.items()},
     "identification.closed_loop_fit": METHODS,
 }
@@ -26,14 +26,14 @@ OF_PROPERTIES = (JointCoupling,)  # classes that properties return
 
 
 class Public(NamedTuple):
-    """A callable: what is called (a method unbound), whether it is one that needs an instance."""
+    """A callable (a method is unbound), and whether it needs an instance."""
 
     function: Callable[..., Any]
     of_instance: bool
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """What `__all__` says, and without one the public names that the module, or its package, wrote."""
+    """Return `__all__`; without one, the public names that the module or its package defines."""
     if "__all__" in vars(module):
         return sorted(module.__all__)
     homes = {name: str(getattr(value, "__module__", "")) for name, value in vars(module).items()}
@@ -42,7 +42,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def members(owner: type) -> Iterator[tuple[str, Public]]:
-    """The constructor, as "", and the public methods, inherited ones included where geomctrl wrote them."""
+    """Return the constructor, as "", and the public methods, including inherited ones of geomctrl."""
     yield "", Public(owner, False)
     for name in dir(owner):
         home = next(base for base in owner.__mro__ if name in vars(base))
@@ -55,7 +55,7 @@ def members(owner: type) -> Iterator[tuple[str, Public]]:
 
 
 def returned_class(function: Callable) -> type | None:
-    """The class of geomctrl that a function is annotated to return."""
+    """Return the class of geomctrl that a function is annotated to return."""
     words = re.findall(r"\w+", str(getattr(function, "__annotations__", {}).get("return", "")))
     home = getattr(inspect.unwrap(function), "__globals__", {})
     found = (home.get(word) for word in words)
@@ -75,7 +75,7 @@ def public_callables() -> dict[str, Public]:
             protocol = getattr(value, "_is_protocol", False)
             if value not in classes and not issubclass(value, BaseException) and not protocol:
                 classes[value] = name
-                record = issubclass(value, tuple)  # a named tuple: who is handed one looks at what is in it
+                record = issubclass(value, tuple)  # a named tuple: its fields are read
                 found.update({f"{name}{m}": public for m, public in members(value) if m or not record})
         elif callable(value):
             found.setdefault(name, Public(value, False))
@@ -94,9 +94,9 @@ def public_callables() -> dict[str, Public]:
     for owner in OF_PROPERTIES:
         add(owner.__name__, owner)
     for owner in geomctrl.controllers.classes().values():
-        if owner.__module__.startswith("geomctrl."):  # another test's may be there too
+        if owner.__module__.startswith("geomctrl."):  # classes of other tests may exist, too
             add(f"controllers.{owner.__name__}", owner)
-    for _ in range(3):  # what methods of results return, and so on
+    for _ in range(3):  # return types of methods of results, and so on
         for public in list(found.values()):
             if (owner := returned_class(public.function)) is not None:
                 add(owner.__name__, owner)

@@ -17,7 +17,7 @@ from hostile.examples import ROOMS, callable_of, examples, left_out
 
 pytestmark = pytest.mark.slow
 TESTS = Path(__file__).parents[1]
-PARTS = {"terms": 3, "control": 3, "identification": 2}  # of a room, for several processes
+PARTS = {"terms": 3, "control": 3, "identification": 2}  # parts of a package's substitutions, for several processes
 CHUNKS = [(room, k, PARTS.get(room, 1)) for room in ROOMS for k in range(PARTS.get(room, 1))]
 
 
@@ -50,13 +50,15 @@ def test_the_examples_work_and_legal_forms_give_the_same_results(room):
 
 
 class Workers:
-    """A process that takes parts of rooms, and another one where it dies: to start one takes longer than most parts."""
+    """A process that takes parts of packages; if it dies another one starts, because starting takes longer than
+    most parts.
+    """
 
     def __init__(self, said):
-        self.process, self.said = None, said  # the file with its last words
+        self.process, self.said = None, said  # the file with its last output
 
     def run(self, *arguments):
-        """'' where the worker did it, else what is known of its death."""
+        """Return '' if the worker finished, otherwise what is known about its death."""
         if self.process is None:
             command, pipe = [sys.executable, "-m", "hostile.worker"], subprocess.PIPE
             with self.said.open("w") as file:
@@ -66,7 +68,7 @@ class Workers:
         return "" if self.process.stdout.readline() == "done\n" else self.stop()
 
     def stop(self):
-        """Its last words, or its exit status."""
+        """Return its last output, or its exit status."""
         if self.process is None:
             return ""
         process, self.process = self.process, None
@@ -84,9 +86,11 @@ def workers(tmp_path_factory):
 
 
 def outcomes(workers, room, number, of, folder):
-    """[name, argument, bad value, outcome, description] of a part of a room's substitutions; deaths are outcomes."""
+    """Return [name, argument, bad value, outcome, description] of a part of a package's substitutions; deaths are
+    outcomes.
+    """
     out, first, found = folder / f"{room}{number}.jsonl", 0, []
-    for _ in range(20):  # deaths
+    for _ in range(20):  # processes that died
         why = workers.run(room, number, of, str(out), first)
         lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
         found = [line[1:] for line in lines if len(line) == 6]

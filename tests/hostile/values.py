@@ -7,31 +7,31 @@ import numpy as np
 
 
 class Argument:
-    """A good value of an argument and which of the bad ones are `legal` for it, or bad besides: see `kind`."""
+    """A good value of an argument, and the bad values that are `legal` for it or additionally bad: see `kind`."""
 
     def __init__(self, value: Any, legal: str = "", bad: str = "", forms: bool = True):
         self.value, self.legal, self.bad, self.forms = value, set(legal.split()), set(bad.split()), forms
 
 
 class Fresh:
-    """A good value that is used up: made anew for each call."""
+    """A good value that is used up by a call, so it is created for each call."""
 
     def __init__(self, make: Callable[[], Any]):
         self.make = make
 
 
 def number(value: float, *, positive: bool = False, negative: bool = True, legal: str = "") -> Argument:
-    """A number whose sign matters if it must be `positive` or, with negative=False, not negative."""
+    """A number whose sign matters if it must be `positive`, or with negative=False not negative."""
     return Argument(value, legal, "negative" if positive or not negative else "")
 
 
 def text(value: str, legal: str = "") -> Argument:
-    """Any words will do."""
+    """Any text is accepted."""
     return Argument(value, f"string {legal}")
 
 
 def gain(value: Any, legal: str = "") -> Argument:
-    """Numbers, each joint's or one for all."""
+    """Numbers, one for each joint or one for all."""
     return Argument(value, f"huge {legal}")
 
 
@@ -48,7 +48,7 @@ def kind(value: Any) -> str:
 
 
 def bad_values(value: Any) -> dict[str, Any]:
-    """What nobody could mean in the place of `value`, by name; legal exceptions are an Argument's."""
+    """Values, by name, that nobody could mean in place of `value`; an Argument lists legal exceptions."""
     bad: dict[str, Any] = {
         "string": "no such thing",
         "none": None,
@@ -97,7 +97,7 @@ def legal_by_kind(value: Any) -> set[str]:
 
 
 def legal_forms(value: Any) -> Iterator[tuple[str, Any, Any]]:
-    """(name, the value in another form, what it stands for as float64 in C order, or a float)."""
+    """Return (name, the value in another form, the float64 array in C order or float that it stands for)."""
     if kind(value) == "count":
         yield "numpy integer", np.int64(value), value
         yield "small integer", np.int16(value), value

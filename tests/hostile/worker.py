@@ -41,9 +41,9 @@ def part(room: str, number: int, of: int, out: str, first: int) -> None:
 
 def main() -> None:
     asked, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what is called may read and print
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the called function may read and print
     os.dup2(2, 1)
-    os.chdir(FOLDER)  # where a path of any words may point
+    os.chdir(FOLDER)  # folder for paths of any text
     for line in asked:
         part(*json.loads(line))
         print("done", file=answers, flush=True)

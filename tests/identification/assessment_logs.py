@@ -9,7 +9,7 @@ from geomctrl.identification import Filtering, Reading, Result, Validation, fit,
 from geomctrl.identification.assessment import Evidence
 from geomctrl.identification.estimators.cutoffs import LogFilter
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))  # `lib` where this is not run by pytest
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))  # `lib` if this is not run by pytest
 from lib.mistakes import coupled, scaled, simulated, swapped
 
 __all__ = [
@@ -30,25 +30,25 @@ AS_IT_IS = Reading(check_units=False)
 
 
 def filtered(log, robot, filtering=None):
-    """What estimators see: mistakes made after linear filters are those made before, and cost less."""
+    """The data for estimators: mistakes can be applied after linear filters, which costs less."""
     filter_ = LogFilter.of(filtering or Filtering(5.0), log)
     return filter_.without_standstill(filter_.filtered(filter_.without_saturation(log, robot)))
 
 
 def judge(data, model):
-    """The verdict of filtered data by least squares, without the rest of `identify`."""
+    """The assessment of filtered data by least squares, without the rest of `identify`."""
     return Result(fit(model, data, "ols"), data).assessment
 
 
 def evidence(data, model):
-    """What checks see of the same."""
+    """The data of the checks for the same log."""
     report = Result(fit(model, data, "ols"), data)
     correlation = np.array([white["correlation"] for white in report.whiteness])
     return Evidence(report.estimate, data, report.errors, correlation, report.reference, {})
 
 
 def assess(log, model, method="ols", filtering=None, validation=None, **options):
-    """The verdict, of units that are taken as they are."""
+    """The assessment, with units taken as they are."""
     return identify(
         model.robot, log, model=model, method=method, options=options, filtering=filtering or Filtering(5.0),
         reading=AS_IT_IS, validation=validation or Validation(None),
@@ -56,7 +56,7 @@ def assess(log, model, method="ols", filtering=None, validation=None, **options)
 
 
 def first(assessment, kind):
-    """What the first doubt of a kind says; the test fails where there is none."""
+    """Return the message of the first finding of a kind; the test fails if there is none."""
     found = [finding for finding in assessment.findings if finding.kind == kind]
     assert found, assessment.text()
     return found[0]
@@ -66,5 +66,5 @@ MISTAKES = ("sign", "swap", "scale", "coupling")
 
 
 def accused(assessment):
-    """The mistakes that a verdict names, and whatever else it calls fatal."""
+    """The mistakes that an assessment names, and all other fatal findings."""
     return [str(finding) for finding in assessment.findings if finding.fatal or finding.kind in MISTAKES]

@@ -14,7 +14,7 @@ START = 1_700_000_000_123_456_789  # ns since 1970
 
 
 class Motion(NamedTuple):
-    """Times from zero on [s], positions, velocities, torques of the bundled two-link arm, and what they come from."""
+    """Times from zero on [s], positions, velocities and torques of the bundled two-link arm, and their origin."""
 
     t: np.ndarray
     q: np.ndarray

@@ -9,12 +9,12 @@ import geomctrl as gc
 from geomctrl.identification import Dataset
 from geomctrl.models.io.writing import save_urdf
 
-SMOOTHING = 0.01  # rad/s, of Coulomb friction, as RegressorModel has it
+SMOOTHING = 0.01  # rad/s, smoothing of Coulomb friction, as RegressorModel has it
 
 
 @dataclass(frozen=True)
 class Load:
-    """What is attached to `frame`: mass [kg], centre [m] and inertia about it [kg m^2] in the frame's axes."""
+    """A body attached to `frame`: mass [kg], centre [m] and inertia about it [kg m^2] in the frame's axes."""
 
     mass: float = 1.6
     centre: tuple = (0.03, -0.02, 0.07)
@@ -31,7 +31,7 @@ class Load:
 
 
 def motion(robot, seconds=10.0, rate=250.0, seed=0, slow=1.0, about=None):
-    """(t, q, v, a): sums of four sines a joint, of up to 1.2 rad, 1.5 Hz at most."""
+    """Return (t, q, v, a): sums of four sines for each joint, of up to 1.2 rad and 1.5 Hz."""
     rng = np.random.default_rng(seed)
     t = np.arange(int(seconds * rate)) / rate
     w = 2.0 * np.pi * rng.uniform(0.08, 0.9, (4, robot.nv)) / slow
@@ -43,7 +43,7 @@ def motion(robot, seconds=10.0, rate=250.0, seed=0, slow=1.0, about=None):
 
 
 class Oracle:
-    """Torques and wrenches of a robot by Pinocchio, which reads its URDF and knows nothing of our regressors."""
+    """Torques and wrenches of a robot by Pinocchio, which reads its URDF and does not use our regressors."""
 
     def __init__(self, robot, load, folder):
         path = save_urdf(robot, folder / f"{robot.name}.urdf")
@@ -53,7 +53,7 @@ class Oracle:
         self.order, self.places = [self.model.idx_vs[j] for j in joints], [self.model.idx_qs[j] for j in joints]
         self.endless = [self.model.nqs[j] == 2 for j in joints]  # given as cosine and sine
         self.wrist = None
-        if load is not None:  # a joint that never moves: what it transmits is what a sensor reads
+        if load is not None:  # a joint that never moves: the sensor reads the wrench that it transmits
             at = self.model.frames[self.model.getFrameId(load.frame)]
             self.wrist = self.model.addJoint(at.parentJoint, pin.JointModelRZ(), at.placement, "sensor")
             body = pin.Inertia(load.mass, np.array(load.centre), load.inertia)
@@ -61,7 +61,7 @@ class Oracle:
         self.data = self.model.createData()
 
     def __call__(self, q, v, a):
-        """(torques (N, nv), wrenches on the load in its frame, forces first, (N, 6) or None)."""
+        """Return torques (N, nv), and wrenches on the load in its frame, forces first, (N, 6) or None."""
         tau, F = [], []
         x, rates = pin.neutral(self.model), np.zeros((2, self.model.nv))
         for state in zip(q, v, a):
@@ -79,7 +79,7 @@ def friction(v, viscous=2.0, coulomb=1.5):
 
 
 def torque_log(robot, load, folder, seed=0, noise=0.2, bits=19, extra=None, label="log", **options):
-    """A Dataset: quantised encoders, white torque noise, friction as `extra(v, tau)` or the usual."""
+    """Return a Dataset: quantised encoders, white torque noise, friction as `extra(v, tau)` or the default."""
     t, q, v, a = motion(robot, seed=seed, **options)
     tau, _ = Oracle(robot, load, folder)(q, v, a)
     tau = tau + (friction(v) if extra is None else extra(v, tau))

@@ -38,13 +38,13 @@ class PID:
 
 
 def rubbing(robot):
-    """The same with ARM's friction in its joints: then it is in a model's prior."""
+    """The same with ARM's friction in its joints, so that it is in the prior of a model."""
     joints = (replace(j, damping=d, friction=c) for j, d, c in zip(robot.joints, VISCOUS, COULOMB))
     return replace(robot, joints=tuple(joints))
 
 
 def true_parameters(model=MODEL):
-    """x of the model for ARM with its friction."""
+    """Parameters x of the model for ARM with its friction."""
     x = model.prior
     x[model.indices("viscous")], x[model.indices("coulomb")] = VISCOUS, COULOMB
     return x

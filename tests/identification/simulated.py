@@ -30,7 +30,7 @@ def simulated(robot, *, seconds=14.0, noise=0.02, correlation=0.9, seed=0, highe
 
 
 def off(robot, seed=0, by=0.25):
-    """The robot with a drawing's bodies: masses and extents off by up to `by`, centres of mass by 3 cm."""
+    """The robot with bodies as in a drawing: masses and extents wrong by up to `by`, centres of mass by 3 cm."""
     rng, bodies = np.random.default_rng(seed), []
     for pi in robot.parameters:
         com = inertia.com(pi)

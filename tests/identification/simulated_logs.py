@@ -10,7 +10,7 @@ from geomctrl.identification import Dataset, RegressorModel
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """A log, its robot as nominally known, and the motion and torques without noise (N, nv) at its samples."""
+    """A log, its nominal robot, and the motion and torques without noise (N, nv) at its samples."""
 
     log: Dataset
     robot: Robot
@@ -21,20 +21,20 @@ class Simulated:
     tau: np.ndarray
 
     def parts(self, fraction=0.7):
-        """(the log's first part, (q, v, a, tau) of some samples of the rest)."""
+        """Return the first part of the log, and (q, v, a, tau) of some samples of the rest."""
         n = len(self.log)
         cut = int(fraction * n)
         some = slice(cut, n, max(1, int(self.log.rate / 50.0)))
         return self.log.select(np.arange(n) < cut), (self.q[some], self.v[some], self.a[some], self.tau[some])
 
     def true_error(self, x, rest):
-        """|tau - tau_hat| / |tau| on noiseless motion and torques."""
+        """Return |tau - tau_hat| / |tau| on motion and torques without noise."""
         q, v, a, tau = rest
         return float(np.linalg.norm(self.model.torque(x, q, v, a) - tau) / np.linalg.norm(tau))
 
 
 def fourier(rng, nv, lowest, harmonics, amplitude):
-    """motion(t) -> q, v, a (N, nv), smooth, of `harmonics` multiples of `lowest` [Hz]."""
+    """Return motion(t) -> q, v, a (N, nv), smooth, of `harmonics` multiples of `lowest` [Hz]."""
     k = np.arange(1, harmonics + 1)[:, None]
     c = rng.normal(size=(harmonics, nv)) / k
     c *= amplitude / np.abs(c).sum(axis=0)
@@ -70,7 +70,7 @@ def simulated(
     robot = models.load(name)
     model = RegressorModel(robot, smoothing=0.01)
     x = model.prior
-    x[: model.inertial] *= np.repeat(rng.uniform(0.7, 1.4, robot.nbodies), 10)  # not what its model says
+    x[: model.inertial] *= np.repeat(rng.uniform(0.7, 1.4, robot.nbodies), 10)  # the true robot differs from its model
     t = np.arange(int(seconds * rate)) / rate
     q, v, a = fourier(rng, robot.nv, lowest, harmonics, amplitude)(t)
     size = np.sqrt(np.mean(model.torque(x, q, v, a) ** 2, axis=0)).clip(0.5)
@@ -90,7 +90,7 @@ def simulated(
 
 
 def short_holes(rng, n):
-    """Ten holes of 6 to 24 samples, three of 60 to 150."""
+    """Ten gaps of 6 to 24 samples, and three of 60 to 150."""
     kept = np.ones(n, bool)
     for count, low, high in ((10, 6, 25), (3, 60, 151)):
         for start in rng.choice(np.arange(1000, n - 1000), count, replace=False):
@@ -99,7 +99,7 @@ def short_holes(rng, n):
 
 
 def seven_joints_at_one_kilohertz(**changes):
-    """Motion below 0.6 Hz repeated every 13 s, quantised encoders, measured velocities, short holes."""
+    """Motion below 0.6 Hz repeated every 13 s, quantised encoders, measured velocities, short gaps."""
     options = {"lowest": 1.0 / 13.0, "harmonics": 7, "amplitude": 1.2, "seconds": 39.0, "measured": 0.01,
                "noise": 0.02, "keep": short_holes}  # fmt: skip
     return simulated("panda", **{**options, **changes})

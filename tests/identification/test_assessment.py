@@ -147,7 +147,7 @@ def test_joints_that_hardly_moved_and_logs_that_tell_little():
 
 @pytest.mark.slow
 def test_small_joints_that_equal_weights_forget():
-    """A wrist whose torques are a thousandth of the shoulder's: 200 % off where least squares leave 1 %."""
+    """A wrist with a thousandth of the shoulder's torques: its error is 200 % where least squares leave 1 %."""
     log, model = simulated("ur10", seed=2, noise=0.01)
     seen = first(reported(log, model, "consistent", regularization=1e-6, weights=None).assessment, "prior").seen
     assert "'wrist_3_joint'" in seen

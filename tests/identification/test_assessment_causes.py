@@ -60,7 +60,7 @@ def test_torques_are_taken_back_by_the_seconds_given():
     back = without_delay(log, 0.05)
     kept = back.used[:, 0]
     np.testing.assert_allclose(back.tau[kept, 0], np.cos(3.0 * t[kept]), atol=1e-5)
-    assert (~kept).sum() == 10  # five samples at the end of each stretch
+    assert (~kept).sum() == 10  # five samples at the end of each continuous part
     with pytest.raises(ArgumentError, match=r"^delay: expected seconds"):
         Filtering(delay=3.0)
 
@@ -97,7 +97,7 @@ def test_a_joint_with_another_zero_is_named_with_its_angle():
 
 @pytest.mark.parametrize("degrees", [0.0, 1.2])
 def test_a_note_has_the_offset_of_each_zero_that_the_log_shows(degrees):
-    """Smaller ones than a finding names; a joint about the vertical axis of the base shows none."""
+    """Smaller changes than a finding reports; a joint about the vertical axis of the base shows none."""
     log, model = simulated("puma560", seed=3, noise=0.003)
     q = np.array(log.q)
     q[:, 1] += np.deg2rad(degrees)
@@ -139,14 +139,16 @@ def test_a_tilted_base_is_named_with_its_angle():
     ("name", "tilt", "seed"), [("scara", 5.0, 20_032), ("scara", 5.0, 20_117), ("ur10", 2.0, 20_150)]
 )
 def test_a_small_tilt_is_named_where_single_joints_tell(name, tilt, seed):
-    """Of a robot whose upright joints feel no gravity, and one that tells one direction only."""
+    """A robot whose vertical joints do not feel gravity, and one that shows one direction only."""
     log, model = simulated(name, seed, tilt=tilt, seconds=20.0, rate=200.0, noise=0.01)
     said = first(reported(log, model).assessment, "gravity").seen
     assert float(said.split("gravity is ")[1].split()[0]) == pytest.approx(tilt, abs=0.7)
 
 
 def test_a_tilt_that_a_plane_does_not_show_is_noted():
-    """Two links in a vertical plane: across it nothing moves, and within it the first joint's angle makes up for it."""
+    """Two links in a vertical plane: a tilt across it has no effect, and the first joint's angle compensates one
+    within it.
+    """
     (note,) = [n for n in reported(*simulated("two_link", 1)).assessment.notes if "a tilt of the base" in n]
     assert "towards (0.00, 1.00, 0.00)" in note.replace("-1.00", "1.00").replace("-0.00", "0.00")
 
@@ -160,7 +162,7 @@ def test_friction_that_falls_is_a_drift_in_short_logs_too(seconds):
 
 @pytest.mark.slow
 def test_what_no_heat_does_to_friction_is_no_drift(right):
-    """Friction that falls in one joint and rises in the next, or drives at the end."""
+    """Friction that falls in one joint and rises in the next, or becomes negative at the end."""
     log, model = right
     data = LogFilter.of(Filtering(5.0), log).filtered(log)
     clock = np.linspace(-1.0, 1.0, len(data))[:, None]
@@ -178,7 +180,7 @@ def test_what_no_heat_does_to_friction_is_no_drift(right):
 
 
 def test_torques_that_are_taken_off_are_no_measure_of_errors(right):
-    """A drift that is there stays better in all views, however small the torques are without it."""
+    """A real drift improves the fit in all views, however small the torques are without it."""
     log, model = right
     data = LogFilter.of(Filtering(5.0), log).filtered(log)
     seen = evidence(data, model)
@@ -208,7 +210,7 @@ def test_residuals_that_are_no_noise_are_noted_with_what_they_go_with(right):
 
 
 def test_the_share_of_a_residual_that_a_signal_explains():
-    """By columns that are low-passed as the residual is; by chance, nothing."""
+    """By columns with the same low-pass as the residual; nothing is found by chance."""
     rng, t = np.random.default_rng(0), np.arange(8000) / 200.0
     v = np.sin(1.3 * t) + np.sin(0.7 * t)
     data = Dataset(t, -np.cos(1.3 * t)[:, None], v[:, None], v=v[:, None], a=v[:, None])
@@ -242,7 +244,7 @@ def test_a_mistake_holds_in_all_views_and_a_neighbour_does_not(right):
 def test_what_hangs_on_one_view_is_not_certain():
     assert Survival(np.array([0.5, 0.4, 0.6])).certain
     assert not Survival(np.array([0.5, 0.4, -0.1])).certain
-    assert not Survival(np.array([0.05, 0.06, 0.05])).certain  # too little
+    assert not Survival(np.array([0.05, 0.06, 0.05])).certain  # the improvement is too small
     assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).certain  # less than the spread
     assert not Survival(np.array([0.5, -0.4, -0.1])).likely
     assert Survival(np.array([0.5, 0.4, 0.6, -0.1])).clear  # in all views but one

@@ -36,7 +36,7 @@ def data_of(model=ARM, seed=0, noise=0.05, memory=0.0, rows=ROWS, shared=0.0):
 
 
 def remembering(e, memory):
-    """e (n, .) as an AR(1) process of the same variance."""
+    """e (n, .) as an AR(1) process with the same variance."""
     e = e.copy()
     for k in range(1, len(e) if memory else 0):
         e[k] = memory * e[k - 1] + np.sqrt(1.0 - memory**2) * e[k]
@@ -88,7 +88,7 @@ def test_parameters_take_as_many_independent_residuals_as_they_are(seen):
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.9])
 def test_independent_residuals_of_a_memory(memory):
-    """Of an AR(1) process the sum of autocorrelations is known: (1 + c) / (1 - c) rows are as one."""
+    """The sum of autocorrelations of an AR(1) process is known: (1 + c) / (1 - c) rows count as one."""
     rng = np.random.default_rng(1)
     e = rng.normal(size=(20000, 2))
     for k in range(1, len(e)):
@@ -117,13 +117,15 @@ def test_fits_are_compared_channel_by_channel():
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("memory", "rows"), [(0.0, 200), (0.8, 500)])
 def test_twice_the_evidence_of_a_scale_that_is_none_is_chi_squared(memory, rows):
-    """Its mean is 1, whatever the residuals' memory: with all rows counted as independent it would be five for 0.8."""
+    """Its mean is 1 for any correlation of the residuals; if all rows counted as independent it would be five for
+    0.8.
+    """
     doubled = []
     for seed in range(25):
         seen = evidence(data_of(seed=seed, memory=memory, rows=rows, noise=0.1), ARM)
         found = profiles(ARM, seen.rows, fit_rows(ARM, seen.rows))
         doubled += [2.0 * p.evidence for p in found]
-    assert 0.4 < np.mean(doubled) < 1.7  # less where motion forgets sooner than noise does
+    assert 0.4 < np.mean(doubled) < 1.7  # less, because the motion's correlation is shorter than the noise's
     assert np.quantile(doubled, 0.95) < 7.0  # of chi squared: 3.8
 
 
@@ -146,7 +148,7 @@ def parabola(best, deviation):
 
 
 def test_torques_that_any_small_scale_explains_are_in_no_unit():
-    """A likelihood that does not fall towards 0: bodies do not explain these torques at all."""
+    """A likelihood that does not fall towards 0: the bodies do not explain these torques at all."""
     at = np.sort(np.append(GRID, -2.0))
     flat = Profile((0,), at, np.where(at < -2.0, 1.0, 20.0 * (at + 2.0)))
     assert flat.evidence > INTERVAL_LOG_LIKELIHOOD
@@ -164,10 +166,10 @@ def test_intervals_are_where_likelihood_falls():
     ("best", "deviation", "wrong", "open_"),
     [
         (0.0, 0.05, False, False),
-        (0.0, 0.3, False, True),  # half and twice are within four deviations
+        (0.0, 0.3, False, True),  # a half and two are within four deviations
         (np.log(0.5), 0.1, True, False),
         (np.log(0.5), 0.2, False, True),  # 1 is within
-        (0.9 * MIN_LOG_SCALE, 0.02, False, False),  # sure, but small
+        (0.9 * MIN_LOG_SCALE, 0.02, False, False),  # significant, but small
         (1.1 * MIN_LOG_SCALE, 0.02, True, False),
     ],
 )
@@ -180,7 +182,7 @@ def test_a_scale_is_doubted_or_not_told_or_right(best, deviation, wrong, open_):
 
 
 def test_what_is_neither_likelier_nor_less_likely_is_noted(seen):
-    """Of all trials those within what chance makes of their number, likeliest first; a swap counts as it is."""
+    """All trials that exceed what chance gives for their number, likeliest first; a swap counts once."""
     fitted = fit_rows(ARM, seen.rows)
     all_ = [t._replace(evidence=-1e3) for t in tried(ARM, seen.rows, fitted, seen.names)]
     assert undecided(seen, seen.rows, all_) == []
@@ -191,7 +193,9 @@ def test_what_is_neither_likelier_nor_less_likely_is_noted(seen):
 
 
 def test_a_trial_has_to_be_likelier_and_to_matter(seen):
-    """One that is likelier than chance and takes away too little is none; nor is one the other way round."""
+    """A trial that is likelier than chance but reduces the residual too little is not reported; nor is the opposite
+    case.
+    """
     fitted = fit_rows(ARM, seen.rows)
     first, *rest = tried(ARM, seen.rows, fitted, seen.names)
     rest = [t._replace(evidence=-1e3) for t in rest]
@@ -207,7 +211,7 @@ def test_a_trial_has_to_be_likelier_and_to_matter(seen):
 
 
 def test_noise_that_two_joints_share_counts_once(seen):
-    """Their covariance has the determinant r1^2 r2^2 (1 - c^2), for any mixture of their torques."""
+    """The covariance of any mixture of their torques has the determinant r1^2 r2^2 (1 - c^2)."""
     rng, n = np.random.default_rng(3), len(seen.rows.t)
     e = rng.normal(size=(n, 2))
     e[:, 1] = 0.9 * e[:, 0] + 0.4 * e[:, 1]
@@ -242,7 +246,9 @@ def test_what_columns_of_another_joint_explain_is_what_least_squares_with_them_e
 
 
 def test_foretold_deviations_are_those_of_logs_with_other_noise():
-    """Of fits to logs with the same motion and other noise, torques of another motion scatter as foretold."""
+    """For fits to logs with the same motion and other noise, predicted torques of another motion scatter as
+    computed.
+    """
     found, values = [], []
     for seed in range(60):
         data = data_of(rows=120, noise=0.2)
@@ -282,7 +288,7 @@ def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
         return [d.seen for d in boxed.assessment.findings if "centre of mass" in d.seen]
 
     assert said(box) == []
-    assert said(far) == []  # nor was the model's own body there: it is another link's box
+    assert said(far) == []  # the model's own centre of mass is outside, too: the box is another link's
     away = dataclasses.replace(report, estimate=_moved(report.estimate, 1, [3.0, 0.0, 0.0]))
     near = np.array([c - 0.5, c + 0.5])
     found = dataclasses.replace(away, boxes={"link2": near}).assessment

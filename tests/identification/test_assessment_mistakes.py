@@ -80,11 +80,11 @@ def test_a_sign_is_caught(panda_data, k, what):
     assert f"the {word} of 'panda_joint{k + 1}' has the other sign" in said.seen
     assert said.fatal
     assert assessment.exit_status == 1
-    assert sum(d.kind in ("sign", "swap") for d in assessment.findings) == 1  # one mistake, one doubt
+    assert sum(d.kind in ("sign", "swap") for d in assessment.findings) == 1  # one mistake gives one finding
 
 
 def test_a_frictionless_pendulum_with_its_torque_turned_around_has_negative_inertia():
-    """Least squares explain it as well: what is negative then says so."""
+    """Least squares explain the log as well; the finding names the negative parameter."""
     model = RegressorModel(models.two_link(), viscous=False, coulomb=False, offset=False)
     data = filtered(simulated("two_link", model=model)[0], model.robot)
     seen = first(judge(replace(data, tau=-data.tau), model), "sign").seen
@@ -135,7 +135,7 @@ def test_a_scale_is_of_the_torque_not_of_what_a_known_armature_leaves():
 @pytest.mark.slow
 def test_currents_and_millinewton_metres_are_caught(panda_data):
     data, model = panda_data
-    gains = np.array([8.0, 8.0, 8.0, 8.0, 4.0, 4.0, 4.0])  # of the small motors half of the large ones'
+    gains = np.array([8.0, 8.0, 8.0, 8.0, 4.0, 4.0, 4.0])  # the small motors' torques are half of the large ones'
     findings = [d.seen for d in judge(replace(data, tau=data.tau / gains), model).findings if d.kind == "scale"]
     names = ", ".join(f"'panda_joint{k}'" for k in (5, 6, 7))
     assert findings[0].startswith(f"the torques of {names} are ")
@@ -175,7 +175,7 @@ def test_a_coupling_that_is_not_declared_is_caught(panda_data, i, c):
 @pytest.mark.slow
 def test_friction_at_a_motor_that_two_joints_turn_is_caught():
     """The kinematics are right; only the friction of a shared motor is not declared."""
-    log, truth = simulated("ur10", bits=28, rate=125.0)  # the friction below is of speeds by differences
+    log, truth = simulated("ur10", bits=28, rate=125.0)  # the friction below is computed from differentiated positions
     v = np.gradient(log.q, log.t, axis=0)
     speed = v[:, 4] + v[:, 5]
     rubs = 2.0 * np.sqrt(np.mean(log.tau[:, 4:] ** 2)) * np.tanh(speed / 0.02)
@@ -221,7 +221,7 @@ def test_the_ur10s_log_is_not_accused(ur10):
     assessment = judge(*ur10)
     assert {d.kind for d in assessment.findings} <= {"bodies", "prior"}, (
         assessment.text()
-    )  # of least squares, joints alike
+    )  # by least squares with equal weights
     assert "excitation" not in assessment.text()
     assert "inertial base parameters are not determined by themselves" in assessment.text().replace("\n      ", " ")
 
@@ -231,13 +231,13 @@ def test_the_ur10s_log_is_not_accused(ur10):
 def test_the_kr300s_log_is_not_accused(kr300):
     assessment = judge(*kr300)
     assert accused(assessment) == []
-    assert "condition number" in first(assessment, "excitation").seen  # ten seconds: several thousand
+    assert "condition number" in first(assessment, "excitation").seen  # ten seconds: several thousand samples
 
 
 @pytest.mark.slow
 @needs("tx40_figaroh.npz")
 def test_the_tx40s_log_is_not_accused_and_its_coupling_is_missed_where_it_is_not_declared(tx40):
-    """Motor 6 turns with joint 5: noise and friction that joints 5 and 6 share are no other coupling."""
+    """Motor 6 turns with joint 5: noise and friction that joints 5 and 6 share do not count as another coupling."""
     data, model = tx40
     assert {d.kind for d in judge(data, model).findings} <= {"bodies", "prior"}
     said = first(judge(data, model.with_options(transmission=None, offset=True)), "coupling")
@@ -278,7 +278,7 @@ def test_real_logs_broken_on_purpose_are_caught(name, kind, words, change, reque
     assert assessment.exit_status == 1
 
 
-SCALES = [  # what the verdict does: names the joint, or may say that the log does not tell
+SCALES = [  # the assessment names the joint, or says that the log does not determine it
     ("ur10", 0, 0.5, "caught"),
     ("ur10", 1, 0.5, "caught"),
     ("ur10", 2, 3.0, "caught"),
@@ -319,7 +319,9 @@ def test_intervals_of_scales_hold_1_for_logs_as_they_were_published(name, reques
 @pytest.mark.slow
 @needs("ur10_petrone_first70.npz")
 def test_two_wrist_joints_that_nothing_tells_apart(ur10):
-    """Friction is nearly all that the UR10's wrist feels: exchanged as a whole, its last joints explain it as well."""
+    """The UR10's wrist torques are mostly friction: if the last joints are exchanged, the model explains them as
+    well.
+    """
     data, model = ur10
     assessment = judge(swapped(data, 4, 5), model)
     (note,) = [note for note in assessment.notes if "each other's place" in note]
@@ -330,7 +332,7 @@ def test_two_wrist_joints_that_nothing_tells_apart(ur10):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ur10", "tx40"])
 def test_good_logs_are_trusted_from_the_command_lines_defaults(name, tmp_path):
-    """The KR300's ten seconds are not among them: they foretell other motion to 13 %, and it says so."""
+    """The KR300's ten seconds are not among them: other motion is predicted to 13 %, which is reported."""
     why = logs.missing(FILES[name])
     if why is not None:
         pytest.skip(why)

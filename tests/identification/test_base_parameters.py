@@ -61,7 +61,7 @@ def test_base_parameters_predict_all_torques(name):
     np.testing.assert_allclose(
         Y[..., base.columns] @ (base.projection @ robot.parameters.ravel()), tau, atol=1e-9 * np.abs(tau).max()
     )
-    # and along the null space nothing changes
+    # and a change along the null space has no effect
     null = base.null_space()
     assert null.shape == (10 * robot.nbodies, 10 * robot.nbodies - base.size)
     assert np.linalg.matrix_rank(null) == null.shape[1]
@@ -92,7 +92,7 @@ def test_names_evaluate_to_the_projection():
             head, _, rest = term.partition(" ")
             coefficient, key = (float(head), rest) if head.replace(".", "").replace("e-", "").isdigit() else (1.0, term)
             total += sign * coefficient * values[key]
-        assert total == pytest.approx(value, rel=2e-3, abs=2e-3)  # names carry four digits
+        assert total == pytest.approx(value, rel=2e-3, abs=2e-3)  # names have four digits
 
 
 def test_unobservable_directions_are_explained():
@@ -112,11 +112,11 @@ def test_lift_keeps_the_base_and_stays_near_the_prior():
     values = base.projection @ prior + np.linspace(0, 1e-3, base.size)
     x = base.lift(values, prior)
     np.testing.assert_allclose(base.projection @ x, values, atol=1e-12)
-    assert np.abs(base.null_space().T @ (x - prior)).max() < 1e-12  # nothing moved along what is not seen
+    assert np.abs(base.null_space().T @ (x - prior)).max() < 1e-12  # no change in directions without effect
 
 
 def test_columns_of_rounding_errors_are_no_parameters():
-    """The Panda's alignment leaves columns of 1e-17, which scaled to unit length looked independent."""
+    """The Panda's alignment leaves columns of 1e-17, which looked independent when scaled to unit length."""
     assert [base_parameters(models.panda(), seed=s).size for s in range(4)] == [43] * 4
 
 

@@ -38,10 +38,10 @@ def examples(name: str) -> dict[str, Example]:
 
 
 def callable_of(name: str) -> str:
-    """Whose example it is, of "Robot.pose" or "simulate#adaptive"."""
+    """Return the callable of the example "Robot.pose" or "simulate#adaptive"."""
     return name.partition("#")[0]
 
 
 def left_out() -> dict[str, str]:
-    """Public callables without an example: why."""
+    """Public callables without an example, with the reason."""
     return {name: why for r in ROOMS for name, why in getattr(room(r), "LEFT_OUT", {}).items()}

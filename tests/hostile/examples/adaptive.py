@@ -15,7 +15,7 @@ POSITIVE |= {name: number(0.5, positive=True) for name in ("bandwidth", "weight"
 SLIDING = {"robot": ROBOT, "reference": REFERENCE, "Lambda": GAIN, "K": GAIN}
 ESTIMATING = {**SLIDING, "Gamma": gain(np.full(10, 0.5))}
 BODY = {"adapt": ["link2"]}
-LAWS = {  # of a class, what it is made with besides: what it has itself, and what goes to `SlotineLi`'s options
+LAWS = {  # for each class its own arguments, and those for the options of `SlotineLi`
     "SigmaModification": ({"sigma": POSITIVE["sigma"]}, BODY),
     "EModification": ({"nu": POSITIVE["nu"]}, BODY),
     "DeadZone": ({"width": POSITIVE["width"]}, BODY),
@@ -68,6 +68,7 @@ for law in MADE:
             EXAMPLES[f"{name}.{method}"] = Example(arguments, law, compare=method != "sample_state")
 EXAMPLES |= {
     "controllers.Robust.distance": Example({"plant": PLANT}, MADE[-2]),
-    "controllers.Robust.allowance": Example({"plant": Argument(PLANT, "all")}, MADE[-2]),  # c is the same for all
+    # c is the same for all samples
+    "controllers.Robust.allowance": Example({"plant": Argument(PLANT, "all")}, MADE[-2]),
     "controllers.SmoothProjection.distance": Example({"p": MADE[3].start()}, MADE[3]),
 }

@@ -19,13 +19,13 @@ BODY = gc.inertia.from_com(2.0, (0.25, 0.0, 0.5), np.diag([0.5, 0.5, 0.25]))
 FRAME = "tip"
 DESIRED = gc.Desired(0.5 * Q, 0.25 * V, 0.5 * A)
 REFERENCE = gc.references.Quintic(ROBOT, Q, [1.0, 0.5], 2.0)
-_folder = tempfile.TemporaryDirectory(prefix="geomctrl-hostile-")  # goes with the process
+_folder = tempfile.TemporaryDirectory(prefix="geomctrl-hostile-")  # deleted at the end of the process
 FOLDER = Path(_folder.name)
-PATH = "string"  # of paths: any words are a path
+PATH = "string"  # for paths: any text is a path
 
 
 def subclasses(module, base: type) -> list[str]:
-    """The public classes of a module that derive from `base`, but for those that are names of geomctrl itself."""
+    """The public classes of a module that derive from `base`, except those that are names of geomctrl itself."""
     classes = {name: getattr(module, name) for name in module.__all__ if name not in gc.NAMES}
     return [name for name, x in classes.items() if isinstance(x, type) and issubclass(x, base)]
 

@@ -16,7 +16,7 @@ POSTURE = np.array([0.25, -1.0, 1.5, -0.75, -1.25, 0.5])
 TOOL = SIX.body_names[-1]
 HELD = hold(SIX, POSTURE)
 TIME = number(0.25)
-ANY = Argument(None, "all")  # a law without a state does not look at it
+ANY = Argument(None, "all")  # a law without a state ignores it
 IMPEDANCE = controllers.JointImpedance(ROBOT, REFERENCE)
 SPACE = controllers.OperationalSpace(ROBOT, REFERENCE, FRAME, axes="xz")
 CARTESIAN = controllers.CartesianImpedance(ROBOT, REFERENCE, FRAME, axes="xz")
@@ -100,7 +100,7 @@ for law, q, v, z in (
 ):
     name = f"controllers.{type(law).__name__}"
     plant = PLANT if law.robot is ROBOT else gc.Plant(SIX)
-    looked_at = Argument(plant, "all") if law is SPACE else plant  # whose V knows no plant
+    looked_at = Argument(plant, "all") if law is SPACE else plant  # whose V does not depend on the plant
     at_start = {"q0": Argument(q, "none"), "v0": Argument(v, "none")} if law in (OBSERVER, TANK) else {}
     EXAMPLES[f"{name}.start"] = Example(at_start, law)
     EXAMPLES[f"{name}.__call__"] = Example({"t": TIME, "q": q, "v": v, "z": z}, law)

@@ -45,7 +45,7 @@ NOW = {"t": number(0.25), "q": Q, "v": V, "tau": A}
 Q4, V4, A4 = np.tile(Q, 2), np.tile(V, 2), np.tile(A, 2)
 NOW4 = {"t": number(0.25), "q": Q4, "v": V4, "tau": A4, "x": Argument(None, "none")}
 SMOOTH = Harmonic(Q, 0.5, 0.25)
-KEYS = "string none"  # "default" and None are legal, and so are other words: they are looked up
+KEYS = "string none"  # "default" and None are legal, and so is other text, which is looked up
 LOOP = {
     "q0": Q,
     "v0": V,

@@ -78,11 +78,12 @@ EXAMPLES = {
 for law in (PD, TORQUE, PASSIVE, ADAPTIVE, ELASTIC):
     name = f"controllers.{type(law).__name__}"
     state = {"q": Q, "v": V} if law is not ELASTIC else {"q": np.tile(Q, 2), "v": np.tile(V, 2)}
-    own = Z if law is ADAPTIVE else Argument(None, "all")  # a law without a state does not look at it
+    own = Z if law is ADAPTIVE else Argument(None, "all")  # a law without a state ignores it
     plant = PLANT if law is not ELASTIC else gc.control.ElasticPlant(ROBOT, 100.0, 0.5)
     EXAMPLES[f"{name}.start"] = Example({}, law)
     EXAMPLES[f"{name}.__call__"] = Example({"t": T, **state, "z": own}, law)
-    looked_at = plant if law not in (TORQUE, ELASTIC) else Argument(plant, "all")  # whose V knows no plant
+    # whose V does not depend on the plant
+    looked_at = plant if law not in (TORQUE, ELASTIC) else Argument(plant, "all")
     EXAMPLES[f"{name}.lyapunov"] = Example({"t": T, **state, "z": own, "plant": looked_at}, law)
     if law is not ELASTIC:
         EXAMPLES[f"{name}.tuned"] = Example({"tuning": TUNING})

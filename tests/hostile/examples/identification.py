@@ -70,7 +70,7 @@ OPTIONS = {
     "label": words("log"),
     "names": ["a", "b"],
 }
-HANDED_ON = OPTIONS | {  # to `read`, where None is the default
+HANDED_ON = OPTIONS | {  # passed to `read`, where None is the default
     "units": Argument(UNITS, "none"),
     "mapping": Argument(MAPPING, "none"),
     "rate": Argument(None, "none"),
@@ -114,7 +114,7 @@ LOADED = ROBOT.with_payload(1.0, (0.1, 0.0, 0.0), 0.01 * np.eye(3))
 
 @functools.cache
 def loaded_log():
-    """The same motion with a load on."""
+    """The same motion with a load."""
     torques = LOADED.inverse_dynamics(LOG.q, LOG.v, LOG.a) - ROBOT.inverse_dynamics(LOG.q, LOG.v, LOG.a)
     return Dataset(TIME, LOG.q, LOG.tau + torques, v=LOG.v, a=LOG.a)
 

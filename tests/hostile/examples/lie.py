@@ -9,7 +9,7 @@ from geomctrl import groups, se3, so3
 
 W, X = np.array([0.25, -0.5, 0.75]), np.array([0.25, -0.5, 0.75, 1.0, 0.5, -2.0])
 R = so3.exp((0.0, 0.0, 0.5 * np.pi))
-PASSES = "nan inf"  # by contract 6 and 7 of LieGroup: they say nothing of values, and nan propagates
+PASSES = "nan inf"  # rules 6 and 7 of LieGroup: values are not checked, and nan propagates
 
 EXAMPLES = {
     "groups.Rn": Example({"n": Argument(3)}),

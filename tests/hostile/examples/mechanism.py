@@ -9,7 +9,7 @@ from geomctrl import Body, Joint, Robot, inertia
 
 AXIS, POINT = np.array([0.0, 1.0, 0.0]), np.array([0.5, 0.0, -0.25])
 JOINT = Joint.revolute(AXIS, POINT, name="hinge")
-LIMIT = Argument(2.0, "inf")  # an infinite limit is none
+LIMIT = Argument(2.0, "inf")  # an infinite limit means no limit
 OPTIONS = {
     "name": text("hinge", "none"),
     "lower": Argument(-1.0, "inf"),
@@ -103,7 +103,7 @@ EXAMPLES = {
     "inertia.pseudo": Example({"parameters": BODY}),
     "inertia.from_pseudo": Example({"P": inertia.pseudo(BODY)}),
     "inertia.transform": Example({"T": T, "parameters": BODY}),
-    "inertia.violation": Example({"parameters": Argument(BODY, "nan inf")}),  # returns a description
+    "inertia.violation": Example({"parameters": Argument(BODY, "nan inf")}),  # the function returns a description
     "inertia.is_physical": Example({"parameters": BODY, "strict": True}),
     "inertia.divergence": Example({"parameters": BODY, "prior": 2.0 * BODY}),
 }

@@ -127,7 +127,7 @@ EXAMPLES = {
             "offset": number(0.25, negative=False),
             "budget": 16,
         },
-        forms=["budget"],  # what it shares with certify_lyapunov takes the forms there
+        forms=["budget"],  # arguments that it shares with certify_lyapunov are tested there in all forms
         compare=False,
     ),
     "testing.recheck_lyapunov": Example(

@@ -9,7 +9,7 @@ from hostile.values import Argument, number
 from geomctrl import models
 
 RATES = np.array([V, A, 0.5 * V])
-ARGUMENTS = {  # of most terms, by name
+ARGUMENTS = {  # arguments of most terms, by name
     "q": Q,
     "v": V,
     "a": A,
@@ -55,7 +55,7 @@ EXAMPLES = {
             "progress": lambda fraction: None,
         },
         ROBOT,
-        compare=False,  # the time it took
+        compare=False,  # the computing time differs
         forms=[],
     ),
     "higher_order_kinematics.joint_motion_of_bodies": Example({"robot": ROBOT}),
@@ -138,10 +138,10 @@ for name, public in public_callables().items():
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS, "inverse_kinematics")
     if (term or module in OF_ROBOTS) and name not in EXAMPLES:
         given = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
-        if module in ("closed_forms", "factored"):  # for the complex step
+        if module in ("closed_forms", "factored"):  # complex, for the complex step
             given |= {p: Argument(x, "complex") for p, x in given.items() if isinstance(x, np.ndarray)}
         EXAMPLES[name] = Example(given, ROBOT if term else None)
-SIX = models.ur10()  # moves its frames in all directions
+SIX = models.ur10()  # moves the robot's frames in all directions
 for name, given in (("inertia", {}), ("inertia_rate", {"v": np.ones(6)})):
     q = np.array([0.25, -1.0, 1.5, 0.5, 0.75, -0.5])
     EXAMPLES[f"operational_space.{name}"] = Example(
