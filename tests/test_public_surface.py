@@ -15,7 +15,7 @@ SLACK = 4  # callables below its maximum that a part may have before the maximum
 
 # What each part has today. An entry grows only by a new implementation of a contract: a monitor, a law, an actuator.
 MAXIMUM = {
-    "": 116,
+    "": 115,
     "actuators": 20,
     "constrained": 23,
     "control": 3,
@@ -30,12 +30,12 @@ MAXIMUM = {
     "measures": 9,
     "models": 16,
     "monitors": 17,
-    "operational_space": 5,
+    "operational_space": 4,
     "papers": 71,
     "references": 6,
     "sensors": 10,
     "structure_preserving": 2,
-    "testing": 44,
+    "testing": 41,
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}
 WITHOUT_DOCSTRING = 0  # callables

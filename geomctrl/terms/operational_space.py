@@ -21,13 +21,12 @@ from geomctrl.mechanism.states import as_batch
 from geomctrl.tracing.numbers import has_symbols
 
 from .batches import over_states
-from .dynamics import mass_matrix_rate, mass_matrix_solve
-from .kinematics import Representation, jacobian, jacobian_rate, representation_number, where_is
+from .dynamics import mass_matrix_solve
+from .kinematics import Representation, representation_number, where_is
 
 __all__ = [
     "dynamically_consistent_inverse",
     "inertia",
-    "inertia_rate",
     "mobility",
     "null_space_projector",
 ]
@@ -50,19 +49,6 @@ def mobility(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
     return over_states(robot, kernels.operational_mobility, body, placement, form, q=q)
 
 
-def _mobility_rate(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
-) -> np.ndarray:
-    """Return the derivative (..., 6, 6) of `mobility` along the velocity v; v = e_k gives that with respect to
-    coordinate k.
-    """
-    require_robot("robot", robot)
-    Jac, rate = jacobian(robot, q, frame, representation), jacobian_rate(robot, q, v, frame, representation)
-    X = mass_matrix_solve(robot, q, Jac.swapaxes(-1, -2))
-    half = rate @ X
-    return half + half.swapaxes(-1, -2) - X.swapaxes(-1, -2) @ mass_matrix_rate(robot, q, v) @ X
-
-
 def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
     """Return Lambda = (J M^-1 J^T)^-1 (..., 6, 6) in O(n): the wrench on a frame for each acceleration (Khatib 1987).
 
@@ -83,15 +69,6 @@ def inertia(robot: Mechanism, q: ArrayLike, frame: str, representation: Represen
         )
 
     return over_states(robot, kernels.operational_inertia, body, placement, form, failure=failure, q=q)
-
-
-def inertia_rate(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
-) -> np.ndarray:
-    """Return the derivative (..., 6, 6) of `inertia` along the velocity v: -Lambda (Lambda^-1)' Lambda."""
-    require_robot("robot", robot)
-    L = inertia(robot, q, frame, representation)
-    return -L @ _mobility_rate(robot, q, v, frame, representation) @ L
 
 
 def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike) -> np.ndarray:

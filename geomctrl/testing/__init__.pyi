@@ -7,7 +7,6 @@ from .certifying import certify as certify
 from .certifying import recheck as recheck
 from .closed_loop import ClosedLoop as ClosedLoop
 from .contraction import assert_contracting as assert_contracting
-from .contraction import contraction_at as contraction_at
 from .contraction import contraction_rate as contraction_rate
 from .counterexample import Counterexample as Counterexample
 from .domain import State as State
@@ -18,7 +17,6 @@ from .lyapunov_certificates import region_of_attraction as region_of_attraction
 from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index
-from .passivity import rates_at as rates_at
 from .random_robots import inertias as inertias
 from .random_robots import random_inertia as random_inertia
 from .random_robots import random_robot as random_robot
@@ -29,7 +27,6 @@ from .robot_terms import assert_skew_symmetric as assert_skew_symmetric
 from .robustness import assert_robust as assert_robust
 from .robustness import worst_case as worst_case
 from .sampled import assert_sampled as assert_sampled
-from .sampled import held_for as held_for
 from .sampled import largest_control_dt as largest_control_dt
 from .sampled import sampled_level as sampled_level
 from .settings import Box as Box

@@ -26,7 +26,9 @@ from .robot_terms import derivative
 from .search import Inquiry
 from .settings import Region
 
-MEASURED = "print(testing.contraction_at(controller, plant, metric, t, q, v, z))"
+MEASURED = """from geomctrl.testing.contraction import contraction_at
+
+print(contraction_at(controller, plant, metric, t, q, v, z))"""
 STEP = 1e-4
 
 Metric = Callable[..., Any] | Any  # P (n, n), or (t, q, v, z) -> P

@@ -84,7 +84,8 @@ def rates_code(port: Port, storage: Any = None) -> str:
     """Code that prints the rates at a state; complex ports and storage functions come from the test."""
     options = "port=" + (repr(port.at) if isinstance(port.at, str) and port.output is None else "port")
     options += ", storage=storage" * (storage is not None)
-    return f"print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
+    call = f"print(rates_at(controller, plant, t, q, v, z, {options}))"
+    return f"from geomctrl.testing.passivity import rates_at\n\n{call}"
 
 
 class Flow:

@@ -24,7 +24,9 @@ from .loop_states import require_lyapunov
 from .search import NEGLIGIBLE, Inquiry, Number, worst
 from .settings import Region
 
-MEASURED = "print(testing.held_for(controller, plant, {period!r}, t, q, v, z{options}))"
+MEASURED = """from geomctrl.testing.sampled import held_for
+
+print(held_for(controller, plant, {period!r}, t, q, v, z{options}))"""
 STEPS = 4  # integrator steps per period
 PROBES = 8  # shorter periods at which the result is confirmed
 HALVING = 1.02  # relative precision of periods and levels

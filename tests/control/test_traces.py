@@ -8,7 +8,7 @@ import pytest
 from symbolic_copies import SymbolicCopies
 
 import geomctrl as gc
-from geomctrl import controllers, derivatives, models, operational_space
+from geomctrl import controllers, derivatives, models
 from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.monitors import default_monitors
 from geomctrl.control.references import Harmonic, Quintic, RestToRest, Sinusoids, Spline
@@ -224,7 +224,6 @@ TERMS = {
     ),
     "mass_matrix_solve": lambda r, q, v, a: r.mass_matrix_solve(np.stack((q, q)), np.stack((v, a))),
     "articulated_bodies": lambda r, q, v, a: articulated_bodies.articulated_bodies(r, q, v, a),
-    "operational_mobility_rate": lambda r, q, v, a: operational_space._mobility_rate(r, q, v, r.body_names[-1]),
     "mass_matrix_derivative": lambda r, q, v, a: derivatives.mass_matrix_derivative(r, q),
     "mass_matrix_inverse_rate": lambda r, q, v, a: sensitivities.mass_matrix_inverse_rate(r, q, v),
     "geometric_sensitivity": lambda r, q, v, a: sensitivities.geometric_sensitivity(r, q, v, a),

@@ -12,6 +12,8 @@ from geomctrl import controllers, models, testing
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import Counterexample
+from geomctrl.testing.contraction import contraction_at
+from geomctrl.testing.passivity import rates_at
 
 RATE = float(eigh(-0.5 * (A.T @ P + P @ A), P, eigvals_only=True)[0])  # x . P x falls like exp(-2 RATE t)
 LAWS = pytest.mark.parametrize("law", [PD(), Untraceable()], ids=["traced", "differences"])
@@ -200,7 +202,7 @@ def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
     rng = np.random.default_rng(0)
     q, v = rng.normal(size=(2, 6))
     frame = "tool0"
-    found = testing.rates_at(law, robot, 0.2, q, v, port=frame)
+    found = rates_at(law, robot, 0.2, q, v, port=frame)
     assert np.abs(found.output).max() > 0.1
     np.testing.assert_allclose(found.output, robot.jacobian(q, frame) @ v, atol=1e-12)
     np.testing.assert_allclose(found.push, found.output, atol=1e-9)
@@ -219,7 +221,7 @@ def test_a_port_may_be_a_force_alone():
     robot = models.ur10()
     law = controllers.PDGravity(robot, np.full(6, 0.3))
     q, v = np.random.default_rng(1).normal(size=(2, 6))
-    found, h = testing.rates_at(law, robot, 0.2, q, v, port=hybrid_force), 1e-6
+    found, h = rates_at(law, robot, 0.2, q, v, port=hybrid_force), 1e-6
     ends = [robot.pose(robot.integrate(q, s * h * v), "tool0")[:3, 3] for s in (1, -1)]
     np.testing.assert_allclose(found.output, (ends[0] - ends[1]) / (2 * h), atol=1e-8)
     np.testing.assert_allclose(found.push, found.output, atol=1e-9)
@@ -235,7 +237,7 @@ def test_a_port_may_be_a_force_alone():
 @LAWS
 def test_the_contraction_rate_of_a_linear_loop(law):
     assert testing.contraction_rate(law, SLIDER, P, search=300) == pytest.approx(RATE, rel=1e-6)
-    assert testing.contraction_at(law, SLIDER, P, 0.3, [0.1], [0.2]) == pytest.approx(-RATE, rel=1e-6)
+    assert contraction_at(law, SLIDER, P, 0.3, [0.1], [0.2]) == pytest.approx(-RATE, rel=1e-6)
     testing.assert_contracting(law, SLIDER, P, 0.95 * RATE, search=300)
     with pytest.raises(Counterexample, match="not contracting") as caught:
         testing.assert_contracting(law, SLIDER, P, 1.05 * RATE, search=300)

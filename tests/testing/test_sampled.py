@@ -11,6 +11,7 @@ from geomctrl import controllers, models, testing
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
 from geomctrl.testing import Counterexample
+from geomctrl.testing.sampled import held_for
 
 
 def growth(period, samples=1, P=P):
@@ -39,7 +40,7 @@ def test_a_law_on_a_mass_can_be_held_for_as_long_as_the_eigenvalues_say(law):
 
 def test_what_is_looked_at_is_the_discrete_loop():
     x, F = np.array([0.3, -0.4]), np.linalg.matrix_power(held(0.05), 3)
-    found = testing.held_for(PD(), SLIDER, 0.05, 0.7, x[:1], x[1:], horizon=0.15)
+    found = held_for(PD(), SLIDER, 0.05, 0.7, x[:1], x[1:], horizon=0.15)
     np.testing.assert_allclose(found, [0.5 * x @ P @ x, 0.5 * (F @ x) @ P @ (F @ x)], rtol=1e-12)
 
 

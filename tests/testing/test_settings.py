@@ -6,6 +6,7 @@ import pytest
 from geomctrl import controllers, models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.testing import evidence
+from geomctrl.testing.passivity import rates_at
 
 ARM = models.two_link()
 LAW = controllers.PDGravity(ARM, np.array([0.4, -0.6]))
@@ -59,7 +60,7 @@ def test_the_first_field_stands_for_its_group():
 def test_a_port_by_its_name_is_the_port_at_that_frame():
     x = 0.1, np.array([0.2, 0.3]), np.array([0.4, -0.5])
     frame = next(f.name for f in ARM.frames if f.body == 1)
-    short, group = (testing.rates_at(LAW, ARM, *x, port=port) for port in (frame, testing.Port(frame)))
+    short, group = (rates_at(LAW, ARM, *x, port=port) for port in (frame, testing.Port(frame)))
     assert all(np.array_equal(a, b) for a, b in zip(short, group))
     J = ARM.jacobian(x[1], frame)
     assert np.allclose(short.output, J @ x[2])  # the frame's twist

@@ -85,19 +85,16 @@ EXAMPLES = {
         {**ALONE, **PORT, "nu": number(-0.5), "rho": number(0.5), **SEARCH, **RTOL}, forms=["nu", "rho"]
     ),
     "testing.passivity_index": Example({**ALONE, **PORT, **SEARCH}, forms=["region"]),
-    "testing.rates_at": Example({**ALONE, **STATE, **PORT}, forms=["q", "v", "t"]),
     "testing.assert_contracting": Example(
         {**LOOP, "metric": P, "rate": number(0.5), **SEARCH, **RTOL}, forms=["metric", "rate"]
     ),
     "testing.contraction_rate": Example({**LOOP, "metric": P, **SEARCH}, forms=["region"]),
-    "testing.contraction_at": Example({**LOOP, "metric": P, **STATE}, forms=["metric"]),
     "testing.assert_sampled": Example({**LOOP, "control_dt": PERIOD, **LEVEL, **SEARCH, **RTOL}),
     "testing.sampled_level": Example({**LOOP, "control_dt": PERIOD, "horizon": LEVEL["horizon"], **SEARCH}),
     "testing.largest_control_dt": Example(
         {**LOOP, **LEVEL, "shortest": PERIOD, "longest": number(0.0625, positive=True), **SEARCH, **RTOL},
         forms=["shortest", "longest"],
     ),
-    "testing.held_for": Example({**LOOP, "control_dt": PERIOD, **STATE, "horizon": LEVEL["horizon"]}),
     "testing.worst_case": Example(
         {**OVER, "level": number(0.125, negative=False), "points": 1, **SEARCH}, forms=["level"]
     ),

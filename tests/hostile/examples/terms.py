@@ -142,11 +142,14 @@ for name, public in public_callables().items():
             given |= {p: Argument(x, "complex") for p, x in given.items() if isinstance(x, np.ndarray)}
         EXAMPLES[name] = Example(given, ROBOT if term else None)
 SIX = models.ur10()  # moves the robot's frames in all directions
-for name, given in (("inertia", {}), ("inertia_rate", {"v": np.ones(6)})):
-    q = np.array([0.25, -1.0, 1.5, 0.5, 0.75, -0.5])
-    EXAMPLES[f"operational_space.{name}"] = Example(
-        {"robot": SIX, "q": q, **given, "frame": SIX.body_names[-1], "representation": "spatial"}
-    )
+EXAMPLES["operational_space.inertia"] = Example(
+    {
+        "robot": SIX,
+        "q": np.array([0.25, -1.0, 1.5, 0.5, 0.75, -0.5]),
+        "frame": SIX.body_names[-1],
+        "representation": "spatial",
+    }
+)
 for name in ("dynamically_consistent_inverse", "null_space_projector"):
     EXAMPLES[f"operational_space.{name}"] = Example({"robot": ROBOT, "q": Q, "J": np.array([[1.0, 0.5]])})
 for name in ("motion", "accelerations"):
