@@ -28,7 +28,7 @@ FAST = [
     {"name": "two_link", "rate": 1000.0, "bits": 16, "lowest": 0.1, "noise": 0.02, "seed": 12},
     {"name": "two_link", "rate": 250.0, "bits": 14, "lowest": 0.15, "measured": 0.003, "noise": 0.05, "seed": 15},
 ]
-SLOW = [  # docs/reference/identification-defaults.md has a table of more
+SLOW = [  # docs/reference/identification-defaults.md has a table of more logs
     {"name": "panda", "rate": 1000.0, "bits": 14, "lowest": 0.1},
     {"name": "panda", "rate": 500.0, "bits": 12, "lowest": 0.03, "noise": 0.01, "measured": 0.01},
     {"name": "two_link", "rate": 4000.0, "bits": 13, "lowest": 0.3, "stribeck": 0.1, "seconds": 10.0, "seed": 13},
@@ -58,13 +58,15 @@ def test_the_cutoff_chosen_is_never_far_from_the_best_on_a_grid(options):
 
 @pytest.mark.slow
 def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
-    """The reported log: five times the band of differences of positions gave 22 % there, a cut-off by hand 1.2 %."""
+    """The reported log: five times the bandwidth of differentiated positions gave an error of 22 %, a manual
+    cut-off 1.2 %.
+    """
     made = seven_joints_at_one_kilohertz()
     report = identify(made.robot, made.log)
     assert 1.0 < report.notes["cutoff"] < 20.0
     assert "by phase of a period of 13 s" in report.notes["split"]
     assert any("holes of up to" in line and "bridged" in line for line in report.training.history)
-    assert report.errors["test"]["relative_error"] < 0.02  # the torques' own noise below the cut-off is in it
+    assert report.errors["test"]["relative_error"] < 0.02  # includes the noise of the torques below the cut-off
     log, rest = made.log.cut_at_holes(), made.parts()[1]
     errors = {
         f: made.true_error(fitted(made.model, log, LogFilter.of(Filtering(f), log)), rest)
@@ -93,19 +95,19 @@ def test_noisy_velocities_are_not_used_where_positions_are_better():
 
 
 def test_torques_are_cut_where_they_are_noise():
-    """White noise twenty times as strong: the torque's band narrows, that of positions does not."""
+    """White noise twenty times as strong: the cut-off of torques decreases, that of positions does not."""
     clean, noisy = (simulated("ur10", rate=250.0, bits=19, lowest=0.1, noise=x, stribeck=0.0) for x in (1e-4, 0.5))
     a, b = (choose_cutoffs(x.model, x.log) for x in (clean, noisy))
     assert a.torque_cutoff == a.cutoff
-    assert b.cutoff > 2.0  # low ones win only where each is judged by torques that it filtered itself
-    assert 0.5 < b.torque_cutoff < 0.5 * b.cutoff  # not below the motion
+    assert b.cutoff > 2.0  # low cut-offs are best only if each is judged by torques that it filtered itself
+    assert 0.5 < b.torque_cutoff < 0.5 * b.cutoff  # not below the bandwidth of the motion
 
 
 def test_worse_is_worse_by_more_than_the_blocks_scatter():
-    """Of two joints, so that logarithms of errors count: what a joint's unit is does not matter."""
+    """Two joints; errors enter as logarithms, so the unit of a joint does not matter."""
     size, x = np.array([1.0, 1e6]), np.zeros(1)
     best = Prediction(np.full((6, 2), 0.01) * size, size, x)
-    deviation = 0.003  # of the blocks, so that six of them have a standard error of sqrt(6) times it
+    deviation = 0.003  # standard deviation over blocks, so that six of them have a standard error of sqrt(6) times it
     for sign, worse in ((1.0, True), (-1.0, False)):
         for spread, joint in ((0.9, 0), (0.9, 1), (1.1, 0), (1.1, 1)):
             shares = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0]) * np.sqrt(5.0 / 6.0) * deviation * spread
@@ -113,11 +115,11 @@ def test_worse_is_worse_by_more_than_the_blocks_scatter():
             squares[:, joint] += (sign * np.sqrt(6.0) / 6.0 * deviation + shares) * size[joint]
             assert Prediction(squares, size, x).worse_than(best) == (worse and spread < 1.0)
     twice = Prediction(best.squares * [2.0, 0.5], size, x)
-    assert twice.error == pytest.approx(best.error, rel=1e-12)  # twice at one, half at the other
+    assert twice.error == pytest.approx(best.error, rel=1e-12)  # twice the error at one joint, half at the other
 
 
 def test_the_highest_cutoff_whose_parameters_are_as_good_is_taken():
-    """Encoders too coarse for high cut-offs; up to where it matters, parameters do not care."""
+    """Encoders too coarse for high cut-offs; below the critical one the parameters do not depend on it."""
     made = simulated("two_link", rate=500.0, bits=13, seconds=16.0, lowest=0.2, noise=0.01)
     training, rest = made.parts()
     chosen = choose_cutoffs(made.model, training)
@@ -132,7 +134,7 @@ def test_the_highest_cutoff_whose_parameters_are_as_good_is_taken():
 
 
 def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
-    """At 1.73 Hz, 144 samples a row, 48 of them used to be one: 20 Hz, and a step somewhere within 50 ms."""
+    """At 1.73 Hz and 144 samples per row: 48 of them used to be one row, 20 Hz, and a step somewhere within 50 ms."""
     made = simulated("two_link", rate=1000.0, bits=24, seconds=16.0, lowest=0.1, noise=0.0, stribeck=0.0)
     model = made.model.with_options(smoothing=1e-3)
     x = np.zeros(model.size)
@@ -140,18 +142,18 @@ def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
     for cutoff in (1.73, 2.0, 3.1, 4.2):
         settings = LogFilter.of(Filtering(cutoff), made.log)
         mine = settings.filtered(made.log)
-        assert len(mine) < len(made.log)  # it is thinned
-        whole = made.log.filtered(cutoff, alike=True)  # not
+        assert len(mine) < len(made.log)  # rows are thinned
+        whole = made.log.filtered(cutoff, alike=True)  # rows are not thinned
         t, _, predicted, used = model.predict(x, mine)
         s, _, exact, _ = model.predict(x, whole)
         there = exact[np.searchsorted(s, t - 1e-6)]
         rms = np.sqrt(np.mean((predicted - there)[used] ** 2))
         assert rms < 0.02 * np.sqrt(np.mean(there[used] ** 2))
-    assert len(model._rows(mine)) >= 4 * cutoff * 15.0  # four rows a period are kept
+    assert len(model._rows(mine)) >= 4 * cutoff * 15.0  # four rows per period are kept
 
 
 def test_the_width_of_frictions_step_is_found_beside_friction_that_the_model_lacks():
-    """0.01 rad/s, and Stribeck's friction. Low-passed, a sharper step would make up for that."""
+    """0.01 rad/s, and Stribeck friction. With a low-pass, a sharper step would compensate for it."""
     made = simulated("two_link", rate=500.0, bits=17, seconds=26.0, lowest=1.0 / 13.0, harmonics=7)
     every_row = LogFilter.of(Filtering(3.5), made.log).filtered(made.log)
     training = every_row.without_standstill()
@@ -167,7 +169,7 @@ def test_a_best_cutoff_at_an_end_of_the_search_is_a_doubt():
         ([1.0, 2.0, 4.0], "lowest"), ([4.0, 2.0, 1.0], "highest"), ([1.0, 1.001, 4.0], None), ([3.0, 1.0, 2.0], None),
     ):  # fmt: skip
         assert _bound(np.array(errors)) == bound
-    # 25 Hz is all that a log at 125 Hz allows: motion that goes on to 40 Hz is not covered
+    # a log at 125 Hz allows 25 Hz at most: motion up to 40 Hz is not covered
     fast = simulated("two_link", rate=125.0, bits=19, lowest=8.0, amplitude=0.02)
     report = identify(fast.robot, fast.log, model=fast.model, method="ridge")
     (finding,) = [d for d in report.findings if d.kind == "cutoff"]
@@ -195,7 +197,7 @@ def test_a_cutoff_given_is_taken_as_it_is_and_short_logs_say_so():
 
 
 def never_far_from_the_best(model, training, test, grid, options):
-    """Unseen errors on test rows that are the same for all; options: of the fit."""
+    """Errors on test rows that are the same for all fits; `options` are those of the fit."""
     chosen = choose_cutoffs(model, training)
     errors = []
     for settings in (
@@ -228,8 +230,8 @@ def test_tx40():
     model = fit_curves(model, training.filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50), "sigmoid").model
     ready = without_edges(test.filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50), 0.15)
     chosen = never_far_from_the_best(model, training, model.compress(ready), np.geomspace(5.0, 100.0, 5), {})
-    assert 20.0 < chosen.cutoff < 100.0  # 40 Hz by hand
-    assert chosen.torque_cutoff < 0.6 * chosen.cutoff  # 10 Hz by hand
+    assert 20.0 < chosen.cutoff < 100.0  # a cut-off of 40 Hz, set manually
+    assert chosen.torque_cutoff < 0.6 * chosen.cutoff  # a cut-off of 10 Hz, set manually
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ RATE = 250.0
 
 
 def wave(t, nv=3, f=(0.7, 1.1, 1.9)):
-    """(q, v, a) of a sine per joint, in closed form."""
+    """Return (q, v, a) of a sine for each joint, in closed form."""
     w, phase = 2 * np.pi * np.array(f[:nv]), np.arange(nv)
     x = np.outer(t, w) + phase
     return np.sin(x), w * np.cos(x), -(w**2) * np.sin(x)
@@ -169,7 +169,7 @@ def test_damaged_tables_are_refused(text, options, words, tmp_path):
 
 
 def test_a_table_of_another_maker(tmp_path):
-    """Comments above, words around the joints' numbers, empty cells, time stamps that repeat."""
+    """Comments at the top, text around the joints' numbers, empty cells, repeated time stamps."""
     (tmp_path / "log.csv").write_text(
         "# a robot, on a Monday\n# of its own\nTime (ms),Axis 2 pos [deg],Axis 1 pos [deg],Axis 1 load,Axis 2 load\n"
         "0,90,180,1,2\n4,90,180,3,\n4,90,180,5,6\n4,90,180,5.5,6.5\n2,0,0,0,0\n8,45,90,7,8\n"
@@ -267,7 +267,7 @@ def test_stretches_are_filtered_apart():
     assert parts.gaps == (750,)
     whole, alone = parts.filtered(20.0), data.between(5.0, 9.0).filtered(20.0)
     np.testing.assert_allclose(whole.q[750:], alone.q, atol=1e-12)
-    later = parts.select(parts.t >= 1.0)  # the gap moves along, though nothing next to it is cut out
+    later = parts.select(parts.t >= 1.0)  # the gap moves too, although nothing next to it is removed
     assert later.gaps == (500,)
     thin = decimated(parts, 4)
     np.testing.assert_array_equal(thin.t, np.concatenate((parts.t[:750:4], parts.t[750::4])))
@@ -276,7 +276,7 @@ def test_stretches_are_filtered_apart():
 def test_holes_are_neither_filtered_nor_interpolated_across():
     whole = log()
     kept = ((whole.t < 3.0) | (whole.t >= 5.0)) & (np.abs(whole.t - 6.0) > 0.1)
-    kept |= np.abs(whole.t - 4.0) < 0.01  # an island too short to filter
+    kept |= np.abs(whole.t - 4.0) < 0.01  # a part too short to filter
     holed = Dataset(whole.t[kept], whole.q[kept], whole.tau[kept])
     data = holed.cut_at_holes()
     assert data.history == (
@@ -507,14 +507,14 @@ def test_transforms_neither_check_again_nor_make_what_a_check_would_refuse(trans
 def test_what_stays_the_same_is_shared_and_what_the_caller_gave_is_not():
     data = log()
     assert data.without_saturation(0.9).q is data.q
-    assert np.shares_memory(data.between(1.0, 3.0).q, data.q)  # one piece: a view
+    assert np.shares_memory(data.between(1.0, 3.0).q, data.q)  # one part: a view
     assert replace(data, label="again").q is data.q
     t = np.arange(50) / RATE
     q, _, _ = wave(t)
     mine = Dataset(t, q, q)
-    q[0] = 7.0  # still the caller's, and writable
+    q[0] = 7.0  # still the caller's array, and writable
     assert mine.q[0, 0] != 7.0
-    frozen = np.broadcast_to(q, q.shape)  # a read-only view of what the caller can write to
+    frozen = np.broadcast_to(q, q.shape)  # a read-only view of an array that the caller can write to
     theirs = Dataset(t, frozen, q)
     q[0] = 8.0
     assert theirs.q[0, 0] == 7.0

@@ -26,7 +26,7 @@ def currents(load, folder, seed=0, noise=0.02, label="log", **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [KNOWN, ALL_KNOWN, {"known_bodies": ["panda_link4", "panda_link5"]}])
 def test_gains_are_found_and_intervals_cover_them(known, tmp_path):
-    nominal = PANDA if "load" not in known else PANDA.with_parameters(1.3 * PANDA.parameters)  # of no use there
+    nominal = PANDA if "load" not in known else PANDA.with_parameters(1.3 * PANDA.parameters)  # of no use in this case
     z = []
     for seed in range(0, 8, 2):
         empty = currents(None, tmp_path, seed + 1)
@@ -34,7 +34,8 @@ def test_gains_are_found_and_intervals_cover_them(known, tmp_path):
         found = drive_gains(nominal, *logs, filtering=FILTER, **known)
         assert found.refused == {}
         assert not found.findings
-        assert "'panda_joint3' -9" in found.notes["negative gains"]  # one of GAINS is negative: noted, not doubted
+        # one of GAINS is negative, which is noted and not doubted
+        assert "'panda_joint3' -9" in found.notes["negative gains"]
         np.testing.assert_allclose(found.gains, GAINS, rtol=0.15 if "known_bodies" in known else 0.02)
         z.append((found.gains - GAINS) / found.std)
     assert 0.5 < np.sqrt(np.mean(np.square(z))) < 1.4

@@ -32,7 +32,7 @@ def test_short_holes_are_bridged_and_masked():
     data = with_bridges(holed((400, 3), (900, 1), (1500, 6), (1700, 30)))
     t = np.arange(2000) / RATE
     kept = np.ones(2000, bool)
-    kept[1700:1730] = False  # 0.15 s: stays a hole
+    kept[1700:1730] = False  # 0.15 s: remains a gap
     kept[1500:1506] = True  # 30 ms
     np.testing.assert_allclose(data.t, t[kept], atol=1e-12)
     q, v, _ = wave(data.t)
@@ -49,7 +49,8 @@ def test_short_holes_are_bridged_and_masked():
 def test_what_can_not_be_bridged_stays():
     whole = holed()
     assert with_bridges(whole) is whole
-    many = holed(*((k, 1) for k in range(20, 1900, 20)))  # one sample in twenty: no recording to trust
+    # one sample in twenty is missing: the recording can not be trusted
+    many = holed(*((k, 1) for k in range(20, 1900, 20)))
     assert with_bridges(many) is many
     t = np.concatenate((np.arange(500), 500.4 + np.arange(500))) / RATE  # 1.4 intervals
     odd = Dataset(t, *(2 * (wave(t)[0],)))
@@ -63,7 +64,7 @@ def test_rows_near_ends_holes_and_splits_are_masked():
     np.testing.assert_array_equal(data.used, np.repeat(expected[:, None], 2, axis=1))
     assert "400 of 1900 samples" in data.history[-1]
     short = without_edges(holed(*((k, 40) for k in range(160, 1900, 200))).cut_at_holes(), 0.5)
-    assert 0.4 < short.used.mean() < 0.6  # a quarter of every stretch at both ends, not everything
+    assert 0.4 < short.used.mean() < 0.6  # a quarter of every part at both ends, not all of it
     assert without_edges(data, 0.0).used.sum() == data.used.sum()
     masked = data.used.copy()
     masked[400] = False
@@ -72,7 +73,7 @@ def test_rows_near_ends_holes_and_splits_are_masked():
 
 
 def test_edges_no_longer_make_the_error():
-    """A log that starts and ends in motion: what filters guess beyond its ends is not what happened."""
+    """A log that starts and ends in motion: the extrapolation of filters beyond its ends is not the motion."""
     model = RegressorModel(models.two_link(), smoothing=0.02)
     t = np.arange(int(24 * RATE)) / RATE
     w = 2.0 * np.pi * np.array([[0.21, 0.34], [0.55, 0.47], [0.9, 1.1]])
@@ -92,7 +93,7 @@ def test_edges_no_longer_make_the_error():
     assert report.estimate.relative_error(raw) > 2.0 * settled
     used = all_rows.used[report.estimate.model._rows(all_rows)].any(axis=1)
     masked = np.flatnonzero(~used)
-    assert len(masked) == pytest.approx(2 * SETTLING * 4, abs=2)  # four rows a period, 1.5 periods at both ends
+    assert len(masked) == pytest.approx(2 * SETTLING * 4, abs=2)  # four rows per period, 1.5 periods at both ends
     assert used[8:-8].all()
 
 
@@ -101,14 +102,14 @@ def test_rest_is_told_from_passing_through_zero():
     stopped = np.clip(t, 0.0, 7.0)
     q, v, a = wave(stopped)
     v[t >= 7.0] = a[t >= 7.0] = 0.0
-    v[:, 1] = wave(t)[1][:, 1]  # this one goes on
+    v[:, 1] = wave(t)[1][:, 1]  # this one continues
     data = Dataset(t, q, q, v=v, a=a)
     np.testing.assert_array_equal(at_rest(data)[:, 0], t >= 7.0)
     assert not at_rest(data)[:, 1].any()
     moving = data.without_standstill()
     np.testing.assert_array_equal(moving.used[:, 0], t < 7.0)
     longer = data.select(t > 5.0).without_standstill()
-    assert longer.used.all()  # three fifths at rest: there is little else
+    assert longer.used.all()  # three fifths at rest, so rows at rest are used
 
 
 def test_errors_of_moving_and_resting_rows_stand_apart():
@@ -120,13 +121,13 @@ def test_errors_of_moving_and_resting_rows_stand_apart():
     q = np.sin(phase[:, None] * w) + 0.4 * np.sin(2.3 * phase[:, None] * w + 1.0)
     v, a = np.gradient(q, 1 / RATE, axis=0), np.gradient(np.gradient(q, 1 / RATE, axis=0), 1 / RATE, axis=0)
     tau = model.torque(model.prior, q, v, a) + 0.01 * rng.normal(size=q.shape)
-    tau[t > 16.2] += 1.5  # what holds the arm at rest is not in any model
+    tau[t > 16.2] += 1.5  # no model contains what holds the arm at rest
     report = identify(model.robot, Dataset(t, q, tau), model=model, method="ridge", filtering=Filtering(10.0))
     e = report.errors["test"]
     assert 0.5 < e["resting_share"] < 0.75
     assert e["resting_rmse"] == pytest.approx(1.5, rel=0.1)
     assert e["moving_error"] < 0.6 * e["resting_error"]
-    # together they are all of it
+    # together they are all rows
     n, share = e["samples"] * 2, e["resting_share"]
     together = np.sqrt(share * e["resting_rmse"] ** 2 + (1.0 - share) * e["moving_rmse"] ** 2)
     assert n > 0

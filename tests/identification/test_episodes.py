@@ -17,7 +17,7 @@ RATE, N = 50.0, 120
 
 
 def motion(episode):
-    """(t, q, tau) of an episode that begins where no other ends."""
+    """Return (t, q, tau) of an episode that begins where no other one ends."""
     t = np.arange(N) / RATE
     q = np.stack((10.0 * episode + np.sin(t), np.cos(2.0 * t)), -1)
     return t, q, np.stack((np.cos(t) + episode, np.sin(3.0 * t)), -1)
@@ -77,14 +77,14 @@ def test_entries_of_features_are_columns(folder):
 
 
 def test_nothing_is_differentiated_across_episodes(folder):
-    """The jump of ten radians between episodes would be velocities of hundreds."""
+    """A jump of ten radians between episodes would give velocities of hundreds of rad/s."""
     robot = models.two_link()
     both = read_log(folder, robot, Reading(check_units=False)).filtered(5.0)
     assert np.abs(both.v).max() < 2.1
     alone = read_log(folder, robot, Reading(check_units=False, episodes=[2])).filtered(5.0)
     np.testing.assert_allclose(both.a[2 * N : 3 * N], alone.a, atol=1e-6)
     closed = replace(both, t=np.arange(len(both)) / RATE, gaps=(), v=None, a=None)
-    assert np.abs(closed.filtered(5.0).v).max() > 10.0  # what would be seen across
+    assert np.abs(closed.filtered(5.0).v).max() > 10.0  # velocities if the jump were differentiated
 
 
 def test_rows_left_out_keep_the_gaps_where_they_are(folder):

@@ -26,7 +26,7 @@ each = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
 
 
 def periodic_log(model, still=False, noise=0.2):
-    """Two harmonics a joint, twice over, with derivatives in closed form; the last joint may stand."""
+    """Two harmonics for each joint, two periods, with derivatives in closed form; the last joint may stand still."""
     t = np.arange(int(2 * PERIOD * RATE)) / RATE
     w = 2.0 * np.pi / PERIOD * np.array([[1, 2], [4, 3]])
     angle = t[:, None, None] * w + np.array([0.3, 1.0])
@@ -94,7 +94,7 @@ def test_who_has_no_standard_deviations_says_why(estimator, model):
 
 
 def halved(model, data, factor=0.5):
-    """Half of what least squares find, which nobody wants."""
+    """A test estimator: half of the least squares estimate."""
     return replace(ols(model, data), x=factor * ols(model, data).x, method="halved", uncertainty=Uncertainty())
 
 
@@ -107,7 +107,7 @@ def test_an_estimator_that_is_added_is_known_to_fit_identify_report_and_command_
         fit(model, data, "halved", strength=1.0)
     report = identify(model.robot, data, method="halved", model=model, validation=Validation(None))
     assert report.unconstrained is not None
-    assert report.estimate.correlation is None  # it was given the factors
+    assert report.estimate.correlation is None  # the estimator received the triangular factors
     assert "(halved has no covariance: nobody knows it; std and intervals are least squares')" in report.text()
     data.save(tmp_path / "log.npz")
     arguments = ["identify", str(tmp_path / "log.npz"), "--robot", "two_link", "--out", str(tmp_path / "out")]

@@ -30,7 +30,7 @@ RATE = 100.0
 
 
 def motion(nv, seconds=12.0, seed=0, rate=RATE):
-    """(t, q, v, a) of five random sines a joint, in closed form."""
+    """Return (t, q, v, a) of five random sines for each joint, in closed form."""
     rng = np.random.default_rng(seed)
     t = np.arange(int(seconds * rate)) / rate
     w = 2 * np.pi * rng.uniform(0.1, 0.9, size=(5, nv))
@@ -119,7 +119,7 @@ def test_every_column_is_where_it_says():
     }  # fmt: skip
     for name, columns in expected.items():
         np.testing.assert_array_equal(by[name], np.stack(columns, -1))
-    for k, active in enumerate(model.active):  # and nothing is left out of the factors
+    for k, active in enumerate(model.active):  # and the factors contain all rows
         assert not np.abs(np.delete(Y[:, k], active, axis=1)).any()
 
 
@@ -134,7 +134,8 @@ def test_curves_act_through_the_transmission():
 
 def test_a_rotor_on_the_first_joint_joins_its_inertia():
     model = RegressorModel(models.two_link(), rotor=True)
-    assert model.base.size == RegressorModel(models.two_link()).base.size + 1  # the first one's is not told from Iyy1
+    # the first link's inertia appears only in a sum with Iyy1
+    assert model.base.size == RegressorModel(models.two_link()).base.size + 1
     assert any("Iyy1" in name and "Ir1" in name for name in model.base_names)
 
 
@@ -160,7 +161,7 @@ def test_every_method_recovers_the_truth_without_noise(panda, method):
 
 @pytest.mark.slow
 def test_confidence_intervals_have_the_spread_of_repeated_experiments():
-    """Monte Carlo on a pendulum: mean square of error / std is 1, over 300 noisy logs."""
+    """Monte Carlo on a pendulum: the mean square of error / std is 1 over 300 noisy logs."""
     robot = Robot.build(
         [Body("rod", None, Joint.revolute((0, 1, 0)), None, inertia.from_com(2.0, (0.3, 0, 0), 0.05 * np.eye(3)))]
     )
@@ -176,7 +177,7 @@ def test_confidence_intervals_have_the_spread_of_repeated_experiments():
     ratio = np.mean(np.square(z), axis=0)
     assert (
         ratio > 0.55
-    ).all()  # never narrower than the noise's formula, wider by luck where a log is as short as this
+    ).all()  # at least as wide as by the formula for noise; in a log as short as this wider by chance
     assert (ratio < 1.3).all()
     assert 0.93 <= np.mean(np.abs(z) < 1.96) <= 0.985
 
@@ -230,7 +231,9 @@ def test_reweighting_forgets_outliers(loss):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["huber", "bisquare"])
 def test_intervals_of_reweighted_least_squares_have_the_spread_of_repeated_experiments(loss):
-    """Monte Carlo on a disc with a quarter of the torques far off: mean square of error / std is 1 over 200 logs."""
+    """Monte Carlo on a disc with a quarter of the torques far off: the mean square of error / std is 1 over 200
+    logs.
+    """
     robot = Robot.build(
         [Body("disc", None, Joint.revolute((0, 0, 1)), None, inertia.from_com(1.0, (0, 0, 0), np.eye(3)))],
         gravity=(0, 0, 0),
@@ -249,7 +252,7 @@ def test_intervals_of_reweighted_least_squares_have_the_spread_of_repeated_exper
 
 @pytest.mark.slow
 def test_noise_counts_degrees_of_freedom():
-    """Few rows for many parameters: the residual alone would say far too little."""
+    """Few rows for many parameters: the residual alone would underestimate the noise by far."""
     model = RegressorModel(models.two_link(), smoothing=0.2)
     t, q, v, a = motion(2, 0.6)
     tau = model.torque(truth_of(model), q, v, a)
@@ -269,7 +272,7 @@ def test_ridge_goes_from_the_prior_to_least_squares(panda):
 
 
 def test_ridge_minimises_what_it_says_and_its_covariance_is_of_noise_and_prior(poor):
-    """x is linear in torques and prior: x = X (tau - Y x0) + x0, so that both shares of its covariance are known."""
+    """x is linear in torques and prior, x = X (tau - Y x0) + x0, so both parts of its covariance are known."""
     model, data, c = poor
     w, strength, x0 = np.linspace(0.5, 2.0, 7), 3e-3, truth_of(model)
     Y = model.regressor(data.q.copy(), data.v.copy(), data.a.copy())
@@ -295,7 +298,7 @@ def test_ridge_minimises_what_it_says_and_its_covariance_is_of_noise_and_prior(p
 
 @pytest.fixture(scope="module")
 def poor():
-    """A short noisy log, whose least squares make no bodies."""
+    """A short noisy log, for which least squares give impossible bodies."""
     model = RegressorModel(models.panda(), smoothing=0.05)
     data = synthetic(model, truth_of(model), noise=1.0, seconds=4.0)
     return model, data, model.compress(data)
@@ -310,13 +313,13 @@ def test_consistent_estimates_are_bodies_where_least_squares_are_not(poor):
     P = inertia.pseudo(physical.robot.parameters)
     assert np.linalg.eigvalsh(P).min() > 0.0
     assert free.relative_error() <= physical.relative_error() < 1.1 * free.relative_error()
-    physical.model.robot.with_parameters(physical.robot.parameters)  # accepted with all checks on
+    physical.model.robot.with_parameters(physical.robot.parameters)  # accepted with all checks
     assert (physical.x[model.positive] >= 0.0).all()
     assert physical.covariance is None
 
 
 def test_interior_points_and_cone_program_agree_on_the_minimum(poor):
-    """Two solvers of one problem: the objective, written out here, within 2e-3 although the minimum lies on the
+    """Two solvers of one problem: the objective, written out here, agrees to 2e-3 although the minimum is on the
     boundary.
     """
     model, _, c = poor
@@ -368,7 +371,7 @@ def test_bounds_are_kept(poor):
 
 
 def test_bounds_that_bite_are_met_in_kilograms_and_metres(poor):
-    """Each bound is one that the estimate without it breaks, so that it must be met with equality somewhere."""
+    """The estimate without the bounds violates each of them, so the estimate with bounds meets some with equality."""
     model, _, c = poor
     n = model.robot.nbodies
     free = fit(model, c, "consistent").robot.parameters
@@ -444,12 +447,12 @@ def light():
     return model, model.compress(synthetic(model, truth_of(model), noise=0.01))
 
 
-class PanicException(BaseException):  # as PyO3 names what solvers written in Rust end with
+class PanicException(BaseException):  # the name that PyO3 gives to a panic of a solver written in Rust
     pass
 
 
 class Throwing:
-    """A program whose solver ends with an exception."""
+    """A program whose solver raises an exception."""
 
     status = "user_limit"
 
@@ -477,7 +480,7 @@ def test_the_end_of_a_process_is_not_the_solvers(thrown):
 
 
 def test_numbers_that_solvers_choke_on(light):
-    """Clarabel panics, as of 0.11, where eigenvalues overflow."""
+    """Clarabel 0.11 panics if eigenvalues overflow."""
     model, c = light
     for name in ("margin", "entropic", "regularization"):
         with pytest.raises(ArgumentError, match=f"{name}: expected at most 1e"):
@@ -517,7 +520,7 @@ def test_bounds_far_away_are_none(light):
 def test_parameters_a_log_does_not_tell_apart_are_named():
     model = RegressorModel(models.panda(), smoothing=0.05)
     t, q, v, a = motion(7)
-    still = [6]  # the last joint stands
+    still = [6]  # the last joint does not move
     for x in (v, a):
         x[:, still] = 0.0
     q[:, still] = 0.3
@@ -527,7 +530,7 @@ def test_parameters_a_log_does_not_tell_apart_are_named():
     assert any(w.startswith("fv7") for w in words)
     with pytest.raises(ExcitationError, match=r"can not be told apart: .*fv7"):
         fit(model, data, "ols")
-    assert fit(model, data, "consistent").is_physical  # a prior settles them
+    assert fit(model, data, "consistent").is_physical  # a prior determines them
     assert regressor_condition(model, synthetic(model, truth_of(model)))[1] == []
 
 
@@ -566,7 +569,7 @@ def test_a_free_base_has_no_friction_and_joints_keep_theirs():
 def test_a_log_that_mixes_inertias_up_says_which():
     model = RegressorModel(models.two_link(), coulomb=False, offset=False, viscous=False)
     t = np.arange(500) / RATE
-    q = np.stack((0.5 * np.sin(t), 0.2 + 0.0 * t), -1)  # the second joint is locked, and its torque not measured
+    q = np.stack((0.5 * np.sin(t), 0.2 + 0.0 * t), -1)  # the second joint is locked, and its torque is not measured
     v, a = (np.stack((x, 0.0 * t), -1) for x in (0.5 * np.cos(t), -0.5 * np.sin(t)))
     mask = np.tile([True, False], (500, 1))
     data = Dataset(t, q, model.torque(model.prior, q, v, a), v=v, a=a, mask=mask)

@@ -1,4 +1,4 @@
-"""Exciting trajectories: exact gradients, limits, rest at both ends, and that they are worth it; a truth test."""
+"""Exciting trajectories: exact gradients, limits, rest at both ends, better estimates, and predicted intervals."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -44,7 +44,9 @@ CROWDED = Surroundings(floor=0.2, keep_out=[(0.3, -0.5, 0.0, 0.8, 0.5, 0.6)], cl
     ],
 )
 def test_gradients_are_exact(make, kind, objective, scaling, surroundings):
-    """Against central differences of fourth order; scara has a prismatic joint, and two joints' armature is known."""
+    """Against central differences of fourth order; scara has a prismatic joint, and the armature of two joints is
+    known.
+    """
     options = {"rotor": range(2, 4), "springs": [1], "smoothing": 0.3}
     p = problem(make().with_armature(0.3), kind, objective, scaling, surroundings, **options)
     centres, rng = postures(p, None), np.random.default_rng(1)
@@ -78,11 +80,11 @@ def test_optimised_motions_are_better_and_keep_every_limit(kind):
     assert (np.abs(robot.inverse_dynamics(q, v, a)) <= 0.8 * lim.effort).all()
     for x in (v, a):
         np.testing.assert_allclose(x[[0, -1]], 0.0, atol=1e-9)
-    np.testing.assert_allclose(q[0], q[-1], atol=1e-9)  # it can be repeated
-    np.testing.assert_allclose(np.gradient(q, t, axis=0, edge_order=2), v, atol=1e-4)  # v, a are q's derivatives
+    np.testing.assert_allclose(q[0], q[-1], atol=1e-9)  # it can be repeated without a pause
+    np.testing.assert_allclose(np.gradient(q, t, axis=0, edge_order=2), v, atol=1e-4)  # v and a are derivatives of q
     np.testing.assert_allclose(np.gradient(v, t, axis=0, edge_order=2), a, atol=1e-3)
     again = optimize(robot, 8.0, kind=kind, **options)
-    # to rounding: what runs in loops at first may be compiled the second time
+    # to rounding: the first call may run in loops, and the second one compiled
     np.testing.assert_allclose(again.trajectory.coefficients, e.trajectory.coefficients, atol=1e-6)
     assert "random" in e.text()
     desired = e.trajectory(9.0)
@@ -96,8 +98,9 @@ def test_log_det_objective_raises_the_determinant():
 
 
 def test_the_prior_counts_parameters_by_their_size():
-    """With noise beyond all torques nothing is learned, so that the criterion of what was known before is 0; without
-    any it is the determinant of the rows alone, but for their scale."""
+    """With noise larger than all torques nothing is learned, so the criterion equals that of the prior, 0; without
+    noise it is the determinant of the rows alone, up to their scale.
+    """
     robot = models.scara()
     limits = limits_of(robot, velocity=2.0)
     q, v, a = np.random.default_rng(0).normal(size=(3, 50, robot.nv))
@@ -108,7 +111,7 @@ def test_the_prior_counts_parameters_by_their_size():
         values.append(p.criterion(p.model.regressor(q, v, a)[..., p.columns])[0])
     assert values[0] == pytest.approx(0.0, abs=1e-9)
     sizes = p.criterion.scale
-    rows = 50 * robot.nv  # a row's average, against all rows; 50 samples stand for 5 s at 10 Hz
+    rows = 50 * robot.nv  # average of a row, over all rows; 50 samples stand for 5 s at 10 Hz
     assert values[1] == pytest.approx(values[2] - np.log(rows) - 2.0 * np.log(sizes).mean(), abs=1e-9)
 
 
@@ -154,7 +157,7 @@ def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
     assert len(z) == 2 * (43 + 3 * 7)
     assert np.mean(np.abs(z) < 1.96) > 0.9
     assert np.abs(z).max() < 5.0
-    assert 0.7 < np.sqrt(np.mean(z**2)) < 1.35  # intervals neither too narrow nor too wide
+    assert 0.7 < np.sqrt(np.mean(z**2)) < 1.35  # intervals are neither too narrow nor too wide
 
 
 @pytest.mark.slow
@@ -170,7 +173,7 @@ def test_better_than_the_best_of_two_hundred_random_motions():
 
 @pytest.mark.slow
 def test_intervals_are_what_was_predicted():
-    """Logs of the designed motion with known parameters and noise, identified by least squares, sixteen times."""
+    """Sixteen logs of the designed motion with known parameters and noise, identified by least squares."""
     robot = models.panda()
     model = RegressorModel(robot, smoothing=0.05)
     noise = np.array([0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1])
@@ -199,5 +202,5 @@ def test_processes_find_what_one_process_finds(tmp_path):
     with ThreadPoolExecutor(1) as executor:
         here = optimize(models.scara(), 5.0, starts=2, executor=executor, **options)
     np.testing.assert_allclose(apart.trajectory.coefficients, here.trajectory.coefficients, atol=1e-6)
-    assert here.clearances == {}  # nothing is around, and it is drawn all the same
+    assert here.clearances == {}  # without surroundings the robot is drawn, too
     assert here.plot(tmp_path / "free.png").read_bytes().startswith(b"\x89PNG")

@@ -1,5 +1,6 @@
-"""That designed motions keep clear: against other libraries' kinematics and distances, and what is promised between
-samples against what dense sampling finds."""
+"""Designed motions keep their clearance: compared with other libraries' kinematics and distances, and with dense
+sampling.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def coal_capsule(coal, p0, p1, radius):
 
 
 def poses_of_joints(robot, q):
-    """T_world_body of every body, from joints' exponentials by scipy: none of the library's kinematics."""
+    """T_world_body of every body, from the exponentials of the joints by scipy, without the library's kinematics."""
     from scipy.linalg import expm
 
     out = []
@@ -48,7 +49,9 @@ def poses_of_joints(robot, q):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [models.panda, models.ur10])
 def test_designed_motions_keep_clear_by_coal(make):
-    """Every link over the floor, out of the box and off every link that is not its neighbour, at 400 times."""
+    """At 400 times every link is above the floor, outside the box, and away from every link that is not its
+    neighbour.
+    """
     coal = pytest.importorskip("coal")
     robot = make()
     box = np.array(BOX) + (0.0 if robot.name == "panda" else np.array([0.2, 0, 0, 0.2, 0, 0]))
@@ -79,16 +82,16 @@ def test_designed_motions_keep_clear_by_coal(make):
                     least[SELF] = min(least[SELF], d)
     over = np.reshape(heights, (400, -1))
     assert over.min() >= 0.02
-    least[FLOOR] = over[:, np.ptp(over, axis=0) > 1e-6].min()  # heights that no motion changes are not counted
+    least[FLOOR] = over[:, np.ptp(over, axis=0) > 1e-6].min()  # heights that no motion changes are not included
     for kind, d in least.items():
-        assert d >= 0.02 - 1e-4, kind  # coal's tolerance
+        assert d >= 0.02 - 1e-4, kind  # tolerance of coal
         assert d == pytest.approx(e.clearances[kind][1], abs=5e-3), kind
     assert min(least.values()) < 0.2, "nothing was near: nothing was tested"
 
 
 @pytest.mark.slow
 def test_a_urdfs_own_geometry_keeps_clear_by_pinocchio():
-    """The file's boxes, cylinders and spheres themselves, at Pinocchio's configurations, by coal: not our capsules."""
+    """The boxes, cylinders and spheres of the file at Pinocchio's configurations, by coal: not our capsules."""
     pin, coal = pytest.importorskip("pinocchio"), pytest.importorskip("coal")
     text = ARM.replace('<collision><geometry><mesh filename="nowhere.stl"/></geometry></collision>', "")
     robot = models.load_urdf(text)
@@ -136,7 +139,7 @@ def test_what_joints_do_not_move_is_known():
 
 
 def wobble(robot, q0, depth):
-    """About q0, joint by joint as far as `depth`, at rest at the ends."""
+    """A motion about q0, joint by joint up to `depth`, at rest at the ends."""
     c = np.zeros((5, robot.nv))
     c[0] = q0 + 0.5 * depth
     c[3], c[4] = -2.0 / 3.0 * depth, 1.0 / 6.0 * depth
@@ -144,7 +147,7 @@ def wobble(robot, q0, depth):
 
 
 def test_the_proof_agrees_with_dense_sampling_on_both_sides():
-    """The same motion, with the clearance asked for a little below what is there, and a little above."""
+    """The same motion, with a requested clearance just below and just above the true one."""
     robot = models.panda()
     q0, depth = np.array([0.0, 0.3, 0.0, -1.6, 0.0, 1.8, 0.0]), np.array([0.3, 0.55, 0.2, 0.3, 0.4, 0.3, 0.5])
     motion = wobble(robot, q0, depth)
@@ -158,8 +161,9 @@ def test_the_proof_agrees_with_dense_sampling_on_both_sides():
 
 @pytest.mark.parametrize("samples", [4, 8, 34])
 def test_what_happens_between_samples_is_seen(samples, monkeypatch):
-    """With few samples, between which the nearest moment is: the proof still holds just below what dense sampling
-    finds, and fails just above."""
+    """With few samples, and the closest moment between them: the proof succeeds just below the result of dense
+    sampling, and fails just above.
+    """
     robot = models.panda()
     q0, depth = np.array([0.0, 0.3, 0.0, -1.6, 0.0, 1.8, 0.0]), np.array([0.3, 0.55, 0.2, 0.3, 0.4, 0.3, 0.5])
     motion = wobble(robot, q0, depth)
@@ -203,10 +207,10 @@ def test_bounds_of_derivatives_hold_and_are_no_fantasy(kind):
 
 def test_links_that_always_touch_and_what_never_moves_are_left_out():
     clear, _ = around(models.panda())
-    assert "'panda_link4' off 'panda_link6'" in clear.always  # both meet the wrist's centre
+    assert "'panda_link4' off 'panda_link6'" in clear.always  # both contain the centre of the wrist
     assert "'panda_link4' off 'panda_link6'" not in clear.names
     assert "the base off 'panda_link6'" in clear.names
-    assert not any(name.startswith("'panda_link1' over") for name in clear.names)  # its height is fixed
+    assert not any(name.startswith("'panda_link1' over") for name in clear.names)  # its height is constant
     low, _ = around(models.panda(), floor=0.3)
     assert "'panda_link1' over the floor" in low.always
     assert around(models.panda(), self_collision=False)[0].kinds == [FLOOR] * len(clear.rows.floor)
@@ -215,7 +219,7 @@ def test_links_that_always_touch_and_what_never_moves_are_left_out():
 
 @pytest.mark.parametrize("make", [models.panda, models.scara, models.puma560])
 def test_gradients_of_distances(make):
-    """Each distance by itself, against central differences; where its nearest points jump they have none."""
+    """Each distance alone, against central differences; where its nearest points jump it has no derivative."""
     robot = make()
     clear, limits = around(robot, keep_out=[BOX], radius=0.03)
     q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (60, robot.nv))
@@ -226,7 +230,8 @@ def test_gradients_of_distances(make):
     for k, kind in enumerate(clear.kinds):
         G = np.zeros_like(values)
         G[:, k] = 1.0
-        outside = values[:, k] > (-0.029 if kind == BOXES else -0.059)  # segments that do not cut boxes or each other
+        # segments that do not intersect boxes or each other
+        outside = values[:, k] > (-0.029 if kind == BOXES else -0.059)
         close = np.isclose(pulled(G), numeric[:, k], atol=1e-6).all(axis=1)
         assert close[outside].mean() > 0.97, clear.names[k]
     assert {FLOOR, SELF} <= set(clear.kinds) or robot.name == "scara"

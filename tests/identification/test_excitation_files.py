@@ -1,4 +1,4 @@
-"""Trajectories as files: read back by what reads such files, they are the motion; they are written whole."""
+"""Trajectories as files: other readers of the format get the same motion; files are complete or absent."""
 
 import json
 import shutil
@@ -83,7 +83,8 @@ def test_a_c_program_has_the_motion(tmp_path):
 
 def test_repeats_go_on_without_a_pause(tmp_path):
     c = np.zeros((5, 2))
-    c[0], c[3], c[4] = 1.0, -4.0 / 3.0, 1.0 / 3.0  # 1 - 4/3 cos + 1/3 cos 2: at rest, without acceleration at the ends
+    # 1 - 4/3 cos + 1/3 cos 2: at rest and without acceleration at the ends
+    c[0], c[3], c[4] = 1.0, -4.0 / 3.0, 1.0 / 3.0
     motion = Trajectory("fourier", 2.0, c)
     table = np.loadtxt(
         save_trajectory(motion, tmp_path / "m.csv", NAMES, rate=50.0, repeats=3), delimiter=",", skiprows=1

@@ -1,4 +1,4 @@
-"""Intervals hold the truth where friction has another shape than the model's, and encoders have noise."""
+"""Intervals contain the true value if friction has another shape than the model's, and encoders have noise."""
 
 import numpy as np
 import pytest

@@ -14,7 +14,7 @@ COUPLED = [[1, 0], [0, 1], [1, 1]]
 
 
 def tx40_of_a_file(digits):
-    """The TX40's geometry with angles rounded as model files have them."""
+    """The TX40's geometry with angles rounded as in model files."""
 
     def angle(degrees):
         return np.round(RAD * np.array(degrees), digits)
@@ -26,7 +26,7 @@ def tx40_of_a_file(digits):
 
 
 def by_null_space(model):
-    """Parameters beside the inertial ones that no change without effect on torques touches: an oracle by SVD."""
+    """Non-inertial parameters that no change without effect on the torques contains: a reference computation by SVD."""
     rng = np.random.default_rng(7)
     n = model.size // model.robot.nv + 30
     q = np.array([model.robot.random_configuration(rng) for _ in range(n)])
@@ -59,13 +59,14 @@ def test_the_tx40_with_rotors_tells_its_friction_apart():
     model = RegressorModel(robot, rotor=True)
     data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
     report = Result(fit(model, data, "ols"), data)
-    assert [row.name for row in report.beside if row.remark] == ["Ir1", "Ir2"]  # they join the links' inertias
+    # they form sums with the links' inertias
+    assert [row.name for row in report.beside if row.remark] == ["Ir1", "Ir2"]
     assert report.text().count("by the prior only") == 2
     assert not report.left_open
 
 
 def test_what_the_prior_decides_is_what_another_prior_changes():
-    """The sentence, tested by what it says: ridge regression with hardly any weight, from two priors."""
+    """Test the statement directly: ridge regression with hardly any weight, from two priors."""
     model = RegressorModel(models.two_link(), rotor=True, transmission=COUPLED, smoothing=0.05)
     x = model.prior
     x[model.inertial :] = np.linspace(0.1, 0.5, model.size - model.inertial)
@@ -77,7 +78,7 @@ def test_what_the_prior_decides_is_what_another_prior_changes():
     assert {row.name for row in report.beside if row.remark == BY_PRIOR} == {model.names[k] for k in moved}
     assert not any(row.remark == OPEN for row in report.beside)
     assert 0 < len(moved) < model.size - model.inertial
-    for row in report.beside:  # an interval belongs to a value
+    for row in report.beside:  # an interval is that of a value
         assert (row.interval is None) == (row.remark == BY_PRIOR)
 
 
@@ -97,7 +98,9 @@ def log_of(model, x, noise=0.0, seconds=20.0, rate=100.0):
 
 @pytest.mark.parametrize(("noise", "hidden"), [(1e-4, False), (0.5, True)])
 def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
-    """A sigmoid whose bend is above all speeds is viscous friction, but for what noise can hide. Truth: it is not."""
+    """A sigmoid that bends above all speeds is viscous friction up to an error below the noise; the true friction
+    is not.
+    """
     model = RegressorModel(models.two_link(), smoothing=0.05, curves=[Curve(1, "sigmoid", 40.0)])
     x = model.prior
     x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("curve")] = 0.4, 0.3, 4.0
@@ -110,13 +113,14 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
     assert {row.name for row in report.beside if row.remark == OPEN} == ({"fv2", "fs2"} if hidden else set())
     if not hidden:
         return
-    # the exchange, in numbers: a viscous torque of v for a sigmoid of -40 tanh(v / 40)
+    # the exchange in numbers: a viscous torque of v for a sigmoid of -40 tanh(v / 40)
     (only,) = left_open
     words = only.change.split()
     assert {words[0], words[-1]} == {"fs2", "fv2"}
     factor = float(words[2])
     assert factor == pytest.approx(1 / 40.0 if words[0] == "fs2" else 40.0, rel=0.05)
-    # and what it says of noise, from the whole regressor: parameters in units of a joint's torque, rows of its noise
+    # and the statement about noise, from the whole regressor: parameters in units of a joint's torque, rows in
+    # units of noise
     Y = model.regressor(data.q, data.v, data.a)[..., model.base.columns]
     lengths = np.linalg.norm(Y, axis=0)  # (joints, parameters)
     unit = (np.linalg.norm(data.tau, axis=0)[:, None] / np.where(lengths > 0.0, lengths, 1e-300)).min(0)
@@ -126,7 +130,9 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
 
 
 def test_correlated_noise_hides_what_white_noise_of_its_size_does_not():
-    """By the square root of what correlation does to a variance, that of a first-order process: (1 + r) / (1 - r)."""
+    """By the square root of the factor that correlation gives a variance; for a first-order process (1 + r) / (1 -
+    r).
+    """
     from scipy.signal import lfilter
 
     model = RegressorModel(models.two_link(), smoothing=0.05, curves=[Curve(1, "sigmoid", 40.0)])
@@ -139,13 +145,13 @@ def test_correlated_noise_hides_what_white_noise_of_its_size_does_not():
         (only,) = exchanges(fit(model, data, "ols"))
         found.append(only.seen)
     assert found[0] / found[1] == pytest.approx(np.sqrt((1.0 + r) / (1.0 - r)), rel=0.2)
-    # an estimate without the correlation gets it, joint by joint
+    # an estimate without correlation is corrected for it, joint by joint
     factors = fit(model, model.compress(data), "ols")
     assert factors.correlation is None
     (plain,) = exchanges(factors)
     (told,) = exchanges(factors, np.full(2, 9.0))
     assert plain.seen / told.seen == pytest.approx(3.0, rel=1e-6)
-    assert exchanges(factors, np.full(2, 0.1))[0].seen == pytest.approx(plain.seen)  # luck does not count
+    assert exchanges(factors, np.full(2, 0.1))[0].seen == pytest.approx(plain.seen)  # chance does not count
 
 
 def test_a_joint_that_stands_still_is_named():
@@ -169,7 +175,9 @@ def test_logs_without_noise_hide_nothing():
 
 
 def test_a_coefficient_is_zero_where_the_rank_s_tolerance_hides_it():
-    """Column 3 is column 1 but for 1e-11 of column 2: counted as dependent, so 1e-11 says nothing. 1e-6 would."""
+    """Column 3 is column 1 plus 1e-11 of column 2: both count as dependent, so 1e-11 has no meaning; 1e-6 would
+    have.
+    """
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(50, 3)) * [1.0, 1e-3, 1.0]
     for part, named in ((1e-11, False), (1e-6, True)):

@@ -1,4 +1,4 @@
-"""Intervals that hold: where residuals are correlated, uneven, or what the model lacks."""
+"""Intervals are right if residuals are correlated, uneven, or systematic."""
 
 from dataclasses import replace
 
@@ -23,8 +23,9 @@ def apart(model, data, method="ols", white=False):
 
 
 def coloured(seed, loud=0.0, size=0.1, r=0.9):
-    """(model, its true parameters, log) of a two-link arm; noise of the first order, correlated by r over 10 ms, and
-    where `loud` louder where joints are fast, (v / fastest)^loud: where parameters of speeds have leverage.
+    """Return (model, its true parameters, log) of a two-link arm. The noise is a first-order process, correlated by
+    r over 10 ms. With `loud` it grows with speed by (v / fastest)^loud, where parameters of speeds have most
+    leverage.
     """
     model, x, data = simulated(models.two_link(), seconds=20.0, noise=0.0, seed=seed)
     white = np.random.default_rng(1000 + seed).normal(size=(4000, 2))
@@ -35,7 +36,7 @@ def coloured(seed, loud=0.0, size=0.1, r=0.9):
 
 
 def rms_z(method, made, **options):
-    """Of the differences to the truth in standard deviations."""
+    """Differences to the true parameters in standard deviations."""
     out = []
     for model, x, data in made:
         e = fit(model, data, method, **options)
@@ -46,20 +47,20 @@ def rms_z(method, made, **options):
 @pytest.mark.quick(2)
 @pytest.mark.parametrize(("method", "options"), [("ols", {}), ("wls", {}), ("ridge", {"strength": 1e-8}), ("irls", {})])
 def test_standard_deviations_are_those_of_the_errors(method, options):
-    """Of 16 logs with nine parameters each."""
+    """For 16 logs with nine parameters each."""
     assert 0.8 <= rms_z(method, map(coloured, range(16)), **options) <= 1.3
 
 
 @pytest.mark.parametrize("loss", ["huber", pytest.param("bisquare", marks=pytest.mark.slow)])
 def test_rows_that_robust_regression_hardly_looks_at_are_no_information(loss):
-    """Where noise is loud: with the mean of psi' over all rows the ratio is 2."""
+    """Noise that grows with speed: with the mean of psi' over all rows the ratio is 2."""
     made = [coloured(seed, 6.0, 0.5, 0.97) for seed in range(4)]
     assert 0.5 <= rms_z("irls", made, loss=loss) <= 1.3
 
 
 @pytest.mark.parametrize(("method", "options"), [("ols", {}), ("ridge", {"strength": 1e-8})])
 def test_noise_that_is_loud_where_it_matters_widens_intervals(method, options, monkeypatch):
-    """Formulas with the residuals' autocorrelation alone miss that."""
+    """Formulas with the residuals' autocorrelation alone do not see this."""
     made = [coloured(seed, 6.0, 0.5, 0.97) for seed in range(16)]
     assert 0.8 <= rms_z(method, made, **options) <= 1.3
     monkeypatch.setattr(folds, "jackknife", lambda whole, rests, e: (np.ones(len(e.solve(whole)[0])), np.inf))
@@ -68,7 +69,9 @@ def test_noise_that_is_loud_where_it_matters_widens_intervals(method, options, m
 
 @pytest.mark.parametrize("loss", ["huber", "bisquare"])
 def test_pseudo_observations_give_what_robust_regression_gives(loss, monkeypatch):
-    """Huber's: least squares of Y x + psi / psi' weighted by psi', which is then left out of stretch by stretch."""
+    """Huber's estimate: least squares of Y x + psi / psi' weighted by psi', then repeated without each tenth of the
+    log.
+    """
     model, _, data = coloured(4)
     data = replace(data, tau=data.tau + 5.0 * (np.arange(len(data)) % 50 == 7)[:, None])  # spikes
     seen = {}
@@ -90,7 +93,7 @@ def test_pseudo_observations_give_what_robust_regression_gives(loss, monkeypatch
 
 
 def test_friction_that_the_model_lacks_widens_intervals():
-    """Friction that follows the position, and hardly any noise: the formula for white noise takes it for that."""
+    """Friction that depends on the position, and hardly any noise: the formula for white noise counts it as noise."""
     robot = models.two_link()
     model, _, data = simulated(robot, seconds=30.0, noise=0.01, seed=3)
     ripple = Dataset(data.t, data.q, data.tau + 0.3 * np.sin(3.0 * data.q), v=data.v, a=data.a)
@@ -101,7 +104,7 @@ def test_friction_that_the_model_lacks_widens_intervals():
 def test_moderated_ratios_keep_a_common_one_and_shrink_the_rest():
     rng = np.random.default_rng(0)
     even = 4.0 * rng.chisquare(9.0, 2000) / 9.0
-    factor, dof = moderated(even, np.ones(2000), 9.0)  # one variance: its scatter is chance
+    factor, dof = moderated(even, np.ones(2000), 9.0)  # equal variances: their scatter is chance
     assert dof > 50.0
     np.testing.assert_allclose(factor, 2.0, rtol=0.1)
     variance = 8.0 / rng.chisquare(8.0, 4000)  # s0^2 d0 / chi^2_d0 of d0 = 8, s0 = 1
@@ -111,7 +114,7 @@ def test_moderated_ratios_keep_a_common_one_and_shrink_the_rest():
 
 
 def test_a_log_of_which_nothing_can_be_left_out_has_the_formulas_intervals():
-    """Joint 2 goes back in one stretch only: without it, its Coulomb friction is not told from its offset."""
+    """Joint 2 moves backwards in one part only: without this part its Coulomb friction and offset are not separate."""
     model, _, data = simulated(models.two_link(), seconds=20.0, seed=1)
     backwards = data.v[:, 1] < -0.1
     first = np.flatnonzero(backwards)[0]

@@ -1,4 +1,4 @@
-"""Armature that the model knows, and armature that is estimated: never both at a joint."""
+"""Armature that the model contains, and armature that is estimated: never both at a joint."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ ARM = models.two_link().with_armature(TRUE)
 
 
 def motion(seconds):
-    """(t, q, v, a) of three sines a joint."""
+    """Return (t, q, v, a) of three sines for each joint."""
     t = np.arange(int(100 * seconds)) / 100.0
     w = 2.0 * np.pi * np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]])
     x, A = t[:, None, None] * w + [[0, 1], [2, 3], [4, 5]], np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])
@@ -21,7 +21,7 @@ def motion(seconds):
 
 
 def log(seconds=12.0):
-    """Of the arm with its motors, without friction and noise."""
+    """A log of the arm with its motors, without friction and noise."""
     t, q, v, a = motion(seconds)
     return Dataset(t, q, ARM.inverse_dynamics(q, v, a), v=v, a=a)
 
@@ -31,7 +31,7 @@ def friction_free(robot, **options):
 
 
 def test_predicted_torques_are_inverse_dynamics():
-    """Of the robot with its armature, known or a column's."""
+    """Torques of the robot with its armature, from the model or from a column."""
     _, q, v, a = motion(1.0)
     expected = ARM.inverse_dynamics(q, v, a)
     for rotor in (False, True, [1]):
@@ -43,7 +43,7 @@ def test_predicted_torques_are_inverse_dynamics():
 
 @pytest.mark.parametrize("method", ["ols", "wls", "irls", "ridge", "consistent"])
 def test_what_is_known_is_not_taken_for_a_links_inertia(method):
-    """Rotors that the model knows leave the links' parameters what they are; without, Iyy is off by them."""
+    """Known rotors leave the links' parameters unchanged; if they are missing, Iyy is off by them."""
     model = friction_free(ARM)
     data = log(6.0)
     options = {"ridge": {"strength": 1e-12}, "consistent": {"regularization": 1e-10, "margin": 1e-9}}.get(method, {})
@@ -56,7 +56,7 @@ def test_what_is_known_is_not_taken_for_a_links_inertia(method):
 
 
 def test_a_column_is_the_whole_armature_and_the_robot_gets_it(tmp_path):
-    """Whatever the model said before."""
+    """For any armature of the model."""
     wrong = ARM.with_armature([TRUE[0], 0.2])
     model = friction_free(wrong, rotor=[1])
     np.testing.assert_array_equal(model.known_armature, [TRUE[0], 0.0])
@@ -77,7 +77,7 @@ def test_logs_are_predicted_as_they_were_measured():
     model = friction_free(ARM)
     _, tau, predicted, mask = model.predict(model.prior, data)
     inside = mask.all(1)
-    inside[:100] = inside[-100:] = False  # the filters' ends
+    inside[:100] = inside[-100:] = False  # ends of the filters
     np.testing.assert_allclose(predicted[inside], tau[inside], atol=0.02 * np.abs(tau).max())
     power = np.abs(tau[inside]).max()
     bare = friction_free(ARM.with_armature(0.0))
@@ -85,7 +85,7 @@ def test_logs_are_predicted_as_they_were_measured():
 
 
 def test_coupled_rotors_leave_the_robot_without_armature():
-    """They are no joint's: the robot holds what is a joint's own, once."""
+    """They are no joint's property: the robot contains a joint's own properties, once."""
     model = friction_free(ARM, rotor=[1], transmission=[[1, 0], [1, -1]])
     np.testing.assert_array_equal(model.known_armature, [0.0, 0.0])
     t, q, v, a = motion(12.0)

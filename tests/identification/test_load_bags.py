@@ -1,4 +1,4 @@
-"""Loads from ROS bags: joint states and a wrist sensor's wrenches are topics of their own, at times of their own."""
+"""Loads from ROS bags: joint states and the wrenches of a wrist sensor are separate topics with separate times."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ FILTER = Filtering(cutoff=10.0)
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory):
-    """t, q and wrenches at 1 kHz, so that topics sample the same motion at times of their own."""
+    """t, q and wrenches at 1 kHz, so that topics sample the same motion at different times."""
     t, q, v, a = motion(ROBOT, seconds=6.0, rate=1000.0)
     _, W = Oracle(ROBOT, LOAD, tmp_path_factory.mktemp("robot"))(q, v, a)
     W = OFFSET - W + 0.02 * np.random.default_rng(0).normal(size=W.shape)
@@ -31,14 +31,14 @@ def brief(samples):
 
 
 def states(samples, step=5, **change):
-    """Positions at every fifth sample, no efforts: a sensor's log needs none."""
+    """Positions at every fifth sample without efforts, which the log of a sensor does not need."""
     t, q, _ = samples
     at = range(0, len(t), step)
     return [{"stamp": START + round(1e9 * t[k]), "name": list(ROBOT.dof_names), "position": q[k]} | change for k in at]
 
 
 def wrenches(samples, rows=None, frame="sensor_link", **change):
-    """At every second sample, `LATE` after its time stamp's motion: W is interpolated there."""
+    """At every second sample, `LATE` after the motion of its time stamp: W is interpolated there."""
     t, _, W = samples
     rows = np.arange(0, len(t) - 2, 2) if rows is None else rows
     values = [np.stack([np.interp(t[rows] + LATE, t, w) for w in W.T], -1)][0]
@@ -47,7 +47,7 @@ def wrenches(samples, rows=None, frame="sensor_link", **change):
 
 
 def backwards(samples):
-    """Wrenches that arrive in order, with stamps that are not."""
+    """Wrenches that arrive in order, with time stamps that are not in order."""
     good = wrenches(samples)
     return [x | {"received": y["stamp"]} for x, y in zip(good[::-1], good)]
 
@@ -70,7 +70,7 @@ def test_the_load_is_found_in_a_bag_as_in_arrays(form, samples, tmp_path):
 
 
 def test_wrenches_are_at_their_own_times(samples, tmp_path):
-    """As if they were sampled with the joints, they are 20 ms late: the load is another then."""
+    """If they are treated as sampled with the joints, they are 20 ms late and the load is wrong."""
     right = write_bag(tmp_path / "right", {"/joint_states": states(samples), "/ft": wrenches(samples)})
     late = [x | {"stamp": x["stamp"] + 20_000_000} for x in wrenches(samples)]
     wrong = write_bag(tmp_path / "wrong", {"/joint_states": states(samples), "/ft": late})
@@ -79,7 +79,7 @@ def test_wrenches_are_at_their_own_times(samples, tmp_path):
 
 
 def test_where_stamps_are_missing_all_times_are_the_bags(samples, tmp_path):
-    """The wrenches have none, and the joints' own are hours off the bag's clock."""
+    """The wrenches have no time stamps, and those of the joints are hours off the clock of the bag."""
     hours = [x | {"received": x["stamp"], "stamp": x["stamp"] - 10**13} for x in states(samples)]
     none = [x | {"received": x["stamp"], "stamp": 0} for x in wrenches(samples)]
     bag = write_bag(tmp_path / "bag", {"/joint_states": hours, "/ft": none})
@@ -89,7 +89,7 @@ def test_where_stamps_are_missing_all_times_are_the_bags(samples, tmp_path):
 
 
 def test_nothing_is_made_up_where_wrenches_are_missing(samples, tmp_path):
-    """A second without wrenches, which a line through them would fill."""
+    """A second without wrenches, where interpolation would invent values."""
     t = samples[0]
     rows = np.arange(0, len(t) - 2, 2)
     holes = rows[(t[rows] < 2.0) | (t[rows] > 3.0)]

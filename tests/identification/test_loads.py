@@ -1,4 +1,4 @@
-"""Loads from logs whose truth is known: torques and wrenches are Pinocchio's, with the load as a body of its own."""
+"""Loads from logs with known truth: torques and wrenches are Pinocchio's, with the load as a separate body."""
 
 import functools
 import json
@@ -35,7 +35,7 @@ OFFSETS = np.array([3.0, -2.0, 5.0, 0.1, 0.2, -0.3])  # N, N m
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    """logs(seed, load): the same log is made once."""
+    """logs(seed, load): each log is created once."""
     folder = tmp_path_factory.mktemp("robots")
 
     @functools.cache
@@ -78,7 +78,7 @@ def test_two_logs_need_no_inertias_of_the_robot_and_one_log_does(logs):
     wrong = PANDA.with_parameters(1.4 * PANDA.parameters)
     report = identify_load(wrong, logs(0), logs(1, None), frame=FRAME, filtering=FILTER)
     right = identify_load(PANDA, logs(0), logs(1, None), frame=FRAME, filtering=FILTER)
-    for k in range(7):  # friction of the loaded robot, which the logs have of 2 N m s/rad and 1.5 N m
+    for k in range(7):  # friction of the loaded robot: the logs have 2 N m s/rad and 1.5 N m
         assert right.friction[f"fv{k + 1}"] == pytest.approx(2.0, abs=0.1)
         assert right.friction[f"fc{k + 1}"] == pytest.approx(1.5, abs=0.1)
     np.testing.assert_allclose(report.parameters, right.parameters, rtol=1e-6, atol=1e-9)
@@ -265,7 +265,7 @@ def test_wrenches_of_another_topic_come_at_times_of_their_own(tmp_path):
     t, q, W = wrench_log(tmp_path, rate=400.0)
     joints = {f"/joint_states/{j}/position": q[:, k] for k, j in enumerate(PANDA.dof_names)}
     wrist = {f"/ft/wrench/{w}/{a}": x for (w, a), x in zip([(w, a) for w in ("force", "torque") for a in "xyz"], W.T)}
-    rows = np.arange(len(t)) % 2 == 0  # joint states, and wrenches in between
+    rows = np.arange(len(t)) % 2 == 0  # joint states, with wrenches between them
     columns = {"__time": t} | {name: np.where(rows, x, np.nan) for name, x in joints.items()}
     columns |= {name: np.where(rows, np.nan, x) for name, x in wrist.items()}
     report = identify_load(PANDA, write(tmp_path / "log.csv", columns), sensor=FRAME, filtering=FILTER)
@@ -317,7 +317,7 @@ def test_a_body_that_the_log_determines_is_not_moved_by_the_prior():
 def test_intervals_of_centre_and_inertia_are_those_of_samples():
     rng = np.random.default_rng(4)
     W = rng.normal(size=(60, 10)) / 2e-3
-    far = inertia.from_com(LOAD.mass, np.array([0.3, -0.2, 0.7]), LOAD.inertia)  # where moving axes counts
+    far = inertia.from_com(LOAD.mass, np.array([0.3, -0.2, 0.7]), LOAD.inertia)  # where the motion of axes matters
     found = load_report.estimated(W, W @ far)
     samples = rng.multivariate_normal(found.least_squares, found.covariance, 20_000)
     box = found.quantities()

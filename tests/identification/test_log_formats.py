@@ -21,7 +21,7 @@ pyarrow = pytest.importorskip("pyarrow", reason="the extra 'logs' is not install
 
 
 def table(m, topic="/joint_states"):
-    """Columns as PlotJuggler calls them, the joints not in the robot's order."""
+    """Columns with PlotJuggler's names, with joints in another order than the robot's."""
     columns = {"__time": m.t}
     for joint, k in (("joint2", 1), ("joint1", 0)):
         for word, x in (("effort", m.tau), ("position", m.q), ("velocity", m.v)):
@@ -30,7 +30,7 @@ def table(m, topic="/joint_states"):
 
 
 def write_csv(path, columns, empty=()):
-    """empty: (row, column) of cells that hold nothing."""
+    """`empty` are (row, column) of empty cells."""
     rows = [[f"{x:.17g}" for x in row] for row in zip(*columns.values())]
     for k, name in empty:
         rows[k][list(columns).index(name)] = ""
@@ -39,7 +39,7 @@ def write_csv(path, columns, empty=()):
 
 
 def write_v73(path, variables):
-    """As MATLAB writes v7.3: HDF5 behind a header of its own, columns as rows, structs as groups."""
+    """MATLAB's format v7.3: HDF5 after a header of its own, columns as rows, structs as groups."""
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, x in variables.items():
             data = file.create_dataset(name, data=np.atleast_2d(x).T if np.ndim(x) > 1 else np.atleast_2d(x))
@@ -109,8 +109,9 @@ def test_every_format_gives_the_samples_that_were_written(write, tmp_path):
     np.testing.assert_allclose(data.t, m.t, atol=1e-12)
     for got, written in ((data.q, m.q), (data.v, m.v), (data.tau, m.tau)):
         np.testing.assert_array_equal(got, written)
-    renamed = tmp_path / "renamed.dat"  # told by its first bytes
-    if path.suffix in (".mat", ".h5", ".parquet") and path.read_bytes()[:4] != bytes(4):  # v4 has no first bytes
+    renamed = tmp_path / "renamed.dat"  # recognised by its first bytes
+    # version 4 has no characteristic first bytes
+    if path.suffix in (".mat", ".h5", ".parquet") and path.read_bytes()[:4] != bytes(4):
         np.testing.assert_array_equal(Dataset.read(path.rename(renamed), joints=JOINTS).q, m.q)
 
 
@@ -129,7 +130,7 @@ def test_identification_from_a_file_gives_the_numbers_of_the_arrays(form, tmp_pa
 def test_a_bag_may_hold_other_joints_other_orders_and_messages_of_other_joints(tmp_path):
     m = motion(1.0)
     messages = states(m)
-    for k, message in enumerate(messages):  # the order changes, some have no velocities
+    for k, message in enumerate(messages):  # the order changes, and some messages have no velocities
         if k % 3 == 0:
             order = [2, 0, 1]
             messages[k] = message | {
@@ -213,7 +214,7 @@ def test_rows_of_other_topics_in_a_table_are_left_out(tmp_path):
 )
 def test_ways_to_call_a_column_after_a_joint(pattern, tmp_path):
     m = motion(1.0)
-    names = {"base_pan-joint": 0, "joint": 1}  # one is in the other
+    names = {"base_pan-joint": 0, "joint": 1}  # one name contains the other
     words = {"position": ("tau", m.tau), "pos": ("tau", m.tau), "q": ("tau", m.tau)}
     columns = {"time": m.t}
     for j, k in reversed(names.items()):
@@ -256,7 +257,7 @@ def test_the_robots_joints_may_have_other_names_in_the_log(tmp_path):
 
 
 def test_joints_of_another_arm_are_not_the_robots(tmp_path):
-    """left_joint1 is not joint1, though it ends so."""
+    """left_joint1 is not joint1, although its name ends so."""
     left = {name.replace("/joint", "/left_joint", 2).replace("left_joint_", "joint_"): x
             for name, x in table(motion(1.0)).items()}  # fmt: skip
     assert "/joint_states/left_joint1/position" in left

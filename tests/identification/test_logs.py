@@ -39,7 +39,7 @@ def test_tx40_reaches_the_published_error():
 
 @needs("tx40_figaroh.npz")
 def test_a_published_urdf_with_a_massless_tip_is_geometry_enough():
-    """Least squares and base parameters know nothing of the inertias that a model file claims."""
+    """Least squares and base parameters do not depend on the inertias of a model file."""
     robot = models.load_urdf(logs.FOLDER / "tx40_mdh_modified.urdf", physical="unchecked")
     data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
     errors = [fit(RegressorModel(r, rotor=True), data, "ols").relative_error() for r in (robot, logs.tx40())]
@@ -59,7 +59,7 @@ def test_kr300_fitted_on_a_predicts_b():
     assert e.relative_error(unseen) <= 0.16
     assert strictly_physical(e)
     assert fit(model, a, "ols").relative_error(unseen) > e.relative_error(unseen) / 0.5
-    # where it moves, the consistent fit predicts what it never saw, and least squares do not
+    # in motion the consistent fit predicts test data, and least squares do not
     moving = model.compress(b.without_standstill(0.01))
     assert e.relative_error(moving) < 0.08 < 0.5 * fit(model, seen, "ols").relative_error(moving)
 
@@ -80,7 +80,7 @@ def test_the_semidefinite_program_does_not_grow_with_the_log():
     data = logs.ur10_log().filtered(6.0)
     model = RegressorModel(logs.ur10())
     A, _ = model.compress(data).system()
-    assert A.shape[0] <= model.size + 1  # whatever the number of samples
+    assert A.shape[0] <= model.size + 1  # for any number of samples
     e = fit(model, data, "consistent", mass_max=20.0)
     assert e.notes["seconds"] < 1.0
 

@@ -62,7 +62,9 @@ def masked(log, *joints):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("k", "torque"), [(1, 0.0), (0, 3.0)])
 def test_a_joint_whose_torque_never_changes_is_not_trusted(arm, k, torque):
-    """As a column that was never filled in: "consistent" then leaves 14 % of the torques, which alone is no doubt."""
+    """A column that was never filled: "consistent" then leaves 14 % of the torques unexplained, which alone is no
+    finding.
+    """
     log, model = arm
     report = identify(model.robot, with_torque(log, k, torque), model=model, filtering=CUT, validation=Validation(None))
     said = first(report.assessment, "silent")
@@ -111,7 +113,7 @@ def test_a_wrong_period_is_refused_where_no_part_of_the_log_is_set_aside_too(arm
 
 
 def coarse(robot, seed, bits, rate, highest, seconds=10.0):
-    """A log of slow motion [Hz], friction, and encoders of so few bits that differences of counts are noise."""
+    """A log of slow motion [Hz], with friction, and encoders of so few bits that differences of counts are noise."""
     rng, n = np.random.default_rng(seed), robot.nv
     t = np.arange(int(seconds * rate)) / rate
     w, phase = 2.0 * np.pi * rng.uniform(0.2 * highest, highest, (4, n)), rng.uniform(0.0, 6.28, (4, n))
@@ -134,7 +136,7 @@ def test_a_load_is_found_without_a_cutoff_that_is_given():
     loaded = robot.with_payload(0.5, (0.4, 0.1, 0.0), 0.01 * np.eye(3), robot.body_names[-1])
     logs = [coarse(r, seed, 11, 500.0, 0.4) for seed, r in enumerate((loaded, robot))]
     report = identify_load(robot, *logs)
-    assert {d.kind for d in report.findings} <= {"excitation"}  # the arm is planar
+    assert {d.kind for d in report.findings} <= {"excitation"}  # the arm moves in a plane
     low, high = report.intervals["mass"]
     assert abs(report.mass - 0.5) < high - low < 0.1
     gains = np.array([5.0, -2.0])
@@ -178,7 +180,7 @@ def test_one_stamp_far_ahead_does_not_take_the_rest_of_the_log_with_it():
         Dataset.from_arrays({"t": t, "q": x, "tau": x}, drop_bad_rows=True)
     t[30], t[80] = 0.3, 1e6
     assert len(Dataset.from_arrays({"t": t, "q": x, "tau": x}, drop_bad_rows=True)) == 81
-    again = np.repeat(np.arange(25) / 100.0, 4)  # a state that is sent four times
+    again = np.repeat(np.arange(25) / 100.0, 4)  # each state is sent four times
     assert len(Dataset.from_arrays({"t": again, "q": x, "tau": x}, drop_bad_rows=True)) == 25
 
 

@@ -32,7 +32,7 @@ PERIOD = 4e-3
 
 @cache
 def estimate():
-    """Some estimate of MODEL, whose parameters are replaced."""
+    """An estimate of MODEL with given parameters."""
     return fit(MODEL, servo_log(PERIOD, 2.0)[0].filtered(20.0))
 
 
@@ -41,7 +41,7 @@ def right():
 
 
 def wrong(seed=0, by=0.2):
-    """An estimate whose parameters are all 20 % off, up or down."""
+    """An estimate whose parameters are all wrong by 20 %, up or down."""
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(TRUTH))
     return replace(estimate(), x=TRUTH * (1.0 + by * signs))
 
@@ -54,7 +54,9 @@ def z_of(result, truth):
 
 
 def test_the_simulated_loop_is_the_one_that_made_the_log():
-    """Another integrator, law and delay line of the library: positions and torques agree, sub-sample delay included."""
+    """Another integrator, law and delay of the library: positions and torques agree, for delays of parts of a
+    sample, too.
+    """
     data, run = servo_log(PERIOD, 1.0, delay=0.0026, steps=20, ki=50.0)
     loop = ServoLoop(MOTION, KP, KD, 50.0, period=PERIOD, delay=0.0026)
     dynamics, of = Dynamics(MODEL, TRUTH), loop._running(ARM, data.t)
@@ -83,7 +85,7 @@ LOOPS = {
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("delay", [0.0013, 0.0051])
 def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
-    """Along random directions of all that can be estimated, against central differences of the simulation itself."""
+    """Along random directions of all unknowns, against central differences of the simulation itself."""
     loop, model, t = LOOPS[name], EVERYTHING, 2e-3 * np.arange(50)
     x0, gains = model.prior, tuple(loop.gains)
     x0[model.positive] = 0.3
@@ -105,14 +107,14 @@ def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
     J = np.concatenate([np.concatenate((x.position, x.torque), 1) for x in found])
     rng, scale = np.random.default_rng(0), np.maximum(np.abs(theta), 0.1)
     scale[ends[1] : ends[2]] = 1e-3
-    late = np.where(np.arange(len(theta)) == ends[1], scale, 0.0)  # the delay alone, which the others outweigh
+    late = np.where(np.arange(len(theta)) == ends[1], scale, 0.0)  # the delay alone, because the others outweigh it
     for along in (late, *(scale * rng.normal(size=(4, len(theta))))):
         values = [np.concatenate((run.q, run.u), 1) for run in (at(theta + s * 1e-5 * along)[3] for s in (1, -1))]
         assert_close(J @ along, (values[0] - values[1]) / 2e-5, 1e-6)
 
 
 def test_derivatives_of_a_law_are_those_of_its_trace():
-    """Of PID by hand; of computed torque by complex steps' cousin, central differences."""
+    """Derivatives of PID are compared with a manual formula, those of computed torque with central differences."""
     law = PID(ROBOT, MOTION, KP, KD, 50.0, 2e-3)
     found = law_slopes(law, ROBOT)(0.3, np.array([0.1, 0.2]), np.array([0.3, -0.1]), np.array([0.01, 0.02]))
     assert_close(found["tau"], np.hstack((-np.diag(KP), -np.diag(KD), 50.0 * np.eye(2))), 1e-12)
@@ -126,7 +128,7 @@ def test_derivatives_of_a_law_are_those_of_its_trace():
 
 
 def test_a_reference_of_samples_moves_at_its_ends_and_stays_beyond_them():
-    """Time stamps that are off by rounding, or by a little of a period, do not stop the motion."""
+    """Time stamps that are off by rounding, or by a small part of a period, do not stop the fit."""
     t = 0.01 * np.arange(50)
     desired = SampledReference(t, np.column_stack((np.sin(t), np.cos(t))))
     ends = desired._at(np.array([-0.004, 0.0, t[-1] + 1e-15, t[-1] + 0.004]))
@@ -143,7 +145,7 @@ def test_a_reference_of_samples_moves_at_its_ends_and_stays_beyond_them():
 
 @pytest.fixture(scope="module")
 def counted():
-    """12-bit encoders, differences in the loop, half a sample of delay."""
+    """12-bit encoders, differences of positions in the loop, half a sample of delay."""
     return servo_log(PERIOD, 5.0, delay=0.002, steps=10, bits=12)[0]
 
 
@@ -205,8 +207,9 @@ def test_gains_delay_friction_and_armature_are_found_together():
 
 @pytest.mark.slow
 def test_seven_joints_from_the_inverse_dynamics_fit():
-    """The Panda with rotors, friction, 17-bit encoders, differences in the loop, a delay of 0.65 samples: 62 base
-    parameters, 14 gains and the delay, each within its interval, and most of them far nearer than where it began."""
+    """The Panda with rotors, friction, 17-bit encoders, differences in the loop and a delay of 0.65 samples: 62
+    base parameters, 14 gains and the delay are within their intervals, and most are far closer than at the start.
+    """
     robot = models.panda().with_armature([0.6, 0.6, 0.5, 0.5, 0.2, 0.2, 0.1])
     viscous, coulomb = [2.0, 2.0, 1.5, 1.5, 0.7, 0.7, 0.5], [2.5, 2.0, 2.0, 1.5, 0.8, 0.7, 0.5]
     rng, period = np.random.default_rng(3), 2e-3
@@ -240,7 +243,7 @@ def test_seven_joints_from_the_inverse_dynamics_fit():
 
 @pytest.mark.slow
 def test_intervals_hold_over_many_noises():
-    """z of all parameters over 8 logs: its root mean square is 1, within what chance allows."""
+    """z of all parameters over 8 logs: its root mean square is 1 within its statistical error."""
     data, _ = servo_log(PERIOD, 1.5, delay=0.002, steps=10)
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
     begin = right()
@@ -253,7 +256,7 @@ def test_intervals_hold_over_many_noises():
 
 
 def test_what_can_not_be_told_apart_is_said():
-    """Two friction columns that are alike come as their sum, which is found."""
+    """Two equal friction columns are identified as their sum, which is correct."""
     data, _ = servo_log(PERIOD, 1.0, delay=0.002, steps=10)
     twice = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING, offset=False, curves=[Curve(0, "sigmoid", SMOOTHING)])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
@@ -276,7 +279,8 @@ def test_two_parts_of_a_log_begin_where_they_begin():
 
 def test_torques_applied_are_those_commanded_a_delay_before():
     data, run = servo_log(PERIOD, 2.0, delay=0.006, steps=10, noise=0.0)
-    late = np.vstack((np.zeros((2, 2)), data.tau[:-2]))  # 1.5 samples: at a sample the command of two before acts
+    # 1.5 samples: at a sample the command of two samples before acts
+    late = np.vstack((np.zeros((2, 2)), data.tau[:-2]))
     applied = gc.identification.Dataset(data.t[2:], data.q[2:], late[2:])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.006, torque="applied")
     found = cloe(right(), applied, loop)

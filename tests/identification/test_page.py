@@ -1,4 +1,4 @@
-"""The report as a page: well formed, offline, escaped, its numbers the report's."""
+"""The report as a page: well formed, offline, escaped, with the same numbers as the report."""
 
 import re
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ VOID = {"meta", "br", "col", "img"}
 
 
 class Page(HTMLParser):
-    """Elements as (tag, attributes, text below); raises where one is not closed in its place."""
+    """Elements as (tag, attributes, text inside); raises if one is not closed in its place."""
 
     def __init__(self, text):
         super().__init__()
@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
 
 def arm(names=("joint1", "joint2")):
-    """Two links that a log can be made of; the second one slides."""
+    """Two links of which a log can be made; the second one slides."""
     body = inertia.from_com(2.0, [0.1, 0.05, 0.02], np.diag([0.02, 0.03, 0.04]))
     first, second = (f"body of {name}" for name in names)
     turning, sliding = Joint.revolute((0, 1, 0), name=names[0]), Joint.prismatic((1, 0, 0), name=names[1])
@@ -83,7 +83,9 @@ def log(model, seconds=20.0, rate=100.0, noise=0.05, label="log", scale=1.3):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """(report, its folder, its page's text) of a robot and a log with names that are markup, consistent method."""
+    """Return (report, its folder, its page's text) for a robot and a log with markup in their names; consistent
+    method.
+    """
     model = RegressorModel(arm(NASTY), smoothing=0.05, rotor=True)
     data = log(model, label="<b>log</b> & 'co'")
     report = identify(model.robot, data, model=model, filtering=Filtering(10.0))
@@ -123,7 +125,7 @@ def test_the_page_needs_no_network(page, made):
 
 def test_names_from_logs_and_robots_are_text(page, made):
     report, _, text = made
-    assert len(page.all("script")) == 1  # the page's own
+    assert len(page.all("script")) == 1  # the page's own script
     assert "alert" not in page.all("script")[0][2]
     assert not page.all("em")
     assert "<b>log</b>" not in text
@@ -147,7 +149,7 @@ def test_the_table_has_every_base_parameter_with_the_report_s_numbers(page, made
     given = report.estimate.base.projection @ report.estimate.model.prior
     assert len(cells[1:]) == len(rows) == report.estimate.base.size
     for row, prior, (name, *values) in zip(rows, given, cells[1:]):
-        assert name[1].endswith(row["name"])  # all of it, also where only its beginning is shown
+        assert name[1].endswith(row["name"])  # all of the text, also where only its beginning is shown
         wanted = [row[key] for key in ("value", "least_squares", "std", "low", "high", "percent")] + [prior]
         np.testing.assert_array_equal([float(value) for value, _ in values], wanted)
         for value, text in values:

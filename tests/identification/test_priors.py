@@ -19,7 +19,7 @@ ALL = {"regularization": "auto", "entropic": "auto", "weights": "auto"}
 
 
 def least_ratio(estimate):
-    """The least of: least principal moment by the next, least eigenvalue of the pseudo-inertia by the next."""
+    """The smallest ratio of least to next principal moment, and of least to next eigenvalue of the pseudo-inertia."""
     bodies = estimate.x[: estimate.model.inertial].reshape(-1, 10)
     values = (np.linalg.eigvalsh(f(bodies)) for f in (inertia.com_tensor, inertia.pseudo))
     return min(float((v[:, 0] / v[:, 1]).min()) for v in values)
@@ -92,7 +92,7 @@ def test_folds_of_a_motion_that_repeats_are_of_its_phase():
         inside = (fold == k) & ~distance.any(1)
         assert folds.held[k].counts[0] == inside.sum()
         np.testing.assert_allclose(folds.held[k].residuals(y) ** 2, error[inside].sum(0), rtol=1e-9)
-        beside = [k, k + 1, *([4] if k == 0 else []), *([0] if k == 3 else [])]  # the first goes on from the last
+        beside = [k, k + 1, *([4] if k == 0 else []), *([0] if k == 3 else [])]  # the first fit continues from the last
         apart = (fold != k) & ~distance[:, beside].any(1)
         np.testing.assert_allclose(folds.rest[k].residuals(y) ** 2, error[apart].sum(0), rtol=1e-9)
 
@@ -194,7 +194,7 @@ def test_torques_that_have_nothing_to_do_with_the_motion_raise_a_doubt():
     (finding,) = choose_prior(light, replace(data, tau=noise)).findings
     assert finding.kind == "prior"
     assert not finding.fatal
-    assert not choose_prior(model, data).findings  # the prior is the truth: as strong as can be, and right
+    assert not choose_prior(model, data).findings  # the prior is the truth, so the strongest weight is right
 
 
 def test_a_prior_that_the_log_contradicts_raises_a_doubt():
@@ -276,7 +276,7 @@ def test_ur10_without_any_number_given():
     e, free = report.estimate, report.unconstrained
     assert e.relative_error(report.test_factors) <= min(0.05, free.relative_error(report.test_factors))
     assert least_ratio(e) > 1e-2
-    assert 15.0 < e.x[:60:10].sum() < 30.0  # the maker's 28.9 kg, base included
+    assert 15.0 < e.x[:60:10].sum() < 30.0  # the manufacturer's 28.9 kg, including the base
     assert "uniform density" in report.notes["prior bodies"]
 
 

@@ -1,4 +1,4 @@
-"""Where a report came from: checksums as sha256sum gives them, a call that can be made again."""
+"""The origin of a report: checksums as sha256sum computes them, and a call that can be repeated."""
 
 import hashlib
 import subprocess
@@ -52,7 +52,7 @@ def test_a_folder_has_the_sum_of_its_files_lines(tmp_path):
     assert checksum(tmp_path / "bag").sha256 == hashlib.sha256(lines).hexdigest()
     before = checksum(tmp_path / "bag")
     (tmp_path / "bag" / "b.db3").rename(tmp_path / "bag" / "c.db3")
-    assert checksum(tmp_path / "bag") != before  # a name counts
+    assert checksum(tmp_path / "bag") != before  # a name is an argument, too
 
 
 def test_a_dataset_has_the_sum_of_its_arrays():

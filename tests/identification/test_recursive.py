@@ -1,4 +1,4 @@
-"""Recursive least squares against batches, forgetting against loads that jump, projection, filtered momenta."""
+"""Recursive least squares against batches, forgetting and jumps of the load, projection, filtered momenta."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_what_was_not_seen_keeps_the_prior_and_has_no_deviation():
 
 
 def test_forgetting_tracks_a_mass_that_jumps():
-    """Half way the last link is heavier: with forgetting the estimate is there after five time constants."""
+    """The last link becomes heavier half way: with forgetting the estimate follows within five time constants."""
     heavy = X.copy()
     heavy[10] += 0.5
     heavy[11] += 0.4
@@ -141,7 +141,7 @@ def test_square_roots_take_in_rows_as_normal_equations_do():
 
 
 def test_projection_gives_bodies_and_is_the_nearest_in_the_metric_of_the_covariance():
-    """Against batch estimates under the same constraints, which know the log itself."""
+    """Against batch estimates with the same constraints, which use the log itself."""
     few = slice(0, None, 15)
     rls = RecursiveLeastSquares(MODEL)
     rls.update(Q[few], V[few], A[few], torque(X, 2.0)[few])
@@ -158,7 +158,7 @@ def test_projection_gives_bodies_and_is_the_nearest_in_the_metric_of_the_covaria
 
 
 def test_filtered_momenta_need_no_acceleration():
-    """On a log of the simulated arm, commands held between samples: true parameters, and noise where it is."""
+    """On a log of the simulated arm with commands held between samples: the true parameters, and noise at its level."""
     data, run = servo_log(2e-3, 3.0)
     rls = RecursiveLeastSquares(MODEL, bandwidth=30.0, period=2e-3)
     rls.update(run.q, run.v, None, data.tau)

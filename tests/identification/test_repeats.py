@@ -1,4 +1,4 @@
-"""Motions that repeat, found across holes; periods that are none; how far a test is from what trained."""
+"""Periodic motions are found across gaps, wrong periods are refused, and test motion is compared with training motion."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def holed(data, *holes):
 
 
 def test_a_period_is_found_across_holes():
-    """No stretch is as long as two periods, nor even as one."""
+    """No part is as long as two periods, and some not even as one."""
     data = holed(log(noise=1e-3), *((k + 0.4, k + 0.7) for k in range(1, 15, 2)))
     assert max(s.stop - s.start for s in data.stretches) < 0.6 * PERIOD * RATE
     assert data.period() == pytest.approx(PERIOD, abs=0.5 / RATE)
@@ -37,10 +37,10 @@ def test_a_period_is_found_across_holes():
 
 def test_a_log_with_less_than_two_periods_repeats_too():
     assert log(seconds=1.4 * PERIOD).period() == pytest.approx(PERIOD)
-    assert log(seconds=1.05 * PERIOD).period() is None  # a twentieth again is a coincidence
+    assert log(seconds=1.05 * PERIOD).period() is None  # a twentieth of a period may be a coincidence
     rests = log(seconds=PERIOD)
     q = np.concatenate((np.tile(rests.q[:1], (400, 1)), rests.q, np.tile(rests.q[:1], (400, 1))))
-    assert Dataset(np.arange(len(q)) / RATE, q, q).period() is None  # home again, at rest
+    assert Dataset(np.arange(len(q)) / RATE, q, q).period() is None  # back at the start, at rest
 
 
 def test_what_does_not_repeat_has_no_period():
@@ -76,9 +76,9 @@ def test_the_distance_of_the_test_motion_is_measured_in_standard_deviations():
     train, test = log(), log(seed=1)
     moved = Dataset(test.t, test.q + 100.0, test.tau, v=test.v, a=test.a)
     scale = np.hstack((train.q, train.v, train.a)).std(axis=0)
-    expected = np.sqrt(np.sum((100.0 / scale[:2]) ** 2) / 6.0)  # all rows that far, to a few
+    expected = np.sqrt(np.sum((100.0 / scale[:2]) ** 2) / 6.0)  # all rows at this distance, up to a few
     assert compare(train, moved).distance == pytest.approx(expected, rel=0.05)
-    # by hand, on few rows
+    # computed directly, on few rows
     a, b = train.select(np.arange(len(train)) < 400), test.select(np.arange(len(test)) < 300)
     z, y = (np.hstack((x.q, x.v, x.a)) for x in (a, b))
     apart = np.linalg.norm((z[:, None] - y) / z.std(axis=0), axis=-1).min(axis=0) / np.sqrt(6.0)
@@ -100,12 +100,13 @@ def test_retraced_motion_is_told_from_motion_that_crosses():
         other = compare(first, log(seed=seed, nv=3))
         assert other.retraced == 0.0
         assert other.findings() == []
-    pieces = np.random.default_rng(0).permutation(np.arange(1400).reshape(70, 20)).ravel()  # of 0.1 s, in any order
+    # permutation of parts of 0.1 s
+    pieces = np.random.default_rng(0).permutation(np.arange(1400).reshape(70, 20)).ravel()
     shuffled = compare(first, Dataset(again.t, first.q[pieces], again.tau, v=first.v[pieces], a=first.a[pieces]))
     assert shuffled.seen == 1.0
     assert shuffled.retraced < 0.3
     backwards = Dataset(again.t, again.q[::-1], again.tau, v=-again.v[::-1], a=again.a[::-1])
-    assert compare(first, backwards).retraced < 0.1  # the same path, the other friction
+    assert compare(first, backwards).retraced < 0.1  # the same path with other friction
 
 
 def test_a_test_log_that_repeats_the_training_is_doubted():

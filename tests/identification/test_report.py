@@ -1,4 +1,4 @@
-"""identify() from file to report, and files that bring robots back."""
+"""identify() from file to report, and files from which robots are restored."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ RATE = 200.0
 
 
 def write_log(path, seconds=20.0, noise=0.05):
-    """A two-link arm's log as CSV, positions and torques only; (model, true parameters)."""
+    """A two-link arm's log as CSV, with positions and torques only; and (model, true parameters)."""
     model = RegressorModel(models.two_link(), smoothing=0.02)
     x = model.prior
     x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("offset")] = (
@@ -64,16 +64,16 @@ def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
     errors = report.errors
     assert set(errors) == {"training", "test"}
     assert errors["test"]["relative_error"] < 0.02
-    # by hand, from the definitions
+    # directly from the definitions
     e = report.estimate
     _, tau, predicted, used = e.model.predict(e.x, report.test)
-    assert 0 < (~used).any(axis=1).sum() < 0.2 * len(used)  # where filters have not settled
+    assert 0 < (~used).any(axis=1).sum() < 0.2 * len(used)  # rows where filters have not settled
     tau, predicted = tau[used.all(axis=1)], predicted[used.all(axis=1)]
     np.testing.assert_allclose(errors["test"]["rms"], np.sqrt(np.mean((tau - predicted) ** 2, axis=0)), rtol=1e-9)
     assert errors["test"]["relative_error"] == pytest.approx(
         np.linalg.norm(tau - predicted) / np.linalg.norm(tau), rel=1e-9
     )
-    # white noise of 0.05 N m, what the low-pass leaves of it
+    # white noise of 0.05 N m after the low-pass
     np.testing.assert_allclose(report.noise_floor, 0.05 * np.sqrt(15.0 / 100.0), rtol=0.4)
     np.testing.assert_allclose(errors["test"]["rms"], report.noise_floor, rtol=0.3)
     assert seen[-1] == 1.0
@@ -150,7 +150,7 @@ def test_friction_of_coupled_motors_stays_beside_the_robot(tmp_path):
     lines = {line.split()[0]: line for line in text.splitlines() if " joint" in line}
     assert all(" no" in lines[k] for k in ("fv1", "fv3", "Ir2", "Ir3", "ks2"))
     assert "joint1 + joint2" in lines["fv3"]
-    assert "by the prior only" in lines["Ir1"]  # joins the first link's inertia
+    assert "by the prior only" in lines["Ir1"]  # forms a sum with the first link's inertia
     assert "prior only" not in lines["fv1"]
     np.testing.assert_array_equal(report.robot.damping, robot.damping)
     extra = load_extra(save_model(report.robot, tmp_path / "robot.json", report._extra()))
@@ -318,7 +318,7 @@ def test_urdf_files_bring_back_the_dynamics(tmp_path, name):
     for b in robot.joints:
         if not np.cross(
             b.S[:3, 0], b.S[3:, 0]
-        ).any():  # the frame lies on the axis: the parameters are the same numbers
+        ).any():  # the frame lies on the axis, so the parameters have the same numbers
             i = robot.joint(b.name)
             np.testing.assert_allclose(back.parameters[i], robot.parameters[i], rtol=1e-13, atol=1e-15)
 
@@ -326,7 +326,7 @@ def test_urdf_files_bring_back_the_dynamics(tmp_path, name):
 @pytest.mark.parametrize("pitch", [0.5 * np.pi, -0.5 * np.pi])
 def test_urdf_files_hold_axes_off_their_frames_and_right_angles(tmp_path, pitch):
     c, s = np.cos(0.7), np.sin(0.7)
-    turned = np.eye(4)  # Rz(0.7) Ry(pitch): roll and yaw are not told apart
+    turned = np.eye(4)  # Rz(0.7) Ry(pitch): roll and yaw are not distinguished
     turned[:3, :3] = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ np.array(
         [[0, 0, np.sign(pitch)], [0, 1, 0], [-np.sign(pitch), 0, 0]]
     )
@@ -360,7 +360,8 @@ def test_springs_are_kept_by_model_files_and_refused_by_urdf(tmp_path):
     path = save_model(robot, tmp_path / "robot.json")
     assert [(j.stiffness, j.rest) for j in load_model(path).joints] == [(3.0, -0.1), (0.0, 0.0)]
     path.write_text(path.read_text().replace('"stiffness": 3.0,', "").replace('"rest": -0.1', '"more": 0'))
-    assert [(j.stiffness, j.rest) for j in load_model(path).joints] == [(0.0, 0.0), (0.0, 0.0)]  # older files
+    # files of older versions
+    assert [(j.stiffness, j.rest) for j in load_model(path).joints] == [(0.0, 0.0), (0.0, 0.0)]
     with pytest.raises(ModelError, match="joint 's': URDF has no springs"):
         save_urdf(Robot.build([Body("a", None, spring, None, body)]), tmp_path / "robot.urdf")
 

@@ -26,13 +26,14 @@ def ramp(t):
 
 
 def differences(found, log, noise):
-    """(derivatives of all errors in units of their noise, by parameters and where the log begins in natural units;
-    these units of the parameters): central differences of simulations, nothing of what is differentiated by hand."""
+    """Return the derivatives of all errors, in units of their noise, by parameters and initial state in natural
+    units, and these units; by central differences of simulations, independent of the analytic derivatives.
+    """
     model = found.estimate.model
     unknown = Unknowns(experiment(model, log, found.loop), found.estimate.x, GAINS, False, True)
     theta = unknown.first()
     theta[unknown.shared :][:4] = np.concatenate((found.simulated.q[0], found.simulated.v[0]))
-    scale, size = units(unknown, theta), unknown.shared + 4  # and not the integrals, which ki = 0 has no use of
+    scale, size = units(unknown, theta), unknown.shared + 4  # without the integrals, which have no effect for ki = 0
 
     def errors(theta):
         return (unknown.at(theta).errors[0] / noise).ravel()
@@ -52,7 +53,9 @@ def model_of(robot):
 
 
 def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
-    """A weightless arm that turns steadily: friction is SPEED fv1 + fc1, and nothing tells inertia, kd, joint 2's."""
+    """A weightless arm that rotates steadily: friction is SPEED fv1 + fc1; inertia, kd and joint 2 are not
+    determined.
+    """
     arm = ARM.with_gravity((0.0, 0.0, 0.0))
     plant = gc.Plant(arm, gc.Friction(VISCOUS, COULOMB, SMOOTHING))
     law = PID(arm, ramp, KP, KD, 0.0, PERIOD)
@@ -68,7 +71,8 @@ def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
         options=gc.SimulationOptions(compiled=True),
     )
     noise = np.repeat([0.01, 1e-7], 2)
-    log = noisy(Dataset(run.t, run.q, run.tau).between(5.0, 6.0), noise)  # the beginning is forgotten by e^-50
+    # the effect of the initial state has decayed by e^-50
+    log = noisy(Dataset(run.t, run.q, run.tau).between(5.0, 6.0), noise)
     heavier = arm.with_parameters(1.1 * arm.parameters)
     found = cloe(model_of(heavier), log, ServoLoop(ramp, KP, KD, period=PERIOD), gains=GAINS)
 
@@ -92,7 +96,7 @@ def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
 
 
 def test_parameters_that_are_hardly_told_apart_are_named():
-    """Pairs of correlation above 0.98, against the inverse of information from differences."""
+    """Pairs with a correlation above 0.98, against the inverse of the information matrix from differences."""
     data = servo_log(PERIOD, 0.6)[0]
     noise = np.repeat([0.01, 1e-3], 2)
     log = noisy(data, noise)

@@ -1,4 +1,4 @@
-"""Rows at rest: static friction is bounded, not determined; what it explains is counted, and the first number."""
+"""Rows at rest: static friction is bounded, not determined; the report counts what it explains."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ FRICTION = np.array([0.8, 0.5])  # N m: Coulomb's
 
 
 def stopped(holding, **options):
-    """(model, its parameters, log): moves for 12 s, then stands for 4 s, held by `holding` (nv,) [N m]."""
+    """Return (model, its parameters, log): the arm moves for 12 s, then rests for 4 s, held by `holding` (nv,) [N
+    m].
+    """
     model = RegressorModel(models.two_link(), smoothing=0.02, offset=False, **options)
     t = np.arange(1600) / 100.0
     w = 2.0 * np.pi * np.array([0.37, 0.61])
@@ -46,7 +48,9 @@ def test_static_friction_explains_what_is_within_its_band(holding, within, beyon
 
 
 def test_curves_and_coupled_drives_hold_too():
-    """A third drive turns with both joints: its friction holds either; a curve of joint 2 is friction as well."""
+    """A third drive turns with both joints: its friction holds each of them; a friction curve of joint 2 counts,
+    too.
+    """
     options = {"transmission": [[1, 0], [0, 1], [1, 1]], "coulomb": [2], "curves": [Curve(1, "stribeck", 0.3)]}
     for holding, within in (([0.79, 0.99], 1.0), ([0.81, 0.99], 0.5), ([0.79, 1.01], 0.5)):
         model, _, data = stopped(holding, **options)

@@ -52,7 +52,7 @@ def test_events_are_located(name, h):
     np.testing.assert_allclose(solution.events[0].t, zeros, rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.events[1].t, zeros[1::2], rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.events[3].t, zeros[::2], rtol=0, atol=1e-8)
-    for k in (2, 4):  # zero at the start is no crossing
+    for k in (2, 4):  # a zero at the start is no crossing
         np.testing.assert_allclose(solution.events[k].t, math.pi * np.arange(1, 4), rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.events[0].y, [[0, -1], [0, 1], [0, -1]], rtol=0, atol=1e-8)
     assert solution.t[-1] == 10.0
@@ -281,7 +281,7 @@ def test_a_long_translation_is_not_mistaken_for_a_turn():
 
 
 def test_many_bodies_that_turn_by_little_each_are_not_mistaken_for_a_turn():
-    """40 bodies, 1 rad each: the increment is longer than 2 pi, the largest rotation is not."""
+    """40 bodies that rotate by 1 rad each: the increment is longer than 2 pi, the largest rotation is not."""
     group, spin = Product(*[SO3()] * 40), np.tile([0.0, 0.6, 0.8], 40)
     end = integrate(lambda t, y: spin, group.identity(), (0, 1), 1.0, "MK4", group).y[-1]
     np.testing.assert_allclose(end, group.exp(spin), rtol=0, atol=1e-14)
@@ -302,7 +302,7 @@ def test_event_that_is_not_a_number():
 
 
 class ImplicitMidpoint:
-    """y' = -y by the implicit midpoint rule; its memory counts the steps, and it gives up after `last` of them."""
+    """y' = -y by the implicit midpoint rule; its memory counts the steps, and it stops after `last` of them."""
 
     group = Rn(1)
 

@@ -62,7 +62,7 @@ def defect(b, A, n):
 
 
 def with_end_slope(tableau):
-    """A with the slope at the end of the step as one more stage."""
+    """A with the slope at the end of the step as an additional stage."""
     s = len(tableau.c)
     A = np.zeros((s + 1, s + 1))
     A[:s, :s], A[s, :s] = tableau.A_classical, tableau.b_classical
@@ -107,7 +107,7 @@ STEPS = {2: (128, 256), 3: (64, 128), 4: (32, 64), 5: (128, 256), 6: (32, 64), 8
 
 
 def measured_order(tableau, body, group=None, steps=None):
-    """log2 of the ratio of the root mean square errors along the path at two steps, one the double of the other."""
+    """log2 of the ratio of the root mean square errors along the path at two steps, one twice the other."""
     own, field, y0 = BODIES[body]
     errors = []
     for n in steps or STEPS[tableau.order]:
@@ -151,7 +151,7 @@ def test_measured_order_when_the_velocity_itself_depends_on_pose_and_time(name):
 
 
 class Disguised:
-    """A group that is not what isinstance says, and may be wrong on purpose."""
+    """A group of a user's class, which may be wrong on purpose."""
 
     def __init__(self, group, **wrong):
         self._group = group
@@ -203,7 +203,7 @@ def test_any_explicit_butcher_tableau_makes_a_munthe_kaas_method():
 
 def test_repeated_munthe_kaas_stages_repeat_their_slopes():
     A = np.zeros((5, 5))
-    A[1, 0] = A[2, 1] = A[4, 0] = 0.5  # the fourth stage is the first again, the fifth the second
+    A[1, 0] = A[2, 1] = A[4, 0] = 0.5  # the fourth stage repeats the first, the fifth the second
     lazy = Tableau("lazy", 2, A, [0, 1, 0, 0, 0])
     group, field, y0 = BODIES["SE3"]
     y, K = rk_step(field, 0.3, y0, 0.1, lazy, group)
@@ -276,7 +276,9 @@ def test_constant_field_is_exact(name, group):
 @pytest.mark.parametrize("name", ["CG2", "CF3", "MK2"])
 @pytest.mark.parametrize("group", [SO3(), SE3(), SO3xR3(), Product(SO3(), Rn(2))], ids=repr)
 def test_group_membership_is_round_off_after_many_steps(group, name):
-    """All steps alike, so that roundings would add up; a million in benchmarks/benchmark_integrators.py."""
+    """All steps are equal, so that rounding errors would add up; benchmarks/benchmark_integrators.py takes a
+    million steps.
+    """
     x = np.linspace(1.0, 0.1, group.dim)
     rolling = steps(lambda t, y: x, group.identity(), (0.0, 1e3), 0.1, name, group)
     assert group.residual(deque(rolling, maxlen=1)[0][1]) < 2e-15
@@ -284,7 +286,7 @@ def test_group_membership_is_round_off_after_many_steps(group, name):
 
 @pytest.mark.parametrize("name", FIXED)
 def test_left_invariance(name):
-    """g y(t) solves the same equation when the field does not see the pose."""
+    """g y(t) solves the same equation if the field does not depend on the pose."""
     group = SE3()
     rng = np.random.default_rng(0)
     g, y0, a, b = group.random(rng), group.random(rng), rng.normal(size=6), rng.normal(size=6)
@@ -439,7 +441,7 @@ def test_step_is_chosen_and_found_again_after_a_kick():
 
 
 def test_relative_tolerance_is_relative():
-    """Scaling a linear equation's solution changes nothing when only rtol counts, as in scipy."""
+    """Scaling the solution of a linear equation has no effect if only rtol is used, as in scipy."""
     small, large = (
         integrate(lambda t, y: (math.cos(t) - 0.3) * y, [a], (0, 9), 0.1, Adaptive(atol=0.0), Rn(1)) for a in (1.0, 1e6)
     )

@@ -57,7 +57,7 @@ def field(t, y):
 @pytest.mark.parametrize("h", [1.0, 0.1])
 @pytest.mark.parametrize("name", paper.METHODS)
 def test_tables_vi_to_viii_on_the_product_group(name, h):
-    """The general integrator, another implementation than the compiled one."""
+    """The general integrator, which is another implementation than the compiled one."""
     y0 = np.concatenate((ROBOT.neutral(), paper.FIRST_RUN))
     y = integrate(field, y0, (0, 1), h, name, Product(ConfigurationGroup(ROBOT), Rn(8))).y[-1]
     change = paper.conserved(ROBOT, y[:14], y[14:]) - paper.conserved(ROBOT, y0[:14], y0[14:])
@@ -79,7 +79,7 @@ def test_second_run_drifts_as_recorded(name):
     """docs/reference/formulas.md, integrators: kinetic energy after 200 s at h = 0.05."""
     expected = paper.LONG_ENERGY[name]
     _, change = paper.long_drift(name)
-    digits = 4 if abs(expected) > 1e-2 else 3  # as many as were recorded
+    digits = 4 if abs(expected) > 1e-2 else 3  # the number of recorded samples
     assert f"{change[-1, 0]:.{digits - 1}e}" == f"{expected:.{digits - 1}e}"
 
 
@@ -103,14 +103,14 @@ def test_operations_are_counted_where_they_happen(monkeypatch):
 
 
 def test_counted_operations_of_a_step():
-    """Table V: the same code for each exponential and each joint, so counts go with their numbers."""
+    """Table V: the same code runs for each exponential and each joint, so counts are proportional to their numbers."""
     counts = counting.counted_operations(paper.METHODS)
     for joints in (2, 20):
         one_exponential = counts["CG3", joints]["mult"] / 6
         assert counts["CG4", joints]["mult"] == 15 * one_exponential
         assert counts["CF2", joints] == counts["CG2", joints]
     for name, (*_, dexpinv) in paper.TABLE_X.items():
-        assert counts[name, 2]["div"] == dexpinv  # one in each, and no root or sine anywhere
+        assert counts[name, 2]["div"] == dexpinv  # one division in each, and no root or sine elsewhere
         assert counts[name, 2].keys() <= {"add", "mult", "div"}
 
 
@@ -118,7 +118,7 @@ def test_counted_operations_of_a_step():
 
 
 def on_matrices(t, Y):
-    """A(t, Y) of Y' = Y A in gl(2); it depends on both, and commutes with nothing."""
+    """A(t, Y) of Y' = Y A in gl(2), which depends on both and commutes with nothing."""
     return np.array([[np.sin(Y[0, 1]), 1.0 + t], [np.cos(2.0 * t) - Y[1, 0], 0.3 * Y[0, 0]]])
 
 
@@ -137,7 +137,7 @@ def measured_order(name, group=None):
 
 @pytest.mark.parametrize("name", paper.TABLE_IV)
 def test_table_iv(name):
-    """The counts are those of methods that have their order: fewer brackets would not do."""
+    """The counts are for methods that reach their order: fewer brackets would not be enough."""
     assert counting.operations_on_a_general_group(name) == paper.TABLE_IV[name]
     assert abs(measured_order(name) - int(name[-1])) < 0.2
 
@@ -178,7 +178,7 @@ def test_printed_fractions_lose_the_fourth_order():
 
 
 def off(name, kind):
-    """The method's tableau with an error in it; its weights still sum to one."""
+    """The tableau of the method with an error; its weights still sum to one."""
     tableau = method(name)
     A, b = np.array(tableau.A), np.array(tableau.b)
     if kind == "swapped":  # the exponentials of the update, or its weights
@@ -202,13 +202,13 @@ def test_no_row_of_tables_vi_to_viii_hides_a_wrong_method(name, kind):
         assert {c.mark for c in script.cells(name, h)} <= {" ", "~"}
         for cell in script.cells(name, h, wrong):
             rows.setdefault(cell.quantity, []).append(cell.mark)
-    # without forces the velocities do not see the pose, nor the energy the order of a pose's exponentials
+    # without forces velocities do not depend on the pose, and the energy not on the order of the exponentials
     blind = {"kinetic energy"} if name.startswith("CF") and kind == "swapped" else set()
     assert {quantity for quantity, marks in rows.items() if "!" in marks} == set(paper.QUANTITIES) - blind
 
 
 def test_swapped_rows_of_cf4_are_not_taken_for_round_off():
-    """Above round-off or not: round-off that could reach the published digits does not explain any difference."""
+    """Cells whose digits round-off affects are still marked "!", because the difference is larger than round-off."""
     for cell in script.cells("CF4", 0.01, off("CF4", "swapped")):
         if cell.quantity != "kinetic energy":  # which does not see the order of the exponentials
             assert cell.hidden
