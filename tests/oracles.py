@@ -1,4 +1,4 @@
-"""What the tests of the core share: hypothesis cases, comparison, the complex step, and Pinocchio as an oracle."""
+"""Shared by the tests of the core: hypothesis cases, comparison, the complex step, and Pinocchio as reference."""
 
 import functools
 from dataclasses import replace
@@ -12,7 +12,8 @@ from lib.robots import depth_first
 from geomctrl import inertia, testing
 from geomctrl.papers import factored
 
-PINOCCHIO_KINDS = ("revolute", "prismatic", "helical", "planar", "spherical", "free")  # no cylindrical joint there
+# Pinocchio has no cylindrical joint
+PINOCCHIO_KINDS = ("revolute", "prismatic", "helical", "planar", "spherical", "free")
 ONE_DOF = ("revolute", "prismatic", "helical")
 
 properties = settings(deadline=None, derandomize=True, max_examples=25)
@@ -25,14 +26,14 @@ def cases(robots=None, **options):
 
 
 def without_limits(robot):
-    """The robot, whose joints may go anywhere at any speed under any torque: for studies of something else."""
+    """The robot without limits of positions, speeds and torques: for tests of other properties."""
     free = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
     joints = tuple(replace(joint, **free) if joint.dof == 1 else joint for joint in robot.joints)
     return replace(robot, joints=joints)
 
 
 def random_motion(robot, seed=0):
-    """(q, v, a, v_ref) of the robot."""
+    """Return (q, v, a, v_ref) of the robot."""
     rng = np.random.default_rng(seed)
     return robot.random_configuration(rng), *rng.normal(size=(3, robot.nv))
 
@@ -47,12 +48,12 @@ def assert_close(actual, expected, rtol, scale=0.0):
 
 
 def rate_scale(robot, q, v):
-    """|M| |v|: the size of Mdot and C where nothing cancels."""
+    """|M| |v|: the size of Mdot and C without cancellation."""
     return np.abs(robot.mass_matrix(q)).max() * np.abs(v).max()
 
 
 def force_scale(robot, q, v, a, v_ref=None):
-    """The size of M a, C v_ref and g where nothing cancels."""
+    """The size of M a, C v_ref and g without cancellation."""
     speed = np.abs(v).max() * np.abs(v if v_ref is None else v_ref).max()
     weight = robot.parameters[:, 0].sum() * np.linalg.norm(robot.gravity)
     return np.abs(robot.mass_matrix(q)).max() * (np.abs(a).max() + speed) + weight
@@ -64,7 +65,7 @@ STEP = 1e-40
 
 
 def moved(robot, q, v):
-    """q exp(i STEP v): to first order, which is exact in double precision."""
+    """q exp(i STEP v) to first order, which is exact in double precision."""
     out = q.astype(complex)
     for joint, s, k in zip(robot.joints, robot.q_slices, robot.v_slices):
         if joint.dof == 1:
@@ -95,7 +96,8 @@ class Pinocchio:
     def __init__(self, robot):
         self.robot, self.model = robot, pin.Model()
         self.model.gravity.linear = robot.gravity
-        self.bodies = depth_first(robot.parents)  # the number of each of their joints, less one, is ours of the body
+        # the number of each of their joints minus one is our number of the body
+        self.bodies = depth_first(robot.parents)
         self.shift, order = [np.eye(4)] * robot.nbodies, []
         for i in self.bodies:
             p, joint, M = robot.parents[i], robot.joints[i], robot.placements[i]
@@ -130,7 +132,9 @@ class Pinocchio:
         return v[self.order]
 
     def ours(self, x, axes=1):
-        """Their vector, matrix (axes=2) or Jacobian in our order of coordinates, which are the last axes."""
+        """Return Pinocchio's vector, matrix (axes=2) or Jacobian in our order of coordinates, which are the
+        last axes.
+        """
         back = np.argsort(self.order)
         return x[..., back] if axes == 1 else x[..., back, :][..., back]
 
@@ -164,7 +168,7 @@ class Pinocchio:
 
     def regressor(self, q, v, a):
         Y = pin.computeJointTorqueRegressor(self.model, self.data, self.q(q), self.v(v), self.v(a))
-        Y = Y.reshape(self.model.nv, -1)  # one row comes as a vector
+        Y = Y.reshape(self.model.nv, -1)  # a single row is returned as a vector
         blocks = [
             Y[:, 10 * j : 10 * j + 10] @ inertia.transform(np.linalg.inv(self.shift[i]), np.eye(10)).T
             for i, j in enumerate(np.argsort(self.bodies))
@@ -196,7 +200,7 @@ class Pinocchio:
         return kinetic + 0.5 * armature @ v**2, pin.computePotentialEnergy(self.model, self.data, q)
 
     def momentum(self, q, v):
-        """About the world's origin, angular part first."""
+        """Spatial momentum about the world's origin, angular part first."""
         h = pin.computeCentroidalMomentum(self.model, self.data, self.q(q), self.v(v))
         return np.concatenate((h.angular + np.cross(self.data.com[0], h.linear), h.linear))
 
@@ -211,7 +215,7 @@ def _reference(representation):
 
 
 def _joint_model(joint):
-    """(their joint, T_body_joint): their joints act about their frame's own origin and axes."""
+    """Return (Pinocchio's joint, T_body_joint): its joints act about the origin and axes of their own frame."""
     T, S = np.eye(4), joint.S
     if joint.kind == "prismatic":
         return pin.JointModelPrismaticUnaligned(S[3:, 0].copy()), T

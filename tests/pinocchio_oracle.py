@@ -1,4 +1,4 @@
-"""Pinocchio as an oracle for our robots, joint by joint of the same name, and where real URDFs are found."""
+"""Pinocchio as reference for our robots, with joints matched by name; and where real URDFs are found."""
 
 import sysconfig
 from pathlib import Path
@@ -13,7 +13,7 @@ def robot_files():
 
 
 def robot_file(path):
-    """One of them; the test is skipped if it is not there."""
+    """Return one of them; the test is skipped if it does not exist."""
     file = _data() / path
     if not file.is_file():
         pytest.skip(f"example-robot-data is not installed (no {path})")
@@ -50,7 +50,7 @@ def pinocchio_state(robot, model, q):
 
 
 def pinocchio_terms(robot, model, q):
-    """(M, g, poses of bodies by name) from Pinocchio at our configuration q, in our coordinates."""
+    """Return (M, g, poses of bodies by name) from Pinocchio at our configuration q, in our coordinates."""
     import pinocchio as pin
 
     data = model.createData()
@@ -63,7 +63,7 @@ def pinocchio_terms(robot, model, q):
 
 
 def assert_dynamics(robot, model, q, v, a, rtol=1e-9):
-    """Inverse and forward dynamics, bias, C, regressor and body Jacobians of one state against Pinocchio's."""
+    """Compare inverse and forward dynamics, bias, C, regressor and body Jacobians of one state with Pinocchio's."""
     import pinocchio as pin
 
     data, (x, index) = model.createData(), pinocchio_state(robot, model, q)

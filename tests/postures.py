@@ -1,4 +1,4 @@
-"""Where arms stand for tests of laws, and which of their hands' axes they can move."""
+"""Postures of arms for tests of laws, and the axes of their hands that can move there."""
 
 POSTURES = {  # away from singular configurations
     "panda": [0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4],
@@ -7,4 +7,4 @@ POSTURES = {  # away from singular configurations
     "scara": [0.4, 0.9, 0.05, 0.2],
     "two_link": [0.4, 1.2],
 }
-AXES = {"two_link": "xz", "scara": "xyz"}  # of arms that can not turn their hands freely
+AXES = {"two_link": "xz", "scara": "xyz"}  # arms that can not rotate their hands freely

@@ -20,7 +20,7 @@ OWN = "geomctrl"
 
 
 class Public(NamedTuple):
-    """A callable by its path, "se3.exp" or "Plant.at", the part of the surface that it belongs to, and the object."""
+    """A callable with its path, "se3.exp" or "Plant.at", the part of the surface that it belongs to, and the object."""
 
     path: str
     part: str
@@ -28,7 +28,7 @@ class Public(NamedTuple):
 
 
 def parts() -> Iterator[tuple[str, types.ModuleType | None]]:
-    """The parts that are counted: "" for the names of geomctrl itself, then its modules."""
+    """The parts that are counted separately: "" for the names of geomctrl itself, then its modules."""
     yield "", None
     yield from ((name, getattr(gc, name)) for name in sorted(gc.MODULES))
 
@@ -53,7 +53,7 @@ def contracts() -> dict[type, set[str]]:
 
 
 def fulfilled(owner: type) -> list[type]:
-    """The contracts that a class fulfils: laws are Controllers, whatever has a contract's methods fulfils it."""
+    """The contracts that a class fulfils: laws are Controllers, and so on for every class with a contract's methods."""
     if owner.__module__.startswith(f"{OWN}.controllers."):
         return [gc.Controller]
     return [
@@ -62,7 +62,7 @@ def fulfilled(owner: type) -> list[type]:
 
 
 def members(owner: type) -> Iterator[tuple[str, tuple[type, str], object]]:
-    """(name, where it is first declared, function) of the public methods that geomctrl defines."""
+    """Return (name, class that first declares it, function) of the public methods that geomctrl defines."""
     for name in sorted({n for base in owner.__mro__ for n in vars(base) if not n.startswith("_")}):
         homes = [base for base in owner.__mro__ if name in vars(base) and base.__module__.startswith(OWN)]
         value = vars(homes[0])[name] if homes else None
@@ -73,7 +73,7 @@ def members(owner: type) -> Iterator[tuple[str, tuple[type, str], object]]:
 
 
 def surface(errors: bool = False) -> list[Public]:
-    """Every public callable once, in the order of `parts`; error classes only where they are asked for."""
+    """Return every public callable once, in the order of `parts`; error classes only on request."""
     seen: set[object] = set()
     out: list[Public] = []
 

@@ -109,7 +109,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, 0.2, 0.1, -0.7, 10.0, 1e3, 1e-9,
 
 
 class Writer:
-    """Writes one function; the names of numbers and of arrays (2,) that there are so far."""
+    """Writes one function; stores the names of numbers and of arrays (2,) that are defined so far."""
 
     def __init__(self, rng):
         self.rng, self.lines, self.count, self.indent = rng, [], 0, 1
@@ -129,7 +129,7 @@ class Writer:
         return f"{letter}{self.count}"
 
     def any_of(self, makers, depth):
-        """One of (weight, maker); only names from some depth on."""
+        """Choose one of (weight, maker); only names from a certain depth on."""
         return self.rng.choices([m for _, m in makers], [w for w, _ in makers])[0](depth + 1)
 
     # --- expressions -------------------------------------------------------------------------------------------------
@@ -253,9 +253,9 @@ class Writer:
 
 
 def function(seed):
-    """(f, its text)."""
+    """Return (f, its source text)."""
     text, name = Writer(random.Random(seed)).text(), f"<random function {seed}>"
-    linecache.cache[name] = len(text), None, text.splitlines(True), name  # where a refusal names the line
+    linecache.cache[name] = len(text), None, text.splitlines(True), name  # so that a refusal can name the line
     space = {"np": np, "math": math, "__name__": "random_functions"}
     exec(compile(text, name, "exec"), space)
     return space["f"], text
@@ -271,6 +271,6 @@ def points(seed, count):
 
 
 def moved(point, rng):
-    """The point moved by some units of rounding."""
+    """Return the point moved by some units of rounding."""
     t, q, v = (x * (1.0 + 1e-13 * rng.normal(size=np.shape(x))) for x in point)
     return float(t), q, v

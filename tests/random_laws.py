@@ -88,7 +88,7 @@ class LawWriter(Writer):
         return template
 
     def changed_number(self, _):
-        """A number of its own, not a gain."""
+        """A number that is not a gain."""
         own = [name for name in self.numbers[1:] if "." not in name]
         if own:
             self.line(f"{self.rng.choice(own)} {self.rng.choice(['+=', '-=', '*='])} {self.number(0)}")
@@ -112,9 +112,9 @@ class LawWriter(Writer):
 
 
 def law(seed, memory):
-    """(the class of a law, its text)."""
+    """Return (the class of a law, its source text)."""
     text, name = LawWriter(random.Random(seed), memory).text(), f"<random law {seed}>"
-    linecache.cache[name] = len(text), None, text.splitlines(True), name  # where a refusal names the line
+    linecache.cache[name] = len(text), None, text.splitlines(True), name  # so that a refusal can name the line
     space = {"np": np, "math": math, "deque": deque, "ROBOT": ROBOT, "Command": Command, "__name__": "random_laws"}
     exec(compile(text, name, "exec"), space)
     return space["Law"], text

@@ -1,4 +1,4 @@
-"""Arguments of simulations as tests write them: flat."""
+"""Flat arguments of simulations, as tests write them."""
 
 from dataclasses import fields
 
@@ -14,7 +14,7 @@ def _gathered(name, kind, arguments):
 
 
 def grouped(**arguments):
-    """Arguments of `simulate` and `simulate_many`: those of SimulationOptions are gathered in `options`."""
+    """Arguments of `simulate` and `simulate_many`, with those of SimulationOptions gathered in `options`."""
     tolerances = {k: arguments.pop(k) for k in ("rtol", "atol") if k in arguments}
     if tolerances:
         arguments["method"] = gc.integrators.Adaptive(arguments.get("method", "MK54"), **tolerances)
@@ -27,5 +27,5 @@ def flat(function):
 
 
 def grouped_sweep(**arguments):
-    """Arguments of `sweep`: those of SimulationOptions and SweepExecution are gathered."""
+    """Arguments of `sweep`, with those of SimulationOptions and SweepExecution gathered."""
     return _gathered("execution", gc.SweepExecution, grouped(**arguments))

@@ -1,4 +1,4 @@
-"""Periodic motions are found across gaps, wrong periods are refused, and test motion is compared with training motion."""
+"""Periodic motions are found across gaps, wrong periods are refused, and test motion is compared with training."""
 
 import numpy as np
 import pytest

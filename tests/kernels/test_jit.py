@@ -1,4 +1,4 @@
-"""Kernels: one signature each, and a cache that no edit makes stale."""
+"""Kernels have one signature each, and their cache never returns code of an earlier version."""
 
 import os
 import shutil
@@ -80,7 +80,7 @@ doubled = times(scale)
 
 @pytest.fixture
 def package(tmp_path):
-    """A package of our own jit, a kernel and, in another file, the primitive it calls."""
+    """A package with a copy of our jit, a kernel and, in another file, the primitive that it calls."""
     root = tmp_path / "scratch"
     root.mkdir()
     for name in ("jit", "primitives", "numba_loops"):
@@ -112,7 +112,7 @@ CALL = (
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "times"), [("scaled", 1.0), ("doubled", 2.0)])
 def test_editing_what_a_kernel_calls_recompiles_it(package, name, times):
-    """`doubled` is made in a closure, whose hash would differ in every process."""
+    """`doubled` is defined in a closure, whose hash would differ between processes."""
     call = CALL.format(name=name)
     write_callee(package, 2.0)
     value, stamp, hits = run(package, call)
@@ -224,7 +224,7 @@ def half(x):
 
 
 def test_primitives_have_no_wrappers():
-    """For Python and C, which never call them: they would take two fifths of a kernel's compilation."""
+    """Wrappers for Python and C that are never called: they would take two fifths of the compilation time."""
     dispatcher = numba_loops.inlined(half)
     dispatcher.compile("f8(f8)")
     (made,) = dispatcher.overloads.values()

@@ -201,7 +201,7 @@ def test_advance_and_dexp_inv_mul_are_their_definitions(group, seed, angle):
 
 @pytest.mark.parametrize("entries", [so3_kernels, se3_kernels, so3xr3_kernels])
 def test_entries_made_by_one_factory_are_the_modules_own(entries):
-    """Their names are where the compiled function takes the place of the entry, and the name of its file on disk."""
+    """The names must be equal, because the compiled function and its file on disk are found by them."""
     for name in Entries._fields:
         function = getattr(entries, name).py_func
         assert (function.__module__, function.__name__, function.__qualname__) == (entries.__name__, name, name)
@@ -215,9 +215,9 @@ def test_entries_made_by_one_factory_are_the_modules_own(entries):
 def test_rotation_is_the_largest_imaginary_eigenvalue_of_ad(group, angle):
     rng = np.random.default_rng(5)
     x = np.array([vector(group, rng, s * angle) for s in (0.5, 1.0, 0.25)])
-    x[2, : group.dim // 2] = vector(group, rng, angle)[: group.dim // 2]  # factors that turn by different angles
+    x[2, : group.dim // 2] = vector(group, rng, angle)[: group.dim // 2]  # factors that rotate by different angles
     angles = np.abs(np.linalg.eigvals(group.ad(x)).imag).max(axis=-1)
-    close(group.rotation(x), angles, 1e-6)  # the eigenvalues are double on SE(3), so found to half the digits
+    close(group.rotation(x), angles, 1e-6)  # eigenvalues are double on SE(3), so they have half the digits
     close(rotation(group, x[1]), angles[1], 1e-6)
 
 

@@ -82,7 +82,7 @@ def test_series_of_the_pole_free_part():
 
 
 def screws(t, n=3):
-    """Twists whose rotation is by t, about axes that include a coordinate axis and a nearly aligned one."""
+    """Twists with rotations by t, about axes that include a coordinate axis and a nearly aligned one."""
     rng = np.random.default_rng(1)
     axes = [np.array([0.0, 0.0, 1.0]), np.array([1.0, 1e-9, -1e-5]), *rng.normal(size=(n - 2, 3))]
     return [np.concatenate((t * a / np.linalg.norm(a), rng.normal(size=3))) for a in axes]
@@ -141,7 +141,7 @@ def test_dexp_and_its_inverse_are_accurate_to_eight_ulp(t):
     for X in screws(t):
         exact, size = exact_dexp(X), max(1.0, t)
         inverse = exact**-1
-        condition = float(mp.mnorm(inverse, 1)) ** 2  # what a change of dexp by one ulp does to its inverse
+        condition = float(mp.mnorm(inverse, 1)) ** 2  # the effect of a change of dexp by one ulp on its inverse
         assert np.abs(difference(se3.dexp(X), exact)).max() <= 8 * EPS * size
         assert np.abs(difference(se3.dexp_inv(X), inverse)).max() <= 8 * EPS * size * condition
         assert np.array_equal(so3.dexp(X[:3]), se3.dexp(X)[:3, :3])

@@ -197,7 +197,7 @@ def test_gravity_is_checked():
 
 # --- Denavit-Hartenberg and screws -------------------------------------------------------------------------------
 
-DH = {  # a, alpha, d, theta of a Stanford-like arm, the third joint sliding
+DH = {  # a, alpha, d, theta of a Stanford-like arm whose third joint is prismatic
     "a": np.array([0.1, 0.0, 0.2, 0.05]),
     "alpha": np.array([-np.pi / 2, np.pi / 2, 0.3, -0.4]),
     "d": np.array([0.4, 0.15, 0.5, 0.1]),
@@ -231,7 +231,7 @@ def test_denavit_hartenberg_poses(convention):
 
 
 def test_denavit_hartenberg_conventions_describe_the_same_arm():
-    """Modified a and alpha are those of the link before; between a link's two frames is T = Rx(alpha) Tx(a)."""
+    """Modified a and alpha belong to the previous link; between the two frames of a link is T = Rx(alpha) Tx(a)."""
     standard = gc.Robot.from_dh(**DH, convention="standard", inertias=[SPHERE] * 4)
     shifted = {k: np.append(0.0, DH[k][:-1]) for k in ("a", "alpha")} | {k: DH[k] for k in ("d", "theta")}
     turns = [dh_transform("modified", a, alpha, 0.0, 0.0) for a, alpha in zip(DH["a"], DH["alpha"])]

@@ -30,7 +30,7 @@ def test_integrate_moves_each_joint_by_the_exponential_of_its_twist(case):
 @given(cases(floating_base=None))
 def test_difference_is_the_inverse_of_integrate(case):
     robot, q, x, _, _ = case
-    x = 0.99 * x  # at most 2.97 about each of three axes: rotations beyond pi come back by the short way
+    x = 0.99 * x  # at most 2.97 about each of three axes: rotations beyond pi return as the shorter rotation
     short = np.array(x)
     for joint, k in zip(robot.joints, robot.v_slices):
         turn = np.linalg.norm(joint.S[:3] @ x[k])
@@ -113,7 +113,7 @@ def test_batches_equal_loops(lead):
 
 
 def test_long_products_stay_rotations():
-    """Ten thousand steps: rounding alone, no drift that validation would refuse."""
+    """Ten thousand steps leave rounding errors only, and no drift that validation would refuse."""
     robot = testing.random_robot(np.random.default_rng(0), ["free"], [-1])
     q, x = robot.neutral(), np.random.default_rng(1).normal(size=6) * 0.1
     for _ in range(10000):
@@ -123,7 +123,7 @@ def test_long_products_stay_rotations():
 
 
 def test_residual_is_the_largest_over_the_joints():
-    """Nothing on the group; |R^T R - 1| of any joint's pose, and how far one is from what its joint can reach."""
+    """Return |R^T R - 1| of any joint's pose, and its distance from the poses that its joint can reach."""
     robot = testing.random_robot(np.random.default_rng(0), ["revolute", "free", "spherical", "planar"], [-1, 0, 1, 1])
     group, rng = ConfigurationGroup(robot), np.random.default_rng(1)
     q = np.stack([group.random(rng) for _ in range(3)])
@@ -131,11 +131,12 @@ def test_residual_is_the_largest_over_the_joints():
     assert group.residual(q).max() < 1e-14
     for s in robot.q_slices[1:]:
         stretched = q.copy()
-        stretched[1, s].reshape(3, 4)[0, :3] *= 1.0 + 1e-9  # a row a little too long, R R^T off by twice that
+        # one row is slightly too long, so R R^T is wrong by twice as much
+        stretched[1, s].reshape(3, 4)[0, :3] *= 1.0 + 1e-9
         assert 0.2e-9 < group.residual(stretched)[1] < 3e-9
         assert group.residual(stretched)[[0, 2]].max() < 1e-14
     for joint, s in zip(robot.joints[1:], robot.q_slices[1:]):
-        moved = q[0].copy()  # along a twist that the joint can not do, if there is one
+        moved = q[0].copy()  # along a twist that the joint does not allow, if there is one
         moved[s] = se3.exp(1e-5 * np.linalg.svd(joint.S)[0][:, -1])[:3].ravel()
         off = group.residual(moved)
         assert off < 1e-14 if joint.dof == 6 else off == pytest.approx(1e-5, rel=1e-3)

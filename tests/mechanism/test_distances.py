@@ -7,7 +7,7 @@ from geomctrl.mechanism import capsules
 
 
 def segments(n, seed=0):
-    """Random pairs, among them points, parallel ones and ones on one line."""
+    """Random pairs, some of which are points, parallel segments or segments on one line."""
     rng = np.random.default_rng(seed)
     p0, p1, q0, q1 = rng.normal(size=(4, n, 3))
     k = n // 8

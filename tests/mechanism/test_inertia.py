@@ -18,7 +18,9 @@ DISC = inertia.from_com(1.0, (0, 0, 0), np.diag((0.25, 0.25, 0.5)))
 
 @pytest.mark.parametrize("name", ["tensor", "com", "com_tensor", "spatial", "pseudo", "is_physical", "violation"])
 def test_what_are_no_parameters_is_refused(name):
-    """Of a masked array the numbers under the mask were taken, of complex numbers the real parts, strings were read."""
+    """Earlier versions took the numbers under the mask of masked arrays and the real parts of complex numbers, and
+    parsed strings.
+    """
     function = getattr(inertia, name)
     masked = np.ma.masked_array(DISC, np.arange(10) == 0)
     for bad in (masked, DISC + 1j, DISC.astype(str), DISC > 0.0, DISC[:9], [*DISC[:9], None], "m", None, 1.0):
@@ -26,7 +28,7 @@ def test_what_are_no_parameters_is_refused(name):
             function(bad)
     for bad in (np.nan, -np.inf):
         spoiled = np.where(np.arange(10) == 6, bad, DISC)
-        if name == "violation":  # which has words of its own for it
+        if name == "violation":  # which has its own message
             assert "not finite" in inertia.violation(spoiled)
         else:
             with pytest.raises(ArgumentError, match=r"parameters: expected finite numbers, got .* at index \[6\]"):
@@ -34,7 +36,7 @@ def test_what_are_no_parameters_is_refused(name):
 
 
 def test_matrices_that_are_no_inertia_are_refused():
-    """Half of a matrix says all ten parameters: what the other half says is compared with them."""
+    """Half of a symmetric matrix determines all ten parameters; the other half must agree."""
     J, P = inertia.spatial(ROD), inertia.pseudo(ROD)
     for i, j in ((0, 1), (0, 4), (4, 0), (3, 4), (4, 4), (5, 5)):
         wrong = J.copy()
@@ -80,7 +82,7 @@ def test_change_of_frame_is_the_congruence_of_the_spatial_inertia(pi, T):
 @properties
 @given(testing.inertias(), transforms)
 def test_pseudo_inertia_is_the_second_moment_of_the_mass(pi, T):
-    """P of point masses is sum m (r, 1)(r, 1)^T: four of them make any body."""
+    """P of point masses is sum m (r, 1)(r, 1)^T; four of them can have the inertia of any body."""
     L = np.linalg.cholesky(inertia.pseudo(pi))
     rebuilt = sum(np.outer(x, x) for x in L.T)
     assert_close(inertia.from_pseudo(rebuilt), pi, 1e-13)
@@ -168,7 +170,7 @@ def test_what_no_body_has_is_told_in_words(words):
     pi = np.array(NOT_BODIES[words])
     with pytest.raises(InertiaError, match=f"body 'forearm': .*{words}"):
         inertia.check(pi, "forearm")
-    if np.isfinite(pi).all() and pi[0] != 0.0:  # a massless inertia is a limit of bodies, P >= 0
+    if np.isfinite(pi).all() and pi[0] != 0.0:  # a massless inertia is a limit of physical bodies, P >= 0
         assert not inertia.is_physical(pi)
 
 
@@ -181,7 +183,9 @@ def test_positive_spatial_inertia_is_weaker_than_physical():
 @properties
 @given(testing.inertias(), transforms)
 def test_words_and_eigenvalues_agree(pi, T):
-    """Scaling one principal moment about the centre of mass: physical exactly while the triangle inequalities hold."""
+    """If one principal moment about the centre of mass is scaled, the body is physical exactly while the triangle
+    inequalities hold.
+    """
     values, R = np.linalg.eigh(inertia.com_tensor(pi))
     for factor, physical in ((0.99, True), (1.01, False)):
         moments = np.array([values[0], values[1], factor * (values[0] + values[1])])

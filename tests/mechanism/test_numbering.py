@@ -1,4 +1,4 @@
-"""Bodies keep their order if parents come first; otherwise they are renumbered and the robot says so."""
+"""Bodies keep their order if parents come first; otherwise they are renumbered, which `origin.renumbered` shows."""
 
 import pickle
 
@@ -16,14 +16,16 @@ from geomctrl.papers import curvature, factored
 
 
 def bodies_of(robot):
-    """What `Robot.build` makes the robot of."""
+    """Return the input of `Robot.build` for the robot."""
     names = [robot.body_names[p] if p >= 0 else None for p in robot.parents]
     return [gc.Body(*x) for x in zip(robot.body_names, names, robot.joints, robot.placements, robot.parameters)]
 
 
 @st.composite
 def renumbered(draw, **options):
-    """(a random robot numbered depth-first, its twin in any other order of bodies with parents first, the order)."""
+    """Return (a random robot numbered depth-first, the same robot with its bodies in another order with parents
+    first, the order).
+    """
     robot = draw(testing.robots(**options))
     parents, order = robot.parents, []
     while len(order) < robot.nbodies:
@@ -35,14 +37,16 @@ def renumbered(draw, **options):
 
 
 def coordinates(ours, theirs, slices):
-    """The coordinates of `theirs` in the order of `ours`, matched by the joints' names."""
+    """Return the coordinates of `theirs` in the order of `ours`, matched by the names of joints."""
     return np.concatenate([np.r_[getattr(theirs, slices)[theirs.joint(name)]] for name in ours.joint_names])
 
 
 @properties
 @given(renumbered(kinds=PINOCCHIO_KINDS, floating_base=None), st.integers(0, 2**32 - 1))
 def test_any_order_with_parents_first_is_kept_and_has_the_same_dynamics(case, seed):
-    """M, C, g, inverse and forward dynamics: the dense form's, Pinocchio's and, permuted, those of the twin's order."""
+    """M, C, g, inverse and forward dynamics equal those of the dense form, of Pinocchio and, permuted, of the other
+    order.
+    """
     twin, robot, names = case
     assert (robot.body_names, robot.origin.renumbered) == (tuple(names), False)
     rng = np.random.default_rng(seed)
@@ -87,7 +91,7 @@ def test_a_body_before_one_that_it_hangs_on_brings_that_forward():
 
 
 def test_where_a_merged_link_stands_changes_no_number():
-    """Its parts come late, and what moves keeps its order all the same."""
+    """Its fixed parts come late in the file, and the moving bodies keep their order."""
     fixed = gc.Joint.fixed()
     bodies = [body("a"), body("c", "tool"), body("b", "a"), body("hand", "a", fixed), body("tool", "hand", fixed)]
     robot = gc.Robot.build(bodies)

@@ -29,7 +29,8 @@ def test_wheels_turn_the_satellite_and_leave_its_momentum_in_the_world():
     assert np.abs(run.v[-1, :3] - v0[:3]).min() > 1e-3
     assert_close(h, np.broadcast_to(h[0], h.shape), 1e-9)
     wheel = robot.parameters[1]
-    assert wheel[4] == pytest.approx(100.0 / (6000.0 * 2.0 * np.pi / 60.0))  # momentum over speed, of its data sheet
+    # ratio of momentum to speed, from its data sheet
+    assert wheel[4] == pytest.approx(100.0 / (6000.0 * 2.0 * np.pi / 60.0))
 
 
 def so3_of(q):
@@ -37,7 +38,9 @@ def so3_of(q):
 
 
 def test_rotors_push_where_their_frames_are():
-    """A thrust along z at each rotor, and drag's moment against the way the rotor turns: those of one arm alike."""
+    """A thrust along z at each rotor, and the moment of drag against its rotation; rotors of one arm rotate the
+    same way.
+    """
     robot, q = models.quadrotor(), models.quadrotor().neutral()
     drag = np.array([0.0, 0.0, 8.004e-3])
     for i, sign in enumerate((1.0, -1.0, 1.0, -1.0)):

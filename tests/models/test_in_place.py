@@ -81,7 +81,9 @@ def identified(robot, seed=0):
 
 
 def blanked(text):
-    """The text without what may change: inertials, their comments, dynamics; whitespace where they stood."""
+    """The text without the parts that may change: inertials with their comments, dynamics, and whitespace around
+    them.
+    """
     text = text.replace(b"<!-- weighed <inertial> -->", b"<!-- weighed -->")
     text = re.sub(rb"<inertial.*?</inertial>|<inertial\s[^<]*/>", b"", text, flags=re.S)
     text = re.sub(rb"<!-- (its inertia is part of link|no inertia).*?-->|<dynamics [^<]*/>", b"", text)
@@ -95,7 +97,7 @@ def states(robot, seed=1):
 
 
 def as_pinocchio_reads(path, robot):
-    """Compares M, C v + g, inverse dynamics of a URDF as Pinocchio reads it with the robot's."""
+    """Compare M, C v + g and inverse dynamics of a URDF in Pinocchio with the robot's."""
     pin = pytest.importorskip("pinocchio")
     model = pin.buildModelFromUrdf(str(path))
     model.gravity.linear = robot.gravity
@@ -104,7 +106,7 @@ def as_pinocchio_reads(path, robot):
 
 
 def of_mujoco(path, robot):
-    """[(M, bias)] at the states, of a URDF or MJCF as MuJoCo reads it."""
+    """Return [(M, bias)] at the states, for a URDF or MJCF in MuJoCo."""
     mujoco = pytest.importorskip("mujoco")
     m = mujoco.MjModel.from_xml_path(str(path))
     m.opt.gravity[:] = robot.gravity
@@ -119,7 +121,7 @@ def of_mujoco(path, robot):
 
 
 def of_drake(path, robot):
-    """[(M, bias)] at the states, of a URDF as Drake reads it."""
+    """Return [(M, bias)] at the states, for a URDF in Drake."""
     pytest.importorskip("pydrake", reason="with Drake installed (pip install drake) it reads what is written")
     from pydrake.multibody.parsing import Parser
     from pydrake.multibody.plant import MultibodyPlant
@@ -279,7 +281,7 @@ def _inertial(mass):
 def test_macros_and_entities_are_refused_and_nothing_is_written(old, new, words, tmp_path):
     robot = models.load_urdf(written(tmp_path), physical="unchecked")
     text = URDF.replace(old, new, 1)
-    if words is None:  # a macro in the place of a link
+    if words is None:  # a macro in place of a link
         text = text.replace('<link name="empty"/>', '<xacro:arm name="empty"/>').replace(
             "<robot  name", '<robot xmlns:xacro="http://ros.org/wiki/xacro" name'
         )
@@ -328,7 +330,7 @@ def _shift(x):
 
 
 def test_what_is_written_is_read_again_first(tmp_path, monkeypatch):
-    """A fault of the editor is caught before the file is touched."""
+    """An error of the editor is found before the file is written."""
     path = written(tmp_path)
     new = identified(models.load_urdf(path, physical="unchecked"))
     from geomctrl.models.io import in_place

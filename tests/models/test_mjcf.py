@@ -13,7 +13,7 @@ mujoco = pytest.importorskip("mujoco")
 
 
 def from_mujoco(robot, m, qpos):
-    """Our configuration, and the matrix P with MuJoCo's qvel = P v, at MuJoCo's qpos."""
+    """Return our configuration, and the matrix P with MuJoCo's qvel = P v, at MuJoCo's qpos."""
     q, P = np.empty(robot.nq), np.zeros((robot.nv, robot.nv))
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
         j = m.joint(joint.name)
@@ -74,7 +74,7 @@ def test_several_joints_of_a_body_are_a_chain_of_massless_bodies():
 def test_limits_friction_gravity_and_sites_are_kept():
     robot = models.load_mjcf(EVERY_JOINT)
     pan = robot.joints[robot.joint("pan")]
-    np.testing.assert_allclose([pan.lower, pan.upper], np.radians([-1, 2]))  # MJCF angles are degrees unless said
+    np.testing.assert_allclose([pan.lower, pan.upper], np.radians([-1, 2]))  # MJCF angles are degrees by default
     assert (pan.damping, pan.friction, pan.effort) == (0.7, 0.2, 8.0)
     np.testing.assert_array_equal(robot.gravity, [0.3, -0.4, -9.0])
     np.testing.assert_array_equal(models.load_mjcf(EVERY_JOINT, gravity=(0, 0, -1)).gravity, [0, 0, -1])
@@ -167,7 +167,9 @@ def test_what_a_tree_does_not_represent_is_refused_or_ignored_by_name(key, text,
 
 
 def test_elements_of_included_files_are_named_with_theirs(tmp_path):
-    """Another file's lines; a body and a coupling of the same name are not taken for it."""
+    """The message names the right line, although an element of another file, a body and a coupling have the same
+    name.
+    """
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "leg.xml").write_text(
         "<mujocoinclude>\n<body name='knee'>\n<geom size='0.1' pos='1 0 0'/>\n<include file='parts/hinge.xml'/></body>"
@@ -212,7 +214,7 @@ def test_a_plant_feels_linear_springs_as_mujoco_does():
     mujoco.mj_fwdPosition(m, data)
     mujoco.mj_passive(m, data)
     passive = robot.mass_matrix(q) @ (plant.acceleration(0.0, q, v, tau) - robot.forward_dynamics(q, v, tau))
-    np.testing.assert_allclose(passive, data.qfrc_passive, atol=1e-12)  # of joints whose velocities are the same
+    np.testing.assert_allclose(passive, data.qfrc_passive, atol=1e-12)  # for joints with equal velocities
     assert plant.power(0.0, q, v, tau) == pytest.approx(v @ (tau + data.qfrc_passive))
     out = np.empty(2 * robot.nv + 1)
     plant.rate(0.0, q, v, tau, out)
@@ -237,7 +239,7 @@ FREELY = '<option><flag energy="enable" contact="disable" constraint="disable"/>
 
 
 def dynamics_against_mujoco(text):
-    """M and poses; inverse dynamics, accelerations and energies of robots whose velocities are MuJoCo's."""
+    """M and poses; inverse dynamics, accelerations and energies for robots with MuJoCo's velocities."""
     robot, m, rng = models.load_mjcf(text), mujoco.MjModel.from_xml_string(text), np.random.default_rng(3)
     check_against_mujoco(robot, m, rng)
     data, q = mujoco.MjData(m), robot.random_configuration(rng)
@@ -309,7 +311,7 @@ def test_unnamed_bodies_and_joints_have_mujocos_numbers():
     q, v = rng.normal(size=(2, 8))
     x, u = gc.interop.to_mujoco(robot, m, q, v)
     order = [m.jnt_qposadr[robot.joint_names.index(name)] for name in robot.joint_names]
-    np.testing.assert_array_equal(x[order], q)  # bodies of a file stand in MuJoCo's order
+    np.testing.assert_array_equal(x[order], q)  # bodies of a file are in MuJoCo's order
     np.testing.assert_array_equal(np.concatenate(gc.interop.from_mujoco(robot, m, x, u)), [*q, *v])
 
 

@@ -20,12 +20,13 @@ from geomctrl.models.io.mjcf import IGNORABLE, body_names, joint_names
 
 mujoco = pytest.importorskip("mujoco")
 
-FOLDERS = Path(sys.prefix) / "mjcfs", Path(mujoco.__file__).parents[1]  # what `make mjcfs` makes, where packages are
+# the result of `make mjcfs`: folder of the packages
+FOLDERS = Path(sys.prefix) / "mjcfs", Path(mujoco.__file__).parents[1]
 PACKAGES = ("mujoco", "gymnasium", "gymnasium_robotics", "dm_control")
 
 
 def files():
-    """(package, name, path) of each file with an element <mujoco>; the packages are not imported."""
+    """Return (package, name, path) of each file with an element <mujoco>; the packages are not imported."""
     for package in PACKAGES:
         root = next((folder / package for folder in FOLDERS if (folder / package).is_dir()), Path("/nowhere"))
         for path in sorted(root.rglob("*.xml")):
@@ -37,9 +38,9 @@ FILES = list(files())
 
 
 def compiled(path):
-    """MuJoCo's model, or None where MuJoCo does not compile the file alone."""
+    """Return MuJoCo's model, or None if MuJoCo does not compile the file alone."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # settings that MuJoCo no longer advises
+        warnings.simplefilter("ignore")  # settings that MuJoCo no longer recommends
         try:
             return mujoco.MjModel.from_xml_path(str(path))
         except ValueError:
@@ -53,7 +54,7 @@ def load(path, ignore=()):
 
 
 def as_it_is(path):
-    """(the robot or None, the reason of the refusal)."""
+    """Return (the robot or None, the reason of the refusal)."""
     try:
         return load(path), ""
     except ModelError as error:
@@ -61,11 +62,11 @@ def as_it_is(path):
 
 
 def left_out(m, ignored):
-    """MuJoCo's model without contacts and other constraints; without what is ignored and changes M, if it is."""
+    """MuJoCo's model without contacts and other constraints, and without ignored elements that change M."""
     for key in ("dof_armature", "actuator_armature", "tendon_armature"):
         if ignored and hasattr(m, key):
             getattr(m, key)[:] = 0.0
-    mujoco.mj_setConst(m, mujoco.MjData(m))  # armature is part of what it keeps for bodies that slide alone
+    mujoco.mj_setConst(m, mujoco.MjData(m))  # MuJoCo adds the armature to bodies that only slide
     bits = mujoco.mjtDisableBit
     m.opt.disableflags |= int(bits.mjDSBL_CONTACT) | int(bits.mjDSBL_CONSTRAINT)
     return m
@@ -82,7 +83,7 @@ def rate_of_frames(robot, m, q, v):
 
 
 def check_against_mujoco(robot, m, passive):
-    """M, bias, poses and, where they are kept, damping and springs at random states."""
+    """M, bias and poses at random states; damping and springs, if they are read."""
     data, rng = mujoco.MjData(m), np.random.default_rng(0)
     plant = Plant(robot, Friction(robot.damping))
     for _ in range(2):
@@ -111,7 +112,7 @@ def check_against_mujoco(robot, m, passive):
 @pytest.mark.slow
 @pytest.mark.parametrize(("package", "path"), FILES)
 def test_a_file_agrees_with_mujoco_or_is_refused_with_the_line(package, path):
-    """As it is, where it can be; then without what is refused."""
+    """Load the file, if possible; otherwise load it without the refused elements."""
     m = compiled(path)
     robot, refused = as_it_is(path)
     if m is None or m.nv == 0:
@@ -123,7 +124,7 @@ def test_a_file_agrees_with_mujoco_or_is_refused_with_the_line(package, path):
             r"can not be represented: \w+ of '[^']+' \((line [1-9]\d*|of an included file)|coupling of joint '\w+': "
         )
         assert re.search(where, refused), refused
-    if robot is not None and robot.couplings:  # which have tests of their own
+    if robot is not None and robot.couplings:  # which have their own tests
         robot = None
     check_against_mujoco(robot or load(path, IGNORABLE), left_out(m, ignored=robot is None), passive=robot is not None)
 
@@ -131,7 +132,7 @@ def test_a_file_agrees_with_mujoco_or_is_refused_with_the_line(package, path):
 @pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_what_becomes_of_a_packages_files(package, record_property):
-    """How many are robots as they are: a line a package at the end of the session."""
+    """Print how many files were loaded unchanged, one line for each package, at the end of the session."""
     paths = [param.values[1] for param in FILES if param.values[0] == package]
     if not paths:
         pytest.skip(f"{package} is not installed: make mjcfs")

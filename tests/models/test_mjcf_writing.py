@@ -12,7 +12,7 @@ LINK = inertia.from_com(1.3, (0.1, -0.2, 0.05), np.diag([0.03, 0.04, 0.05]))
 
 
 def tilted():
-    """Axes off the bodies' origins, a slide, an armature, gravity in an odd direction."""
+    """Axes away from the bodies' origins, a prismatic joint, an armature, and gravity in a general direction."""
     turn = Joint.revolute((0.0, 0.6, 0.8), (0.1, 0.2, -0.1), name="turn", lower=-1.0, upper=2.0, armature=0.3)
     slide = Joint.prismatic((1.0, 0.0, 0.0), name="slide")
     T = np.eye(4)

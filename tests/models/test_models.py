@@ -78,7 +78,7 @@ def test_masses_and_sizes():
     total = {r.name: round(float(r.parameters[:, 0].sum()), 6) for r in bundled()}
     assert total == {
         "two_link": 2.0,
-        "puma560": 36.45,  # 13 (made up) + 17.4 + 4.8 + 0.82 + 0.34 + 0.09
+        "puma560": 36.45,  # 13 (assumed) + 17.4 + 4.8 + 0.82 + 0.34 + 0.09
         "panda": 16.062132,
         "ur10": 28.7,
         "scara": 16.0,
@@ -168,7 +168,7 @@ def test_puma_reproduces_the_papers_explicit_model():
 
 
 def test_puma_m11_is_near_the_papers():
-    """The paper's I1 and I3 do not follow from its own tables (see the module): 10 % on M11."""
+    """The paper's I1 and I3 do not follow from its own tables (see the module); M11 differs by 10 %."""
     robot = models.puma560()
     for q2, q3 in ((0.0, 0.0), (0.5, 1.0), (-1.0, 0.3)):
         c2, c23, s23 = np.cos(q2), np.cos(q2 + q3), np.sin(q2 + q3)
@@ -220,7 +220,7 @@ def test_panda_limits():
 
 
 def test_scara_closed_form():
-    """Planar two-link terms, a lift decoupled from them, a roll that turns against the arm."""
+    """Terms of a planar two-link arm, a decoupled lift, and a roll joint that turns in the opposite direction."""
     robot = models.scara()
     q = np.array([0.2, -0.7, 0.1, 1.3])
     m1, m2, m3, l1, l2, w2 = 8.0, 6.0, 2.0, 0.325, 0.275, 0.12**2
@@ -259,7 +259,7 @@ def test_bundled_robot_agrees_with_its_published_urdf(name):
     path, floating = URDF_TWINS[name]
     text = robot_file(path).read_text()
     model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer()) if floating else pin.buildModelFromXML(text)
-    if name == "panda":  # that file carries the hand and its two sliding fingers: locked here, closed
+    if name == "panda":  # that file includes the hand and its two prismatic fingers, which are locked closed here
         model = pin.buildReducedModel(
             model, [model.getJointId(f"panda_finger_joint{i}") for i in (1, 2)], pin.neutral(model)
         )

@@ -20,13 +20,15 @@ from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelErr
 
 MOTIONLESS = {"quadrotor_base.urdf", "iris_simple.urdf"}  # one body: a robot only with a floating base
 MISNAMED = {"alex_psyonic_hands.urdf"}  # its fingers follow joints whose names lack their prefix
-NOT_A_URDF = {"ur3.urdf"}  # a stub: <robot> without name and links
-UNREAD = {"so101.urdf": "line 294: <origin> in link 'gripper_frame_link'"}  # of all that real files carry beside
+NOT_A_URDF = {"ur3.urdf"}  # an incomplete file: <robot> without name and links
+UNREAD = {"so101.urdf": "line 294: <origin> in link 'gripper_frame_link'"}  # elements of real files that are not needed
 SINGULAR = {"icub.urdf", "romeo.urdf", "romeo_laas_small.urdf"}  # massless ends; point masses on parallel axes
 
 
 def load_real(path, floating):
-    """A quarter of the files carry inertias that no body has, and say so; one also carries what URDF does not have."""
+    """A quarter of the files have physically impossible inertias and give a warning; one has an element that URDF
+    does not define.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", f".*{re.escape(path.name)}: no body has these inertias")
         with pytest.warns(match=UNREAD[path.name]) if path.name in UNREAD else contextlib.nullcontext():
@@ -34,7 +36,7 @@ def load_real(path, floating):
 
 
 def robot_root(model):
-    """The root link of a model with a free base: the first body frame after the universe."""
+    """The number of the root link in a model with a free base: the first body frame after the universe."""
     return next(f.name for f in model.frames if f.name not in ("universe", "root_joint"))
 
 
@@ -106,7 +108,9 @@ def test_real_file_refused(path, match):
 
 
 def test_what_loads_of_the_real_files():
-    """By default all but those where nothing moves, no URDF, massless ends and wrong names; a quarter warns."""
+    """By default all files except those without moving joints, non-URDF files, massless ends and wrong names; a
+    quarter warns.
+    """
     found = {"required": set(), "reported": set()}
     warned, files = set(), robot_files()
     if not files:
@@ -264,7 +268,7 @@ def test_meshes_looks_simulators_and_drives_are_never_read_nor_named():
 
 
 def test_entities_of_the_document_stand_for_what_it_says():
-    """In attributes, of each other, and for elements: as if written out."""
+    """Xacro properties in attributes, in each other, and for elements give the same as the values written out."""
     tip = link(xyz="0 0 &half;").replace('"', "'")
     entities = f'<!ENTITY m "5"><!ENTITY half "&m;.2"><!ENTITY tip "{tip}">'
     text = f"<!DOCTYPE robot [{entities}]>\n" + urdf(
@@ -284,7 +288,7 @@ def test_a_robot_without_a_name_has_that_of_its_file(tmp_path):
 
 
 def aside(at):
-    """The smallest robot on lines of its own, with something unknown at one place of it."""
+    """The smallest robot, one element per line, with an unknown element or attribute at one place."""
     parts = {"robot": "", "link": "", "inertial": "", "mass": "", "joint": "", "axis": "", "parent": "", **at}
     return f"""<robot name="r">{parts["robot"]}
         <link name="base"/>
@@ -298,7 +302,7 @@ def aside(at):
         </joint></robot>"""
 
 
-ASIDE = {  # what stands where: how the warning names it
+ASIDE = {  # the unknown part: its name in the warning
     ("robot", "<loop_joint/>"): "line 1: <loop_joint> in <robot>",
     ("robot", '<d:clutch xmlns:d="http://d"/>'): "line 1: <d:clutch> in <robot>",
     ("link", '<origin xyz="0 0 1"/>'): "line 3: <origin> in link 'tip'",
@@ -452,7 +456,7 @@ def test_mimic_of_a_planar_joint():
 
 # --- non-physical inertias -----------------------------------------------------------------------------------------
 
-LONG = "1 0 0 1 0 9"  # 1 + 1 < 9
+LONG = "1 0 0 1 0 9"  # 1 + 1 < 9, which violates the triangle inequality
 
 
 def test_impossible_inertia_is_refused_or_reported():
@@ -476,7 +480,7 @@ def test_one_warning_for_many_links_that_can_not_be():
 
 
 def test_positive_mass_matrix_at_the_configurations_that_were_tried():
-    """A moment is negative, about an axis that no joint turns: M > 0 all the same, which the body does not show."""
+    """A moment of inertia is negative, about an axis that no joint turns: M > 0 nevertheless."""
     with pytest.warns(match="negative: -0.1.*positive definite at the 30 configurations tried, which proves nothing"):
         robot = models.load_urdf(one(body=link(I="-0.1 0 0 1 0 1")))
     assert robot.mass_matrix(np.zeros(1))[0, 0] > 0.0
@@ -514,7 +518,7 @@ def test_unchecked_keeps_links_that_move_without_mass():
     mount = '<origin xyz="0.1 0.2 0.3" rpy="1 2 3"/>'
     joints = (joint(), joint("k", "revolute", "tip", "flange"), joint("w", "fixed", "flange", "tool", mount))
     kept, checked = (models.load_urdf(urdf(*chain, *joints), physical=n) for n in ("unchecked", "required"))
-    np.testing.assert_allclose(kept.parameters, checked.parameters, atol=1e-15)  # merged as ever
+    np.testing.assert_allclose(kept.parameters, checked.parameters, atol=1e-15)  # merged as always
     np.testing.assert_array_equal(kept.placements, checked.placements)
     assert [f.name for f in kept.frames] == [f.name for f in checked.frames]
     bare = models.load_urdf(urdf(BASE, '<link name="tip"/>', joint()), physical="unchecked")

@@ -15,7 +15,7 @@ FACES = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
 
 @pytest.fixture
 def arm(tmp_path):
-    """The path of the arm's URDF with its meshes beside it, one a tetrahedron in STL as text."""
+    """Return the path of the arm's URDF next to its meshes, of which one is a tetrahedron in an STL text file."""
     points = [f"facet normal 0 0 0\nouter loop\n{''.join(_vertex(i) for i in f)}endloop\nendfacet\n" for f in FACES]
     (tmp_path / "tetrahedron.stl").write_text(f"solid t\n{''.join(points)}endsolid t\n")
     (tmp_path / "arm.urdf").write_text(SEEN)

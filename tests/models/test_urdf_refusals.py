@@ -1,4 +1,4 @@
-"""load_urdf: everything it refuses, and the error messages."""
+"""load_urdf: all refusals and their error messages."""
 
 import warnings
 
@@ -169,7 +169,7 @@ def test_refused(case, tmp_path):
 @pytest.mark.parametrize("head", ["", "<?xml version='1.0'?>", "<!-- by hand -->"])
 def test_a_refusal_names_the_line(wrong, line, words, head):
     text = "\n".join([head or "\n", "<robot name='r'>", BASE + link() + joint(), wrong, "</robot>"])
-    line += not head  # text that begins with an empty line is counted from there
+    line += not head  # line numbers of text that begins with an empty line count from there
     with pytest.raises(ModelError) as error:
         models.load_urdf(text)
     assert str(error.value).startswith("URDF text: line ")
@@ -197,14 +197,16 @@ def test_bad_arguments(tmp_path):
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_damaged_file_is_a_robot_or_a_geomctrl_error(data):
-    """Delete, double or change a piece of a sound file: never an exception of another kind, never a singular robot."""
+    """Deleting, doubling or changing a part of a correct file never raises another kind of exception, and never
+    gives a singular robot.
+    """
     text = gripper("revolute")
     i = data.draw(st.integers(0, len(text) - 1))
     n = data.draw(st.integers(1, 40))
     piece = data.draw(st.sampled_from(["", text[i : i + n] * 2, "nan", "-", '"', "<joint/>"]))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is not read
+            warnings.simplefilter("ignore")  # elements that are not read
             robot = models.load_urdf(text[:i] + piece + text[i + n :], mimic="independent")
     except GeomctrlError:
         return

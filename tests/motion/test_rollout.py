@@ -1,4 +1,4 @@
-"""The compiled stepper against the general one, and orders measured on robots: alone, and with a controller around."""
+"""The compiled stepper against the general one, and orders measured on robots, alone and with a controller."""
 
 import math
 import tracemalloc
@@ -45,7 +45,7 @@ SKEWED = gc.Robot.build(  # a free joint whose velocities are not the body twist
 )
 @pytest.mark.parametrize("name", FIXED)
 def test_agrees_with_the_general_integrator(name, robot):
-    """The same formulas in two implementations, on every kind of joint, with a torque and a shortened last step."""
+    """The same formulas in two implementations, for every kind of joint, with a torque and a short last step."""
     q, v, tau = state(robot)
 
     def field(t, y):
@@ -72,13 +72,13 @@ def test_takes_a_tableau_of_ones_own():
 
 
 def body() -> gc.Robot:
-    """One free body, its mass centre beside its origin, under gravity."""
+    """One free body under gravity, whose centre of mass is not its origin."""
     inertia = gc.inertia.from_com(2.0, (0.1, -0.2, 0.05), np.diag([0.4, 0.7, 1.0]))
     return gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, inertia)])
 
 
 class Moored:
-    """A free body on a spring and a damper that pull in its own frame, pushed round by a force that turns with time."""
+    """A free body on a spring and a damper fixed to its frame, driven by a force that rotates with time."""
 
     def __call__(self, t, q, v, z=None):
         R, p = q[:12].reshape(3, 4)[:, :3], q[3:12:4]
@@ -88,7 +88,7 @@ class Moored:
 
 
 class Sway:
-    """PD with gravity compensation about a moving posture, for an arm; its integral action is a state of its own."""
+    """PD control with gravity compensation about a moving posture; its integral action is a state."""
 
     def __init__(self, robot):
         self.robot, self.group = robot, Rn(robot.nv)
@@ -138,7 +138,7 @@ def references():
 @pytest.mark.parametrize("case", LOOPS)
 @pytest.mark.parametrize("name", FIXED)
 def test_measured_order(name, case, references):
-    """On a robot alone, and in closed loops integrated as one equation; errors along the whole path."""
+    """For a robot alone, and for closed loops integrated as one equation; errors along the whole path."""
     order = method(name).order
     n = COARSE[case][order]
     exact = references[case]
@@ -148,11 +148,13 @@ def test_measured_order(name, case, references):
 
 @pytest.mark.parametrize("name", ["CF4", "MK5", "MK54"])
 def test_dense_output_and_events_on_a_robot(name):
-    """A tumbling body falls from rest: its mass centre passes d metres below after sqrt(2 d / g), to the order."""
+    """A rotating body falls from rest: its centre of mass has fallen d metres after sqrt(2 d / g), to the method's
+    order.
+    """
     robot, d = body(), 0.5
     group = Product(configuration_group(robot), Rn(6))
     q, spin = robot.neutral(), np.array([1.0, 2.0, -0.5])
-    v = np.concatenate((spin, -np.cross(spin, (0.1, -0.2, 0.05))))  # the mass centre at rest
+    v = np.concatenate((spin, -np.cross(spin, (0.1, -0.2, 0.05))))  # velocity of the centre of mass is zero
     weight = 2.0 * 9.81  # N
 
     def height(q):
@@ -226,7 +228,7 @@ def test_progress_rises_to_one():
 
 @pytest.mark.parametrize("name", ["CG2", "CF3", "MK2"])
 def test_rotations_stay_rotations_to_round_off(name):
-    """A million steps in experiments/benchmarks/benchmark_integrators.py; here a tenth of that."""
+    """experiments/benchmarks/benchmark_integrators.py takes a million steps; here a tenth of that."""
     spin = np.array([3.0, 0.1, 0.2, 0.0, 0.0, 0.0])
     weightless = body().with_gravity((0, 0, 0))
     end = rollout(weightless, weightless.neutral(), spin, None, 1e3, 1e-2, name, every=100_000)

@@ -18,7 +18,7 @@ from geomctrl.testing.random_robots import random_joint
 
 
 def of_method(function, name):
-    """`integrate` or `step` with one method, by whose name pytest calls the case."""
+    """`integrate` or `step` with one method, whose name is the test id in pytest."""
 
     def run(*args, **options):
         return function(*args, method=name, **options)
@@ -109,7 +109,7 @@ def test_discrete_momenta_are_the_discrete_lagrangians_slopes(robot):
 
 
 def test_the_variational_map_is_symplectic():
-    """D^T Omega D = Omega for the derivative of (q, p) -> (q, p) at a step that is not short; MK4's is not."""
+    """D^T Omega D = Omega for the derivative of (q, p) -> (q, p) at a long step; MK4's violates it."""
     robot, h = models.two_link(), 0.1
 
     def defect(step):
@@ -131,7 +131,7 @@ def test_the_variational_map_is_symplectic():
 
 
 def test_variational_energy_does_not_drift():
-    """Over 4000 s at a step where MK4 loses a tenth of the energy, the band stays as wide as it was at first."""
+    """Over 4000 s, with a step at which MK4 loses a tenth of the energy, the band of energies keeps its width."""
     path = variational(FLOATING, FLOATING.neutral(), SPIN, None, 4000.0, 0.2)
     error = FLOATING.energy(path.q, path.v) - FLOATING.energy(path.q[0], path.v[0])
     first, last = np.abs(error[:4000]).max(), np.abs(error[-4000:]).max()
@@ -143,7 +143,7 @@ def test_variational_energy_does_not_drift():
 
 
 def floating_at_rest_on_average():
-    """The three spheres turning about a mass centre at rest, which leaves the angular momentum its digits."""
+    """The three spheres rotate about a centre of mass at rest, so that the angular momentum keeps its digits."""
     P = np.array([FLOATING.momentum(FLOATING.neutral(), e)[3:] for e in np.eye(8)]).T
     v = SPIN.copy()
     v[3:6] -= np.linalg.solve(P[:, 3:6], P @ v)
@@ -163,7 +163,7 @@ def test_spatial_momentum_is_kept_to_round_off(integrator, options, h):
     q0, v0 = floating_at_rest_on_average()
     path = integrator(FLOATING, q0, v0, None, 1000 * h, h, **options)
     drift = np.abs(FLOATING.momentum(path.q, path.v) - FLOATING.momentum(q0, v0)).max()
-    assert drift < 1e-12  # of 50 N m s
+    assert drift < 1e-12  # relative to 50 N m s
     assert np.abs(FLOATING.momentum(*plain_end(q0, v0, h)) - FLOATING.momentum(q0, v0)).max() > 1e5 * drift
 
 
@@ -203,7 +203,7 @@ def test_energy_momentum_changes_energy_by_the_torques_work(robot):
 
 @pytest.mark.parametrize("integrator", [momentum_form, variational, energy_momentum])
 def test_gravity_changes_linear_momentum_as_it_should_and_no_other(integrator):
-    """Exactly m g t; and nothing turns a falling robot about the vertical."""
+    """The momentum changes by exactly m g t, and the angular momentum about the vertical is constant."""
     q0, v0 = state(FREE_TREE, 4)
     path = integrator(FREE_TREE, q0, v0, None, 0.5, 0.01)
     change = FREE_TREE.momentum(path.q, path.v) - FREE_TREE.momentum(q0, v0)
@@ -214,7 +214,7 @@ def test_gravity_changes_linear_momentum_as_it_should_and_no_other(integrator):
 
 
 def test_momentum_form_with_a_wrench_on_the_base():
-    """A force along the base's x axis changes the spatial momentum by its own wrench, integrated along the way."""
+    """A force along the base's x axis changes the spatial momentum by the integral of its wrench."""
     tau = np.zeros(8)
     tau[3] = 5.0
     path = momentum_form(FLOATING, FLOATING.neutral(), SPIN, tau, 1.0, 0.01, tableau="MK6")
@@ -236,7 +236,9 @@ def test_implicit_steps_are_symmetric_in_time(step, robot):
 
 
 def test_a_single_body_turns_as_euler_says_it_must():
-    """One free body: both momenta and, by the discrete gradient, energy; the momentum form is exact in translation."""
+    """One free body: both momenta and, with the discrete gradient, energy are kept; the momentum form is exact in
+    translation.
+    """
     body = gc.Robot.build(
         [gc.Body("body", None, gc.Joint.free(), None, gc.inertia.from_com(2.0, (0.1, 0.0, 0.2), np.diag([1, 2, 2.5])))],
         gravity=(0, 0, 0),
@@ -272,7 +274,7 @@ def test_every_torques_per_step_and_the_loop_of_ones_own_agree():
 
 
 def feedback(robot, home):
-    """Springs to a configuration, dampers and an oscillating drive on every coordinate."""
+    """Springs to a configuration, dampers and an oscillating drive for every coordinate."""
     swing = np.linspace(0.5, 1.0, robot.nv)
 
     def torque(t, q, v):
@@ -311,7 +313,7 @@ def test_the_order_stays_with_a_loop_closed(case, integrator, options, order):
 @pytest.mark.parametrize("integrator", [variational, energy_momentum])
 @pytest.mark.parametrize("robot", [FREE_TREE, FIXED_TREE], ids=["free tree", "fixed tree"])
 def test_the_torque_is_the_midpoints_and_does_its_work(integrator, robot):
-    """The same run with the torques that its own midpoints ask for, held; energy changes by their work."""
+    """The same run with held torques of its own midpoints: the energy changes by their work."""
     q0, v0 = state(robot, 8)
     torque, missed = feedback(robot, q0), []
     for h in (0.01, 0.005):
@@ -332,7 +334,9 @@ def test_the_torque_is_the_midpoints_and_does_its_work(integrator, robot):
 
 
 def test_gravity_as_a_torque_is_gravity():
-    """A force that has a potential makes the forced discrete Euler-Lagrange equations the free ones: to round-off."""
+    """With a force that has a potential, the forced discrete Euler-Lagrange equations equal the free ones to
+    round-off.
+    """
     robot = models.two_link()
     weightless = robot.with_gravity((0, 0, 0))
     q0, v0 = np.array([0.3, -0.5]), np.array([0.2, 0.4])
@@ -344,7 +348,7 @@ def test_gravity_as_a_torque_is_gravity():
 
 @pytest.mark.parametrize("integrator", [momentum_form, variational, energy_momentum])
 def test_joint_control_leaves_the_spatial_momentum_alone(integrator):
-    """A floating robot folds its joints by feedback: nothing inside can change its momentum, at any step."""
+    """A floating robot folds its joints by feedback: internal torques do not change its momentum, for any step."""
     q0, v0 = floating_at_rest_on_average()
 
     def fold(t, q, v):
@@ -371,7 +375,7 @@ def test_a_damper_of_any_strength_is_solved_for(step, stiffness):
 
 @pytest.mark.parametrize("integrator", [variational, energy_momentum])
 def test_steep_friction_stops_and_a_jump_is_refused(integrator):
-    """Never a step under a torque that is not its midpoint's."""
+    """No step uses a torque other than that of its midpoint."""
     robot, q0, v0 = models.two_link().with_gravity((0, 0, 0)), np.array([0.3, 0.2]), np.array([0.5, -0.5])
     path = integrator(robot, q0, v0, lambda t, q, v: -3.0 * np.tanh(v / 0.01), 1.0, 0.01)
     x = robot.difference(path.q[:-1], path.q[1:])
@@ -400,7 +404,7 @@ def test_steps_of_ones_own_know_the_time():
 
 
 def test_at_rest_under_torques_that_are_round_off():
-    """Where weight and torques cancel there is nothing but round-off to be relative to, held or fed back."""
+    """If weight and torques cancel, tolerances are relative to round-off, for held torques and for feedback."""
     robot = models.two_link()
     hold = np.array([0.4, -0.3])
     for integrator in (variational, energy_momentum):

@@ -1,4 +1,6 @@
-"""What the soak repeats: each check takes a random generator, says what it saw, and raises where something is wrong."""
+"""The checks that the soak repeats: each takes a random generator, describes its case, and raises if something is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def numbers(x: Any) -> str:
 
 
 def document(rng: np.random.Generator) -> str:
-    """A sound URDF: a random tree with joints of every kind but planar."""
+    """A correct URDF: a random tree with joints of every kind except planar."""
     count = int(rng.integers(2, 8))
     links, joints = [], []
     for i in range(count):
@@ -61,7 +63,7 @@ def document(rng: np.random.Generator) -> str:
         )
         if i == 0:
             continue
-        kind = "revolute" if i == 1 else str(rng.choice(URDF_KINDS))  # one moves
+        kind = "revolute" if i == 1 else str(rng.choice(URDF_KINDS))  # at least one joint moves
         axis = numbers(np.eye(3)[rng.integers(3)] if rng.random() < 0.5 else rng.normal(size=3))
         limit = '<limit lower="-2" upper="2" effort="9" velocity="3"/>' if kind in ("revolute", "prismatic") else ""
         joints.append(
@@ -83,7 +85,7 @@ def damaged(text: str, rng: np.random.Generator) -> str:
 
 
 def urdfs(rng: np.random.Generator) -> str:
-    """A sound file is what Pinocchio makes of it; a damaged one is a robot that can move, or a GeomctrlError."""
+    """A correct file equals Pinocchio's robot; a damaged file gives a robot that can move, or a GeomctrlError."""
     sometimes_traced(rng)
     text = document(rng)
     if rng.random() < 0.25:
@@ -111,7 +113,7 @@ def urdfs(rng: np.random.Generator) -> str:
 
 
 def robots(rng: np.random.Generator) -> str:
-    """A random robot's terms are Pinocchio's."""
+    """Terms of a random robot equal Pinocchio's."""
     traced = sometimes_traced(rng)
     kinds = [str(k) for k in rng.choice(PINOCCHIO_KINDS, size=rng.integers(1, 11))]
     parents = depth_first(rng, len(kinds))
@@ -140,7 +142,7 @@ def robots(rng: np.random.Generator) -> str:
 
 
 def sometimes_traced(rng: np.random.Generator) -> bool:
-    """Whether this check's robots are compiled at once, which takes seconds each; else they run in numba's loops."""
+    """Whether robots of this check are compiled, which takes seconds each; otherwise they run in numba's loops."""
     traced = bool(rng.random() < 0.05)
     code._structures["met"] = 0 if traced else code.EAGER
     return traced
@@ -163,7 +165,7 @@ def depth_first(rng: np.random.Generator, count: int) -> list[int]:
 
 
 def loops(rng: np.random.Generator) -> str:
-    """A random closed loop in compiled code is the same as in Python, and what its proof promises holds."""
+    """A random closed loop is the same in compiled code as in Python, and its claim holds."""
     sometimes_traced(rng)
     kinds = [str(k) for k in rng.choice(["revolute", "prismatic", "helical", "spherical", "free"], rng.integers(1, 4))]
     robot = random_robot(rng, kinds)
@@ -183,7 +185,7 @@ def loops(rng: np.random.Generator) -> str:
         "every": int(rng.integers(1, 5)),
     }
     stable = 0
-    for _ in range(RUNS):  # loads and states differ, and share what is compiled
+    for _ in range(RUNS):  # loads and states differ, and the compiled code is shared
         factors = rng.uniform(0.7, 1.3, robot.nbodies) if rng.random() < 0.5 else np.ones(robot.nbodies)
         plant = gc.Plant(robot.with_parameters(robot.parameters * factors[:, None]))
         q0, v0 = robot.integrate(robot.neutral(), 0.2 * rng.normal(size=robot.nv)), 0.2 * rng.normal(size=robot.nv)
@@ -230,7 +232,7 @@ def whole_table() -> xarray.Dataset:
 
 
 def sweeps(rng: np.random.Generator) -> str:
-    """A sweep that is killed, again and again, and resumed is the sweep that was left alone; nothing stays behind."""
+    """A sweep that is killed repeatedly and resumed equals one that was not interrupted, and leaves no process."""
     with tempfile.TemporaryDirectory() as folder:
         store, deaths = Path(folder) / "s.zarr", int(rng.integers(1, 4))
         for _ in range(deaths):
@@ -260,7 +262,7 @@ def blocks_done(store: Path) -> int:
 
 
 def gone(group: int) -> None:
-    """Wait until no process of the group is left; workers notice within seconds that nobody waits for them."""
+    """Wait until no process of the group is left; workers end within seconds when nobody waits for them."""
     deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline:
         try:
@@ -281,7 +283,7 @@ CHECKS: dict[str, Callable[[np.random.Generator], str]] = {
 
 
 def checked(name: str, seed: int) -> str:
-    """One check; warnings are errors, but for those that say what a damaged URDF seems to mean."""
+    """Run one check; warnings are errors, except those about the meaning of a damaged URDF."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         if name == "urdfs":

@@ -30,13 +30,15 @@ from lib.script import run_script  # noqa: E402
 
 from geomctrl.tracing.backends import cache  # noqa: E402
 
-LONGEST = 300.0  # s, for one check: more is a hang
+LONGEST = 300.0  # s, for one check; longer ones count as hanging
 KindName = Literal[*checks.CHECKS]
-SHOWN = 10  # failures of a kind; then it is left alone
+SHOWN = 10  # failures of a kind, after which it is not run again
 
 
 def work(name: str, seed: int, count: int, deadline: float, out: Connection) -> None:
-    """Check after check, from `seed` on; before each its seed is sent, after it (whether it is right, words)."""
+    """Run check after check from `seed` on. Before each its seed is sent, and after it (whether it succeeded,
+    message).
+    """
     for k in range(seed, seed + count):
         if k > seed and time.time() > deadline:
             return
@@ -50,15 +52,15 @@ def work(name: str, seed: int, count: int, deadline: float, out: Connection) -> 
 
 @dataclass
 class Kind:
-    """One kind of check: its process, how far it is, what it has seen."""
+    """One kind of check: its process, progress and results."""
 
     name: str
-    seed: int  # of the check that runs or comes next
+    seed: int  # of the current or next check
     last: int
     deadline: float
     seen: Counter[str] = field(default_factory=Counter)
     failures: int = 0
-    since: float = 0.0  # when the check began; 0: none runs
+    since: float = 0.0  # start time of the check; 0 if none runs
 
     def start(self) -> None:
         self.inbox, out = multiprocessing.Pipe(duplex=False)
@@ -68,7 +70,7 @@ class Kind:
         out.close()
 
     def heard(self) -> bool:
-        """Take what the process has sent; whether there is more to come."""
+        """Receive what the process has sent; return whether more can come."""
         try:
             said = self.inbox.recv()
         except EOFError:
@@ -107,8 +109,8 @@ class Kind:
 
 
 def soak(minutes: float, seed: int, names: list[str], count: int = sys.maxsize // 2) -> int:
-    """How many checks failed; prints as it goes, and counts at the end."""
-    with tempfile.TemporaryDirectory() as folder:  # code for thousands of random robots is not worth keeping
+    """Return how many checks failed; failures are printed at once, and the counts at the end."""
+    with tempfile.TemporaryDirectory() as folder:  # compiled code for thousands of random robots is not worth storing
         cache._folders = lambda: (Path(folder),)
         return _soak(minutes, seed, names, count)
 

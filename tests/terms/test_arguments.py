@@ -98,7 +98,7 @@ def test_complex_numbers_are_refused_not_truncated(robot, term, name):
 
 @pytest.mark.parametrize(("term", "name"), EVERY)
 def test_masked_arrays_and_arrays_of_objects_are_refused(robot, term, name):
-    """Whatever computes a state, code or loops, one or many: none looks under a mask or at what is no number."""
+    """Masked arrays and arrays without numbers are refused in compiled code and loops, for one state and for many."""
     for lead in ((), (2,)):
         with pytest.raises(ArgumentError, match=rf"{name}: expected no masked entries, got 1 masked"):
             call(robot, term, name, lambda x: np.ma.masked_array(x, np.arange(x.size).reshape(x.shape) == 1), lead)
@@ -111,7 +111,7 @@ def test_masked_arrays_and_arrays_of_objects_are_refused(robot, term, name):
                     lambda x, s=stranger: np.array([s, *x.flat][: x.size], object).reshape(x.shape),
                     lead,
                 )
-        call(robot, term, name, np.ma.masked_array, lead)  # nothing is masked
+        call(robot, term, name, np.ma.masked_array, lead)  # no entry is masked
 
 
 @pytest.mark.parametrize("name", ["q", "v", "a"])
@@ -132,7 +132,7 @@ def test_masks_are_seen_by_terms_with_an_entry_of_their_own(robot, name):
 
 
 def test_options_are_looked_at(robot):
-    """Threads where there are several states to share."""
+    """Threads are used only if there are several states."""
     q, v = robot.neutral(), np.zeros(robot.nv)
     many, rates = np.stack((q, q)), np.stack((v, v))
     for bad in (0, -1, 1.5, 1e30, 10**30, np.nan, "2", None, np.ones(2), True):
@@ -181,7 +181,7 @@ def test_poses_that_hold_no_rotation_are_refused(term, name):
 
 @pytest.mark.parametrize(("term", "name"), [e for e in EVERY if e[1] in ("q", "q0", "q1")])
 def test_poses_that_their_joints_can_not_reach_are_refused(term, name):
-    """A ball out of its socket by a millimetre, a puck above its table, a pin that tilts; a free body goes anywhere."""
+    """A ball a millimetre out of its socket, a puck above its table, a tilted pin; a free body may be anywhere."""
     kinds = ["free", "spherical", "planar", "cylindrical"]
     robot = testing.random_robot(np.random.default_rng(0), kinds, [-1, 0, 0, 1])
     call(robot, term)
@@ -204,7 +204,9 @@ def flat(terms):
 
 @pytest.mark.parametrize(("term", "name"), EVERY)
 def test_arrays_of_any_layout_are_taken(robot, term, name):
-    """Big-endian, read-only, strided, single precision, a list: the same numbers, the same answer."""
+    """Big-endian, read-only, strided and single-precision arrays and lists with the same numbers give the same
+    result.
+    """
 
     def read_only(x):
         x.setflags(write=False)

@@ -1,4 +1,4 @@
-"""Motors reflect inertia to joints: on the diagonal of M in every recursion, nowhere else; Pinocchio, a pendulum."""
+"""Armature is added to the diagonal of M in every recursion and nowhere else: against Pinocchio and a pendulum."""
 
 import math
 
@@ -23,9 +23,7 @@ PARENTS = (-1, 0, 0, 1, 2, 3)
 TREE = testing.random_robot(np.random.default_rng(7), KINDS, PARENTS).with_armature(0.5)
 LEGS = models.quadruped().with_armature(0.02)
 ARM = testing.random_robot(np.random.default_rng(8), ("revolute", "prismatic", "helical"), (-1, 0, 1))
-ARM = ARM.with_armature(
-    [0.6, 0.3, 0.0]
-)  # few coordinates; of a bundled arm's size each function takes seconds to compile
+ARM = ARM.with_armature([0.6, 0.3, 0.0])  # few coordinates: functions for a bundled arm take seconds to compile
 ROBOTS = pytest.mark.parametrize("robot", [TREE, LEGS, ARM], ids=["tree", "legs", "arm"])
 
 
@@ -85,7 +83,9 @@ def test_armature_is_on_the_diagonal_of_the_mass_matrix(robot, name):
 
 @ROBOTS
 def test_nothing_else_changes(robot):
-    """Motors weigh nothing, turn no base, and move no M: C, g, Mdot and the robot's momentum are what they were."""
+    """Motors have no weight, do not rotate the base, and do not depend on q: C, g, Mdot and the momentum are
+    unchanged.
+    """
     q, v, _, _ = random_motion(robot, 3)
     bare = robot.with_armature(0.0)
     for ours, theirs in zip(robot.terms(q, v)[1:], bare.terms(q, v)[1:]):
@@ -130,7 +130,7 @@ def test_forward_dynamics_solves_with_the_armature(robot):
 @given(case=cases(driven=True))
 @properties
 def test_rates_are_time_derivatives(case):
-    """tau' and tau'' of tau = ID + armature a are of the same form: the armature times v's derivatives."""
+    """tau' and tau'' of tau = ID + armature a have the same form: the armature times derivatives of v."""
     robot, q, *rates = case
     tau, bare = (derivatives.inverse_dynamics_rates(r, q, np.array(rates)) for r in (robot, robot.with_armature(0.0)))
     rates = np.array(rates)
@@ -230,7 +230,7 @@ def symmetric(A):
 
 
 def test_a_pendulum_swings_slower_with_a_rotor():
-    """T = 4 sqrt((I + armature) / (m g l)) K(sin^2(A / 2)), of a rotor of 2e-4 kg m^2 behind gears of 1:50."""
+    """T = 4 sqrt((I + armature) / (m g l)) K(sin^2(A / 2)), for a rotor of 2e-4 kg m^2 with a gear ratio of 50."""
     m, l, rotor, ratio, start = 2.0, 0.4, 2e-4, 50.0, 1.0
     joint = gc.Joint.revolute((0, 1, 0)).with_motor(rotor, ratio)
     bob = inertia.from_com(m, (0.0, 0.0, -l), np.zeros((3, 3)))
@@ -280,7 +280,7 @@ def test_wrong_armatures(armature, words):
 
 
 def test_a_motor_moves_what_has_no_mass():
-    """M stays positive definite with it, and is refused without."""
+    """With armature M is positive definite, and without it the robot is refused."""
     joint = gc.Joint.revolute((0, 0, 1), armature=0.3)
     robot = gc.Robot.build([gc.Body("wheel", None, joint)])
     np.testing.assert_array_equal(robot.mass_matrix(np.zeros(1)), [[0.3]])

@@ -20,7 +20,7 @@ def place(name):
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 @pytest.mark.parametrize("name", PLACES)
 def test_a_wrench_does_the_work_of_its_representation(name, representation):
-    """What it feeds into the joints is Jac^T F with the Jacobian of the same representation."""
+    """The resulting joint torques are Jac^T F with the Jacobian of the same representation."""
     robot, frame = place(name)
     q, v, a, _ = random_motion(robot)
     F = np.random.default_rng(1).normal(size=6)

@@ -1,4 +1,4 @@
-"""Constants that stability theorems need: against closed forms, against adversarial search, and their parts."""
+"""Constants of stability theorems: against closed forms and adversarial search, and their parts."""
 
 import re
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ SLIDE = 0.4  # m or rad
 
 
 def boxed(robot):
-    """A box with a range for every joint that may slide, and all turns of the others."""
+    """A box with a range for every prismatic joint, and full turns of the others."""
     slides = np.concatenate([[j.kind in ("prismatic", "helical")] * j.dof for j in robot.joints]).astype(bool)
     return np.where(slides, -SLIDE, -np.inf), np.where(slides, SLIDE, np.inf)
 
@@ -42,7 +42,7 @@ def closed_of(robot, form="christoffel", box=None, parameters=None):
 
 
 def two_link_constants(m1, m2, l1, l2, gravity=9.81):
-    """Of slender rods, from the textbook's terms (`models.two_link`) on a fine grid."""
+    """For slender rods, from the textbook's terms (`models.two_link`) on a fine grid."""
     I1, I2, c1, c2 = m1 * l1**2 / 12, m2 * l2**2 / 12, l1 / 2, l2 / 2
     a, b, d = I1 + I2 + m1 * c1**2 + m2 * (l1**2 + c2**2), m2 * l1 * c2, I2 + m2 * c2**2
     x = np.cos(np.linspace(0.0, np.pi, 20001))
@@ -91,7 +91,7 @@ def test_pendulum_constants_are_exact():
 def test_a_vertical_axis_feels_no_gravity():
     scara = models.scara()
     assert scara.bounds(method="closed form").k_g.value < 1e-9
-    weight = 9.81 * scara.parameters[2:, 0].sum()  # only the lift carries
+    weight = 9.81 * scara.parameters[2:, 0].sum()  # only the lift carries the weight
     assert scara.bounds(method="closed form").g.value == pytest.approx(weight, rel=1e-8)
 
 
@@ -115,12 +115,12 @@ CHAINS = testing.robots(("revolute", "prismatic", "helical", "spherical"), 4, fl
 
 
 def rounding(found, bound):
-    """Of a computed value: the bounds are the model's in exact arithmetic."""
+    """Tolerance of a computed value: the bounds are those of the model in exact arithmetic."""
     return 1e-9 * abs(bound.value) + 1e-13 * found.m2.value
 
 
 def violations(robot, found, q, form):
-    """Names of the bounds that one of the configurations breaks, by more than rounding."""
+    """Names of the bounds that one of the configurations violates by more than rounding."""
     broken = []
     for name, measure in quantities.measures(form).items():
         bound = getattr(found, name)
@@ -136,7 +136,7 @@ def violations(robot, found, q, form):
 def test_random_robots_never_break_their_bounds(robot, form, parameters):
     box = boxed(robot)
     found = robot.bounds(box=box, form=form, parameters=parameters, method="closed form")
-    for name in NAMES:  # what an adversarial search found
+    for name in NAMES:  # configurations from an adversarial search
         bound, sign = getattr(found, name), -1.0 if name == "m1" else 1.0
         assert sign * bound.sampled <= sign * bound.value + rounding(found, bound), name
     q, rng = configurations_in(robot, box, 300), np.random.default_rng(1)
@@ -146,7 +146,7 @@ def test_random_robots_never_break_their_bounds(robot, form, parameters):
 
 
 def test_the_check_above_can_fail(monkeypatch):
-    """A triangle inequality that forgets a twentieth of what bodies reach is caught, in every constant it enters."""
+    """A triangle inequality that omits a twentieth of the bodies' reach is detected, in every constant that uses it."""
     honest, robot = Reach.moment, models.two_link()
     monkeypatch.setattr(Reach, "moment", lambda *args: 0.95 * honest(*args))
     found = robot.bounds(method="closed form")
@@ -195,7 +195,7 @@ def test_matrix_inequalities_are_sharp_for_the_bundled_robots(name):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 0.1])
 def test_a_solver_that_errs_costs_sharpness_and_nothing_else(noise, monkeypatch):
-    """Whatever X and t are, what comes out is a bound: here t too good, and every form off."""
+    """The result is a bound for any X and t: here with a t that is too good, and every form changed."""
     robot, honest, rng = models.load("scara"), inertia_extremes._solved, np.random.default_rng(0)
     closed = closed_of(robot, box=(robot.limits.lower, robot.limits.upper))
     q = configurations_in(robot, None, 300)
@@ -220,11 +220,11 @@ def test_a_solver_that_errs_costs_sharpness_and_nothing_else(noise, monkeypatch)
 
 
 def test_uncertain_parameters_give_the_worst_corner():
-    """Two links with every number off by 10 %: against all corners of the intervals, at a grid of elbow angles."""
+    """Two links with every parameter off by 10 %: against all corners of the intervals, at a grid of elbow angles."""
     robot, error = models.two_link(), 0.1
     found = robot.bounds(parameters=error, method="closed form")
     used = np.argwhere(robot.parameters)
-    used = used[[p in (0, 1, 6) for _, p in used]]  # what M of a planar arm knows: m, hx, Iyy
+    used = used[[p in (0, 1, 6) for _, p in used]]  # the parameters that M of a planar arm depends on: m, hx, Iyy
     q = np.stack((np.zeros(41), np.linspace(0.0, np.pi, 41)), axis=1)
     least, greatest = np.inf, -np.inf
     for corner in range(2 ** len(used)):
@@ -241,7 +241,7 @@ def test_uncertain_parameters_give_the_worst_corner():
 
 @pytest.mark.slow
 def test_a_free_base_s_pose_does_not_matter():
-    """Bounds hold wherever the base is: its pose enters neither M nor C, and gravity by its direction alone."""
+    """Bounds hold for any pose of the base, which M and C do not depend on, and gravity by its direction only."""
     rng = np.random.default_rng(5)
     robot = testing.random_robot(rng, ["free", "revolute", "spherical"], [-1, 0, 1])
     found = robot.bounds(method="closed form")
@@ -255,7 +255,7 @@ def test_a_free_base_s_pose_does_not_matter():
 
 
 def speeds_of_centres(robot, q):
-    """(batch, nbodies, nv): how fast centres of mass move for unit rate of a coordinate."""
+    """Velocities (batch, nbodies, nv) of the centres of mass for unit rates of the coordinates."""
     out = []
     for name, c in zip(robot.body_names, np.nan_to_num(inertia.com(robot.parameters))):
         Jac = robot.jacobian(q, name, "body")
@@ -268,7 +268,9 @@ def speeds_of_centres(robot, q):
 
 
 def arm(name, second, c):
-    """A body that turns about a vertical axis through (0.02, 0.1, 0) and carries one with its centre of mass at c."""
+    """A body that rotates about a vertical axis through (0.02, 0.1, 0) and carries another with its centre of mass
+    at c.
+    """
     ball, hung = 0.01 * np.eye(3), np.eye(4)
     hung[:3, 3] = 0.0, 0.3, 0.2
     first = gc.Joint.revolute((0, 0, 1), (0.02, 0.1, 0.0))
@@ -309,7 +311,7 @@ def test_bundled_robots_stay_within_their_reach(name):
 
 
 def to_fifty_digits(robot, algorithm, *inputs, **options):
-    """The outputs of an algorithm of the kernels."""
+    """Return the outputs of an algorithm of the kernels."""
     pattern = structure(robot._model)
     model = [mpmath.mpf(x) if np.isnan(known) else known for x, known in zip(robot._model, pattern)]
     rows = [np.array([*map(mpmath.mpf, x), None])[:-1] for x in inputs]
@@ -321,7 +323,9 @@ def to_fifty_digits(robot, algorithm, *inputs, **options):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", range(3))
 def test_rounding_is_far_below_its_margin(seed, form):
-    """The library's M, C and g against fifty digits: their errors are a thousandth of what branch and bound adds."""
+    """The library's M, C and g against fifty digits: their errors are a thousandth of the margin of branch and
+    bound.
+    """
     robot = testing.random_robot(np.random.default_rng(seed), ["revolute", "helical", "revolute"], [-1, 0, 1])
     closed, number = closed_of(robot, form), dynamics.form_number(form)
     with mpmath.workdps(50):
@@ -339,7 +343,7 @@ def test_rounding_is_far_below_its_margin(seed, form):
 
 
 def derivatives_of(array, q, k, h=1e-4):
-    """d/dq_k by central differences."""
+    """Derivatives d/dq_k by central differences."""
     step = np.zeros(q.shape[-1])
     step[k] = h
     return (array(q + step) - array(q - step)) / (2.0 * h)
@@ -382,7 +386,7 @@ def test_the_mass_matrix_and_coriolis_forget_the_first_joint():
 
 
 def test_central_differences_are_as_good_as_they_say():
-    """dGamma/dq of branch and bound against the analytic mixed derivatives of C v."""
+    """Compare dGamma/dq of branch and bound with the analytic mixed derivatives of C v."""
     robot = testing.random_robot(np.random.default_rng(7), ["revolute", "prismatic", "helical"], [-1, 0, 1])
     measure = quantities.measures("christoffel")["k_C"]
     quantity = branch_and_bound.quantity_of("k_C", robot, measure, closed_of(robot))
@@ -399,7 +403,7 @@ def test_central_differences_are_as_good_as_they_say():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_box_s_bound_holds_all_over_the_box(name):
-    """Also where A bends away from its tangent, and at the box's corners."""
+    """Also where A deviates from its tangent, and at the corners of the box."""
     robot, rng = testing.random_robot(np.random.default_rng(2), ["revolute"] * 3, [-1, 0, 1]), np.random.default_rng(0)
     measure = quantities.measures("ploen")[name]
     quantity = branch_and_bound.quantity_of(name, robot, measure, closed_of(robot, "ploen"))
