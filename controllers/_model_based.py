@@ -16,14 +16,14 @@ from geomctrl.control.plant import Plant
 from geomctrl.control.subclass_checks import require_called
 from geomctrl.control.tracking import Sliding, TrackingError, gain_matrix, sliding_variables, tracking_error
 from geomctrl.control.tuning import Design, design
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 rule = lru_cache(maxsize=8)(design)  # cached because several laws are often created for the same robot
 
 
-class Law(Described):
+class Law(ReadableRepr):
     """Base class of bundled laws. Overriding a public method that the law never calls raises ArgumentError."""
 
     def __init_subclass__(cls, **options: Any):

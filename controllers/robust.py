@@ -18,7 +18,7 @@ from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
 
-UNCERTAIN = 0.1  # default uncertainty relative to the mass of the mean body
+DEFAULT_UNCERTAINTY = 0.1  # default uncertainty relative to the mass of the mean body
 LAYER = 4.0  # smallest default width, relative to that for which u is as steep as K
 SAGITTA = (0.5 * (math.sqrt(5.0) - 1.0)) ** 2.5  # maximum of x - x^2 / sqrt(x^2 + 1)
 
@@ -77,7 +77,7 @@ class Robust(ModelBased):
         form_number(form)
         self.Lambda, self.K = self._sliding_gains(Lambda, K)
         mean = float(robot.parameters[:, 0].mean())
-        rho = UNCERTAIN * mean * float(np.sqrt(robot.nbodies)) if rho is None else rho
+        rho = DEFAULT_UNCERTAINTY * mean * float(np.sqrt(robot.nbodies)) if rho is None else rho
         self.rho = number("rho", rho, "a positive number [kg]", lambda x: x > 0.0)
         self.p0 = robot.parameters.ravel().copy()
         self.D = squared_units(robot, np.eye(len(self.p0)))

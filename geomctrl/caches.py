@@ -29,10 +29,10 @@ from .files import read_regular, whole
 T = TypeVar("T")
 FORMAT = 2  # version of the file format, a part of the file names
 SIZE = hashlib.sha256().digest_size
-ABANDONED = 3600.0  # s: older unfinished files belong to processes that were killed
+MAX_UNFINISHED_AGE = 3600.0  # s: older unfinished files belong to processes that were killed
 TEMPORARY = re.compile(r".*\.(o|nbc)\.[0-9a-f]+\.tmp")  # unfinished files of `files.whole`, of this cache alone
 
-_unusable_said = False
+_unusable_reported = False
 
 
 def folders(source: Path) -> tuple[Path, ...]:
@@ -83,7 +83,7 @@ def read(places: Iterable[Path], name: str, load: Callable[[bytes], T]) -> T | N
         if is_moved or loaded is None:  # no warning for a file that can not be moved if another folder has a good one
             warnings.warn(f"{path}: damaged; its code is compiled again", RuntimeWarning, stacklevel=2)
     if all(refused):
-        _say_unusable([f"{folder} ({why})" for folder, why in zip(places, refused)])
+        _warn_unusable([f"{folder} ({why})" for folder, why in zip(places, refused)])
     return loaded
 
 
@@ -137,7 +137,7 @@ def write(places: Iterable[Path], name: str, code: bytes) -> None:
             refusals.append(f"{folder} ({error.strerror or error})")
         else:
             return _remove_abandoned(folder)
-    return _say_unusable(refusals)
+    return _warn_unusable(refusals)
 
 
 def keep_newest(places: Iterable[Path], pattern: str, count: int) -> None:
@@ -151,15 +151,15 @@ def keep_newest(places: Iterable[Path], pattern: str, count: int) -> None:
 def _remove_abandoned(folder: Path) -> None:
     for path in folder.glob("*.tmp"):
         with contextlib.suppress(OSError):
-            if TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > ABANDONED:
+            if TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > MAX_UNFINISHED_AGE:
                 path.unlink()
 
 
-def _say_unusable(refusals: list[str]) -> None:
-    global _unusable_said
-    if _unusable_said:
+def _warn_unusable(refusals: list[str]) -> None:
+    global _unusable_reported
+    if _unusable_reported:
         return
-    _unusable_said = True  # before the warning, which may be turned into an exception
+    _unusable_reported = True  # before the warning, which may be turned into an exception
     warnings.warn(
         f"compiled code can not be cached and is compiled by every process: no usable folder: {', '.join(refusals)};"
         " set GEOMCTRL_CACHE to a folder that only you can write to",

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-LONGEST = 12  # largest number of array entries that are written out
+MAX_ENTRIES = 12  # largest number of array entries that are written out
 EMPTY = inspect.Parameter.empty
-WIDEST = 80  # largest number of characters of other values
+MAX_CHARACTERS = 80  # largest number of characters of other values
 
 
-class Described:
+class ReadableRepr:
     """Base class with a readable repr: `Passivity(panda, Sinusoids(...), Lambda=5, K=20)`.
 
     It shows the constructor arguments that are also attributes and differ from their defaults. Subclasses that store
@@ -51,17 +51,17 @@ def described(x: Any) -> str:
     if isinstance(x, types.FunctionType | types.MethodType | type):
         return x.__qualname__
     if isinstance(x, (list, tuple)) and type(x) in (list, tuple):
-        inside = ", ".join(map(described, x[:LONGEST])) + (", ..." if len(x) > LONGEST else "")
+        inside = ", ".join(map(described, x[:MAX_ENTRIES])) + (", ..." if len(x) > MAX_ENTRIES else "")
         return f"[{inside}]" if isinstance(x, list) else f"({inside}{',' if len(x) == 1 else ''})"
     if isinstance(x, Mapping):
-        inside = ", ".join(f"{k!r}: {described(v)}" for k, v in list(x.items())[:LONGEST])
-        return "{" + inside + (", ..." if len(x) > LONGEST else "") + "}"
-    if isinstance(x, Described):
+        inside = ", ".join(f"{k!r}: {described(v)}" for k, v in list(x.items())[:MAX_ENTRIES])
+        return "{" + inside + (", ..." if len(x) > MAX_ENTRIES else "") + "}"
+    if isinstance(x, ReadableRepr):
         return repr(x)
     if hasattr(x, "joint_names"):  # a robot; this module can not import the class
         return str(getattr(x, "name", "robot"))
     text = repr(x)
-    return text if len(text) <= WIDEST else f"<{type(x).__name__}>"
+    return text if len(text) <= MAX_CHARACTERS else f"<{type(x).__name__}>"
 
 
 def _array(a: np.ndarray) -> str:
@@ -69,7 +69,7 @@ def _array(a: np.ndarray) -> str:
         diagonal = np.diag(a)
         if np.array_equal(a, np.diag(diagonal)):
             return f"{diagonal[0]:.6g}" if (diagonal == diagonal[0]).all() else f"diag({_numbers(diagonal)})"
-    if a.size > LONGEST:
+    if a.size > MAX_ENTRIES:
         return f"<array {a.shape}>"
     if a.ndim == 0:
         return f"{a[()]:.6g}" if a.dtype.kind == "f" else str(a[()])
@@ -77,8 +77,8 @@ def _array(a: np.ndarray) -> str:
 
 
 def _numbers(a: np.ndarray) -> str:
-    shown = [f"{x:.6g}" if a.dtype.kind == "f" else str(x) for x in a[:LONGEST].tolist()]
-    return ", ".join(shown + ["..."] * (len(a) > LONGEST))
+    shown = [f"{x:.6g}" if a.dtype.kind == "f" else str(x) for x in a[:MAX_ENTRIES].tolist()]
+    return ", ".join(shown + ["..."] * (len(a) > MAX_ENTRIES))
 
 
 def _own_method(owner: object, value: Any) -> bool:

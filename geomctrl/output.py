@@ -17,10 +17,10 @@ def moves() -> bool:
 
     Files and notebook cells keep everything that is written, so a bar would fill thousands of lines.
     """
-    return sys.stdout is not None and sys.stdout.isatty() and not of_a_notebook()
+    return sys.stdout is not None and sys.stdout.isatty() and not runs_in_notebook()
 
 
-def of_a_notebook() -> bool:
+def runs_in_notebook() -> bool:
     """Whether a notebook started this process, as `!geomctrl ...` does, which provides a terminal.
 
     jupyter_client sets the first of these variables, ipykernel the second, whatever started the kernel.

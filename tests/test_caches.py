@@ -85,7 +85,7 @@ def refuse(*_):
 
 @pytest.fixture
 def unsaid(monkeypatch):
-    monkeypatch.setattr(caches, "_unusable_said", False)
+    monkeypatch.setattr(caches, "_unusable_reported", False)
 
 
 @pytest.mark.usefixtures("unsaid")
@@ -222,7 +222,7 @@ def test_files_of_killed_writers_and_of_old_versions_go(tmp_path):
     for path in (abandoned, at_work, foreign):
         path.touch()
     for path in (abandoned, foreign):
-        os.utime(path, (time.time() - 2 * caches.ABANDONED,) * 2)
+        os.utime(path, (time.time() - 2 * caches.MAX_UNFINISHED_AGE,) * 2)
     kept(tmp_path)
     assert {*tmp_path.glob("*.tmp")} == {at_work, foreign}
     for age in range(5):

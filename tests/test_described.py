@@ -7,7 +7,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models, references, sensors
-from geomctrl.described import Described, described
+from geomctrl.described import ReadableRepr, described
 
 ROBOT = models.two_link()
 MOTION = references.Sinusoids(ROBOT, [0.1, 0.2], amplitude=0.3, frequency=0.4)
@@ -79,7 +79,7 @@ def test_users_classes_have_it_too_and_what_is_half_made_does_not_fail():
     assert repr(Brake(np.array([1.0, 2.0]))).endswith("Brake(ratio=[1, 2])")
     assert "Brake" in repr(Brake.__new__(Brake))
 
-    class Torn(Described):
+    class Torn(ReadableRepr):
         def __init__(self, robot):
             pass
 

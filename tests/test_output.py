@@ -6,7 +6,7 @@ import pytest
 from cli.command_line import run
 
 from geomctrl.cli.terminal import progress_bar, stdout_console
-from geomctrl.control.progress import counted, shown
+from geomctrl.control.progress import counted, progress_function
 from geomctrl.output import moves, transcript
 
 
@@ -31,7 +31,7 @@ def written(monkeypatch, output):
         bar.update(bar.add_task("law", total=1.0), completed=0.5)
     with console.status("drawing"):
         pass
-    with shown(True) as report:
+    with progress_function(True) as report:
         report(0.5)
     with counted(True, 10, 0) as add:
         add(5)

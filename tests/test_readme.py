@@ -138,7 +138,7 @@ def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, "docs/how-to/identification-report.md", "exec"), space)
     assert (tmp_path / "out/report.html").stat().st_size > 10_000
-    rows = {row.name: row.remark for row in space["report"].beside}
+    rows = {row.name: row.remark for row in space["report"].non_inertial}
     assert "prior only" in rows["Ir1"]
     assert rows["fv1"] == rows["Ir2"] == ""
     assert capsys.readouterr().out.startswith("identify(robot, <Dataset")

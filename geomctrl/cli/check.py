@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .options import CheckedUrdfOptions, RobotArgument
-from .terminal import FAILED, compiling, complain, stdout_console
+from .terminal import FAILED, compiling, print_error, stdout_console
 
 
 def check(
@@ -48,7 +48,7 @@ def check(
     console.print(table)
     failed = [c for c in checks if not c.ok]
     for c in failed:
-        complain(f"{c.name}: {c.reason or f'{c.worst:.3g} exceeds {c.limit:.0e} at state {c.state} of seed {seed}'}")
+        print_error(f"{c.name}: {c.reason or f'{c.worst:.3g} exceeds {c.limit:.0e} at state {c.state} of seed {seed}'}")
     if failed:
         return FAILED
     console.print(f"all {len(checks)} properties hold")

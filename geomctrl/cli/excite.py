@@ -39,7 +39,7 @@ from geomctrl.models.io.urdf_geometry import collision_capsules
 from geomctrl.tracing.backends.c_files import prefix
 
 from .options import RobotArgument, UrdfOptions, as_names, as_numbers, flag, numbers, option, per_joint
-from .terminal import FAILED, compiling, complain, report_written, stdout_console
+from .terminal import FAILED, compiling, print_error, report_written, stdout_console
 
 MAX_ROWS = 8  # parameters that are shown
 FRICTION = ("viscous", "coulomb", "offset")
@@ -236,7 +236,7 @@ def excite(
     try:
         excitation = _designed(console, model, {**options, "surroundings": around})
     except ExcitationError as error:
-        complain(str(error))
+        print_error(str(error))
         return FAILED
     with console.status("writing"):
         written = excitation.save(files.out, name=files.name, rate=files.rate, repeats=files.repeats, plots=files.plots)

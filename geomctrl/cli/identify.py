@@ -61,7 +61,7 @@ from .identify_options import (
     VerdictOptions,
 )  # fmt: skip
 from .options import MODEL_HELP, UrdfOptions
-from .terminal import Written, command_line, compiling, progress_bar, report_written, stdout_console
+from .terminal import SaveResult, command_line, compiling, progress_bar, report_written, stdout_console
 
 
 def identify(
@@ -101,8 +101,8 @@ def identify(
     })  # fmt: skip
     report = replace(report, provenance=report.provenance.typed(shlex.join(command_line.get())))
     with console.status("drawing" if output.plots else "writing"):
-        written = Written(lambda: report.save(output.out, output.plots))
-        exported = Written(lambda: output.exported(robot, report))
+        written = SaveResult(lambda: report.save(output.out, output.plots))
+        exported = SaveResult(lambda: output.exported(robot, report))
     console.print(report.text(), soft_wrap=True)
     report_written(console, sorted(written.paths), output.out)
     for path in exported.paths:

@@ -36,7 +36,7 @@ from geomctrl.models.io.model_file import file_format
 from . import setup_file
 from .identify_options import FilterOptions, LogOptions, ModelOptions, RobotOption, VerdictOptions
 from .options import UrdfOptions, flag, names
-from .terminal import Written, compiling, report_written, stdout_console
+from .terminal import SaveResult, compiling, report_written, stdout_console
 
 LOG_HELP = "Log, in any format that `geomctrl identify` reads"
 LogWithout = Annotated[Path | None, Parameter(name="LOG_WITHOUT", help="The same robot without the load.")]
@@ -119,7 +119,7 @@ def identify_load(
 
 def print_and_save(console: Any, report: Any, out: Path, ignore: tuple[str, ...]) -> int:
     """Save a report, print it with its assessment, and return the exit status."""
-    written = Written(lambda: report.save(out))
+    written = SaveResult(lambda: report.save(out))
     console.print(report.text(), soft_wrap=True)
     report_written(console, sorted(written.paths), out)
     from geomctrl.identification.findings import Assessment

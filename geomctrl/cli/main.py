@@ -20,7 +20,7 @@ from geomctrl.errors import GeomctrlError
 from geomctrl.output import plain_console
 
 from .setup_file import read_setup
-from .terminal import ERROR, Stdout, command_line, complain
+from .terminal import ERROR, Stdout, command_line, print_error
 
 UNEXPECTED = 70  # exit status after an error of geomctrl itself, EX_SOFTWARE of sysexits.h
 COMMANDS = (
@@ -79,13 +79,13 @@ def run(arguments: Sequence[str]) -> int:
     try:
         status = app(arguments)
     except GeomctrlError as error:
-        complain(str(error))
+        print_error(str(error))
         return ERROR
     except OSError as error:
-        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        print_error(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
         return ERROR
     if Stdout.lost is not None and not isinstance(Stdout.lost, BrokenPipeError):  # not after `| head`
-        complain(f"{Stdout.lost.strerror or Stdout.lost}: standard output")
+        print_error(f"{Stdout.lost.strerror or Stdout.lost}: standard output")
         return status or ERROR
     return status
 

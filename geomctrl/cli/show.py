@@ -30,7 +30,7 @@ from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.files import write_text
 
 from .options import UrdfOptions, as_names
-from .terminal import FAILED, complain, stdout_console
+from .terminal import FAILED, print_error, stdout_console
 
 if TYPE_CHECKING:
     from geomctrl.control.run import Run
@@ -81,7 +81,7 @@ def show(
     except ImportError as error:
         if "geomctrl[view]" not in str(error):
             raise
-        complain(str(error))
+        print_error(str(error))
         return FAILED
     return None
 

@@ -34,7 +34,7 @@ from geomctrl.files import write_text
 from geomctrl.output import transcript
 
 from .options import flag
-from .terminal import FAILED, complain, interrupted_status, report_written, stdout_console
+from .terminal import FAILED, interrupted_status, print_error, report_written, stdout_console
 from .user_files import arguments_of
 
 MAX_REASONS = 5  # reasons for failure that are listed
@@ -68,10 +68,10 @@ def sweep(
             execution = replace(chosen, executor=executor, progress=console.is_terminal)
             table = run_sweep(**arguments, store=store, execution=execution)
         except SweepError as error:
-            complain(f"{error}; --resume continues")
+            print_error(f"{error}; --resume continues")
             return FAILED
         except (KeyboardInterrupt, SystemExit) as error:
-            complain("interrupted; finished runs are saved, --resume continues")
+            print_error("interrupted; finished runs are saved, --resume continues")
             return interrupted_status(error)
     written = [_write_report(console, table, out / "report.txt")]
     if plots:

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from geomctrl.errors import WriteError
-from geomctrl.output import moves, of_a_notebook, plain_console
+from geomctrl.output import moves, plain_console, runs_in_notebook
 
 FAILED, ERROR = 1, 2  # a bad result; invalid input, or a file that can not be read or written
 command_line: ContextVar[tuple[str, ...]] = ContextVar("command_line")  # as typed
@@ -98,7 +98,7 @@ def stdout_console() -> Console:
     """
     if moves():
         return plain_console(file=Stdout(sys.stdout))
-    colours = "standard" if of_a_notebook() or os.environ.get("FORCE_COLOR") else None
+    colours = "standard" if runs_in_notebook() or os.environ.get("FORCE_COLOR") else None
     width = None if "COLUMNS" in os.environ else 110
     return plain_console(file=Stdout(sys.stdout), force_terminal=False, color_system=colours, width=width)
 
@@ -108,7 +108,7 @@ def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
     return 130 if isinstance(error, KeyboardInterrupt) else int(error.code or 0)
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     plain_console(stderr=True, soft_wrap=True).print(f"geomctrl: {message}", style="red")
 
 
@@ -118,7 +118,7 @@ def report_written(console: Console, files: Any, out: Any, more: str = "") -> No
         console.print(f"wrote {names} in {out}{more}", soft_wrap=True)
 
 
-class Written:
+class SaveResult:
     """Files that a function has written, and the message on those that can not be written.
 
     `paths`: files written; `status(otherwise)`: prints the message and returns ERROR if a file is missing.
@@ -134,5 +134,5 @@ class Written:
     def status(self, otherwise: int) -> int:
         if self.problem is None:
             return otherwise
-        complain(self.problem)
+        print_error(self.problem)
         return ERROR

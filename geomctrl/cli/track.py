@@ -67,7 +67,7 @@ from geomctrl.output import transcript
 from .options import MODEL_HELP, CheckedUrdfOptions, flag
 from .run_tables import report
 from .scenario import Scenario, ScenarioOptions, check_options
-from .terminal import FAILED, compiling, complain, interrupted_status, progress_bar, report_written, stdout_console
+from .terminal import FAILED, compiling, interrupted_status, print_error, progress_bar, report_written, stdout_console
 from .user_files import arguments_of
 
 MAX_SAMPLES = 20000  # largest number of stored samples
@@ -108,7 +108,7 @@ def track(
         stop = tracked(case, run, console)
     if stop is None:
         return None
-    complain(stop.reason)
+    print_error(stop.reason)
     return stop.status
 
 

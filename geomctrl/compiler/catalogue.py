@@ -89,7 +89,7 @@ CATALOGUE = {
 }
 # functions that the public functions may compile: these, and algorithms with a frame's or a controller's numbers among
 # their options (`Code.index`)
-OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
+AVAILABLE_ALGORITHMS = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate, frames.body_wrenches, plant.contact_wrenches),
     *(configuration.tracking_error, configuration.sliding, plant.adaptive_law, plant.plant_rate, skewness.skewness),
     *(skewness.skewness_of, skewness.mass_matrix_in_motion),

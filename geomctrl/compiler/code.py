@@ -34,7 +34,7 @@ from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.traces import Trace
 
 from .arithmetic import Sizes, evaluated
-from .catalogue import CATALOGUE, OFFERED
+from .catalogue import AVAILABLE_ALGORITHMS, CATALOGUE
 from .kernel_traces import finite_numbers, structure, symbolic, trace
 
 # Up to this number a function compiles in about two seconds and is faster than the loops: four times at 7 joints, 1.3
@@ -139,7 +139,7 @@ class Code:
         def made() -> Call:
             return self.one(algorithm, optional, result=result, **options) or loops
 
-        def for_now(*arrays):
+        def until_compiled(*arrays):
             if self.structure.worthwhile(wanted, 1):
                 keep(made())
             return loops(*arrays)
@@ -148,7 +148,7 @@ class Code:
             chosen = functools.partial(self.on_symbols, algorithm, optional, options, result)
         else:
             eager = enabled() and self.structure.worthwhile(wanted, 1)
-            chosen = made() if eager else for_now if enabled() else loops
+            chosen = made() if eager else until_compiled if enabled() else loops
         keep(chosen)
         return chosen
 
@@ -166,7 +166,7 @@ class Code:
         """
         states = len(rows[0])
         if (
-            algorithm not in OFFERED
+            algorithm not in AVAILABLE_ALGORITHMS
             or not enabled()
             or not self.structure.worthwhile((algorithm.py_func, "many"), states)
         ):

@@ -91,7 +91,7 @@ class _Loop(Steps):
         self.do("%next = phi i64 [%first, %entry], [%arrived, %step_done]")
         self.do("%row = phi ptr [%rows, %entry], [%row_before, %step_done]")
         self._sample()
-        self._stop_if(self._bits(self._without_result()), "sample_done", "%next", 1)
+        self._branch_if_done(self._bits(self._without_result()), "sample_done", "%next", 1)
         self._label("sample_done")
         self._commit()
         self.do("br label %tail")
@@ -136,10 +136,10 @@ class _Loop(Steps):
         if e.pair is None:
             self._stages(t)
             self._look_whether_step_is_finite()
-            self._stop_if(self._bits(self._without_result()), "step_done", "%k", 0)
+            self._branch_if_done(self._bits(self._without_result()), "step_done", "%k", 0)
         else:
             bits = f"call i64 @interval(ptr %numbers, ptr %memory, double {self.h}, i64 %alive)"
-            self._stop_if(self.let(bits), "step_done", "%k", 0)
+            self._branch_if_done(self.let(bits), "step_done", "%k", 0)
 
     def _arrive(self) -> None:
         """Move the result of a step or interval into the state, and advance the time."""
@@ -228,7 +228,7 @@ class _Loop(Steps):
         self.do("br label %renewed")
         self._label("renewed")
 
-    def _stop_if(self, bits: str, on: str, number: str, phase: int) -> None:
+    def _branch_if_done(self, bits: str, on: str, number: str, phase: int) -> None:
         """Branch to the block `on` if all active lanes have a result."""
         concerned = self.let(f"and i64 {bits}, %alive")
         fine = self.let(f"icmp eq i64 {concerned}, 0")

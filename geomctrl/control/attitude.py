@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import function
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
@@ -110,7 +110,7 @@ def heading(psi: np.ndarray) -> np.ndarray:
     )
 
 
-class FlatOutputs(Described):
+class FlatOutputs(ReadableRepr):
     """A Reference for a robot that is one body on a free joint, from its flat outputs.
 
     Parameters

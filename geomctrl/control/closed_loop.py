@@ -111,7 +111,7 @@ class Loop:
         """x as a view of one state y or of states (n, ...); None without a plant state."""
         return None if self.plants is None else y[..., self.plants]
 
-    def asked(self, law: Any, t, q, v, z, measured: Any = None) -> Any:
+    def call_law(self, law: Any, t, q, v, z, measured: Any = None) -> Any:
         """Call the law with the measured q and v if the plant has sensors, else with the true ones."""
         if self.sensing is None:
             return law(t, q, v, z)
@@ -121,7 +121,7 @@ class Loop:
 
     def evaluated(self, t, q, v, z) -> Command:
         """The command with checked shapes. Samples check for finite values at once; stages leave that to `step`."""
-        command = self.asked(self.controller, t, q, v, z)
+        command = self.call_law(self.controller, t, q, v, z)
         if type(command) is Command:
             tau, rate, _, z_next = command
             if _fits(tau, self.tau_shapes):
@@ -156,7 +156,7 @@ class Loop:
             said = f"shape {got.shape}"
         return SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {said}")
 
-    def blame(self, t, command: Command | None) -> None:
+    def raise_about_command(self, t, command: Command | None) -> None:
         """After a failed step, raise IntegrationError about the command if it contains values that are not finite."""
         if command is not None and not _has_finite_numbers(command):
             raise IntegrationError(str(self.problem(t, command))) from None
@@ -173,7 +173,7 @@ class Loop:
         try:
             self._plant_rate(t, q, v, tau, y)
         except GeomctrlError:
-            self.blame(t, command)
+            self.raise_about_command(t, command)
             raise
         if z_rate is not None:
             self.z_rates[:] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
@@ -267,7 +267,7 @@ class Loop:
         try:
             self._advance(t, h, k1)
         except IntegrationError:
-            self.blame(t, self.latest)
+            self.raise_about_command(t, self.latest)
             raise
 
     def _advance(self, t: float, h: float, k1) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import exactly, frozen, instance, listed, number
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.mechanism.mechanism import require_robot
@@ -39,7 +39,7 @@ from .wrenches import External
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HalfSpace(Described):
+class HalfSpace(ReadableRepr):
     """The solid half-space of all x with normal . (x - point) <= 0, in world axes.
 
     Parameters

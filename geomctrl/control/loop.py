@@ -24,7 +24,7 @@ from .monitors import Monitor
 from .monitors.chosen import monitor_list
 from .options import SimulationOptions
 from .plant import Plant
-from .progress import shown
+from .progress import progress_function
 from .record import Record
 from .run import Run
 
@@ -129,7 +129,7 @@ def reported(
 ) -> Iterator[Callable[[float], Any]]:
     """Yield the function that the loop calls with the fraction done. `progress` is the argument of `simulate`."""
     if not _is_view(progress):
-        with shown(cast("bool | Callable[[float], Any]", progress)) as report:
+        with progress_function(cast("bool | Callable[[float], Any]", progress)) as report:
             yield report
         return
     live, record = cast("LiveView", progress), runner.record

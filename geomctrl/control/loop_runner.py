@@ -127,7 +127,7 @@ class LoopRunner:
         self.machine = self.machine_chosen(choice)
         while not self.done:
             with self.kept():
-                self.go_on(report, stopped)
+                self.continue_run(report, stopped)
             stopped = False
             self.compare()
             if self.machine and not self.done:  # the plant has changed
@@ -144,7 +144,7 @@ class LoopRunner:
         self.record.compared = self.comparison.compared if before is None else before.and_then(self.comparison.compared)
         self.comparison = None
 
-    def go_on(self, report: Callable[[float], Any], stopped: bool) -> None:
+    def continue_run(self, report: Callable[[float], Any], stopped: bool) -> None:
         """Advance to the end, or to a change of the plant, which needs other compiled code."""
         while not self.done and not (self.machine and self.compiled_for is not self.loop.now):
             if not stopped and self.machine and self.advanced(self.machine, report):
@@ -235,7 +235,7 @@ class LoopRunner:
 
     def advanced(self, machine: Machine, report: Callable[[float], Any]) -> bool:
         """Advance in compiled code as far as possible. Returns False if Python must take the next step."""
-        end, first = self.steps_as_it_is(), self.k
+        end, first = self.steps_until_change(), self.k
         if self.next == SAMPLE or end <= first:
             return False
         try:
@@ -289,7 +289,7 @@ class LoopRunner:
         self.k, self.next, self.k1 = k, phase, machine.take(lane, self.loop, self.record)
         self.record.steps = k - (phase == SAMPLE)
 
-    def steps_as_it_is(self) -> int:
+    def steps_until_change(self) -> int:
         """The step in which, or at whose end, the plant changes next."""
         ahead = [start for start in self.loop.plant.switches if start - SWITCH_TOLERANCE > self.time(self.k)]
         if not ahead:

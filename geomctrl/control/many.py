@@ -206,7 +206,7 @@ def outcomes(
         except MemoryError:
             raise
         except Exception as error:  # invalid case
-            refused[k] = Outcome({}, said(error), False, np.nan, 0)
+            refused[k] = Outcome({}, error_text(error), False, np.nan, 0)
     runs = iter(zip(runners, to_end(runners, options.compiled, 1)))
     return [refused[k] if k in refused else _outcome(*next(runs), measures) for k in range(len(cases))]
 
@@ -222,7 +222,7 @@ def _outcome(runner: LoopRunner, run: Run, measures: Mapping[str, Callable[[Run]
         except MemoryError:
             raise
         except Exception as error:  # raised by a user's measure
-            reason, success = f"{reason}; measure {name!r}: {said(error)}", False
+            reason, success = f"{reason}; measure {name!r}: {error_text(error)}", False
     return Outcome(
         values, reason, success, runner.time(runner.record.steps) if runner.record.rows else np.nan, run.steps
     )
@@ -233,7 +233,7 @@ def _doubtful(run: Run) -> Iterator[Any]:
     return (m for m in run.monitors.values() if m.explanation)
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -259,9 +259,9 @@ def _runner(
     runner = LoopRunner(case, t_end, dt, control_dt, watching, options, own, confirming)
     restore = kept(plant, case.controller) if control_dt is not None else lambda: None  # a sampled law may have memory
 
-    def begun_again() -> LoopRunner:
+    def restarted_runner() -> LoopRunner:
         restore()
         return _runner(case, t_end, dt, control_dt, monitors, options, measures, confirming)
 
-    runner.again = begun_again
+    runner.again = restarted_runner
     return runner

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geomctrl.arguments import flag, instance, number
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import unknown_names
@@ -39,7 +39,7 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
     __getattr__ = unknown_names(__name__, __all__)
 
 
-class Measure(Described):
+class Measure(ReadableRepr):
     """Base class for a number, or an array, computed from a run. A subclass follows these rules:
 
     1. `name` and `description` (a few words) say what is measured, `units` the units. `dims` names an array's axes.

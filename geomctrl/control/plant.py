@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import FLOAT64, checked, instance, one_state
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
@@ -39,7 +39,7 @@ SIGNATURES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plant(Described):
+class Plant(ReadableRepr):
     """The true robot: M vdot + C v + g + friction + springs(q) + stops(q, v) = tau + sum_i Jac_i^T f_ext_i.
 
     Parameters
@@ -273,7 +273,7 @@ class Plant(Described):
         """Power [W] into that energy (rule 3)."""
         return 0.0
 
-    def _energy_beside(self, q: np.ndarray, x: Any) -> float:
+    def _energy_outside_robot(self, q: np.ndarray, x: Any) -> float:
         """Energy [J] stored outside the robot: in a subclass, friction and actuators."""
         own, bristles, theirs = self._split(x)
         energy = self.stored_energy(q, own)
@@ -314,7 +314,7 @@ class Plant(Described):
         if not self._in_kernel(q, v, tau, out):
             net = self._less_friction(t, q, v, tau, own, bristles)
             out[:n], out[n : 2 * n] = v, self._accelerated(t, q, v, net)
-            out[-1] = self._fed(t, q, v, net)
+            out[-1] = self._external_power(t, q, v, net)
             stored = stored + self._stored_by_friction(q, v, tau, bristles)
         if kind.storage_power is not Plant.storage_power:
             stored = stored + self.storage_power(t, q, v, tau, own)
@@ -338,14 +338,14 @@ class Plant(Described):
         stored = 0.0
         if self._chain is not None:
             tau, _, stored = self._chain.driven(t, tau, v, theirs)
-        power = self._fed(t, q, v, self._less_friction(t, q, v, tau, own, bristles)) + stored
+        power = self._external_power(t, q, v, self._less_friction(t, q, v, tau, own, bristles)) + stored
         power = power + self._stored_by_friction(q, v, tau, bristles) + self.storage_power(t, q, v, tau, own)
         if type(power) is float and not (math.isfinite(power) and math.isfinite(q.dot(q))):
             for name, a in (("q", q), ("v", v), ("tau", tau)):
                 checked(name, a, a.shape)
         return power
 
-    def _fed(self, t, q, v, net):
+    def _external_power(self, t, q, v, net):
         """Power of net torques and external wrenches [W]."""
         if self.f_ext is not None:
             zero = np.zeros_like(v)

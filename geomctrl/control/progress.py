@@ -22,7 +22,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @contextmanager
-def shown(progress: bool | Callable[[float], Any], activity: str = "simulating") -> Iterator[Callable[[float], Any]]:
+def progress_function(
+    progress: bool | Callable[[float], Any], activity: str = "simulating"
+) -> Iterator[Callable[[float], Any]]:
     """Yield the function to call with the fraction done: `progress` itself, or one that draws a bar or nothing."""
     if progress is not None and not isinstance(progress, bool):
         yield function("progress", progress, "of the fraction done, True, False or, of one loop, a geomctrl.LiveView")
@@ -39,7 +41,7 @@ def counted(progress: bool | Callable[[float], Any], total: int, done: int) -> I
 
     The bar shows the runs, the rate per second and the remaining time.
     """
-    with _run_bar(total, done) if progress is True else shown(progress) as report:
+    with _run_bar(total, done) if progress is True else progress_function(progress) as report:
         count = done
 
         def add(runs: int) -> None:
@@ -50,7 +52,7 @@ def counted(progress: bool | Callable[[float], Any], total: int, done: int) -> I
         yield add
 
 
-def told_in_steps(f: F) -> F:
+def with_progress_bar(f: F) -> F:
     """Decorator for functions whose `progress` is a function of (activity, fraction): True becomes a bar."""
 
     @functools.wraps(f)

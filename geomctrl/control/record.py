@@ -15,7 +15,7 @@ from .contracts import Command, Desired
 from .monitors import Monitor
 from .monitors.monitor import MonitorResult
 from .plant import Plant
-from .run import Compared, Run, Samples
+from .run import ComparisonResult, Run, Samples
 from .sample import Sample
 
 
@@ -43,7 +43,7 @@ class Record:
         self.watchers = [*self.monitors, *measures]  # objects whose attributes change from sample to sample
         self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
         self.rows, self.steps, robot = 0, 0, plant.robot
-        self.compared: Compared | None = None  # comparison of compiled code with Python
+        self.compared: ComparisonResult | None = None  # comparison of compiled code with Python
         watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first one wins a shared name
         try:
             self.t, self.q, self.v = np.empty(rows), np.empty((rows, robot.nq)), np.empty((rows, robot.nv))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.configuration import product_motion, quintic_blend, sinusoid_motion
 from geomctrl.mechanism.configuration import difference, integrate
@@ -46,7 +46,7 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
     __getattr__ = unknown_names(__name__, __all__)
 
 
-class _Motion(Described):
+class _Motion(ReadableRepr):
     """A motion from q0 along directions X. A subclass defines s(t) and its two derivatives, (3, m)."""
 
     def __init__(self, robot: Robot, q0: np.ndarray, X: np.ndarray):
@@ -114,7 +114,7 @@ def hold(robot: Robot, q: ArrayLike) -> Quintic:
     return Quintic(robot, q, q, 1.0)
 
 
-class Sinusoids(Described):
+class Sinusoids(ReadableRepr):
     """Sums of sinusoids about q0: x_j(t) = sum_h amplitude[h, j] sin(2 pi frequency[h, j] t + phase[h, j]).
 
     Parameters
@@ -253,7 +253,7 @@ class SmoothReference(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Harmonic(Described):
+class Harmonic(ReadableRepr):
     """q0 + amplitude sin(2 pi frequency t + phase); each a number or (nv,) [rad or m, Hz, rad]."""
 
     q0: ArrayLike
@@ -278,7 +278,7 @@ class Harmonic(Described):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RestToRest(Described):
+class RestToRest(ReadableRepr):
     """From q0 to q1 in `duration` seconds by a polynomial of degree nine with four zero derivatives at both ends."""
 
     q0: ArrayLike

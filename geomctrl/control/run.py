@@ -28,7 +28,7 @@ from .monitors.monitor import MonitorResult
 from .plant import Plant
 
 
-class Compared(NamedTuple):
+class ComparisonResult(NamedTuple):
     """Comparison of compiled code with Python: number of samples, and the largest difference of any number.
 
     The difference is relative to the largest number of its array if that exceeds 1 (SI units).
@@ -37,8 +37,8 @@ class Compared(NamedTuple):
     samples: int
     difference: float
 
-    def and_then(self, later: Compared) -> Compared:
-        return Compared(self.samples + later.samples, max(self.difference, later.difference))
+    def and_then(self, later: ComparisonResult) -> ComparisonResult:
+        return ComparisonResult(self.samples + later.samples, max(self.difference, later.difference))
 
     def __str__(self) -> str:
         return f"compared with Python at {self.samples} samples, largest difference {self.difference:.0e}"
@@ -88,7 +88,7 @@ class Run(Samples):
         Number of steps, and computing time [s].
     plant, controller : Plant or None, Controller or None
         The simulated objects; None in a loaded run.
-    compared : Compared or None
+    compared : ComparisonResult or None
         Comparison of compiled code with Python; None for a run in Python.
 
     Examples
@@ -108,7 +108,7 @@ class Run(Samples):
     wall_time: float
     plant: Any
     controller: Any
-    compared: Compared | None
+    compared: ComparisonResult | None
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Run(Samples):
         wall_time: float,
         plant: Any = None,
         controller: Any = None,
-        compared: Compared | None = None,
+        compared: ComparisonResult | None = None,
     ):
         vars(self).update({x.name: getattr(samples, x.name) for x in fields(Samples)})
         vars(self).update(monitors=monitors, reason=reason, success=success, steps=steps, wall_time=wall_time)
@@ -374,7 +374,7 @@ class Run(Samples):
             signals={k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
             measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
         )
-        compared = None if about["compared"] is None else Compared(*about["compared"])
+        compared = None if about["compared"] is None else ComparisonResult(*about["compared"])
         ending = str(about["reason"]), bool(about["success"]), int(about["steps"]), float(about["wall_time"])
         return cls(samples, monitors, *ending, plant, compared=compared)
 

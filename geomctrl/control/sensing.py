@@ -22,7 +22,7 @@ from geomctrl.errors import ArgumentError, SimulationError
 from .sensors.sensor import Sensor, Truth, normals
 
 
-class Made(Sensor):
+class SampledActuatorSensor(Sensor):
     """A sampled actuator in the form of a sensor of the command."""
 
     def __init__(self, actuator: Any, inputs: int):
@@ -38,14 +38,14 @@ class Made(Sensor):
         return self.actuator.made(truth.command, memory, period)
 
 
-def made_by(plant: Any) -> list[Made]:
+def sampled_actuator_sensors(plant: Any) -> list[SampledActuatorSensor]:
     """The sampled actuators of a plant."""
-    return [Made(actuator, plant.inputs) for actuator in plant.sampled_actuators]
+    return [SampledActuatorSensor(actuator, plant.inputs) for actuator in plant.sampled_actuators]
 
 
 MAX_NUMBERS = 10_000_000  # per sensor or actuator, because each update copies them
 NOISE_BLOCK = 256  # samples whose noise is drawn at once
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Place:
         return slice(self.first, self.first + self.size)
 
     @property
-    def told(self) -> slice:
+    def received(self) -> slice:
         """Indices of the measurement that the controller receives."""
         return slice(self.part.stop - self.measured, self.part.stop)
 
@@ -91,7 +91,7 @@ class Place:
     def first_part(self, sensor: Sensor, truth: Truth, draws: np.ndarray) -> np.ndarray:
         """The part before the first sample. A sensor has its first measurement; the output of an actuator is zero."""
         memory = np.asarray(sensor.start(truth, self.period), float)
-        if isinstance(sensor, Made):
+        if isinstance(sensor, SampledActuatorSensor):
             y = np.zeros(self.measured)
         else:
             y = np.asarray(sensor.measure(truth, memory, draws, self.period)[0], float)
@@ -148,7 +148,7 @@ class Sensing:
             for place in self.places:
                 sensor = truth.plant.sensors[place.number]
                 area[place.part] = place.first_part(sensor, truth, self._drawn(place, sensor, 0))
-            for place, link in zip(self.links, made_by(truth.plant)):
+            for place, link in zip(self.links, sampled_actuator_sensors(truth.plant)):
                 area[place.part] = place.first_part(link, truth, np.zeros(0))
             self.hold(area)
         due = [place for place in self.places if k % place.every == 0]
@@ -167,21 +167,21 @@ class Sensing:
     def drive(self, truth: Truth) -> None:
         """Update the sampled actuators with a new command."""
         area = self.area.copy()
-        for place, link in zip(self.links, made_by(truth.plant)):
+        for place, link in zip(self.links, sampled_actuator_sensors(truth.plant)):
             area[place.part] = _checked(link, place.renewed(link, truth, area[place.part], np.zeros(0)), truth.t)
-            truth = truth._replace(command=area[place.told])
+            truth = truth._replace(command=area[place.received])
         self.hold(area)
 
     def at_work(self, command: Any, area: Any = None) -> Any:
         """The output of the sampled actuators, or the command without any."""
-        return (self.area if area is None else area)[self.links[-1].told] if self.links else command
+        return (self.area if area is None else area)[self.links[-1].received] if self.links else command
 
     def hold(self, area: np.ndarray) -> None:
         """Replace the array of numbers."""
         area.setflags(write=False)
-        self.area, self.measured = area, self.told(area)
+        self.area, self.measured = area, self.received(area)
 
-    def told(self, area: Any) -> dict[str, Any]:
+    def received(self, area: Any) -> dict[str, Any]:
         """The measurements that the controller receives, by name, from an array of numbers or symbols."""
         return {
             name: area[start : start + math.prod(shape)].reshape(shape)
@@ -203,7 +203,7 @@ class Sensing:
 
 def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> Sensing | None:
     """The sensing of a plant, None if nothing is sampled. steps(name, period): converts a period to steps of dt."""
-    links = made_by(plant)
+    links = sampled_actuator_sensors(plant)
     if not (plant.sensors or links):
         return None
     if control_dt is None:
@@ -213,7 +213,7 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
     zero = Truth(0.0, plant.robot.neutral(), np.zeros(plant.robot.nv), np.zeros(plant.inputs), x0, plant)
     places: list[Place] = []
     for number, sensor in enumerate((*plant.sensors, *links)):
-        is_actuator = isinstance(sensor, Made)
+        is_actuator = isinstance(sensor, SampledActuatorSensor)
         period = control_dt if not is_actuator and sensor.dt is None else sensor.dt if not is_actuator else dt
         every = steps("dt" if is_actuator else f"sensors: dt of {sensor.name!r}", period)
         first = places[-1].part.stop if places else 0
@@ -226,7 +226,9 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
 def _require_memory(sensor: Sensor, place: Place) -> None:
     """Raise ArgumentError for a delay that stores more numbers than should be copied at each sample."""
     if place.size > MAX_NUMBERS:
-        owner = f"actuators: {sensor.name}" if isinstance(sensor, Made) else f"sensors: {sensor.name!r}"
+        owner = (
+            f"actuators: {sensor.name}" if isinstance(sensor, SampledActuatorSensor) else f"sensors: {sensor.name!r}"
+        )
         raise ArgumentError(
             f"{owner} with a delay of {sensor.delay:g} s keeps {place.kept:.6g} samples of {place.measured} numbers,"
             f" one every {place.period:g} s: {8e-9 * place.size:.3g} GB; expected at most {8e-9 * MAX_NUMBERS:.3g} GB"
@@ -240,7 +242,7 @@ def _placed(number: int, sensor: Sensor, every: int, period: float, first: int, 
     if between < 1e-6:
         between = 0.0
     else:
-        _say(
+        _warn_once(
             f"the delay of {sensor.name!r}, {sensor.delay:g} s, is no multiple of its period, {period:g} s: it is"
             " interpolated between two samples"
         )
@@ -250,7 +252,7 @@ def _placed(number: int, sensor: Sensor, every: int, period: float, first: int, 
     p = sum(sizes)
     names: dict[str, tuple[int, tuple[int, ...]]] = {}
     place = Place(number, every, period, first, memory, p, sensor.draws(robot), int(late), between, names)
-    start = place.told.start
+    start = place.received.start
     for (name, shape), size in zip(shapes.items(), sizes):
         names[name] = start, shape
         start += size
@@ -263,9 +265,9 @@ def _checked(sensor: Sensor, part: np.ndarray, t: float) -> np.ndarray:
     return part
 
 
-def _say(message: str) -> None:
-    if message not in _said:
-        _said.add(message)
+def _warn_once(message: str) -> None:
+    if message not in _warned:
+        _warned.add(message)
         warnings.warn(message, RuntimeWarning, stacklevel=8)
 
 

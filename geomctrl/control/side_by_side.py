@@ -44,7 +44,7 @@ def to_end(
     too few partners wait for others.
     """
     runs: dict[int, Run] = {}
-    waiting: dict[int, list[_Begun]] = {}
+    waiting: dict[int, list[_StartedRunner]] = {}
     lanes, interrupted = host.lanes(), threading.Event()
     compared: set[int] = set()  # traces
 
@@ -52,7 +52,7 @@ def to_end(
         if interrupted.is_set():  # by another thread
             raise KeyboardInterrupt
 
-    def go_on(group: list[_Begun]) -> None:
+    def continue_run(group: list[_StartedRunner]) -> None:
         traced = group[0].traced
         laws = {id(runners[x.number].loop.controller) for x in group}
         shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # they share a memory
@@ -66,7 +66,7 @@ def to_end(
             runs.update((x.number, _alone(runners[x.number], choice, report)) for x in group)
 
     def begin(first: int) -> None:
-        groups: dict[int, list[_Begun]] = {}
+        groups: dict[int, list[_StartedRunner]] = {}
         for k in range(first, min(first + lanes, len(runners))):
             with in_a_loop():
                 try:
@@ -74,18 +74,18 @@ def to_end(
                 except SimulationError as error:
                     runs[k] = _run_of(error)
                     continue
-                begun = _Begun(k, _traced(runners[k], choice))
+                begun = _StartedRunner(k, _traced(runners[k], choice))
             groups.setdefault(id(begun.traced), []).append(begun)
         for key, group in groups.items():
             if len(group) == lanes or group[0].traced is None:
-                go_on(group)
+                continue_run(group)
             else:
                 waiting.setdefault(key, []).extend(group)
 
     with _runs_kept(runners, runs), REPLACEMENTS.looked_at_once(), _workers(threads, interrupted) as each:
         each(begin, range(0, len(runners), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
-        each(go_on, rest)
+        each(continue_run, rest)
     return [runs[k] for k in range(len(runners))]
 
 
@@ -103,7 +103,7 @@ def _runs_kept(runners: Sequence[LoopRunner], runs: Mapping[int, Run]) -> Iterat
         raise
 
 
-class _Begun(NamedTuple):
+class _StartedRunner(NamedTuple):
     """A runner after its first sample: its index, and the trace that it shares with others."""
 
     number: int

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.mechanism.mechanism import require_robot
@@ -36,7 +36,7 @@ def bounded(robot: Robot) -> Bounds:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JointStops(Described):
+class JointStops(ReadableRepr):
     """Stops at the position limits of the robot's joints. Beyond a limit they exert, towards the range, the torque
 
         k p max(1 + c p', 0)

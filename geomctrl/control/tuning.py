@@ -114,7 +114,7 @@ class Tuning:
         return self.gains.get("kd", self.kappa + self.Lambda)
 
 
-class Tuned(Protocol):
+class TunableController(Protocol):
     """A class of controllers that can choose its gains.
 
     `GAINS` maps the names of gains to their units or meaning. `tuned` returns a controller with the given gains and

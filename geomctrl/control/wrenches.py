@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import exactly, frozen, function, listed, number
-from geomctrl.described import Described, described
+from geomctrl.described import ReadableRepr, described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.kinematics import Representation, on_a_body, representation_number
 
 from .contracts import time
 
-NEVER = sys.float_info.max  # s: later than any time, but finite for compiled code
+NEVER_SECONDS = sys.float_info.max  # s: later than any time, but finite for compiled code
 SWITCH_TOLERANCE = 1e-12  # s by which a time may precede a switch and still count as at the switch
 
 
@@ -40,7 +40,7 @@ class Bound(Protocol):
         ...
 
 
-class External(Described):
+class External(ReadableRepr):
     """Base class of external wrenches for `Plant(f_ext=...)` other than functions."""
 
     def _bound(self, robot: Robot) -> Bound:
@@ -136,11 +136,18 @@ class ExternalWrenches:
     that one integrator step sees only one side of a switch.
     """
 
-    def __init__(self, robot: Robot, parts: Sequence[Bound], sources: Sequence[Any] = (), since=-NEVER, until=NEVER):
+    def __init__(
+        self,
+        robot: Robot,
+        parts: Sequence[Bound],
+        sources: Sequence[Any] = (),
+        since=-NEVER_SECONDS,
+        until=NEVER_SECONDS,
+    ):
         self.robot, self.parts, self.sources = robot, tuple(parts), tuple(sources)
         self.since, self.until = since, until
         edges = {t for part in parts for t in part.switches}
-        self.piece = since > -NEVER or until < NEVER  # whether it is restricted to one interval
+        self.piece = since > -NEVER_SECONDS or until < NEVER_SECONDS  # whether it is restricted to one interval
         self.switches = () if self.piece else tuple(sorted(edges))
 
     def __repr__(self) -> str:
@@ -165,13 +172,13 @@ class ExternalWrenches:
         if not self.switches:
             return self
         t = time(t) + SWITCH_TOLERANCE
-        since = max((s for s in self.switches if s <= t), default=-NEVER)
-        until = min((s for s in self.switches if s > t), default=NEVER)
+        since = max((s for s in self.switches if s <= t), default=-NEVER_SECONDS)
+        until = min((s for s in self.switches if s > t), default=NEVER_SECONDS)
         acting = [part for part in self.parts if part._acts(t)]
-        return ExternalWrenches(self.robot, acting, self.sources, since, float(np.nextafter(until, -NEVER)))
+        return ExternalWrenches(self.robot, acting, self.sources, since, float(np.nextafter(until, -NEVER_SECONDS)))
 
 
-WANTED = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
+EXPECTED_WRENCHES = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
 
 
 def external_wrenches(robot: Robot, f_ext: Any) -> Any:
@@ -182,7 +189,7 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
     if callable(sources) or isinstance(sources, External):
         sources = [sources]
     elif sources is not None and not isinstance(sources, (list, tuple)):
-        raise ArgumentError(f"f_ext: expected {WANTED}, got {sources!r:.80}")
+        raise ArgumentError(f"f_ext: expected {EXPECTED_WRENCHES}, got {sources!r:.80}")
     sources = list(sources or ())
     return ExternalWrenches(robot, [_bound(robot, x) for x in sources], sources) if sources else None
 

@@ -7,6 +7,10 @@ class DataError(GeomctrlError):
     """A log that can not be used as it is: times, joint counts, units, empty parts. The message says what to do."""
 
 
+class ShortLogError(DataError):
+    """A log, or a joint's part of it, is too short for a choice: callers then use fewer parts or a default."""
+
+
 class ExcitationError(GeomctrlError):
     """A log whose motion does not determine the requested parameters; the message names them."""
 

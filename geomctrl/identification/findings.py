@@ -64,6 +64,11 @@ class Finding:
         return f"{self.seen}. {self.advice}"
 
 
+def listing(kind: str, seen: str, items: Sequence[str], advice: str, fatal: bool = False) -> list[Finding]:
+    """Return one finding that lists the items after the observation, or no finding if there are none."""
+    return [Finding(kind, f"{seen}: {', '.join(items)}", advice, fatal)] if items else []
+
+
 def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
     """Return the kinds of findings to ignore after checking that they are keys of KINDS, or "all". Raises
     ArgumentError.
@@ -78,7 +83,7 @@ def ignorable(name: str, kinds: Any) -> tuple[str, ...]:
 
 TRUST, DOUBTS, DISTRUST = "trust", "doubts", "distrust"
 EXIT_STATUS = {TRUST: 0, DISTRUST: 1, DOUBTS: 3}
-IN_WORDS = {
+STATUS_TEXT = {
     TRUST: "TRUST: nothing was found that speaks against it",
     DOUBTS: "DOUBTS: it may be right; look at this first",
     DISTRUST: "NOT TO BE TRUSTED",
@@ -132,7 +137,7 @@ class Assessment:
 
     def __str__(self) -> str:
         left_out = ", ".join(dict.fromkeys(finding.kind for finding in self.ignored))
-        return IN_WORDS[self.status] + (f" (ignored: {left_out})" if left_out else "")
+        return STATUS_TEXT[self.status] + (f" (ignored: {left_out})" if left_out else "")
 
     def text(self) -> str:
         """Return several lines of text: the status, each doubt with its numbers and advice, notes."""

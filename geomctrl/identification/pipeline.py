@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import choice, function, instance
-from geomctrl.control.progress import told_in_steps
+from geomctrl.control.progress import with_progress_bar
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -38,7 +38,7 @@ from .settings import AUTO, Settings
 Progress = Callable[[str, float], None]
 
 
-@told_in_steps
+@with_progress_bar
 def identify(
     robot: Robot,
     log: Dataset | str | Path,
@@ -149,9 +149,7 @@ class _Identification:
         )  # fmt: skip
 
     def _period(self, data: Dataset) -> float | None:
-        """The given or detected period by which the log is split. Raises ArgumentError if the log has another
-        period.
-        """
+        """The given or detected period by which the log is split. Raises ArgumentError if the log has another one."""
         validation = self.settings.validation
         if validation.period is not None:
             require_repeating(data, validation.period)
@@ -159,9 +157,7 @@ class _Identification:
         return data.period() if isinstance(validation.test, (int, float)) else None
 
     def _parts(self, data: Dataset, period: float | None) -> list[Dataset]:
-        """[training], or [training, test]. No gap is needed between them, because filter edges are masked on both
-        sides.
-        """
+        """[training], or [training, test], without a gap because filter edges are masked on both sides."""
         test, reading, notes = self.settings.validation.test, self.settings.validation.reading, self.notes
         if test is None:
             return [data]

@@ -16,11 +16,11 @@ import numpy as np
 
 from geomctrl.arguments import checked
 from geomctrl.control.plant import Plant
-from geomctrl.models.io.mjcf import the_package, with_the_rest
+from geomctrl.models.io.mjcf import require_mujoco, with_descriptions
 from geomctrl.tracing.numbers import has_symbols
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .states import Matched, mujoco_joints, put_mujoco, velocities_from_mujoco
+from .states import MatchedJoint, mujoco_joints, put_mujoco, velocities_from_mujoco
 
 
 def mujoco_plant(source: str | Path, f_ext: Any = None, actuators: Any = ()) -> MujocoPlant:
@@ -66,11 +66,11 @@ class MujocoPlant(Plant):
     model: Any
     beyond: tuple[str, ...]
     _mujoco: Any
-    _joints: list[Matched]
+    _joints: list[MatchedJoint]
     _own: threading.local  # MuJoCo's data, one for each thread
 
     def __init__(self, source: str | Path, f_ext: Any = None, actuators: Any = ()):
-        mujoco, model, robot, beyond = with_the_rest(source, "mujoco_plant")
+        mujoco, model, robot, beyond = with_descriptions(source, "mujoco_plant")
         super().__init__(robot, None, f_ext, actuators=actuators)
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
         own = {"model": model, "beyond": beyond, "_mujoco": mujoco, "_joints": mujoco_joints(robot, model)}
@@ -81,7 +81,7 @@ class MujocoPlant(Plant):
         return {name: x for name, x in vars(self).items() if name not in ("_own", "_mujoco")}
 
     def __setstate__(self, state):
-        own = {"_mujoco": the_package("a saved MujocoPlant"), "_own": threading.local()}
+        own = {"_mujoco": require_mujoco("a saved MujocoPlant"), "_own": threading.local()}
         for name, x in (state | own).items():
             object.__setattr__(self, name, x)
 

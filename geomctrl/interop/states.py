@@ -102,7 +102,7 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
     return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
 
 
-def put_mujoco(joints: list[Matched], q: np.ndarray, v: np.ndarray, x: np.ndarray, u: np.ndarray) -> None:
+def put_mujoco(joints: list[MatchedJoint], q: np.ndarray, v: np.ndarray, x: np.ndarray, u: np.ndarray) -> None:
     """Write MuJoCo's coordinates x and velocities u for our q and v, (states, n) each.
 
     Forces are converted like velocities, because the velocity maps are orthogonal.
@@ -115,7 +115,7 @@ def put_mujoco(joints: list[Matched], q: np.ndarray, v: np.ndarray, x: np.ndarra
         u[:, rates] = moved
 
 
-def velocities_from_mujoco(joints: list[Matched], q: np.ndarray, u: np.ndarray) -> np.ndarray:
+def velocities_from_mujoco(joints: list[MatchedJoint], q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Convert MuJoCo's velocities, or forces, to ours (states, nv) at our configurations q."""
     v = np.empty_like(u)
     for joint, qs, vs, _, rates in joints:
@@ -138,7 +138,7 @@ def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[
     return ours.reshape(*lead, robot.nq), velocities_from_mujoco(joints, ours, u).reshape(*lead, robot.nv)
 
 
-class Matched(NamedTuple):
+class MatchedJoint(NamedTuple):
     """A joint, its slices in our q and v, and its slices in the other library's."""
 
     joint: Joint
@@ -177,7 +177,7 @@ def _pinocchio_joints(robot, model):
         yield joint, qs, vs, slice(k, k + model.nqs[j]), slice(d, d + model.nvs[j])
 
 
-def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
+def mujoco_joints(robot: Robot, model: Any) -> list[MatchedJoint]:
     """Match each joint of the robot with MuJoCo's; raises as `to_mujoco` does."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
     names, matched = joint_names(model), []
@@ -186,7 +186,7 @@ def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
         j = names.index(str(joint.name))
         coordinates, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
         _check_same_kind(joint, coordinates.stop - coordinates.start, dofs.stop - dofs.start, continuous=False)
-        matched.append(Matched(joint, qs, vs, coordinates, dofs))
+        matched.append(MatchedJoint(joint, qs, vs, coordinates, dofs))
     return matched
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, flag, frozen, listed, vector
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 
 from . import inertia as _inertia
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Mechanism)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Body(Described):
+class Body(ReadableRepr):
     """A rigid body and the joint that connects it to its parent: T_parent_body(q) = placement exp(S q).
 
     Parameters

@@ -90,12 +90,12 @@ def segment_to_box(
     inside = np.asarray(distance <= 1e-12)
     if inside.any():
         distance, s, direction = np.array(distance), np.array(s), np.array(direction)
-        depth, outward, end = _way_out(p0[inside], p1[inside], lower[inside], upper[inside])
+        depth, outward, end = _exit_of_box(p0[inside], p1[inside], lower[inside], upper[inside])
         distance[inside], direction[inside], s[inside] = -depth, outward, end
     return distance, s, direction
 
 
-def _way_out(p0, p1, lower, upper):
+def _exit_of_box(p0, p1, lower, upper):
     """(depth (n,), direction (n, 3), parameter of the segment's end that leaves last) of segments that cut boxes."""
     d = p1 - p0
     across = np.cross(d[:, None], np.eye(3))  # (n, 3, 3)

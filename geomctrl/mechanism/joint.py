@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, number, vector
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
 
@@ -113,7 +113,7 @@ class JointOptions(JointProperties, total=False):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Joint(Described):
+class Joint(ReadableRepr):
     """A lower pair: the motion subgroup exp(span S) with S (6, d) constant in the body frame, angular part first.
 
     The classmethods (`Joint.revolute`, `Joint.prismatic`, ...) compute S.

@@ -58,7 +58,7 @@ class Springs(NamedTuple):
     rest: np.ndarray
 
 
-class _CodeToCome:
+class _DeferredFunctions:
     """Placeholder for a robot's compiled functions until the first is used: plain data need neither them nor
     llvmlite.
     """
@@ -142,7 +142,7 @@ class Mechanism:
             model = pack_coupled(model, reduction.A, reduction.b, list(free), joints)
         put(self, "_model", model)
         put(self, "_frames", MappingProxyType({f.name: f for f in self.frames}))
-        put(self, "_code", _CodeToCome(self))
+        put(self, "_code", _DeferredFunctions(self))
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
@@ -169,7 +169,7 @@ class Mechanism:
         twin = object.__new__(type(self))
         twin.__dict__.update((x.name, getattr(self, x.name)) for x in fields(self))
         twin.__dict__.update(changes)
-        object.__setattr__(twin, "_code", _CodeToCome(twin))
+        object.__setattr__(twin, "_code", _DeferredFunctions(twin))
         return twin
 
     # --- properties -------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from .mechanism import Mechanism, require_robot
 
 R = TypeVar("R", bound=Mechanism)
 
-TRIED = 30  # number of configurations at which M > 0 is tested if the bodies' inertias do not prove it
+TEST_CONFIGURATIONS = 30  # number of configurations at which M > 0 is tested if the bodies' inertias do not prove it
 
 
 def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -> R:
@@ -161,10 +161,10 @@ def check_positive_mass_matrix(robot: Mechanism) -> None:
     """Raise ModelError unless M(q) > 0.
 
     If `positive_bodies` proves it for all q, only the neutral configuration is tested, because the numbers may be too
-    far apart for double precision. Otherwise `TRIED` configurations are tested: the neutral one and random ones within
-    the limits. Massless bodies are allowed as long as every motion moves some mass.
+    far apart for double precision. Otherwise `TEST_CONFIGURATIONS` configurations are tested: the neutral one and
+    random ones within the limits. Massless bodies are allowed as long as every motion moves some mass.
     """
-    rng, more = np.random.default_rng(0), 0 if positive_bodies(robot) else TRIED - 1
+    rng, more = np.random.default_rng(0), 0 if positive_bodies(robot) else TEST_CONFIGURATIONS - 1
     for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(more))]:
         M = np.zeros((robot.nv, robot.nv))
         fitting(composite_bodies.mass_matrix, robot._model).one(robot._model, q, M)

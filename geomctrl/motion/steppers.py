@@ -66,7 +66,7 @@ class Midpoint:
             result = step_in_place(self.method, self.robot, tau[None], h, q1, v1)
             if result == DONE:
                 x = self.robot.difference(q, q1)
-                F = tau - self.wanted(t, h, q, x)
+                F = tau - self.midpoint_torque(t, h, q, x)
                 error = np.linalg.norm(F)
                 reach = np.abs(x - x0).max() if full else reach
                 if reach <= (1e-15 if i < PATIENCE else 1e-11) * size or error <= 1e-15 * np.linalg.norm(tau):
@@ -91,14 +91,14 @@ class Midpoint:
         if (along := change @ y) > 0.1 * (change @ change):
             self.H += np.outer(change - y, change @ self.H) / along
 
-    def wanted(self, t, h, q, x):
+    def midpoint_torque(self, t, h, q, x):
         self.nfev += 1
         return torque_at(self.torque, t + 0.5 * h, self.robot.integrate(q, 0.5 * x), x / h)
 
     def inverse_derivative(self, t, h, q, x):
         e = 1e-7 * max(np.abs(x).max(), 1e-3 * abs(h))
-        here = self.wanted(t, h, q, x)
-        slopes = np.array([self.wanted(t, h, q, x + e * d) - here for d in np.eye(len(x))]).T / e
+        here = self.midpoint_torque(t, h, q, x)
+        slopes = np.array([self.midpoint_torque(t, h, q, x + e * d) - here for d in np.eye(len(x))]).T / e
         M = self.robot.mass_matrix(self.robot.integrate(q, 0.5 * x))
         return np.linalg.pinv(np.eye(len(x)) - 0.5 * h * h * np.linalg.solve(M, slopes.T).T)
 

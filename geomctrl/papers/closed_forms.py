@@ -127,7 +127,7 @@ def product_gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """g(q) (..., nv), the gradient of U = -sum m_i g . c_i: PBP (58), (59) with g the gravitational acceleration."""
     f, n = product_of_exponentials(robot, q), robot.nbodies
     W = (f.L @ f.A).reshape(*f.L.shape[:-2], n, 6, robot.nv)
-    first = inertia.pseudo(inertia.transform(_homes(robot), robot.parameters))[..., 3]  # m_i (c_i, 1) at zero
+    first = inertia.pseudo(inertia.transform(_home_poses(robot), robot.parameters))[..., 3]  # m_i (c_i, 1) at zero
     rates = hat(np.moveaxis(W[..., :3, :], -1, -2)) @ first[:, None, :3, None]  # hat(W) c, one column after another
     rates = rates[..., 0] + np.moveaxis(W[..., 3:, :], -1, -2) * first[:, None, 3:]
     return -np.einsum("a,...iab,...ikb->...k", robot.gravity, f.F[..., :3, :3], rates)
@@ -289,7 +289,7 @@ def _all(robot: Mechanism) -> range:
     return range(robot.nbodies)
 
 
-def _homes(robot: Mechanism) -> np.ndarray:
+def _home_poses(robot: Mechanism) -> np.ndarray:
     home = np.empty((robot.nbodies, 4, 4))
     for i, p in enumerate(robot.parents):
         home[i] = robot.placements[i] if p < 0 else home[p] @ robot.placements[i]

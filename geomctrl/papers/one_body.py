@@ -34,7 +34,7 @@ from .representations import checked_together, convert_acceleration, convert_ine
 
 __all__ = [
     "BodyMotion",
-    "Halves",
+    "MomentForce",
     "com_frame",
     "mass_matrix_at_com",
     "mass_matrix_from_com",
@@ -47,7 +47,7 @@ __all__ = [
 Local = Literal["body", "hybrid", "mixed"]
 
 
-class Halves(NamedTuple):
+class MomentForce(NamedTuple):
     """Moment and force (..., 3) that move a body."""
 
     moment: np.ndarray
@@ -146,7 +146,7 @@ def mass_matrix_from_com(
 
 def newton_and_euler(
     parameters: ArrayLike, T: ArrayLike, V: ArrayLike, A: ArrayLike, representation: Local = "body"
-) -> Halves:
+) -> MomentForce:
     """(moment, force) (..., 3) that move the body, about its frame's origin: (42), (43); (54), (55); (56), (57)."""
     pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
     _local(representation)
@@ -160,7 +160,7 @@ def newton_and_euler(
         p_accel = mul(transpose(R), A[..., 3:]) if representation == "mixed" else A[..., 3:]
     moment = mul(Theta, w_rate) + np.cross(w, mul(Theta, w)) + np.cross(h, p_accel)  # (42), (54), (56)
     force = m * p_accel + np.cross(w_rate, h) + np.cross(w, np.cross(w, h))  # (43), (55)
-    return Halves(moment, mul(R, force) if representation == "mixed" else force)  # (57)
+    return MomentForce(moment, mul(R, force) if representation == "mixed" else force)  # (57)
 
 
 def newton_and_euler_at_com(
@@ -170,7 +170,7 @@ def newton_and_euler_at_com(
     A_c: ArrayLike,
     representation: Local = "body",
     axes: ArrayLike | None = None,
-) -> Halves:
+) -> MomentForce:
     """(moment, force) (..., 3) about the centre of mass, of a body at T whose centre-of-mass frame has twist V_c with
     rate A_c (`motion_of_com`): (45), (46) body, (49), (50) hybrid, (58) mixed. The hybrid ones are decoupled.
     """
@@ -179,7 +179,7 @@ def newton_and_euler_at_com(
     w, w_rate, accel = V_c[..., :3], A_c[..., :3], A_c[..., 3:]
     if representation == "body":
         accel = accel + np.cross(w, V_c[..., 3:])  # (46)
-    return Halves(mul(Theta, w_rate) + np.cross(w, mul(Theta, w)), pi[..., :1] * accel)  # (45), (49); (50), (58)
+    return MomentForce(mul(Theta, w_rate) + np.cross(w, mul(Theta, w)), pi[..., :1] * accel)  # (45), (49); (50), (58)
 
 
 def _local(representation: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import count, number, read_only
-from geomctrl.control.progress import shown
+from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.proofs.certificates import Certificate as Certificate
 from geomctrl.tracing.proofs.certificates import settle
@@ -27,7 +27,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .evidence import record
 
 STATES, CORNERS = 64, 16  # points at which a trace is compared with Python
-ALLOWED = 1e-9  # relative difference (absolute below 1) that rounding may cause
+ROUNDING_TOLERANCE = 1e-9  # relative difference (absolute below 1) that rounding may cause
 
 
 def certify(
@@ -97,7 +97,7 @@ def certify(
     claim = claim_of(f, box, outside=outside, where=where, strict=strict)
     if not isinstance(f, Trace):
         compare_with_python(f, claim)
-    with shown(progress, "certifying") as report:
+    with progress_function(progress, "certifying") as report:
         certificate = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
     if certificate and certificate.bound == -math.inf:
         raise ArgumentError("outside, where: expected a domain with at least one point, got an empty one")
@@ -139,7 +139,7 @@ def recheck(
     the search. It checks the claim in the file; that its code is that of your function is not checked.
     """
     processes = count("processes", processes, 1)
-    with shown(progress, "checking") as report:
+    with progress_function(progress, "checking") as report:
         return check(proof, processes=processes, progress=report)
 
 
@@ -167,7 +167,7 @@ def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) ->
         if math.isnan(called):
             said = f"in the domain, and of constraints too, got {got} at x = {y.tolist()}"
             raise ArgumentError(f"f: expected a number everywhere {said}")
-        if called != value and not abs(called - value) <= ALLOWED * max(abs(called), 1.0):
+        if called != value and not abs(called - value) <= ROUNDING_TOLERANCE * max(abs(called), 1.0):
             raise UntraceableError(
                 f"f: the traced function returns {value:.9g}, Python {called:.9g}, at x = {y.tolist()}"
             )

@@ -23,7 +23,7 @@ from geomctrl.mechanism.states import require_vectors
 from .domain import State
 from .lyapunov_rate import continuous
 from .robot_terms import derivative
-from .search import Inquiry
+from .search import SearchProblem
 from .settings import Region
 
 MEASURED = """from geomctrl.testing.contraction import contraction_at
@@ -71,8 +71,8 @@ def assert_contracting(
     States are searched; nothing is proved. The Jacobian of the loop is exact if the loop can be traced.
     """
     rate, rtol = number("rate", rate), tolerance("rtol", rtol)
-    inquiry = Inquiry(controller, plant, region, search, seed)
-    loop = Variations(inquiry.controller, inquiry.plant, metric)
+    problem = SearchProblem(controller, plant, region, search, seed)
+    loop = Variations(problem.controller, problem.plant, metric)
 
     def excess(x: State) -> float:
         growth = loop.growth(x)
@@ -81,7 +81,7 @@ def assert_contracting(
     def words(x: State) -> str:
         return f"not contracting: dx . P dx grows like exp(2 {loop.growth(x):.9g} t), allowed {-rate:.9g},"
 
-    inquiry.hold(excess, "contraction", words, MEASURED)
+    problem.hold(excess, "contraction", words, MEASURED)
 
 
 def contraction_rate(
@@ -94,14 +94,14 @@ def contraction_rate(
     seed: int = 0,
 ) -> float:
     """The largest rate [1/s] for `assert_contracting` that the search does not contradict; negative if dx grows."""
-    inquiry = Inquiry(controller, plant, region, search, seed)
-    return -inquiry.largest(Variations(inquiry.controller, inquiry.plant, metric).growth, "contraction").value
+    problem = SearchProblem(controller, plant, region, search, seed)
+    return -problem.largest(Variations(problem.controller, problem.plant, metric).growth, "contraction").value
 
 
 def contraction_at(controller: Any, plant: Plant | Any, metric: Metric, t: float, q: Any, v: Any, z: Any = None):
     """The largest growth rate [1/s] of sqrt(dx . P dx) at one state; negative if the loop contracts there."""
-    inquiry = Inquiry(controller, plant)
-    return Variations(inquiry.controller, inquiry.plant, metric).growth(inquiry.state(t, q, v, z))
+    problem = SearchProblem(controller, plant)
+    return Variations(problem.controller, problem.plant, metric).growth(problem.state(t, q, v, z))
 
 
 class Variations:

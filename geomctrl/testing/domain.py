@@ -24,8 +24,8 @@ from geomctrl.robot import Robot
 from .settings import PARTS, Region
 
 REACH = 3.0  # half width of the box in spreads; normally distributed random states are truncated there
-WAYS = ("about", "within", "corner", "part", "few")  # kinds of random states
-SMALLEST = -3.0  # smallest distance from the equilibrium for partial displacements: log10 of spreads
+STATE_KINDS = ("about", "within", "corner", "part", "few")  # kinds of random states
+MIN_LOG_DISPLACEMENT = -3.0  # smallest distance from the equilibrium for partial displacements: log10 of spreads
 
 
 def at_state(q: np.ndarray, v: np.ndarray) -> str:
@@ -46,7 +46,7 @@ class State(NamedTuple):
         return f"at t = {self.t:.6g}, {at_state(self.q, self.v)[3:]}{z}"
 
 
-def untouchable(x: State) -> State:
+def with_read_only_arrays(x: State) -> State:
     """x with read-only arrays, as a closed loop passes them to a controller."""
     return State(x.t, read_only(x.q), read_only(x.v), None if x.z is None else read_only(x.z))
 
@@ -144,7 +144,7 @@ class Domain:
         z = zero.z if point.drawn is None else point.drawn
         if z is not None and self.draw is None:
             z = self.moved_z(z, x[parts["z"]])
-        return untouchable(State(t, q, zero.v + x[parts["v"]], z))
+        return with_read_only_arrays(State(t, q, zero.v + x[parts["v"]], z))
 
     def point(self, state: State) -> Point:
         """The coordinates of a state, inside the box or not."""
@@ -201,18 +201,18 @@ class Domain:
         return Point(x, point.drawn if "z" in names else None)
 
     def random(self, rng: np.random.Generator, kind: str | None = None) -> Point:
-        """A random point of one of the kinds in `WAYS`, default any of them.
+        """A random point of one of the kinds in `STATE_KINDS`, default any of them.
 
         "about": normal about the equilibrium; "within": uniform; "corner": along a diagonal of the box; "part": only q,
         v or z differs from the equilibrium, by a small or large amount; "few": one or two coordinates differ.
         """
-        kind = WAYS[rng.integers(len(WAYS))] if kind is None else kind
+        kind = STATE_KINDS[rng.integers(len(STATE_KINDS))] if kind is None else kind
         x = rng.uniform(self.lower, self.upper)
         t, n = x[0], self.dim
         if kind in ("about", "part"):
             x = self.scale * rng.normal(size=n)
             if kind == "part":
-                x *= 10.0 ** rng.uniform(SMALLEST, 0.5)
+                x *= 10.0 ** rng.uniform(MIN_LOG_DISPLACEMENT, 0.5)
         elif kind == "corner":
             x = rng.uniform() * np.where(rng.uniform(size=n) < 0.5, self.lower, self.upper)
         elif kind == "few":

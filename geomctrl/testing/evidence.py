@@ -28,7 +28,7 @@ Fact = int | float | str
 
 KnownState = tuple[float, Any, Any, Any]  # t, q (nq,), v (nv,), z or None
 
-_heard: ContextVar[list[Evidence] | None] = ContextVar("geomctrl's evidence", default=None)
+_recorded: ContextVar[list[Evidence] | None] = ContextVar("geomctrl's evidence", default=None)
 _known: ContextVar[tuple[KnownState, ...]] = ContextVar("geomctrl's known counterexamples", default=())
 
 
@@ -48,24 +48,24 @@ def record(kind: Kind, subject: str, **facts: Fact) -> None:
 
     `subject` names property, controller and robot: "V and V' of Passivity on panda". `facts` are counts, seeds, limits.
     """
-    heard = _heard.get()
-    if heard is not None:
+    recorded_evidence = _recorded.get()
+    if recorded_evidence is not None:
         if kind not in KINDS:
             raise ArgumentError(f"kind: expected one of {', '.join(map(repr, KINDS))}, got {kind!r}")
-        heard.append(Evidence(kind, subject, facts))
+        recorded_evidence.append(Evidence(kind, subject, facts))
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[list[Evidence]]:
     """Context with a list that collects its records; afterwards outer listeners receive them too."""
-    before, heard = _heard.get(), []
-    token = _heard.set(heard)
+    before, recorded_evidence = _recorded.get(), []
+    token = _recorded.set(recorded_evidence)
     try:
-        yield heard
+        yield recorded_evidence
     finally:
-        _heard.reset(token)
+        _recorded.reset(token)
         if before is not None:
-            before.extend(heard)
+            before.extend(recorded_evidence)
 
 
 def known(nq: int, nv: int, z_shape: tuple[int, ...] | None) -> list[KnownState]:
@@ -84,10 +84,10 @@ def replaying(states: Iterable[KnownState]) -> Iterator[None]:
         _known.reset(token)
 
 
-def summary(heard: Iterable[Evidence]) -> list[tuple[Kind, str]]:
+def summary(recorded_evidence: Iterable[Evidence]) -> list[tuple[Kind, str]]:
     """(kind, text), strongest first; records about the same subject are merged, with ranges of their facts."""
     groups: dict[tuple[Kind, str], list[Mapping[str, Fact]]] = {}
-    for kind, subject, facts in heard:
+    for kind, subject, facts in recorded_evidence:
         groups.setdefault((kind, subject), []).append(facts)
     ordered = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
     return [(kind, subject + _in_brackets(facts)) for (kind, subject), facts in ordered]

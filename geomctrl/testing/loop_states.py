@@ -19,8 +19,8 @@ from geomctrl.lie.contract import require_group
 from geomctrl.mechanism.states import one_configuration
 
 from . import evidence
-from .domain import Domain, State, box, untouchable
-from .lyapunov_rate import Promise
+from .domain import Domain, State, box, with_read_only_arrays
+from .lyapunov_rate import LyapunovClaim
 from .settings import Region
 
 ZERO = 1e-12  # relative to V where z is displaced by its own size; smaller values of V are zero
@@ -45,7 +45,7 @@ class Equilibria:
     def __init__(self, controller: Any, plant: Plant, equilibrium: Any):
         self.controller, self.plant = controller, plant
         self.motion, self.start = motion_of(controller, plant.robot.nv, equilibrium), start_of(controller, plant)
-        self.fits, self.solved, self.promise = False, False, Promise(controller, plant)
+        self.fits, self.solved, self.promise = False, False, LyapunovClaim(controller, plant)
         self.cached = lru_cache(maxsize=64)(self._at)
 
     def __call__(self, t: float) -> State:
@@ -64,7 +64,7 @@ class Equilibria:
             one_configuration(self.plant.robot, "equilibrium", q)
             checked("equilibrium", v, (self.plant.robot.nv,))
             self.fits = True
-        x = untouchable(State(t, np.asarray(q, float), np.asarray(v, float), z))
+        x = with_read_only_arrays(State(t, np.asarray(q, float), np.asarray(v, float), z))
         if z is None or explicit or not hasattr(self.controller, "lyapunov"):
             return x
         return self._where_zero(x)
@@ -75,7 +75,7 @@ class Equilibria:
         size = np.ones(group.dim) if group is not None else typical_size(np.ravel(np.asarray(x.z)))
 
         def moved(w: np.ndarray) -> State:
-            return untouchable(x._replace(z=displaced(group, x.z, w * size)))
+            return with_read_only_arrays(x._replace(z=displaced(group, x.z, w * size)))
 
         V, off = value(x), value(moved(np.ones(len(size))))
         if not ZERO * off < V < np.inf:
@@ -171,7 +171,7 @@ def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> S
         z = checked("z", z, start.shape)
         if z.shape != start.shape:
             raise ArgumentError(f"z: expected shape {start.shape}, got {z.shape}")
-    return untouchable(State(t, q, v, z))
+    return with_read_only_arrays(State(t, q, v, z))
 
 
 def start_of_run(controller: Any, plant: Plant, domain: Domain, rng: np.random.Generator) -> State:
@@ -179,14 +179,14 @@ def start_of_run(controller: Any, plant: Plant, domain: Domain, rng: np.random.G
     point = domain.random(rng, "about")
     point.x[0] = 0.0
     x = domain.state(point)
-    return untouchable(State(0.0, x.q, x.v, start_of(controller, plant, x.q, x.v)))
+    return with_read_only_arrays(State(0.0, x.q, x.v, start_of(controller, plant, x.q, x.v)))
 
 
 def failed_before(controller: Any, plant: Plant, domain: Domain) -> list[State]:
     """The states of the domain at which this test has failed before."""
     robot, start = plant.robot, start_of(controller, plant)
     shape = None if start is None else start.shape
-    states = (untouchable(State(*x)) for x in evidence.known(robot.nq, robot.nv, shape))
+    states = (with_read_only_arrays(State(*x)) for x in evidence.known(robot.nq, robot.nv, shape))
     return [x for x in states if domain.contains(x)]
 
 

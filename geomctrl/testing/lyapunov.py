@@ -19,13 +19,13 @@ from .counterexample import Counterexample, paste, unresolved
 from .domain import State
 from .loop_states import failed_before, require_lyapunov, start_of_run, state_of, states_about
 from .lyapunov_checks import NEGLIGIBLE, Checks
-from .lyapunov_rate import LyapunovAt, Promise
+from .lyapunov_rate import LyapunovAt, LyapunovClaim
 from .lyapunov_search import LyapunovSearch
 from .search import cut_short
 from .settings import Region, Runs, region_of, runs_of
 from .shrinking import literal
 
-REPEATED = 3  # states at which the law is called several times, to detect hidden memory
+REPEATED_CALLS = 3  # states at which the law is called several times, to detect hidden memory
 DEFAULTS = {"states": 20, "search": 6000, "runs": 2}  # smaller values are reported in the evidence
 
 
@@ -113,15 +113,15 @@ def assert_lyapunov(
         raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
     seed = count("seed", seed)
     where = states_about(controller, plant, region)
-    checks = Checks(Promise(controller, plant), where, rtol, bound)
+    checks = Checks(LyapunovClaim(controller, plant), where, rtol, bound)
     subject = f"V and V' of {type(controller).__name__} on {plant.robot.name}"
     sizes = {"states": states, "search": search, "runs": runs.count}
     weak = [f"{name}={x}" for name, x in sizes.items() if x < DEFAULTS[name]]
     weak += ["bound=True, V' is only bounded"] * bound + ["only the times of the domain"] * (not where.all_times)
     settings: dict[str, Any] = {"domain": str(where), "spread": str(region.spread), "tolerance": rtol}
     settings |= {"weakened by": ", ".join(weak)} if weak else {}
-    _first_look(checks, np.random.default_rng([seed, 3]))
-    _known(checks, subject)
+    _check_memory_and_size(checks, np.random.default_rng([seed, 3]))
+    _test_known_failures(checks, subject)
     _sample(checks, np.random.default_rng(seed), states)
     evidence.record("sampled", subject, states=states, seed=seed, **settings)
     if search:
@@ -173,25 +173,25 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
     plant = plant_of("plant", plant, state=False)
     require_controller(controller)
     require_lyapunov(controller)
-    return Promise(controller, plant).along(state_of(controller, plant, t, q, v, z))
+    return LyapunovClaim(controller, plant).along(state_of(controller, plant, t, q, v, z))
 
 
 # --- samples and runs ----------------------------------------------------------------------------------------------
 
 
-def _first_look(checks: Checks, rng: np.random.Generator) -> None:
+def _check_memory_and_size(checks: Checks, rng: np.random.Generator) -> None:
     """Detect hidden memory of the law, and measure the typical size of V."""
-    states = [checks.domain.state(checks.domain.random(rng, "about")) for _ in range(REPEATED)]
+    states = [checks.domain.state(checks.domain.random(rng, "about")) for _ in range(REPEATED_CALLS)]
     for x in states:
         checks.repeatable.check(x, checks.domain.rest(x.t))
     checks.typical = float(np.median([abs(checks.promise.value(x)) for x in states]))
 
 
-def _known(checks: Checks, subject: str) -> None:
+def _test_known_failures(checks: Checks, subject: str) -> None:
     """Test the states first at which this test failed before."""
     states = failed_before(checks.promise.controller, checks.promise.plant, checks.domain)
     for x in states:
-        for check in (checks.positive, checks.not_growing, checks.as_promised):
+        for check in (checks.positive, checks.not_growing, checks.check_promised_rate):
             checks.hold(check, x, "known")
     if states:
         evidence.record("sampled", f"{subject}, at earlier counterexamples", states=len(states))
@@ -213,7 +213,7 @@ def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
             checks.hold(checks.positive_alone(name, NEGLIGIBLE * V), x)
         for x in (off, *parts.values()):
             checks.hold(checks.not_growing, x)
-            checks.hold(checks.as_promised, x)
+            checks.hold(checks.check_promised_rate, x)
 
 
 def _assert_decrease(checks: Checks, x: State, runs: Runs) -> list[str]:
@@ -226,7 +226,7 @@ def _assert_decrease(checks: Checks, x: State, runs: Runs) -> list[str]:
     except SimulationError as error:
         if reason := unresolved(error):
             checks.hold(checks.not_growing, x, "simulated")  # a statement about states, independent of integration
-            checks.hold(checks.as_promised, x, "simulated")
+            checks.hold(checks.check_promised_rate, x, "simulated")
             return [reason]
         raise Counterexample(f"{error}; the run started", x, "decrease", script, "simulated") from error
     result = run.monitors[monitor.name]

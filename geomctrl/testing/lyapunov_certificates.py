@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, number
 from geomctrl.control.plant import Plant, plant_of
-from geomctrl.control.progress import shown
+from geomctrl.control.progress import progress_function
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.tracing.proofs.identities import degree_in
@@ -29,20 +29,20 @@ from .certificates.arguments import (
     require_autonomous,
     share,
 )  # fmt: skip
-from .certificates.branching import Progress, Task, prove, silent
+from .certificates.branching import Progress, Task, no_progress, prove
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
 from .certificates.equations import Equations, equations
 from .certificates.level_sets import SHARES, largest_level, least_on_boundary, lowest_bad, most_in_ball
 from .certificates.quadratic import Bounds, Boxes
-from .certificates.searching import Found, search, zero_on_surface
+from .certificates.searching import LargestExcess, search, zero_on_surface
 from .evidence import record
 from .settings import Box, Budget, box_of, budget_of
 
-POSSIBLE = "each body of the true robot has a positive definite inertia that a rigid body can have"
+PHYSICAL_INERTIAS_NOTE = "each body of the true robot has a positive definite inertia that a rigid body can have"
 STABLE = "so it is stable; attraction also needs LaSalle's theorem: no other motion stays in {which} = 0"
 NEGLIGIBLE = 1e-12  # relative to V or V' at a corner of the box
 UNLIKELY_BOXES = 4_000  # budget for an inequality that is probably undecidable
-SHELL = 0.1  # fraction of the box beyond which V and V' must not vanish
+SHELL_FRACTION = 0.1  # fraction of the box beyond which V and V' must not vanish
 
 
 def certify_lyapunov(
@@ -114,8 +114,8 @@ def certify_lyapunov(
     True
     """
     levels = flag("levels", levels)
-    asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
-    with shown(progress, "certifying") as report:
+    asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, budget)
+    with progress_function(progress, "certifying") as report:
         certificate = asked.certificate([asked.positive(), asked.moving_at_rest() or asked.decreasing(report)])
     if certificate.proved and levels and not asked.e.timed:  # a bounded time interval implies nothing about later times
         asked.levels(certificate)
@@ -141,7 +141,7 @@ def region_of_attraction(
     """
     if box_of(box).times is not None:
         raise ArgumentError(f"box: expected a Box without `times`, because those end, got {box!r:.80}")
-    asked = Asked(controller, plant, box, outside, parameters, rate, offset, budget)
+    asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, budget)
     moving = asked.moving_at_rest()
     certificate = asked.certificate([asked.positive()] if moving is None else [asked.positive(), moving])
     if certificate.proved:
@@ -149,7 +149,7 @@ def region_of_attraction(
     return asked.recorded(certificate)
 
 
-class Asked:
+class CertificateRequest:
     """The claims of a certificate, with checked arguments and the equations of the loop."""
 
     def __init__(
@@ -277,7 +277,7 @@ class Asked:
         """V > 0 for all parameters; otherwise, if M is a term of V, for robots with a positive definite M."""
         e, box, max_boxes = self.e, self.box, self.budget.boxes
         (statement, task), *others = self.positive_tasks().items()
-        size, shell = self.size(task.bounds), SHELL * box.hi[0]
+        size, shell = self.size(task.bounds), SHELL_FRACTION * box.hi[0]
         near = None
         for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
             bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
@@ -296,14 +296,14 @@ class Asked:
                 return claim
         claim = self.proof(*others[0])
         all_definite = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
-        claim.assumes = "" if all_definite else POSSIBLE
+        claim.assumes = "" if all_definite else PHYSICAL_INERTIAS_NOTE
         return claim
 
     def decreasing(self, progress: Progress) -> Claim:
         task, statement = self.decrease()
         size = self.size(task.bounds) if self.everywhere else 0.0
-        away = SHELL * self.box.hi[0] if self.everywhere else self.ball
-        F = self.e.as_it_comes(self.rate)
+        away = SHELL_FRACTION * self.box.hi[0] if self.everywhere else self.ball
+        F = self.e.along_vector_field(self.rate)
         bad = search(self.e, F, self.box, away, self.offset, self.seed, size)
         near = bad if self.everywhere and bad.excess >= -NEGLIGIBLE * size else None
         some = self.semidefinite() if near is not None and bad.excess <= NEGLIGIBLE * size else None
@@ -317,7 +317,7 @@ class Asked:
         claim.nearly = self.nearly("V'", claim, near)
         return claim
 
-    def wrong(self, F: Any, form: Any, bad: Found, allowed: float) -> Violation | None:
+    def wrong(self, F: Any, form: Any, bad: LargestExcess, allowed: float) -> Violation | None:
         """A verified violation of F < allowed; None if rounding may explain the state found.
 
         It is verified by intervals at that state, or because `form`, which is equivalent to F, is identically zero on a
@@ -331,7 +331,7 @@ class Asked:
         x = zero_on_surface(e, form, bad.x, self.box.hi[0]) if self.everywhere else None
         return None if x is None else self.state(x, bad.p, 0.0)
 
-    def nearly(self, name: str, claim: Claim, near: Found | None) -> str:
+    def nearly(self, name: str, claim: Claim, near: LargestExcess | None) -> str:
         if near is None or claim.status == PROVED:
             return ""
         return f"{name} is zero to rounding at {self.state(near.x, near.p, near.excess)}"
@@ -365,7 +365,9 @@ class Asked:
         statement += " outside the ball" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
         return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), statement
 
-    def proof(self, statement: str, task: Task, max_boxes: int | None = None, progress: Progress = silent) -> Claim:
+    def proof(
+        self, statement: str, task: Task, max_boxes: int | None = None, progress: Progress = no_progress
+    ) -> Claim:
         outcome = prove(task, self.budget.boxes if max_boxes is None else max_boxes, self.budget.seconds, progress)
         return Claim(statement, PROVED if outcome.proved else UNDECIDED, outcome, task)
 

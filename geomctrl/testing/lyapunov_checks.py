@@ -8,15 +8,15 @@ import numpy as np
 
 from .counterexample import MEASURED, Counterexample, paste
 from .domain import Domain, State
-from .lyapunov_rate import LyapunovAt, Promise
+from .lyapunov_rate import LyapunovAt, LyapunovClaim
 from .search import Repeatable
 from .shrinking import literal, shrunk
 
 NEGLIGIBLE = 1e-12  # relative to typical V: smaller values are zero
 POSITIVE = 1e-10  # relative to |rate| + V / s: larger rates are positive
 NEAR = 1e-6  # relative to typical V: smaller differences are rounding
-OFF = 0.05  # spreads: distance from the equilibrium beyond which V must be positive
-BLURRED = 1e-2  # relative to |rate| + V / s: with a larger error dV/dt is useless
+MIN_POSITIVE_DISTANCE = 0.05  # spreads: distance from the equilibrium beyond which V must be positive
+MAX_RATE_ERROR = 1e-2  # relative to |rate| + V / s: with a larger error dV/dt is useless
 
 Check = Callable[[State], None]
 
@@ -24,14 +24,14 @@ Check = Callable[[State], None]
 class Checks:
     """The checks for one controller, plant and domain. typical: V at random states about the equilibrium."""
 
-    def __init__(self, promise: Promise, domain: Domain, rtol: float, bound: bool):
+    def __init__(self, promise: LyapunovClaim, domain: Domain, rtol: float, bound: bool):
         self.promise, self.domain, self.rtol, self.bound = promise, domain, rtol, bound
         self.typical = 0.0
         self.repeatable = Repeatable(promise.controller, promise.plant)
 
     def positive(self, x: State) -> None:
         V = self.promise.value(x)
-        if not 0.0 < V < np.inf and (not np.isfinite(V) or self.distance(x) >= OFF):
+        if not 0.0 < V < np.inf and (not np.isfinite(V) or self.distance(x) >= MIN_POSITIVE_DISTANCE):
             raise Counterexample(f"V is not positive: V = {V:.9g}", x, "definite")
 
     def positive_alone(self, name: str, tiny: float) -> Check:
@@ -42,7 +42,7 @@ class Checks:
             alone = self.domain.state(self.domain.only(point, name))
             same = all(_same(a, b, 1e-9) for a, b in zip(alone[1:], x[1:]))
             V = self.promise.value(x)
-            if same and self.distance(x) >= OFF and not tiny < V < np.inf:
+            if same and self.distance(x) >= MIN_POSITIVE_DISTANCE and not tiny < V < np.inf:
                 raise Counterexample(
                     f"V is not positive where only {name} differs from the equilibrium: V = {V:.9g}",
                     x,
@@ -75,12 +75,12 @@ class Checks:
         if not rate <= POSITIVE * self.size(V, rate):
             raise Counterexample(f"the promised rate is positive: {rate:.9g}", x, "rate")
 
-    def as_promised(self, x: State) -> None:
+    def check_promised_rate(self, x: State) -> None:
         """Check that dV/dt equals the promised rate, or with `bound` is at most that."""
-        rates = self.promise.judged(x, 1e-3 * self.rtol)
+        rates = self.promise.checked_rate(x, 1e-3 * self.rtol)
         size = self.size(rates.value, rates.promised)
         numbers = f"dV/dt = {rates.actual:.9g}, promised {rates.promised:.9g}"
-        if not rates.error <= BLURRED * size:
+        if not rates.error <= MAX_RATE_ERROR * size:
             message = (
                 f"dV/dt can not be measured: finite differences do not converge, {numbers}, error {rates.error:.3g}"
             )

@@ -25,7 +25,7 @@ from .domain import State
 
 STEP = 8e-3  # [s] first step of the differences, which are halved until they converge
 HALVINGS = 14
-SMALLEST = 4  # number of smallest steps that estimate the noise of V
+NOISE_STEPS = 4  # number of smallest steps that estimate the noise of V
 AGREEMENT = 1e-6  # between differences and exact rate, relative to |rate| + V / s, besides the differences' own error
 GRADIENTS = 10_000  # operations of V, V' and the rate up to which gradients (four times as many) are compiled: 3 s
 EPS = float(np.finfo(float).eps)
@@ -83,17 +83,17 @@ def settled_derivative(
         if len(before) > 1 and error <= enough:
             return best, error
         before, step = row, 0.5 * step
-    noise = max(width * abs(slope - best) for width, slope in plain[-SMALLEST:])
+    noise = max(width * abs(slope - best) for width, slope in plain[-NOISE_STEPS:])
     return best, max(error, 4.0 * noise / used)
 
 
-class Promise:
+class LyapunovClaim:
     """A controller's `lyapunov` in closed loop with a plant, which at time t is `plant.at(t)`."""
 
     def __init__(self, controller: Any, plant: Plant):
         self.controller, self.plant = controller, plant
         self.doubt: str | None = None  # why exact derivatives are not used
-        self._exact: dict[int, Exact] = {}
+        self._exact: dict[int, ExactRate] = {}
 
     def at(self, x: State, now: Plant | None = None) -> tuple[float, float]:
         """(V, promised rate)."""
@@ -128,7 +128,7 @@ class Promise:
 
         return V_after
 
-    def judged(self, x: State, enough: float = 1e-9) -> LyapunovAt:
+    def checked_rate(self, x: State, enough: float = 1e-9) -> LyapunovAt:
         """The exact rate if the differences agree with it, otherwise the differences."""
         rates = self.along(x, enough)
         exact = self.exact(x.t)
@@ -142,14 +142,14 @@ class Promise:
             self.doubt = f"the traced dV/dt is {actual:.9g}, by finite differences {rates.actual:.9g}, {x}"
         return rates
 
-    def exact(self, t: float) -> Exact | None:
+    def exact(self, t: float) -> ExactRate | None:
         """The traced loop with the plant at time t; None if it can not be traced or is not trusted."""
         if self.doubt is not None:
             return None
         now = self.plant.at(t)
         if id(now.robot) not in self._exact:
             try:
-                self._exact[id(now.robot)] = Exact(trace_closed_loop(now, self.controller))
+                self._exact[id(now.robot)] = ExactRate(trace_closed_loop(now, self.controller))
             except Exception as error:  # user code may raise anything for symbols; numerical evaluation remains
                 self.doubt = f"not traced: {error!s:.200}"
                 return None
@@ -166,7 +166,7 @@ class Promise:
         return tau, z_rate
 
 
-class Exact:
+class ExactRate:
     """V, the promised rate, dV/dt and their gradients, compiled."""
 
     def __init__(self, loop: TracedClosedLoop):

@@ -18,7 +18,7 @@ from .certificates.certificate import LyapunovCertificate, require_proved
 from .certificates.level_sets import least_on_boundary
 from .certificates.recheck import CheckError, leaves_of, recheck
 from .certificates.validity import exists, is_continuous
-from .lyapunov_certificates import Asked
+from .lyapunov_certificates import CertificateRequest
 from .settings import Box
 
 
@@ -67,7 +67,7 @@ def recheck_lyapunov(
     leaves = leaves_of(proof) if kept and proof.proved else _read(proof)  # pyright: ignore[reportArgumentType]
     if controller is None or plant is None or box is None:
         raise ArgumentError("controller, plant, box: expected those of the proof, which the file does not contain")
-    asked = Asked(controller, plant, box, outside, parameters, rate, offset, 1)
+    asked = CertificateRequest(controller, plant, box, outside, parameters, rate, offset, 1)
     if level is not None:
         level = number("level", level, "a level of V, positive", lambda x: 0.0 < x < np.inf)
     positive, (task, statement) = asked.positive_tasks(), asked.decrease()

@@ -16,18 +16,21 @@ import numpy as np
 from .certificates.validity import is_continuous_everywhere
 from .counterexample import Counterexample, paste
 from .domain import Point, State
-from .lyapunov_checks import NEGLIGIBLE, OFF, Checks
+from .lyapunov_checks import MIN_POSITIVE_DISTANCE, NEGLIGIBLE, Checks
 from .lyapunov_zeros import Zeros
 from .search import MAX_SECONDS, worst
 from .shrinking import literal
 
 CUTS = 24  # subdivisions of a line, and again of the remaining part
-ORDER, AROUND = 6, 2  # order of differences, which vanish for smooth V; subdivisions kept around their maximum
+ORDER, KEPT_SUBDIVISIONS = (
+    6,
+    2,
+)  # order of differences, which vanish for smooth V; subdivisions kept around their maximum
 SMOOTH = 1e-8  # relative to V: smaller differences are no jump
-CLEAR = 10.0  # ratio to the other changes from which a change is a jump
-SMALLEST = 1e-6  # relative to V there and at typical states: smaller changes are no jump
-OTHERS = 3  # velocities at which the loop may cross, besides the one found and its opposite
-ACROSS = np.logspace(-9, -5, 5)  # [s] in which the loop crosses
+MIN_JUMP_RATIO = 10.0  # ratio to the other changes from which a change is a jump
+MIN_JUMP = 1e-6  # relative to V there and at typical states: smaller changes are no jump
+EXTRA_VELOCITIES = 3  # velocities at which the loop may cross, besides the one found and its opposite
+CROSSING_TIMES = np.logspace(-9, -5, 5)  # [s] in which the loop crosses
 
 
 class Jumps:
@@ -52,11 +55,11 @@ class Jumps:
     def _assert_downwards(self, low: State, size: float) -> None:
         """Raise Counterexample if the loop crosses the jump from its lower side, at this velocity or another."""
         others = [self.domain.rest(low.t).v - (low.v - self.domain.rest(low.t).v)]
-        others += [self.domain.state(self.domain.random(self.rng, "within")).v for _ in range(OTHERS)]
+        others += [self.domain.state(self.domain.random(self.rng, "within")).v for _ in range(EXTRA_VELOCITIES)]
         for x in (low, *(low._replace(v=v) for v in others)):
             grown = self._growth(x)
             if not grown <= 0.5 * size:
-                message = f"V jumps along the motion, by {grown:.9g} within {ACROSS[-1]:g} s"
+                message = f"V jumps along the motion, by {grown:.9g} within {CROSSING_TIMES[-1]:g} s"
                 raise Counterexample(message, x, "continuous", paste(self.promise.plant, literal(x)), "searched")
 
     def _ends(self) -> tuple[Point, Point]:
@@ -85,10 +88,10 @@ class Jumps:
             k = int(np.argmax(change))
             if not bent.max() > SMOOTH * (np.abs(V).max() + self.checks.typical):
                 return None
-            if change[k] > CLEAR * np.median(change) or not (np.diff(s) > 0.0).all():
+            if change[k] > MIN_JUMP_RATIO * np.median(change) or not (np.diff(s) > 0.0).all():
                 break
             k = int(np.argmax(bent)) + ORDER // 2
-            ends = max(k - AROUND, 0), min(k + AROUND, CUTS)
+            ends = max(k - KEPT_SUBDIVISIONS, 0), min(k + KEPT_SUBDIVISIONS, CUTS)
             s = np.linspace(s[ends[0]], s[ends[1]], CUTS + 1)
             V = np.array([V[ends[0]], *(self._value(a, b, x) for x in s[1:-1]), V[ends[1]]])
         low, high, V_low, V_high = s[k], s[k + 1], V[k], V[k + 1]
@@ -98,7 +101,7 @@ class Jumps:
                 high, V_high = middle, V_middle
             else:
                 low, V_low = middle, V_middle
-        if not abs(V_high - V_low) > SMALLEST * (abs(V_low) + abs(V_high) + self.checks.typical):
+        if not abs(V_high - V_low) > MIN_JUMP * (abs(V_low) + abs(V_high) + self.checks.typical):
             return None
         return self._state(a, b, low if V_low < V_high else high), abs(V_high - V_low)
 
@@ -108,14 +111,14 @@ class Jumps:
 
     def _growth(self, x: State) -> float:
         """The largest increase of V from x within a short time."""
-        self.evaluations += 1 + len(ACROSS)
+        self.evaluations += 1 + len(CROSSING_TIMES)
         after, V = self.promise.onward(x), self.promise.value(x)
-        return max(after(float(h)) - V for h in ACROSS)
+        return max(after(float(h)) - V for h in CROSSING_TIMES)
 
 
 SHARES = {"rate": 0.2, "derivative": 0.35, "definite": 0.1, "zeros": 0.2, "jumps": 0.15}  # fractions of the evaluations
-WAYS = ("within", "about", "within", "corner", "within", "part", "within", "few")  # kinds of random starts
-AGREEING = 20  # states at which exact rates are compared with differences
+START_KINDS = ("within", "about", "within", "corner", "within", "part", "within", "few")  # kinds of random starts
+COMPARED_STATES = 20  # states at which exact rates are compared with differences
 NOISE = 1e-11  # relative to |rate| + V / s: smaller errors of dV/dt are rounding
 
 
@@ -132,12 +135,12 @@ class LyapunovSearch:
     def run(self) -> None:
         """Run the search; raises Counterexample."""
         c, rtol = self.checks, self.checks.rtol
-        for _ in range(min(AGREEING, self.budget)):  # throughout the domain: may exact rates be used?
+        for _ in range(min(COMPARED_STATES, self.budget)):  # throughout the domain: may exact rates be used?
             x = self.domain.state(self.domain.random(self.rng, "within"))
-            c.hold(c.as_promised, x, "searched")
+            c.hold(c.check_promised_rate, x, "searched")
         self._climb("rate", self._rate, c.not_growing, 1e-9)
         self._climb(
-            "derivative", self._excess, c.as_promised, 2.0 * rtol if c.bound else math.log10(2.0 * rtol + NOISE)
+            "derivative", self._excess, c.check_promised_rate, 2.0 * rtol if c.bound else math.log10(2.0 * rtol + NOISE)
         )
         self._climb("definite", self._negative, c.positive, NEGLIGIBLE)
         zeros = Zeros(self.checks, self.rng, self.how == "exact", self.deadline)
@@ -170,7 +173,7 @@ class LyapunovSearch:
             self.rng,
             max(1, int(SHARES[share] * self.budget)),
             slope=(lambda x: objective(x, True)) if sloped else None,
-            ways=WAYS,
+            ways=START_KINDS,
             enough=enough,
             seconds=max(0.0, self.deadline - time.thread_time()),
         )
@@ -215,7 +218,7 @@ class LyapunovSearch:
         V = np.nan if exact is None else float(exact.numbers(x)[0])
         V = V if np.isfinite(V) else self.promise.value(x)
         scale = np.where(self.domain.scale > 0.0, self.domain.scale, np.inf)
-        return -V / (self.checks.typical * (OFF**2 + ((point.x / scale)[1:] ** 2).sum())), None
+        return -V / (self.checks.typical * (MIN_POSITIVE_DISTANCE**2 + ((point.x / scale)[1:] ** 2).sum())), None
 
     def _relative(self, top: float, V: float, rate: float, d: np.ndarray | None, row: int):
         """top / (|rate| + V / s) with its gradient; rows of d are the gradients of V, of the rate, and of top."""

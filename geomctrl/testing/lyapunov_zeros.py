@@ -28,14 +28,14 @@ from .shrinking import literal
 RADII = (0.2, 1.0, 2.0, REACH)  # of shells, in spreads; the last one touches the bounds of the domain
 STARTS = 3  # per shell
 DESCENTS = 12  # from the whole domain
-NEAREST = 0.1  # spreads: a descent that ends closer has found the equilibrium
-DECADES, PER_DECADE, FADING = 8, 4, 5  # times after the domain's last, and displacements tested then
-FADED = 1e-3  # a V below this fraction of its earlier value that still halves per decade has no positive bound
-FOLLOWED = 3  # zeros of V from which the loop is simulated
-LONGEST = 64.0  # [s] duration of that simulation
-PATIENCE = 8.0  # [s] without approaching after which the loop does not return
-RETURNED, STAYED = 0.05, 0.98  # ratios of distances in the second half of the time to those before
-GONE = 100.0  # ratio of the distance to that of the start from which the loop does not return
+MIN_DISTANCE = 0.1  # spreads: a descent that ends closer has found the equilibrium
+DECADES, PER_DECADE, DECAY_DISPLACEMENTS = 8, 4, 5  # times after the domain's last, and displacements tested then
+VANISHING_FRACTION = 1e-3  # of its earlier value: a V below that still halves per decade has no positive bound
+SIMULATED_ZEROS = 3  # zeros of V from which the loop is simulated
+MAX_SECONDS = 64.0  # [s] duration of that simulation
+PATIENCE_SECONDS = 8.0  # [s] without approaching after which the loop does not return
+RETURNED_RATIO, STAYED_RATIO = 0.05, 0.98  # ratios of distances in the second half of the time to those before
+DIVERGED_RATIO = 100.0  # ratio of the distance to that of the start from which the loop does not return
 MAX_STEPS = 2000
 
 
@@ -65,8 +65,12 @@ class Zeros:
             self.starts += 1
             if least < 0.0:
                 self.checks.hold(self.checks.positive, self.domain.state(point), "searched")
-            tiny, off = NEGLIGIBLE * descent.typical, NEAREST if radius is None else 0.5 * radius
-            if least <= tiny and self.zeros < FOLLOWED and _distance(self.domain, self.domain.state(point)) >= off:
+            tiny, off = NEGLIGIBLE * descent.typical, MIN_DISTANCE if radius is None else 0.5 * radius
+            if (
+                least <= tiny
+                and self.zeros < SIMULATED_ZEROS
+                and _distance(self.domain, self.domain.state(point)) >= off
+            ):
                 self.zeros += 1
                 self._follow(point, tiny, off)
         if self.domain.all_times:
@@ -76,7 +80,7 @@ class Zeros:
         """Check at increasing times that V has a lower bound independent of time."""
         first, last = self.domain.lower[0], self.domain.upper[0]
         times = [*np.linspace(first, last, PER_DECADE), *(last * np.logspace(0, DECADES, PER_DECADE * DECADES + 1)[1:])]
-        for _ in range(FADING):
+        for _ in range(DECAY_DISPLACEMENTS):
             point = self.domain.random(self.rng, "about")
             seen: list[tuple[float, State]] = []
             for t in times:
@@ -90,7 +94,7 @@ class Zeros:
                 seen.append((self.promise.value(state), state))
             values = [value for value, _ in seen]
             if _fades(values):
-                now, state = next(x for x in seen if x[0] <= FADED * min(values[:PER_DECADE]))
+                now, state = next(x for x in seen if x[0] <= VANISHING_FRACTION * min(values[:PER_DECADE]))
                 message = (
                     "V has no positive bound below that does not depend on time: at this displacement from the"
                     f" equilibrium it was {max(values[:PER_DECADE]):.3g} at t <= {last:.3g} s, is {now:.3g}, and falls"
@@ -172,18 +176,18 @@ class Zeros:
         exact = self.promise.exact(x.t)
         field = loop.field if exact is None else exact.field
         with contextlib.suppress(GeomctrlError):  # the simulation may end early
-            walk = steps(field, flat(x), (x.t, x.t + LONGEST), None, Adaptive(rtol=1e-4, atol=1e-7), loop.group)
+            walk = steps(field, flat(x), (x.t, x.t + MAX_SECONDS), None, Adaptive(rtol=1e-4, atol=1e-7), loop.group)
             for _, (t, y) in zip(range(MAX_STEPS), walk):
                 q, v, z = loop.split(y)
                 times.append(t)
                 distances.append(_distance(domain, State(t, q, v, z)))
                 if t - x.t > span:
                     left = _settled(times, distances)
-                    if left < RETURNED or (left > STAYED and span >= PATIENCE):
-                        return left < RETURNED
+                    if left < RETURNED_RATIO or (left > STAYED_RATIO and span >= PATIENCE_SECONDS):
+                        return left < RETURNED_RATIO
                     span *= 2.0
-        gone = not np.isfinite(distances[-1]) or distances[-1] > GONE * max(distances[0], 1.0)
-        return not gone and _settled(times, distances) < (STAYED if times[-1] < x.t + LONGEST else 0.5)
+        gone = not np.isfinite(distances[-1]) or distances[-1] > DIVERGED_RATIO * max(distances[0], 1.0)
+        return not gone and _settled(times, distances) < (STAYED_RATIO if times[-1] < x.t + MAX_SECONDS else 0.5)
 
 
 def _distance(domain: Domain, x: State) -> float:
@@ -203,7 +207,7 @@ def _settled(times: list[float], distances: list[float]) -> float:
 def _fades(values: list[float]) -> bool:
     """Whether V has become small and still halves in the last decade of times, which excludes a positive bound."""
     least = [min(values[k : k + PER_DECADE]) for k in range(0, len(values), PER_DECADE)]
-    return len(least) > 1 and least[-1] <= FADED * least[0] and least[-1] <= 0.5 * least[-2]
+    return len(least) > 1 and least[-1] <= VANISHING_FRACTION * least[0] and least[-1] <= 0.5 * least[-2]
 
 
 class _Descent:

@@ -20,10 +20,10 @@ from geomctrl.mechanism.states import one_configuration
 from .domain import State
 from .flows import Flow, Function, Inputs, Rates, rates_code
 from .loop_states import require_lyapunov
-from .search import NEGLIGIBLE, Inquiry
+from .search import NEGLIGIBLE, SearchProblem
 from .settings import Port, Region, port_of, region_of
 
-STRAY = 1e-9  # relative effect of an input on S below which it is rounding
+MIN_INPUT_EFFECT = 1e-9  # relative effect of an input on S below which it is rounding
 
 
 class PassivityIndex(NamedTuple):
@@ -77,10 +77,10 @@ def assert_passive_port(
     dS/dt is affine in u, so that the worst u at a state has a closed form. The search is over states.
     """
     port = port_of(port)
-    inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
+    problem, flow = _problem_of(controller, plant, storage, port, region, search, seed)
     nu, rho, rtol = number("nu", nu), number("rho", rho), tolerance("rtol", rtol)
     largest = port.largest
-    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
+    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
 
     def excess(x: State) -> float:
         r = flow.at(x)
@@ -98,7 +98,7 @@ def assert_passive_port(
             f" with u = {np.array2string(u, separator=', ')}, y = {np.array2string(r.output, separator=', ')}"
         )
 
-    inquiry.hold(excess, "passivity", words, rates_code(port, storage))
+    problem.hold(excess, "passivity", words, rates_code(port, storage))
 
 
 def passivity_index(
@@ -117,15 +117,17 @@ def passivity_index(
     -inf if S grows without input or for arbitrarily small inputs. Raises ArgumentError for invalid arguments.
     """
     port = port_of(port)
-    inquiry, flow = _asked(controller, plant, storage, port, region, search, seed)
+    problem, flow = _problem_of(controller, plant, storage, port, region, search, seed)
     largest = port.largest
-    moving = NEGLIGIBLE * inquiry.typical(lambda x: float(flow.at(x).output @ flow.at(x).output))
-    still = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
+    moving = NEGLIGIBLE * problem.typical(lambda x: float(flow.at(x).output @ flow.at(x).output))
+    still = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
 
     def lack_of_nu(x: State) -> float:
         r = flow.at(x)
         loss, d = -r.slope, float(np.linalg.norm(r.push - r.output))
-        if loss < -still or (d > STRAY * float(np.linalg.norm(r.push)) and loss < STRAY * d * largest):
+        if loss < -still or (
+            d > MIN_INPUT_EFFECT * float(np.linalg.norm(r.push)) and loss < MIN_INPUT_EFFECT * d * largest
+        ):
             return np.inf  # for arbitrarily small u
         u = min(2.0 * loss / d, largest) if d > 0.0 and loss > 0.0 else largest  # minimises loss / u^2 - d / u
         return -(loss - d * u) / u**2
@@ -136,7 +138,7 @@ def passivity_index(
         loss = -r.slope - largest * float(np.linalg.norm(r.push - r.output))
         return -loss / power if power > moving else -np.inf
 
-    worst = [inquiry.largest(lack, "passivity index") for lack in (lack_of_nu, lack_of_rho)]
+    worst = [problem.largest(lack, "passivity index") for lack in (lack_of_nu, lack_of_rho)]
     return PassivityIndex(*(-x.value for x in worst))
 
 
@@ -157,21 +159,21 @@ def rates_at(
     """
     robot = plant_of("plant", plant, state=False).robot
     rest = one_configuration(robot, "q", one_state("q", q, robot.nq)) if controller is None else None
-    inquiry, flow = _asked(controller, plant, storage, port_of(port), Region(equilibrium=rest), 1, 0)
-    return flow.at(inquiry.state(t, q, v, z))
+    problem, flow = _problem_of(controller, plant, storage, port_of(port), Region(equilibrium=rest), 1, 0)
+    return flow.at(problem.state(t, q, v, z))
 
 
-def _asked(controller, plant, storage, port: Port, region, search, seed) -> tuple[Inquiry, Flow]:
+def _problem_of(controller, plant, storage, port: Port, region, search, seed) -> tuple[SearchProblem, Flow]:
     region = region_of(region)
     if controller is None and (storage is None or region.equilibrium is None):
         raise ArgumentError("controller: without one, expected a storage function and an equilibrium q (nq,)")
-    inquiry = Inquiry(controller, plant, region, search, seed, alone=True)
+    problem = SearchProblem(controller, plant, region, search, seed, alone=True)
     if storage is None:
-        require_lyapunov(inquiry.controller)
+        require_lyapunov(problem.controller)
     for name, callback in (("storage", storage), ("output", port.output)):
         if callback is not None:
             function(name, callback, f"of (t, q, v, z{', plant' if name == 'storage' else ''})")
-    return inquiry, Flow(inquiry.controller, inquiry.plant, storage, Inputs(inquiry.plant.robot, port))
+    return problem, Flow(problem.controller, problem.plant, storage, Inputs(problem.plant.robot, port))
 
 
 def _worst_input(r: Rates, nu: float, largest: float) -> np.ndarray:

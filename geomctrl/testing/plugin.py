@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FOLDER = ".geomctrl"  # folder of counterexamples in pytest's rootdir
 MAX_TESTS = 40  # number of tests whose evidence is listed without -v
 
-_HEARD = pytest.StashKey[list[evidence.Evidence]]()
+_EVIDENCE = pytest.StashKey[list[evidence.Evidence]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -168,7 +168,7 @@ def _refuse(message: str) -> NoReturn:
     pytest.fail(message, pytrace=False)
 
 
-def _said(mark: pytest.Mark) -> Any:
+def _marker_value(mark: pytest.Mark) -> Any:
     """The return value of a marker's function for its arguments."""
     try:
         return MARKERS[mark.name](*mark.args, **mark.kwargs)
@@ -179,7 +179,7 @@ def _said(mark: pytest.Mark) -> Any:
 def _loop(node: pytest.Item) -> tuple[Any, Any]:
     """(controller, plant) of the closest marker that has a controller."""
     for mark in (*node.iter_markers("lyapunov"), *node.iter_markers("closed_loop")):
-        controller, plant, _ = _said(mark)
+        controller, plant, _ = _marker_value(mark)
         if controller is not None:
             return controller, plant
     _refuse(f"{node.name}: closed_loop: expected a marker closed_loop(controller, plant), or lyapunov with both")
@@ -195,7 +195,7 @@ def _options(node: pytest.Item, mark: pytest.Mark) -> dict[str, Any]:
     """The options that the marker `lyapunov` passes to assert_lyapunov."""
     from geomctrl.testing import assert_lyapunov
 
-    options = _said(mark)[2]
+    options = _marker_value(mark)[2]
     names = [p.name for p in inspect.signature(assert_lyapunov).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for name in options:
         if name not in names:
@@ -236,7 +236,7 @@ def _chosen(node: pytest.Item) -> list[Any]:
     from geomctrl.robot import Robot
 
     mark = node.get_closest_marker("robots")
-    robots = models.names() if mark is None else _said(mark)
+    robots = models.names() if mark is None else _marker_value(mark)
     for x in robots or ("none",):
         if not isinstance(x, Robot) and x not in models.names():
             names = ", ".join(map(repr, models.names()))
@@ -250,8 +250,8 @@ def _chosen(node: pytest.Item) -> list[Any]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     __tracebackhide__ = True
-    with evidence.listening() as heard, evidence.replaying(_known(item)):
-        item.stash[_HEARD] = heard
+    with evidence.listening() as recorded_evidence, evidence.replaying(_failed_states(item)):
+        item.stash[_EVIDENCE] = recorded_evidence
         return (yield)
 
 
@@ -271,7 +271,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Generator[None, Any, pytest.TestReport]:
     report = yield
     if report.when == "call" and report.passed:
-        said = evidence.summary(item.stash.get(_HEARD, []))
+        said = evidence.summary(item.stash.get(_EVIDENCE, []))
         report.user_properties += [(f"geomctrl.{kind}", text) for kind, text in said]
         _forget(item)
     elif report.when == "call" and report.failed and (lines := [*_kept(item, call), *_seeded(item)]):
@@ -285,7 +285,7 @@ def _examples(item: pytest.Item) -> Examples:
     return Examples(item.config.rootpath / FOLDER)
 
 
-def _known(item: pytest.Item) -> list[evidence.KnownState]:
+def _failed_states(item: pytest.Item) -> list[evidence.KnownState]:
     """The states at which the test failed before. An invalid file is ignored and replaced or removed later."""
     if not (item.config.rootpath / FOLDER).is_dir():
         return []

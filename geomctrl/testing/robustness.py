@@ -31,7 +31,7 @@ from .counterexample import MEASURED, Counterexample
 from .domain import State
 from .flows import Flow, Rates
 from .loop_states import require_lyapunov
-from .search import NEGLIGIBLE, Inquiry, worst
+from .search import NEGLIGIBLE, SearchProblem, worst
 from .settings import Region, region_of
 
 MAX_CORNERS = 64
@@ -142,7 +142,7 @@ def worst_case(
     level = number("level", level, "a number >= 0", lambda x: x >= 0.0)
     if measure is not None:
         function("measure", measure, "of Rates")
-    hunt = _Hunt(make, box, measure, level, (region_of(region), count("search", search, 1), seed))
+    hunt = _ParameterSearch(make, box, measure, level, (region_of(region), count("search", search, 1), seed))
     lower, upper = np.array(list(box.values())).T
     middle = 0.5 * (lower + upper)
     hunt.row("middle", middle)
@@ -190,22 +190,22 @@ def assert_robust(
     return result
 
 
-class _Hunt:
+class _ParameterSearch:
     """Points of the box and the states searched at each; searches start at the worst states of other points."""
 
-    def __init__(self, make, box, measure, level, inquiry):
-        self.make, self.names, self.measure, self.level, self.inquiry = make, list(box), measure, level, inquiry
+    def __init__(self, make, box, measure, level, problem):
+        self.make, self.names, self.measure, self.level, self.problem = make, list(box), measure, level, problem
         self.rows: list[Row] = []
         self.evaluations = 0
 
     def row(self, label: str, values: np.ndarray) -> Row:
         parameters = dict(zip(self.names, map(float, values)))
-        region, search, seed = self.inquiry
+        region, search, seed = self.problem
         plant, controller = self._made(parameters, seed)
-        inquiry = Inquiry(controller, plant, region, search, seed)
-        require_lyapunov(inquiry.controller)
-        flow = Flow(inquiry.controller, inquiry.plant)
-        floor = max(self.level, NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value))
+        problem = SearchProblem(controller, plant, region, search, seed)
+        require_lyapunov(problem.controller)
+        flow = Flow(problem.controller, problem.plant)
+        floor = max(self.level, NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value))
 
         def bad(x: State) -> float:
             r = flow.at(x)
@@ -214,8 +214,8 @@ class _Hunt:
             return float(self.measure(r)) if self.measure is not None else r.slope / r.value
 
         before = sorted(self.rows, key=lambda row: -_order(row.worst))[:3]
-        starts = [row.state for row in before if inquiry.domain.draw is None]
-        result = worst(bad, inquiry.domain, inquiry.rng, search, starts=starts)
+        starts = [row.state for row in before if problem.domain.draw is None]
+        result = worst(bad, problem.domain, problem.rng, search, starts=starts)
         self.evaluations += result.evaluations
         self.rows.append(Row(label, parameters, result.value, result.state))
         return self.rows[-1]

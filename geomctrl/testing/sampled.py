@@ -19,9 +19,9 @@ from geomctrl.control.closed_loop import Loop
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
 
-from .domain import State, untouchable
+from .domain import State, with_read_only_arrays
 from .loop_states import require_lyapunov
-from .search import NEGLIGIBLE, Inquiry, Number, worst
+from .search import NEGLIGIBLE, Number, SearchProblem, worst
 from .settings import Region
 
 MEASURED = """from geomctrl.testing.sampled import held_for
@@ -29,7 +29,7 @@ MEASURED = """from geomctrl.testing.sampled import held_for
 print(held_for(controller, plant, {period!r}, t, q, v, z{options}))"""
 STEPS = 4  # integrator steps per period
 PROBES = 8  # shorter periods at which the result is confirmed
-HALVING = 1.02  # relative precision of periods and levels
+BISECTION_PRECISION = 1.02  # relative precision of periods and levels
 AT_REST = 3  # samples with negligible V after which a loop counts as at rest
 AHEAD, MAX_STARTS = (
     100,
@@ -37,7 +37,7 @@ AHEAD, MAX_STARTS = (
 )  # samples without a larger V after which a loop has settled; states before that from which a search starts
 
 
-class Held(NamedTuple):
+class LyapunovChange(NamedTuple):
     """V at a sample, and V after the horizon."""
 
     before: float
@@ -88,8 +88,8 @@ def assert_sampled(
     """
     period = _seconds("control_dt", control_dt)
     level, rtol = number("level", level, "a number >= 0", lambda x: x >= 0.0), tolerance("rtol", rtol)
-    inquiry, typical = _asked(controller, plant, region, search, seed)
-    held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
+    problem, typical = _problem_of(controller, plant, region, search, seed)
+    held = HeldLoop(problem.controller, problem.plant, period, _samples(horizon, period))
 
     def words(x: State) -> str:
         sample = held.at(x)
@@ -102,7 +102,7 @@ def assert_sampled(
     options = f", horizon={horizon!r}" if horizon is not None else ""
     excess = held.excess(level, NEGLIGIBLE * typical, rtol)
     measured = MEASURED.format(period=period, options=options)
-    inquiry.hold(excess, "sampled", words, measured, held.settling(inquiry, excess, NEGLIGIBLE * typical))
+    problem.hold(excess, "sampled", words, measured, held.settling(problem, excess, NEGLIGIBLE * typical))
 
 
 def sampled_level(
@@ -122,14 +122,14 @@ def sampled_level(
     about the largest V in the domain, this hold time guarantees nothing. It is infinite if the loop diverges.
     """
     period = _seconds("control_dt", control_dt)
-    inquiry, typical = _asked(controller, plant, region, search, seed)
-    held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
+    problem, typical = _problem_of(controller, plant, region, search, seed)
+    held = HeldLoop(problem.controller, problem.plant, period, _samples(horizon, period))
 
     level, broken = 0.0, []
     while True:  # each search looks for states whose V grows beyond the last level
-        above = held.excess(HALVING * level, NEGLIGIBLE * typical, 1e-9)
-        starts = [*broken[-4:], *held.settling(inquiry, above, NEGLIGIBLE * typical)]
-        result = inquiry.largest(above, "level of a held law", starts)
+        above = held.excess(BISECTION_PRECISION * level, NEGLIGIBLE * typical, 1e-9)
+        starts = [*broken[-4:], *held.settling(problem, above, NEGLIGIBLE * typical)]
+        result = problem.largest(above, "level of a held law", starts)
         if result.value <= 0.0:
             return level
         broken.append(result.state)
@@ -164,14 +164,14 @@ def largest_control_dt(
         raise ArgumentError(f"shortest, longest: expected a shorter and a longer period, got {low:g} and {high:g}")
     level, rtol = number("level", level, "a number >= 0", lambda x: x >= 0.0), tolerance("rtol", rtol)
     search = count("search", search, 1)
-    inquiry, typical = _asked(controller, plant, region, search, seed)
+    problem, typical = _problem_of(controller, plant, region, search, seed)
     broken: list[State] = []
 
     def holds(period: float) -> bool:
-        held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
+        held = HeldLoop(problem.controller, problem.plant, period, _samples(horizon, period))
         excess = held.excess(level, NEGLIGIBLE * typical, rtol)
-        starts = [*broken[-4:], *held.settling(inquiry, excess, NEGLIGIBLE * typical)]
-        result = worst(excess, inquiry.domain, inquiry.rng, search, starts=starts, enough=0.0)
+        starts = [*broken[-4:], *held.settling(problem, excess, NEGLIGIBLE * typical)]
+        result = worst(excess, problem.domain, problem.rng, search, starts=starts, enough=0.0)
         if result.value <= 0.0:
             return True
         broken.append(result.state)
@@ -198,12 +198,12 @@ def held_for(
     z: Any = None,
     *,
     horizon: float | None = None,
-) -> Held:
+) -> LyapunovChange:
     """The quantities that `assert_sampled` tests, at one state: (V now, V after the horizon), with held commands."""
     period = _seconds("control_dt", control_dt)
-    inquiry, _ = _asked(controller, plant, 0.5, 1, 0)
-    x = inquiry.state(t, q, v, z)
-    return HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period)).at(x)
+    problem, _ = _problem_of(controller, plant, 0.5, 1, 0)
+    x = problem.state(t, q, v, z)
+    return HeldLoop(problem.controller, problem.plant, period, _samples(horizon, period)).at(x)
 
 
 class HeldLoop:
@@ -211,25 +211,27 @@ class HeldLoop:
 
     def __init__(self, controller: Any, plant: Plant, period: float, samples: int):
         self.controller, self.plant, self.period, self.samples = controller, plant, period, samples
-        self.visited: list[tuple[State, Held]] | None = None
+        self.visited: list[tuple[State, LyapunovChange]] | None = None
         robot, dt = plant.robot, period / STEPS
         self.loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), dt, period)
 
     def value(self, t: float, q: Any, v: Any, z: Any) -> float:
         return float(self.controller.lyapunov(t, q, v, z, self.plant.at(t))[0])
 
-    def settling(self, inquiry: Inquiry, excess: Number, nothing: float) -> list[State]:
+    def settling(self, problem: SearchProblem, excess: Number, nothing: float) -> list[State]:
         """States between rest and the steady state of the sampled loop with the largest `excess`.
 
         The steady state is so close to the equilibrium that random states do not reach it.
         """
         if self.visited is None:
-            self.visited = [y for x in inquiry.at_rest for y in self._way(x, nothing) if inquiry.domain.contains(y[0])]
+            self.visited = [
+                y for x in problem.at_rest for y in self._samples_from(x, nothing) if problem.domain.contains(y[0])
+            ]
         grown = sorted(self.visited, key=lambda pair: -_finite(pair[1].after - pair[1].before))[:MAX_STARTS]
         largest = sorted(self.visited, key=lambda pair: -_finite(pair[1].after))[:MAX_STARTS]
         return sorted((x for x, _ in (*grown, *largest)), key=lambda x: -_finite(excess(x)))
 
-    def _way(self, x: State, nothing: float) -> Iterator[tuple[State, Held]]:
+    def _samples_from(self, x: State, nothing: float) -> Iterator[tuple[State, LyapunovChange]]:
         """Samples from x on, until V has reached no new maximum for some time."""
         largest, since = 0.0, 0
         while since < (AHEAD if largest > nothing else AT_REST):
@@ -237,12 +239,12 @@ class HeldLoop:
             yield x, sample
             if not sample.after < np.inf:
                 return
-            since = 0 if sample.after > HALVING * largest else since + 1
+            since = 0 if sample.after > BISECTION_PRECISION * largest else since + 1
             largest = max(largest, sample.after)
             q, v, z = self.loop.split(self.loop.y.copy())
-            x = untouchable(State(x.t + self.samples * self.period, q, v, z))
+            x = with_read_only_arrays(State(x.t + self.samples * self.period, q, v, z))
 
-    def at(self, x: State) -> Held:
+    def at(self, x: State) -> LyapunovChange:
         """V at a state and after the horizon, infinite if the loop diverges; `loop` is then at the end."""
         loop, h = self.loop, self.period / STEPS
         own = [] if x.z is None else np.ravel(x.z)
@@ -259,7 +261,7 @@ class HeldLoop:
                 after = self.value(x.t + self.samples * self.period, *loop.split(loop.y))
         except GeomctrlError:
             after = np.inf
-        return Held(before, after)
+        return LyapunovChange(before, after)
 
     def excess(self, level: float, nothing: float, rtol: float) -> Number:
         """A function of the state: the relative excess of V after the horizon over max(V before, level)."""
@@ -272,12 +274,12 @@ class HeldLoop:
         return excess
 
 
-def _asked(controller, plant, region, search, seed) -> tuple[Inquiry, float]:
+def _problem_of(controller, plant, region, search, seed) -> tuple[SearchProblem, float]:
     """(The inquiry, a typical value of V)."""
-    inquiry = Inquiry(controller, plant, region, search, seed)
-    require_lyapunov(inquiry.controller)
-    law: Any = inquiry.controller
-    return inquiry, inquiry.typical(lambda x: float(law.lyapunov(*x, inquiry.plant.at(x.t))[0]))
+    problem = SearchProblem(controller, plant, region, search, seed)
+    require_lyapunov(problem.controller)
+    law: Any = problem.controller
+    return problem, problem.typical(lambda x: float(law.lyapunov(*x, problem.plant.at(x.t))[0]))
 
 
 def _seconds(name: str, x: Any) -> float:
@@ -298,7 +300,7 @@ def _samples(horizon: float | None, period: float) -> int:
 
 def _bisected(holds, low: float, high: float) -> tuple[float, float]:
     """(A period without violation, a longer one with), close to each other."""
-    while high > HALVING * low:
+    while high > BISECTION_PRECISION * low:
         middle = float(np.sqrt(low * high))
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low, high

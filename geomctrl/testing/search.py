@@ -104,15 +104,15 @@ def _attributes(x: Any) -> dict[str, str]:
 Value = Callable[[State], float]
 Slope = Callable[[State], tuple[float, np.ndarray]]
 
-CLIMBS = 8  # number of starts for ascents
+ASCENTS = 8  # number of starts for ascents
 MAX_DIFFERENCES = 12  # coordinates per gradient by differences
 STEP = 1e-4  # of differences, in spreads
 STEPS = 60  # per ascent
-LEAST_GAIN = 1e-6  # smallest relative gain for which an ascent by differences continues
+MIN_GAIN = 1e-6  # smallest relative gain for which an ascent by differences continues
 MAX_SECONDS = 600.0  # processor time after which any search ends
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The worst state, the objective there (nan is the worst), evaluations, and whether time cut the search short."""
 
     state: State
@@ -133,7 +133,7 @@ def worst(
     ways: tuple[str, ...] | None = None,
     enough: float = np.inf,
     seconds: float = MAX_SECONDS,
-) -> Found:
+) -> SearchResult:
     """Maximise `objective` over the states of `domain` with `budget` evaluations.
 
     Half of them test `starts` and random states of all kinds (see `Domain.random`). The rest ascends from the best of
@@ -146,9 +146,9 @@ def worst(
         search.look([domain.clipped(domain.point(x)) for x in starts])
         search.draw(rng, budget // 2, ways)
         search.climb(rng)
-    except _EnoughError:
+    except _SearchEndError:
         pass
-    return Found(domain.state(search.best), search.value, search.evaluations, search.started, search.cut_short)
+    return SearchResult(domain.state(search.best), search.value, search.evaluations, search.started, search.cut_short)
 
 
 def cut_short(happened: bool, seconds: float = MAX_SECONDS) -> dict[str, str]:
@@ -156,7 +156,7 @@ def cut_short(happened: bool, seconds: float = MAX_SECONDS) -> dict[str, str]:
     return {"cut short": f"after {seconds:g} s of processor time"} if happened else {}
 
 
-class _EnoughError(Exception):
+class _SearchEndError(Exception):
     """Ends the search: the objective is high enough, or the budget is used up."""
 
 
@@ -175,10 +175,10 @@ class _Search:
         if not value <= self.value:
             self.value, self.best = value, point
         if not value <= self.enough or self.evaluations >= self.budget:
-            raise _EnoughError
+            raise _SearchEndError
         if time.thread_time() > self.deadline:
             self.cut_short = True
-            raise _EnoughError
+            raise _SearchEndError
         return value
 
     def at(self, point: Point) -> float:
@@ -196,7 +196,7 @@ class _Search:
     def climb(self, rng: np.random.Generator) -> None:
         """Ascend from the best starts, which share the rest of the budget."""
         self.seen.sort(key=lambda pair: -pair[0])
-        chosen = self.seen[:CLIMBS]
+        chosen = self.seen[:ASCENTS]
         for k, (value, start) in enumerate(chosen):
             share = (self.budget - self.evaluations) // (len(chosen) - k)
             until = self.evaluations + share
@@ -207,7 +207,7 @@ class _Search:
             while self.evaluations < until and stuck < 2:
                 active, before = rng.permutation(self.domain.free)[:MAX_DIFFERENCES], value
                 value, start = self._climbed(value, start, active, until)
-                stuck = 0 if value > before + LEAST_GAIN * abs(before) else stuck + 1
+                stuck = 0 if value > before + MIN_GAIN * abs(before) else stuck + 1
 
     def _climbed(self, value: float, start: Point, active: np.ndarray, until: int) -> tuple[float, Point]:
         """The best (value, point) of L-BFGS over the coordinates `active`."""
@@ -273,7 +273,7 @@ class NoController:
         return Command(self.zero)
 
 
-class Inquiry:
+class SearchProblem:
     """A closed loop and the domain in which it is tested; arguments as for `assert_lyapunov`.
 
     alone: whether the controller may be None, for the plant alone.
@@ -321,7 +321,7 @@ class Inquiry:
         rng = self.rng
         return float(np.median([abs(value(self.domain.state(self.domain.random(rng, "about")))) for _ in range(15)]))
 
-    def largest(self, value: Number, subject: str, starts: Sequence[State] = ()) -> Found:
+    def largest(self, value: Number, subject: str, starts: Sequence[State] = ()) -> SearchResult:
         """The maximum of a function according to a search that begins with `starts`."""
         result = worst(value, self.domain, self.rng, self.search, starts=[*starts, *self.at_rest])
         facts = {"evaluations": result.evaluations, "seed": self.seed, **cut_short(result.cut_short)}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .domain import PARTS, Domain, State, untouchable
+from .domain import PARTS, Domain, State, with_read_only_arrays
 
 BUDGET = 600  # evaluations
 MAX_ENTRIES = 3  # nonzero entries up to which each is written on its own line
@@ -25,7 +25,7 @@ class Offset(NamedTuple):
     x: np.ndarray
 
 
-class Simple(NamedTuple):
+class SimplifiedState(NamedTuple):
     """A state, code that creates it (t, q, v, z from `robot`, `controller`, `plant`), and the number of evaluations."""
 
     state: State
@@ -55,7 +55,7 @@ class _Form(NamedTuple):
         return _digits(self.t) + sum(parts)
 
 
-def shrunk(fails: Callable[[State], bool], state: State, domain: Domain, budget: int = BUDGET) -> Simple:
+def shrunk(fails: Callable[[State], bool], state: State, domain: Domain, budget: int = BUDGET) -> SimplifiedState:
     """The simplest state found in `domain` for which `fails` is true; it is true for `state`."""
     form = _form_of(state, domain)
     tries, improved = 0, True
@@ -73,7 +73,7 @@ def shrunk(fails: Callable[[State], bool], state: State, domain: Domain, budget:
             if fails(x):
                 form, state, improved = candidate, x, True
                 break
-    return Simple(state, _code_of(form, state, domain), tries)
+    return SimplifiedState(state, _code_of(form, state, domain), tries)
 
 
 def _form_of(state: State, domain: Domain) -> _Form:
@@ -91,7 +91,7 @@ def _state_of(form: _Form, domain: Domain) -> State:
     z = None
     if form.z is not None:
         z = _own_state(form.z, zero.z, domain)
-    return untouchable(State(form.t, q, v, z))
+    return with_read_only_arrays(State(form.t, q, v, z))
 
 
 def _own_state(part: Offset, at_rest: Any, domain: Domain) -> np.ndarray:

@@ -26,7 +26,7 @@ from .counterexample import MEASURED, Counterexample, paste, unresolved
 from .domain import State
 from .flows import Flow, Inputs, rates_code
 from .loop_states import require_lyapunov, start_of_run
-from .search import NEGLIGIBLE, Inquiry
+from .search import NEGLIGIBLE, SearchProblem
 from .settings import Port, Region, Runs, port_of, runs_of
 from .shrinking import literal
 
@@ -70,10 +70,10 @@ def assert_exponential(
     """
     rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
     runs = runs_of(runs, Runs())
-    inquiry = Inquiry(controller, plant, region, search, seed)
-    require_lyapunov(inquiry.controller)
-    flow = Flow(inquiry.controller, inquiry.plant)
-    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
+    problem = SearchProblem(controller, plant, region, search, seed)
+    require_lyapunov(problem.controller)
+    flow = Flow(problem.controller, problem.plant)
+    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
 
     def excess(x: State) -> float:
         r = flow.at(x)
@@ -86,14 +86,14 @@ def assert_exponential(
         r = flow.at(x)
         return f"V' <= -2 rate V does not hold: V' = {r.slope:.9g}, -2 rate V = {-2.0 * rate * r.value:.9g}"
 
-    inquiry.hold(excess, "exponential", words, MEASURED)
-    for start, run in _runs(inquiry, inquiry.controller, runs):
+    problem.hold(excess, "exponential", words, MEASURED)
+    for start, run in _runs(problem, problem.controller, runs):
         V = run.signals["lyapunov"]
         over = V - (1.0 + 1e-6) * V[0] * np.exp(-2.0 * rate * run.t) - 1e-12
         if not (over <= 0.0).all():
             k = int(np.argmax(~(over <= 0.0)))
             said = f"V(t) = {V[k]:.9g} at t = {run.t[k]:.6g} s, V(0) exp(-2 rate t) = {V[k] - over[k]:.9g}"
-            raise _along_a_run(inquiry, start, "exponential", said, runs)
+            raise _along_a_run(problem, start, "exponential", said, runs)
 
 
 def exponential_rate(
@@ -108,16 +108,16 @@ def exponential_rate(
 
     An upper estimate. It is not positive if V does not decrease somewhere.
     """
-    inquiry = Inquiry(controller, plant, region, search, seed)
-    require_lyapunov(inquiry.controller)
-    flow = Flow(inquiry.controller, inquiry.plant)
-    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
+    problem = SearchProblem(controller, plant, region, search, seed)
+    require_lyapunov(problem.controller)
+    flow = Flow(problem.controller, problem.plant)
+    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
 
     def slowness(x: State) -> float:
         r = flow.at(x)
         return r.slope / r.value if r.value > floor else -np.inf
 
-    return -0.5 * inquiry.largest(slowness, "exponential rate").value
+    return -0.5 * problem.largest(slowness, "exponential rate").value
 
 
 class InputToState(NamedTuple):
@@ -176,13 +176,13 @@ def assert_input_to_state_stable(
     W <= -decay V / share with decay > 0 at all states found.
     """
     gamma = gain if callable(gain) else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
-    inquiry, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
+    problem, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
     rtol, runs = tolerance("rtol", rtol), runs_of(runs, Runs(1, 1.0))
     sizes = largest * SIZES
     supplied = np.array([float(gamma(float(d))) for d in sizes])
     if supplied.shape != sizes.shape or not np.isfinite(supplied).all() or (np.diff(supplied) < 0.0).any():
         raise ArgumentError(f"gain: expected a function of |d| that grows, or a number, got {supplied}")
-    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).slope)
+    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).slope)
 
     def by_size(x: State) -> tuple[np.ndarray, float]:
         r = flow.at(x)
@@ -203,12 +203,12 @@ def assert_input_to_state_stable(
             f" {share * r.promised:.9g}, gamma = {supplied[k]:.9g} with d = {np.array2string(d, separator=', ')}"
         )
 
-    inquiry.hold(excess, "input-to-state", words, rates_code(port_of(port)))
-    decay = _decay(inquiry, flow, share) if runs.count else 0.0
+    problem.hold(excess, "input-to-state", words, rates_code(port_of(port)))
+    decay = _decay(problem, flow, share) if runs.count else 0.0
     for name, kind in (("constant", _constant), ("wandering", _wandering), ("worst", _worst)):
-        law = Disturbed(inquiry.controller, flow, largest, kind)
-        for start, run in _runs(inquiry, law, runs):
-            _assert_bounded(inquiry, start, run, share, supplied[-1], decay, f"a {name} d", runs)
+        law = DisturbedController(problem.controller, flow, largest, kind)
+        for start, run in _runs(problem, law, runs):
+            _assert_bounded(problem, start, run, share, supplied[-1], decay, f"a {name} d", runs)
 
 
 def input_to_state_gain(
@@ -225,8 +225,8 @@ def input_to_state_gain(
 
     Arguments are those of `assert_input_to_state_stable`. A lower estimate; infinite if V' > share W without d.
     """
-    inquiry, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
-    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).slope)
+    problem, flow, largest, share = _disturbed(controller, plant, port, share, region, search, seed)
+    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).slope)
 
     def needed(x: State) -> float:
         r = flow.at(x)
@@ -238,11 +238,11 @@ def input_to_state_gain(
         d = min(2.0 * max(margin, 0.0) / push + 1e-9 * largest, largest)  # maximises (push d - margin) / d^2
         return (push * d - margin) / d**2 if margin > floor else push**2 / (4.0 * max(margin, floor))
 
-    gain = inquiry.largest(needed, "gain from disturbances").value
-    return InputToState(gain, _decay(inquiry, flow, share))
+    gain = problem.largest(needed, "gain from disturbances").value
+    return InputToState(gain, _decay(problem, flow, share))
 
 
-class Disturbed:
+class DisturbedController:
     """A controller with a disturbance d(t, state) of a port added to its torques."""
 
     def __init__(self, controller: Any, flow: Flow, largest: float, kind: Callable[..., np.ndarray]):
@@ -264,16 +264,16 @@ class Disturbed:
         return command._replace(tau=command.tau + port.torques(self.flow.plant.robot, q) @ d)
 
 
-def _constant(law: Disturbed, t, q, v, z, m) -> np.ndarray:
+def _constant(law: DisturbedController, t, q, v, z, m) -> np.ndarray:
     return np.full(m, law.largest / np.sqrt(m))
 
 
-def _wandering(law: Disturbed, t, q, v, z, m) -> np.ndarray:
+def _wandering(law: DisturbedController, t, q, v, z, m) -> np.ndarray:
     d = np.sin((1.0 + 2.3 * np.arange(m) + 7.0) * t + np.arange(m))
     return law.largest * d / max(float(np.linalg.norm(d)), 1.0)
 
 
-def _worst(law: Disturbed, t, q, v, z, m) -> np.ndarray:
+def _worst(law: DisturbedController, t, q, v, z, m) -> np.ndarray:
     push = law.flow.at(State(t, q, v, z)).push
     size = float(np.linalg.norm(push))
     return law.largest * push / size if size > 1e-12 else np.zeros(m)
@@ -284,26 +284,26 @@ def _quadratic(gain: float) -> Callable[[float], float]:
 
 
 def _disturbed(controller, plant, port, share, region, search, seed):
-    inquiry = Inquiry(controller, plant, region, search, seed)
-    require_lyapunov(inquiry.controller)
+    problem = SearchProblem(controller, plant, region, search, seed)
+    require_lyapunov(problem.controller)
     share, port = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0), port_of(port)
-    inputs = Inputs(inquiry.plant.robot, port)
-    return inquiry, Flow(inquiry.controller, inquiry.plant, None, inputs), port.largest, share
+    inputs = Inputs(problem.plant.robot, port)
+    return problem, Flow(problem.controller, problem.plant, None, inputs), port.largest, share
 
 
-def _decay(inquiry: Inquiry, flow: Flow, share: float) -> float:
+def _decay(problem: SearchProblem, flow: Flow, share: float) -> float:
     """The smallest -share W / V in the search, zero if negligible."""
-    floor = NEGLIGIBLE * inquiry.typical(lambda x: flow.at(x).value)
+    floor = NEGLIGIBLE * problem.typical(lambda x: flow.at(x).value)
 
     def slowness(x: State) -> float:
         r = flow.at(x)
         return share * r.promised / r.value if r.value > floor else -np.inf
 
-    decay = -inquiry.largest(slowness, "decay").value
+    decay = -problem.largest(slowness, "decay").value
     return decay if decay > 1e-6 else 0.0
 
 
-def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, runs: Runs) -> None:
+def _assert_bounded(problem, start, run: Run, share, supply, decay, name, runs: Runs) -> None:
     V, W = run.signals["lyapunov"], run.signals["lyapunov_rate"]
     taken = np.concatenate(([0.0], np.cumsum(0.5 * share * (W[1:] + W[:-1]) * np.diff(run.t))))
     bounds = {"V(0) + the integral of share W + gamma": V[0] + taken + supply * run.t}
@@ -314,29 +314,29 @@ def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, runs: 
         if not (over <= 0.0).all():
             k = int(np.argmax(~(over <= 0.0)))
             said = f"with {name} V = {V[k]:.9g} at t = {run.t[k]:.6g} s, {bound_text} = {bound[k]:.9g}"
-            raise _along_a_run(inquiry, start, "input-to-state", said, runs)
+            raise _along_a_run(problem, start, "input-to-state", said, runs)
 
 
-def _runs(inquiry: Inquiry, controller: Any, runs: Runs):
+def _runs(problem: SearchProblem, controller: Any, runs: Runs):
     """(start, run) for runs from random states, with the controller in its initial state."""
-    rng = np.random.default_rng([inquiry.seed, 2])
+    rng = np.random.default_rng([problem.seed, 2])
     for _ in range(runs.count):
-        start = start_of_run(controller, inquiry.plant, inquiry.domain, rng)
+        start = start_of_run(controller, problem.plant, problem.domain, rng)
         try:
             run = simulate(
-                inquiry.plant, controller, start.q, start.v, runs.duration, runs.dt, monitors=[LyapunovDecrease()]
+                problem.plant, controller, start.q, start.v, runs.duration, runs.dt, monitors=[LyapunovDecrease()]
             )
         except SimulationError as error:
             if reason := unresolved(error):
-                evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed, UNRESOLVED=reason)
+                evidence.record("simulated", f"V of {problem.names}", runs=1, seed=problem.seed, UNRESOLVED=reason)
                 continue
-            raise _along_a_run(inquiry, start, "run", str(error), runs) from error
-        evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed)
+            raise _along_a_run(problem, start, "run", str(error), runs) from error
+        evidence.record("simulated", f"V of {problem.names}", runs=1, seed=problem.seed)
         yield start, run
 
 
-def _along_a_run(inquiry: Inquiry, start: State, promise: str, said: str, runs: Runs) -> Counterexample:
-    script = paste(inquiry.plant, literal(start), RUN.format(duration=runs.duration, dt=runs.dt))
+def _along_a_run(problem: SearchProblem, start: State, promise: str, said: str, runs: Runs) -> Counterexample:
+    script = paste(problem.plant, literal(start), RUN.format(duration=runs.duration, dt=runs.dt))
     return Counterexample(
         f"{said}; the run started", start, promise, "from geomctrl import simulate\n" + script, "simulated"
     )

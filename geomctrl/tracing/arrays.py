@@ -262,7 +262,7 @@ def _all_whole(x: Any) -> bool:
     return dtype_of(x) == np.int64 if isinstance(x, np.ndarray) else is_whole(x)
 
 
-def _says_nothing(key: str, x: Any) -> bool:
+def _has_no_effect(key: str, x: Any) -> bool:
     """Whether a keyword has no effect, such as a dtype of double or a mask that selects all entries.
 
     `axis=None` has an effect: without it, `reduce` works along the first axis.
@@ -276,7 +276,7 @@ def _says_nothing(key: str, x: Any) -> bool:
 
 def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     name, out = ufunc.__name__, kwargs.pop("out", None)
-    kwargs = {key: x for key, x in kwargs.items() if not _says_nothing(key, x)}
+    kwargs = {key: x for key, x in kwargs.items() if not _has_no_effect(key, x)}
     unknown = sorted(set(kwargs) - KEYWORDS.get(method, set()))
     if unknown or method not in KEYWORDS:
         feature = f"{unknown[0]}=" if unknown else f"its {method}"

@@ -23,7 +23,7 @@ import numpy as np
 from .arrays import SymbolArray, has_symbols
 from .requirements import require, requirements
 from .symbols import Condition, Symbol, both, invert, is_symbol, where
-from .untraceable import UntraceableError, asker, caller, calling_frame, heard, tried
+from .untraceable import UntraceableError, asker, caller, calling_frame, reraise_untraceable, unrecorded_errors
 
 MAX_PATHS = 256
 MAX_TURNS = (
@@ -118,9 +118,9 @@ class _Paths:
         result = error = None
         token = asker.set(self._ask)
         required: list = []
-        with tried():
+        with unrecorded_errors():
             try:
-                with heard(), requirements() as required:
+                with reraise_untraceable(), requirements() as required:
                     result = self.call()
             except Exception as raised:  # of the law itself (a safety stop), or because this path can not be traced
                 error = raised

@@ -52,7 +52,7 @@ def _number(x: Any) -> Any:
     return kind_of(x) in WHOLE or relation("eq", x, x)
 
 
-def _but_nan(op: str) -> Callable[[Any, Any], Any]:
+def _ignoring_nan(op: str) -> Callable[[Any, Any], Any]:
     """fmax and fmin: the other operand if one is nan."""
     return lambda a, b: where(relation("eq", a, a), where(relation("eq", b, b), binary(op, a, b), a), b)
 
@@ -112,8 +112,8 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "multiply": lambda a, b: a * b,
     "maximum": maximum,
     "minimum": minimum,
-    "fmax": _but_nan("max"),
-    "fmin": _but_nan("min"),
+    "fmax": _ignoring_nan("max"),
+    "fmin": _ignoring_nan("min"),
     "divide": div,
     "arctan2": _of_python("atan2"),
     "hypot": _of_python("hypot"),

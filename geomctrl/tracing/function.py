@@ -22,7 +22,7 @@ from .backends.rounding import differing, evaluated, has_result, rounded, tolera
 from .derivatives import tangents
 from .proofs.enclosure import Enclosure
 from .symbols import Symbol
-from .tracer import Shape, Traced, traced
+from .tracer import Shape, TraceResult, traced
 from .untraceable import UntraceableError
 
 POINTS, TRIALS = 8, 64  # points of the comparison of a trace with its function, and attempts to find them
@@ -111,7 +111,9 @@ class TracedFunction:
         Whether it returns a tuple of outputs.
     """
 
-    def __init__(self, traced_f: Traced, inputs: Sequence[Shape], names: Sequence[str], f: Callable[..., Any] | None):
+    def __init__(
+        self, traced_f: TraceResult, inputs: Sequence[Shape], names: Sequence[str], f: Callable[..., Any] | None
+    ):
         self.trace, self.outputs, self.several = traced_f
         self.inputs, self.names, self.function = tuple(inputs), tuple(names), f
 
@@ -254,7 +256,7 @@ class TracedFunction:
             first += math.prod(own)
         ends = tuple(graph.operand(x) for y in outputs for x in y.ravel().tolist())
         slopes = replace(self.trace, outputs=ends, sizes=tuple(y.size for y in outputs))
-        traced_slopes = Traced(slopes, tuple(y.shape for y in outputs), self.several)
+        traced_slopes = TraceResult(slopes, tuple(y.shape for y in outputs), self.several)
         return TracedFunction(traced_slopes, self.inputs, self.names, None)
 
     # --- comparison ----------------------------------------------------------------------------------------------

@@ -271,7 +271,7 @@ class Row:
         self.function, self.name, self.signature, self.meaning = function, name, signature, meaning
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        keywords = {key: x for key, x in kwargs.items() if not _says_nothing(key, x)}
+        keywords = {key: x for key, x in kwargs.items() if not _has_no_effect(key, x)}
         try:
             self.signature.bind(*args, **keywords)
         except TypeError as error:
@@ -285,7 +285,7 @@ class Row:
         return symbolic(x) if self.function in (np.where, np.select) else arrays.wrapped(x)
 
 
-def _says_nothing(key: str, x: Any) -> bool:
+def _has_no_effect(key: str, x: Any) -> bool:
     """Whether a keyword has no effect, such as `out=None` or a dtype of double."""
     if key == "casting":
         return x == "same_kind"

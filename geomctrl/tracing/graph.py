@@ -122,7 +122,7 @@ PYTHON, WHOLE = (FLOAT, INT), (INT, INT64)
 MAX_DEPTH = 4  # of kinds that depend on nested conditions
 
 
-class Either:
+class ConditionalKind:
     """A kind that depends on a condition: of stored memory, or of the larger of two numbers."""
 
     __slots__ = ("condition", "no", "yes")
@@ -133,36 +133,36 @@ class Either:
 
 def kinds_in(kind: Any) -> set[int]:
     """The possible kinds of a number."""
-    return kinds_in(kind.yes) | kinds_in(kind.no) if type(kind) is Either else {kind}
+    return kinds_in(kind.yes) | kinds_in(kind.no) if type(kind) is ConditionalKind else {kind}
 
 
 def combined(rule: Callable[..., int], *kinds: Any, depth: int = 0) -> Any:
     """The kind of a result, by a rule for certain kinds; beyond `MAX_DEPTH` conditions become branches."""
     for k, kind in enumerate(kinds):
-        if type(kind) is Either:
+        if type(kind) is ConditionalKind:
             chosen = (kind.yes, kind.no) if depth < MAX_DEPTH else (kind.yes if kind.condition else kind.no,)
             results = [
                 combined(rule, *(_under(x, kind.condition, y is kind.yes) for x in kinds[:k]), y,
                          *(_under(x, kind.condition, y is kind.yes) for x in kinds[k + 1 :]), depth=depth + 1)
                 for y in chosen
             ]  # fmt: skip
-            return results[0] if results[0] is results[-1] else Either(kind.condition, *results)
+            return results[0] if results[0] is results[-1] else ConditionalKind(kind.condition, *results)
     return rule(*kinds)
 
 
 def _under(kind: Any, condition: Condition, holds: bool) -> Any:
     """A kind under a known condition."""
-    if type(kind) is not Either:
+    if type(kind) is not ConditionalKind:
         return kind
     if kind.condition.index == condition.index:
         return _under(kind.yes if holds else kind.no, condition, holds)
     yes, no = (_under(x, condition, holds) for x in (kind.yes, kind.no))
-    return yes if yes is no else Either(kind.condition, yes, no)
+    return yes if yes is no else ConditionalKind(kind.condition, yes, no)
 
 
 def certain(kind: Any) -> int:
     """The kind on the current path; if it depends on a condition, this branches."""
-    while type(kind) is Either:
+    while type(kind) is ConditionalKind:
         kind = kind.yes if kind.condition else kind.no
     return kind
 
@@ -173,23 +173,23 @@ def python_type(x: Any) -> type:
     return CLASSES[kind] if type(x) is Symbol else bool if kind else np.bool_
 
 
-def asked_by_user(*libraries: str) -> bool:
+def called_by_user(*libraries: str) -> bool:
     """Whether the caller of this function was called by user code or by one of the libraries."""
     module = sys._getframe(2).f_globals.get("__name__", "")
     return is_followed(module) or module.partition(".")[0] in libraries
 
 
 def _class(self: Any) -> type:
-    if type(self.kind) is Either and (asker.get() is None or not asked_by_user()):
-        return float if asked_by_user("numpy", "abc") else type(self)  # also for np.float64, a subclass of float
-    return python_type(self) if asked_by_user("numpy", "abc") else type(self)
+    if type(self.kind) is ConditionalKind and (asker.get() is None or not called_by_user()):
+        return float if called_by_user("numpy", "abc") else type(self)  # also for np.float64, a subclass of float
+    return python_type(self) if called_by_user("numpy", "abc") else type(self)
 
 
 class Symbol:
     """A real number that is unknown while tracing.
 
-    kind: the type of number it represents, `NUMPY`, `FLOAT`, `INT`, `INT64` or `Either`. Where Python numbers raise and
-    numpy's become nan or infinite, there is no result (`require`).
+    kind: the type of number it represents, `NUMPY`, `FLOAT`, `INT`, `INT64` or `ConditionalKind`. Where Python
+    numbers raise and numpy's become nan or infinite, there is no result (`require`).
     """
 
     __slots__ = ("graph", "index", "kind")
@@ -209,7 +209,10 @@ class Symbol:
 
 
 class Condition:
-    """A comparison of symbols, unknown while tracing. kind: `NUMPY`, `FLOAT` for Python's bool, or `Either`."""
+    """A comparison of symbols, unknown while tracing.
+
+    kind: `NUMPY`, `FLOAT` for Python's bool, or `ConditionalKind`.
+    """
 
     __slots__ = ("graph", "index", "kind")
     __class__ = property(_class)  # pyright: ignore[reportAssignmentType]

@@ -22,7 +22,7 @@ from .symbols import (
     PYTHON,
     WHOLE,
     Condition,
-    Either,
+    ConditionalKind,
     Symbol,
     add,
     as_python,
@@ -159,7 +159,11 @@ def _power_rule(exponent: Any) -> Callable[[int, int], int]:
 
 def _is_whole(kind: Any) -> Any:
     """Whether a number of that kind is an integer; a condition if it depends on one."""
-    return where(kind.condition, _is_whole(kind.yes), _is_whole(kind.no)) if type(kind) is Either else kind in WHOLE
+    return (
+        where(kind.condition, _is_whole(kind.yes), _is_whole(kind.no))
+        if type(kind) is ConditionalKind
+        else kind in WHOLE
+    )
 
 
 def exact(x: Any, kind: Any) -> Any:

@@ -25,7 +25,7 @@ from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
 from .symbols import (
     Condition,
-    Either,
+    ConditionalKind,
     UntraceableError,
     binary,
     caller,
@@ -35,8 +35,8 @@ from .symbols import (
     with_kind,
 )
 from .tables import scipy_on_symbols
-from .type_tests import asks_which_type, twins_of_types
-from .untraceable import tried
+from .type_tests import compares_types, type_replacements
+from .untraceable import unrecorded_errors
 
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
 CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
@@ -54,7 +54,7 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     call them with numbers.
     """
     with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
-        twins, builtin = _twins(threading.get_ident())
+        twins, builtin = _replacements(threading.get_ident())
         replaced = {id(x) for x in twins}
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
         places = [
@@ -83,7 +83,7 @@ REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.sum), 
 
 def _names_for(space: dict[str, Any], builtin: dict[str, Any]) -> list[str]:
     """The builtins that are replaced in a module."""
-    left = OF_TYPES if _is_room(space) else {"float", "int"} if asks_which_type(space) else set()
+    left = OF_TYPES if _is_room(space) else {"float", "int"} if compares_types(space) else set()
     return [name for name in builtin if name not in left]
 
 
@@ -91,9 +91,9 @@ def _is_room(space: dict[str, Any]) -> bool:
     return space.get("__name__", "").startswith("geomctrl.")
 
 
-def twin_of(x: Any) -> Any:
+def replacement_of(x: Any) -> Any:
     """The replacement, in this thread's trace, of a function or module that an object or a closure contains."""
-    return _twins(threading.get_ident())[0].get(x, x) if isinstance(x, REPLACED) else x
+    return _replacements(threading.get_ident())[0].get(x, x) if isinstance(x, REPLACED) else x
 
 
 def _cached(function: Any) -> Callable[..., Any]:
@@ -137,7 +137,7 @@ ROOMS = tuple(
 )
 
 
-def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
+def _replacements(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     """The replacements of numpy, math, their functions and builtins by name, for that thread."""
 
     def own(original: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,7 +151,7 @@ def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_numpy["linalg"] = _Module(np.linalg, of_linalg)
     of_math = {name: own(f, math_on_symbols(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
-    builtin |= twins_of_types(owner)
+    builtin |= type_replacements(owner)
     of_statistics = {name: own(getattr(statistics, name), mean_on_symbols(name)) for name in ("mean", "fmean")}
     twins: dict[Any, Any] = {}
     modules = (np.linalg, of_linalg), (np, of_numpy), (math, of_math), (statistics, of_statistics)
@@ -247,7 +247,7 @@ def _array_maker(name: str) -> Callable[..., Any]:
         if kind is not None and kind is not object and holds_any(x):
             return original(x, object).view(SymbolArray).astype(kind)
         try:
-            with tried():
+            with unrecorded_errors():
                 array = original(x, *args, **kwargs)
         except (UntraceableError, TypeError):  # the argument holds symbols in spite of dtype=float
             return original(x, dtype=object).view(SymbolArray)
@@ -292,7 +292,9 @@ def _more_extreme(name: str, a: Any, b: Any) -> Any:
     if kinds[0] is kinds[1]:
         return with_kind(extreme, kinds[0])
     second = relation("lt", scalar(a), scalar(b)) if name == "max" else relation("lt", scalar(b), scalar(a))
-    kind = Either(second, kinds[1], kinds[0]) if isinstance(second, Condition) else kinds[0 if not second else 1]
+    kind = (
+        ConditionalKind(second, kinds[1], kinds[0]) if isinstance(second, Condition) else kinds[0 if not second else 1]
+    )
     return with_kind(extreme, kind)
 
 

@@ -29,7 +29,7 @@ from .graph import NUMPY as NUMPY
 from .graph import PYTHON as PYTHON
 from .graph import WHOLE as WHOLE
 from .graph import Condition as Condition
-from .graph import Either as Either
+from .graph import ConditionalKind as ConditionalKind
 from .graph import Graph as Graph
 from .graph import Symbol as Symbol
 from .graph import certain as certain
@@ -70,7 +70,7 @@ def is_number(x: Any) -> bool:
 
 
 def kind_of(x: Any) -> Any:
-    """The kind of a number: `NUMPY`, `FLOAT`, `INT`, `INT64`, or `Either` of a symbol."""
+    """The kind of a number: `NUMPY`, `FLOAT`, `INT`, `INT64`, or `ConditionalKind` of a symbol."""
     if type(x) is Symbol:
         return x.kind
     if type(x) is Condition:
@@ -89,7 +89,7 @@ def with_kind(x: Any, kind: Any) -> Any:
     """x as a number of the given kind; integers have no -0 and are exact up to 2^53."""
     if type(x) is not Symbol or (x.kind is kind and kind not in WHOLE):
         return x
-    if type(kind) is Either:
+    if type(kind) is ConditionalKind:
         yes, no = (with_kind(x, y) for y in (kind.yes, kind.no))
         x = yes if yes.index == no.index else where(kind.condition, yes, no)
     elif kind in WHOLE:

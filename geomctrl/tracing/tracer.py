@@ -19,12 +19,12 @@ from .patched_numpy import numpy_on_symbols
 from .requirements import requirements
 from .symbols import Condition, Graph, both, is_symbol
 from .traces import Trace
-from .untraceable import UntraceableError, heard
+from .untraceable import UntraceableError, reraise_untraceable
 
 Shape = tuple[int, ...]
 
 
-class Traced(NamedTuple):
+class TraceResult(NamedTuple):
     """A trace, and the shapes of the outputs; several: whether the function returns a tuple of outputs."""
 
     trace: Trace
@@ -32,7 +32,7 @@ class Traced(NamedTuple):
     several: bool
 
 
-def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
+def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> TraceResult:
     """Run f with symbols: arrays of these shapes, numbers for `()`.
 
     Inputs of the trace are arrays 1, 2, ... Its outputs are those of f: a number, an array or list of numbers, or a
@@ -46,13 +46,13 @@ def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
         x.setflags(write=False)
         arguments.append(x if shape else x.item())
 
-    def answered() -> tuple[bool, list[np.ndarray]]:
+    def traced_outputs() -> tuple[bool, list[np.ndarray]]:
         result = _called(f, arguments, name)
         several = isinstance(result, tuple)
         return several, [_numbers(y, name) for y in (result if several else [result])]
 
     with requirements() as required, numpy_on_symbols(_globals_of(f)):
-        several, outputs = joined(answered)
+        several, outputs = joined(traced_outputs)
     if isinstance(several, Condition):
         raise UntraceableError(f"{name} can not be traced: it returns a tuple on some paths only")
     if not any(y.size for y in outputs):
@@ -60,7 +60,7 @@ def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
     trace = finished(graph, shapes, outputs, required)
     if trace is None:
         raise ArgumentError(f"{name}: expected a function that is defined somewhere, got one that always raises")
-    return Traced(trace, tuple(y.shape for y in outputs), several)
+    return TraceResult(trace, tuple(y.shape for y in outputs), several)
 
 
 def finished(
@@ -86,7 +86,7 @@ def _globals_of(f: Any) -> dict[str, Any]:
 def _called(f: Callable[..., Any], arguments: list[Any], name: str) -> Any:
     """f applied to symbols; exceptions are reported with their line."""
     try:
-        with heard():
+        with reraise_untraceable():
             return f(*arguments)
     except UntraceableError as error:
         raise UntraceableError(f"{name} can not be traced: {error}") from error

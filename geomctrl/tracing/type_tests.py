@@ -18,7 +18,7 @@ import numpy as np
 
 from .arrays import SymbolArray, dtype_of
 from .code_identity import WRAPPERS, functions_in
-from .graph import Either, asked_by_user, python_type
+from .graph import ConditionalKind, called_by_user, python_type
 from .operators import number_of, whole_number
 from .symbols import FLOAT, Condition, Symbol, UntraceableError, with_kind
 
@@ -29,7 +29,7 @@ def _of_numpy(name: str, value: Any) -> property:
     """An attribute of numpy numbers that Python numbers lack."""
 
     def attribute(self: Any) -> Any:
-        if not asked_by_user() and type(self.kind) is Either:  # np.shape(x) is the same for both kinds
+        if not called_by_user() and type(self.kind) is ConditionalKind:  # np.shape(x) is the same for both kinds
             return value(self)
         if not issubclass(python_type(self), np.generic):
             raise AttributeError(f"{python_type(self).__name__!r} object has no attribute {name!r}")
@@ -51,7 +51,7 @@ for _kind in (Symbol, Condition):
 
 def _dtype(self: SymbolArray) -> np.dtype:
     own = np.ndarray.dtype.__get__(self)
-    if own != np.dtype(object) or not asked_by_user():
+    if own != np.dtype(object) or not called_by_user():
         return own
     return dtype_of(self)
 
@@ -97,7 +97,7 @@ CONVERTED = {
 }
 
 
-def twins_of_types(owner: int) -> dict[str, Any]:
+def type_replacements(owner: int) -> dict[str, Any]:
     """Replacements of `type`, `float` and `int` by name, for calls from the thread `owner`."""
     twins: dict[str, Any] = {"type": _Twin("type", (), {"owner": owner, "original": type})}
     for kind in (float, int):
@@ -106,7 +106,7 @@ def twins_of_types(owner: int) -> dict[str, Any]:
     return twins
 
 
-def asks_which_type(space: dict[str, Any]) -> bool:
+def compares_types(space: dict[str, Any]) -> bool:
     """Whether code of a module tests `is float` or `is int`; these names are then not replaced."""
     module = space.get("__name__", "builtins")
     codes = [*_codes(list(space.values()), space, module)]

@@ -30,7 +30,7 @@ class UnknownValueError(UntraceableError):
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def reraise_untraceable() -> Iterator[None]:
     """Context for user code that runs with symbols: an error that the code has caught is raised at the end."""
     errors: list[UntraceableError] = []
     token = _raised.set(errors)
@@ -48,7 +48,7 @@ def runs_on_symbols() -> bool:
 
 
 @contextmanager
-def tried() -> Iterator[None]:
+def unrecorded_errors() -> Iterator[None]:
     """Context for attempts: errors inside are not recorded, because the caller tries something else."""
     token = _raised.set(None)
     try:

@@ -21,9 +21,9 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms.kinematics import poses
 
 from .curves import curves
-from .joints import tour
+from .joints import joint_tour
 from .samples import Samples
-from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, all_poses, end_effector
+from .scene import FORCE, GHOST, MAX_ARROW_LENGTH, MOMENT, TRAIL, Arrow, Colour, Scene, all_poses, end_effector
 from .server import serve, stop
 from .shapes import reach
 
@@ -68,7 +68,7 @@ def page(run: Samples, title: str, frames: Iterable[str] | None = None) -> str:
 
 def robot_page(robot: Mechanism, title: str, frames: Iterable[str] | None = None) -> str:
     """Return a page with a robot whose joints move through their ranges, one after another."""
-    t, q = tour(robot)
+    t, q = joint_tour(robot)
     scene = _recording(robot, frames, _pictures(t), lambda row: (all_poses(robot, q[row]), None, []), None)
     return _filled(title, scene, [], "", "[]")
 
@@ -133,7 +133,7 @@ def _recording(
 def _arrows(run: Samples, samples: np.ndarray) -> tuple[list[Arrow], list[tuple[Colour, str]]]:
     """(arrows of forces and moments at the samples, their scales)."""
     acting = run.external_forces(samples)
-    length = LONGEST * reach(run.plant.robot)
+    length = MAX_ARROW_LENGTH * reach(run.plant.robot)
     kinds = ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment"))
     sizes = {kind[1]: [float(np.linalg.norm(getattr(a, kind[1]), axis=1).max()) for a in acting] for kind in kinds}
     force, moment = (max(x, default=0.0) for x in sizes.values())

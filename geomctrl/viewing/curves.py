@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from . import lyapunov, overview, torques
 from .samples import Samples
-from .style import CYCLE, LIMIT, legend_above, new_figure, own_style, say_nothing, style_axes, thinned
+from .style import CYCLE, LIMIT, legend_above, new_figure, own_style, show_placeholder, style_axes, thinned
 
 WIDTH, HEIGHT = 5.2, 2.1  # of a panel, inches
 
@@ -53,7 +53,7 @@ def monitor_panel(ax: Axes, run: Samples) -> None:
     """How far every monitor with a tolerance is below it, in decades."""
     shown = [m for m in run.monitors.values() if 0.0 < m.limit < np.inf and len(m.values)]
     if not shown:
-        say_nothing(ax, "no monitors")
+        show_placeholder(ax, "no monitors")
         return
     for colour, m in zip(CYCLE, shown):
         share = np.maximum(np.abs(m.values) / m.limit, 1e-9)

@@ -28,8 +28,8 @@ COLOURS = {
     fits.UNSEEN: f"var(--unseen, {fits.UNSEEN})",
 }
 IMAGE_DPI = 100  # resolution of rasterised parts of the SVG, for plots with many points
-LARGEST = 200_000  # characters: a figure whose SVG is longer is rasterised
-NOTHING = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+MAX_SVG_CHARACTERS = 200_000  # characters: a figure whose SVG is longer is rasterised
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def inline_svg(figure: Figure, said: str) -> str:
@@ -39,9 +39,9 @@ def inline_svg(figure: Figure, said: str) -> str:
     file = io.StringIO()
     FigureCanvasSVG(figure)
     with matplotlib.rc_context(settings):
-        figure.savefig(file, format="svg", transparent=True, metadata=NOTHING, dpi=IMAGE_DPI)
+        figure.savefig(file, format="svg", transparent=True, metadata=NO_METADATA, dpi=IMAGE_DPI)
     svg = _cleaned(file.getvalue(), said)
-    return svg if len(svg) <= LARGEST else _image(figure, said)
+    return svg if len(svg) <= MAX_SVG_CHARACTERS else _image(figure, said)
 
 
 def _cleaned(text: str, said: str) -> str:

@@ -7,7 +7,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .samples import Samples, coordinate_names, true_state
-from .style import BLUE, CYCLE, ORANGE, WANTED, heading, legend_above, new_figure, say_nothing, style_axes, thinned
+from .style import (
+    BLUE,
+    CYCLE,
+    DESIRED_STYLE,
+    ORANGE,
+    heading,
+    legend_above,
+    new_figure,
+    show_placeholder,
+    style_axes,
+    thinned,
+)
 
 PARAMETERS = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 KINDS = (("mass [kg]", slice(0, 1)), ("first moment [kg m]", slice(1, 4)), ("inertia [kg m²]", slice(4, 10)))
@@ -54,7 +65,7 @@ def panel(ax: Axes, run: Samples) -> None:
     """The estimate of the mass with the largest model error, or another part of z."""
     truth, columns = true_state(run), getattr(run.controller, "columns", None)
     if run.z is None or run.z.ndim != 2 or run.z.shape[1] == 0:
-        say_nothing(ax, "no adaptation")
+        show_placeholder(ax, "no adaptation")
         return
     if truth is None or columns is None or run.plant is None:
         for k in range(min(4, run.z.shape[1])):
@@ -66,7 +77,7 @@ def panel(ax: Axes, run: Samples) -> None:
         k = int(shown[np.argmax(wrong[shown])])
         name, body = PARAMETERS[kinds[k]], run.plant.robot.body_names[columns[k] // 10]
         ax.plot(*thinned(run.t, run.z[:, k]), color=BLUE, linewidth=1.8, label=f"estimate of {name}, {body}")
-        ax.plot(*thinned(run.t, truth[:, k]), **WANTED, label="true")
+        ax.plot(*thinned(run.t, truth[:, k]), **DESIRED_STYLE, label="true")
         ax.axhline(run.z[0, k], color=ORANGE, linewidth=1.3, label="nominal model")
         ax.set_title("the most wrong parameter" if kinds[k] else "mass estimate [kg]")
     style_axes(ax, run)

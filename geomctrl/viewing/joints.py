@@ -25,7 +25,7 @@ def rest(robot: Mechanism) -> np.ndarray:
     return q
 
 
-def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
+def joint_tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     """Return (t (n,), q (n, nq)): from `rest`, one coordinate after another moves to both sides and back.
 
     It stays within the limits, and within 0.8 rad or 0.2 m if there are none.

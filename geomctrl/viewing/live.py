@@ -24,8 +24,8 @@ from .scene import GHOST, Scene, all_poses
 from .server import checked_token, serve, stop
 
 RATE = 30.0  # largest number of frames per second
-PATIENCE = 10.0  # s to wait for a browser
-KEPT = 400  # points of a curve
+BROWSER_TIMEOUT = 10.0  # s to wait for a browser
+MAX_CURVE_POINTS = 400  # points of a curve
 
 
 class LiveView:
@@ -80,7 +80,7 @@ class LiveView:
         print(f"geomctrl: live view at {self.address}", file=sys.stderr, flush=True)
         self._last = -np.inf
         if browser and webbrowser.open(self.address):
-            self.wait(PATIENCE)
+            self.wait(BROWSER_TIMEOUT)
 
     @property
     def address(self) -> str:
@@ -169,7 +169,7 @@ class LiveView:
         """Add a point to a curve; if there are twice as many as allowed, every second one is removed."""
         points, plot = self._curves.setdefault(name, ([], None))
         points.append((t, y))
-        if len(points) >= 2 * KEPT:
+        if len(points) >= 2 * MAX_CURVE_POINTS:
             points[:] = [*points[:-1:2], points[-1]]
         if len(points) < 2:
             return

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .samples import Samples
-from .style import BLUE, ORANGE, RED, WANTED, heading, new_figure, say_nothing, style_axes, thinned
+from .style import BLUE, DESIRED_STYLE, ORANGE, RED, heading, new_figure, show_placeholder, style_axes, thinned
 
 
 def figure(run: Samples) -> Figure | None:
@@ -22,7 +22,7 @@ def figure(run: Samples) -> Figure | None:
     falls = np.nanmax(np.concatenate((promised, numerical)), initial=-np.inf) <= 0.0
     sign = -1.0 if falls else 1.0
     middle.plot(*thinned(run.t, sign * numerical), color=ORANGE, linewidth=2.6, label="numerical, along the run")
-    middle.plot(*thinned(run.t, sign * promised), **WANTED, label="promised by the proof")
+    middle.plot(*thinned(run.t, sign * promised), **DESIRED_STYLE, label="promised by the proof")
     size = np.nanmax(np.abs(np.concatenate((promised, numerical))), initial=0.0)
     if falls and size > 0.0:
         middle.set_yscale("log")
@@ -47,7 +47,7 @@ def figure(run: Samples) -> Figure | None:
 def panel(ax: Axes, run: Samples) -> None:
     V = run.signals.get("lyapunov")
     if V is None or not np.isfinite(V).any() or np.nanmax(V) <= 0.0:
-        say_nothing(ax, "no Lyapunov function")
+        show_placeholder(ax, "no Lyapunov function")
         return
     verdict = run.monitors.get("lyapunov")
     falls = "grows at changes of the load only" if run.plant is not None and run.plant.changes else "never grows"

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .samples import Samples, Verdict
-from .style import GREEN, LIMIT, ORANGE, RED, heading, new_figure, open_frame, say_nothing, style_axes
+from .style import GREEN, LIMIT, ORANGE, RED, heading, new_figure, open_frame, show_placeholder, style_axes
 
 COLOURS = {True: GREEN, False: RED, None: ORANGE}
 
@@ -67,7 +67,7 @@ def _decades(m: Verdict) -> float:
 def panel(ax: Axes, run: Samples) -> None:
     """Distance of each monitor's worst value from its limit."""
     if not run.monitors:
-        say_nothing(ax, "no monitors")
+        show_placeholder(ax, "no monitors")
         return
     results = list(run.monitors.values())[::-1]
     margin = [_decades(m) for m in results]

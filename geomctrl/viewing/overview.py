@@ -13,14 +13,14 @@ from .samples import Samples, controller_name, coordinates, error_of
 from .style import (
     BLUE,
     CYCLE,
+    DESIRED_STYLE,
     GREEN,
     ORANGE,
     PINK,
-    WANTED,
     heading,
     legend_above,
     new_figure,
-    say_nothing,
+    show_placeholder,
     style_axes,
     thinned,
 )
@@ -54,7 +54,7 @@ def _draw_coordinates(ax: Axes, run: Samples) -> None:
     for colour, k in zip(CYCLE, chosen):
         ax.plot(*thinned(run.t, q[:, k]), color=colour, linewidth=2.0, label=names[k])
         if desired is not None:
-            ax.plot(*thinned(run.t, desired[:, k]), **WANTED)
+            ax.plot(*thinned(run.t, desired[:, k]), **DESIRED_STYLE)
     ax.set_title("joints that move most (dashed: desired)")
     ax.set_ylabel(", ".join(dict.fromkeys(units[k] for k in chosen)))
     style_axes(ax, run)
@@ -76,7 +76,7 @@ def error_panel(ax: Axes, run: Samples, compare: Mapping[str, Samples] | None = 
         if len(seen):
             top, bottom = max(top, seen.max()), min(bottom, np.quantile(seen, 0.05))
     if top == 0.0:
-        say_nothing(ax, "no reference to track" if top == bottom else "no tracking error")
+        show_placeholder(ax, "no reference to track" if top == bottom else "no tracking error")
         return
     ax.set_ylim(bottom / 3.0, top * 2.0)
     ax.set_title("tracking error, all joints")

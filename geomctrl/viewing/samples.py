@@ -44,7 +44,7 @@ class Motion(Protocol):
     def q(self) -> np.ndarray: ...
 
 
-class Pushing(Protocol):
+class ExternalLoad(Protocol):
     """External loads at one place, in world axes: point, force and moment (n, 3) at n samples."""
 
     @property
@@ -88,7 +88,7 @@ class Samples(Protocol):
     @property
     def success(self) -> bool: ...
     def tracking_error(self) -> np.ndarray | None: ...
-    def external_forces(self, at: Any = None) -> Sequence[Pushing]: ...
+    def external_forces(self, at: Any = None) -> Sequence[ExternalLoad]: ...
 
 
 def coordinates(run: Samples):

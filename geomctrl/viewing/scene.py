@@ -21,8 +21,8 @@ COLOURS = {"link": (205, 209, 216), "joint": (60, 64, 72)}
 Colour = tuple[int, int, int]
 BASE, GHOST, TRAIL, FORCE, MOMENT = (96, 100, 108), (0, 158, 115), (0, 114, 178), (213, 94, 0), (204, 121, 167)
 FAINT = 0.25  # opacity of the desired robot
-LONGEST = 0.35  # length of the longest arrow, relative to the robot's reach
-SMALLEST = 0.01  # length relative to the longest arrow below which arrows are not drawn
+MAX_ARROW_LENGTH = 0.35  # length of the longest arrow, relative to the robot's reach
+MIN_ARROW_LENGTH = 0.01  # length relative to the longest arrow below which arrows are not drawn
 VIEW, FIELD = np.array([1.0, -1.1, 0.5]), np.radians(40.0)  # direction of the camera, field of view
 
 RAISED = 0.8  # vertical shift on a narrow screen, as a share of the free space
@@ -123,7 +123,7 @@ class Scene:
             place(handle, pose)
         for handle, (start, vector) in zip(self.arrows, arrows):
             length = float(np.linalg.norm(vector))
-            seen = length > SMALLEST * LONGEST * self.size
+            seen = length > MIN_ARROW_LENGTH * MAX_ARROW_LENGTH * self.size
             if seen:
                 handle.position, handle.scale = tuple(start), length
                 handle.wxyz = _from_z_to(vector / length)

@@ -11,8 +11,8 @@ from geomctrl.mechanism.inertia import SYMMETRIC
 from geomctrl.mechanism.mechanism import Mechanism
 
 DENSITY = 1500.0  # kg/m^3: between hollow castings and solid motors
-SLIM, STOUT = 0.012, 0.05  # limits of the radii, relative to the robot's reach
-ROUND, RINGS = 16, 5  # vertices around a capsule, rings at each of its ends
+MIN_RADIUS, MAX_RADIUS = 0.012, 0.05  # limits of the radii, relative to the robot's reach
+CAPSULE_VERTICES, CAPSULE_RINGS = 16, 5  # vertices around a capsule, rings at each of its ends
 
 
 class Mesh(NamedTuple):
@@ -44,8 +44,10 @@ def capsules(robot: Mechanism) -> list[Mesh]:
             meshes.append(Mesh(body, "link", *_ellipsoid(robot.parameters[body], size)))
         for end in ends:
             length = float(np.linalg.norm(end - start))
-            radius = np.sqrt(mass / len(ends) / (np.pi * DENSITY * max(length, SLIM * size)))
-            meshes.append(Mesh(body, "link", *capsule(start, end, float(np.clip(radius, SLIM * size, STOUT * size)))))
+            radius = np.sqrt(mass / len(ends) / (np.pi * DENSITY * max(length, MIN_RADIUS * size)))
+            meshes.append(
+                Mesh(body, "link", *capsule(start, end, float(np.clip(radius, MIN_RADIUS * size, MAX_RADIUS * size))))
+            )
         joint = robot.joints[body]
         if joint.S.shape[1] == 1:
             axis = joint.S[:3, 0] if joint.S[:3].any() else joint.S[3:, 0]
@@ -53,7 +55,7 @@ def capsules(robot: Mechanism) -> list[Mesh]:
             meshes.append(Mesh(body, "joint", *capsule(start - half, start + half, 0.02 * size)))
         on = joint_in_parent(robot, body)
         if robot.parents[body] < 0 and joint.S.shape[1] < 6 and np.linalg.norm(on) > 1e-6:
-            meshes.append(Mesh(-1, "link", *capsule(np.zeros(3), on, STOUT * size)))
+            meshes.append(Mesh(-1, "link", *capsule(np.zeros(3), on, MAX_RADIUS * size)))
     return meshes
 
 
@@ -93,14 +95,14 @@ def capsule(a: np.ndarray, b: np.ndarray, radius: float) -> tuple[np.ndarray, np
     z = z / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
     x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
     x /= np.linalg.norm(x)
-    tilt = np.linspace(-np.pi / 2, np.pi / 2, 2 * RINGS)
-    around = np.linspace(0.0, 2 * np.pi, ROUND, endpoint=False)
+    tilt = np.linspace(-np.pi / 2, np.pi / 2, 2 * CAPSULE_RINGS)
+    around = np.linspace(0.0, 2 * np.pi, CAPSULE_VERTICES, endpoint=False)
     ring = np.cos(around)[:, None] * x + np.sin(around)[:, None] * np.cross(z, x)
-    centres = np.where(np.arange(2 * RINGS)[:, None] < RINGS, a, b)
+    centres = np.where(np.arange(2 * CAPSULE_RINGS)[:, None] < CAPSULE_RINGS, a, b)
     vertices = (
         centres[:, None] + radius * (np.cos(tilt)[:, None, None] * ring + np.sin(tilt)[:, None, None] * z)
     ).reshape(-1, 3)
-    return vertices, _grid(2 * RINGS, ROUND)
+    return vertices, _grid(2 * CAPSULE_RINGS, CAPSULE_VERTICES)
 
 
 def _ellipsoid(parameters: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +114,7 @@ def _ellipsoid(parameters: np.ndarray, size: float) -> tuple[np.ndarray, np.ndar
     moments, axes = np.linalg.eigh(spread)
     semi = np.sqrt(5.0 * np.maximum(moments, 0.0) / mass) if mass > 0.0 else np.zeros(3)
     ball, faces = capsule(np.zeros(3), np.zeros(3), 1.0)
-    return c + (ball * np.maximum(semi, SLIM * size)) @ axes.T, faces
+    return c + (ball * np.maximum(semi, MIN_RADIUS * size)) @ axes.T, faces
 
 
 def _grid(rows: int, columns: int) -> np.ndarray:
@@ -125,6 +127,6 @@ def _grid(rows: int, columns: int) -> np.ndarray:
 def arrow() -> tuple[np.ndarray, np.ndarray]:
     """(vertices, faces) of an arrow from the origin along z, of length 1."""
     profile = [(0.0, 0.0), (0.025, 0.0), (0.025, 0.75), (0.07, 0.75), (0.0, 1.0)]  # radius, height
-    around = np.linspace(0.0, 2 * np.pi, ROUND, endpoint=False)
+    around = np.linspace(0.0, 2 * np.pi, CAPSULE_VERTICES, endpoint=False)
     ring = np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
-    return np.concatenate([r * ring + [0.0, 0.0, z] for r, z in profile]), _grid(len(profile), ROUND)
+    return np.concatenate([r * ring + [0.0, 0.0, z] for r, z in profile]), _grid(len(profile), CAPSULE_VERTICES)

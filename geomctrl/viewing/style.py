@@ -29,10 +29,10 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
 )  # fmt: skip
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, "0.55")
-WANTED: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.1}
+DESIRED_STYLE: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.1}
 LIMIT: dict[str, Any] = {"color": RED, "linestyle": ":", "linewidth": 1.3}
 DPI = 110
-SHOWN = 5000  # largest number of samples of a line
+MAX_LINE_SAMPLES = 5000  # largest number of samples of a line
 
 
 @contextlib.contextmanager
@@ -125,13 +125,13 @@ def legend_below(fig: Figure) -> None:
     fig.legend(entries.values(), entries.keys(), ncols=len(entries), **look)
 
 
-def say_nothing(ax: Axes, said: str) -> None:
+def show_placeholder(ax: Axes, said: str) -> None:
     ax.text(0.5, 0.5, said, ha="center", va="center", color="0.5", transform=ax.transAxes)
     ax.set_axis_off()
 
 
 def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    step = max(1, len(t) // SHOWN)
+    step = max(1, len(t) // MAX_LINE_SAMPLES)
     keep = np.r_[np.arange(0, len(t) - 1, step), len(t) - 1]
     return t[keep], x[keep]
 

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
-from .style import BLUE, new_figure, open_frame, own_style, say_nothing, write_png
+from .style import BLUE, new_figure, open_frame, own_style, show_placeholder, write_png
 
 MAP = "viridis"
-ABSENT = "0.85"  # colour of runs without a value
+MISSING_VALUE_COLOUR = "0.85"  # colour of runs without a value
 MOST_NAMES = 30  # largest number of ticks with strings
 GEOMETRIC = 30.0  # ratio of largest to smallest positive value above which a scale is logarithmic
 
@@ -61,7 +61,7 @@ def figure(table: Any, name: str) -> Figure:
     fig = new_figure(6.4, 4.6, label(table, name) + (f"\nlargest over {', '.join(over)}" if over else ""))
     ax = fig.add_subplot()
     if not np.isfinite(values).any() or not shown:
-        say_nothing(ax, "no run has a number" if shown else f"{float(values):.4g}")
+        show_placeholder(ax, "no run has a number" if shown else f"{float(values):.4g}")
     elif len(shown) == 2:
         _heat_map(fig, ax, table, shown, values)
     else:
@@ -78,7 +78,7 @@ def label(table: Any, name: str) -> str:
 def _heat_map(fig: Figure, ax: Axes, table: Any, dims: list[str], values: np.ndarray) -> None:
     y, x = (_places(table, dim) for dim in dims)
     mesh = ax.pcolormesh(_edges(x), _edges(y), np.ma.masked_invalid(values), cmap=MAP, norm=_colours(values))
-    ax.set_facecolor(ABSENT)
+    ax.set_facecolor(MISSING_VALUE_COLOUR)
     fig.colorbar(mesh, ax=ax)
     _describe(ax, "x", table, dims[1], x)
     _describe(ax, "y", table, dims[0], y)
@@ -97,7 +97,7 @@ def _along(fig: Figure, ax: Axes, table: Any, dim: str, values: np.ndarray) -> N
         _describe(ax, "x", table, name, places)
         return
     x, y = (table[name].values for name in listed[:2])
-    ax.scatter(x[np.isnan(values)], y[np.isnan(values)], color=ABSENT, s=14)
+    ax.scatter(x[np.isnan(values)], y[np.isnan(values)], color=MISSING_VALUE_COLOUR, s=14)
     fig.colorbar(ax.scatter(x, y, c=np.ma.masked_invalid(values), cmap=MAP, norm=_colours(values), s=18), ax=ax)
     _describe(ax, "x", table, listed[0], x)
     _describe(ax, "y", table, listed[1], y)

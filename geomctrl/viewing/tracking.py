@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from .samples import Samples, coordinates
-from .style import BLUE, RED, WANTED, cells, heading, legend_below, new_figure, style_axes, thinned
+from .style import BLUE, DESIRED_STYLE, RED, cells, heading, legend_below, new_figure, style_axes, thinned
 
 
 def figure(run: Samples) -> Figure:
@@ -20,7 +20,7 @@ def figure(run: Samples) -> Figure:
         ax = fig.add_subplot(inner[0])
         ax.plot(*thinned(run.t, q[:, k]), color=BLUE, linewidth=1.5, label="actual")
         if desired is not None:
-            ax.plot(*thinned(run.t, desired[:, k]), **WANTED, label="desired")
+            ax.plot(*thinned(run.t, desired[:, k]), **DESIRED_STYLE, label="desired")
         ax.set_title(name, fontsize=9)
         ax.set_ylabel(units[k], fontsize=8)
         style_axes(ax, run)

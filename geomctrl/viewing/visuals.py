@@ -21,7 +21,7 @@ from .shapes import Mesh, capsules, reach
 
 MAX_TRIANGLES = 40_000  # largest number of triangles of a robot
 CREASE = np.radians(35.0)  # angle between neighbouring triangles above which their edge looks sharp
-HUGE = 100.0  # a mesh that is larger than its robot by this factor is probably in mm
+MILLIMETRE_RATIO = 100.0  # a mesh that is larger than its robot by this factor is probably in mm
 MENTIONED = 4  # missing files that one warning lists
 DEFAULT = (205, 209, 216)
 
@@ -56,7 +56,7 @@ def meshes(robot: Mechanism) -> list[Mesh]:
 def _doubt_units(robot: Mechanism, shapes: list[Shape], drawn: list[Mesh]) -> None:
     """Warn about meshes that are much larger than their robot."""
     largest = max((float(np.ptp(m.vertices, axis=0).max()) for m in drawn), default=0.0)
-    if any(s.file is not None for s in shapes) and largest > HUGE * reach(robot):
+    if any(s.file is not None for s in shapes) and largest > MILLIMETRE_RATIO * reach(robot):
         said = f"a mesh is {largest:.3g} m large, the robot about {reach(robot):.2g} m: if its file is in mm, it needs"
         warnings.warn(f'{robot.name}: {said} scale="0.001 0.001 0.001" in the URDF', stacklevel=3)
 

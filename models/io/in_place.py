@@ -21,7 +21,7 @@ from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.files import whole
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.joint import Joint
-from geomctrl.models.io.mjcf import body_names, compile_mjcf, joint_names, robot_of, the_package
+from geomctrl.models.io.mjcf import body_names, compile_mjcf, joint_names, require_mujoco, robot_of
 from geomctrl.models.io.model_file import file_format
 from geomctrl.models.io.urdf import link_parameters, load_urdf
 from geomctrl.models.io.writing import central, mjcf_inertial
@@ -289,7 +289,7 @@ COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balancein
 
 def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
     """Return the MJCF text with the robot's numbers. Raises ModelError, ArgumentError."""
-    mujoco = the_package("update_model_file")
+    mujoco = require_mujoco("update_model_file")
     label, _, _, m = compile_mjcf(mujoco, path)
     try:
         own = robot_of(mujoco, m, gravity=robot.gravity)

@@ -70,7 +70,7 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
       actuator, gear^2 times its armature is added to the `armature` of its joint, and its gear is the `gear_ratio`.
     - Geometry, contacts, actuators and sensors are not read.
     """
-    mujoco = the_package("load_mjcf")
+    mujoco = require_mujoco("load_mjcf")
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
     if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
@@ -82,13 +82,13 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
         raise type(error)(f"{label}: {error}") from None
 
 
-def with_the_rest(source: str | Path, caller: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
+def with_descriptions(source: str | Path, caller: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
     """Return (mujoco, the compiled model of an MJCF, its tree, descriptions of what the tree does not represent).
 
     caller: the function that needs the package, for its error message. Raises as `load_mjcf` does, except for features
     that a tree does not represent.
     """
-    mujoco = the_package(caller)
+    mujoco = require_mujoco(caller)
     label, documents, spec, m = compile_mjcf(mujoco, source)
     try:
         beyond = {key: where for key, where in _beyond(mujoco, documents, spec, m, coupled=False) if where}
@@ -98,7 +98,7 @@ def with_the_rest(source: str | Path, caller: str) -> tuple[Any, Any, Robot, tup
     return mujoco, m, robot, tuple(f"{key} of {element}" for key, where in beyond.items() for element in where)
 
 
-def the_package(caller: str) -> Any:
+def require_mujoco(caller: str) -> Any:
     """Import mujoco, or raise a ModelError that says which function needs it and how to install it."""
     try:
         import mujoco

@@ -24,9 +24,9 @@ from geomctrl.mechanism.checks import UNWRITABLE
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
-from geomctrl.mechanism.variants import TRIED, positive_bodies
+from geomctrl.mechanism.variants import TEST_CONFIGURATIONS, positive_bodies
 from geomctrl.models.io.urdf_document import check_document, read_motors
-from geomctrl.models.io.urdf_geometry import UrdfLooks
+from geomctrl.models.io.urdf_geometry import UrdfVisuals
 from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.robot import Robot
 
@@ -119,13 +119,13 @@ def load_urdf(
         motors, not_understood = read_motors(document)
         unread += not_understood
         if unread:
-            warnings.warn(f"{label}: not read: {_some(unread)}", stacklevel=2)
+            warnings.warn(f"{label}: not read: {_first_messages(unread)}", stacklevel=2)
         if not document.get("name"):
             document.set("name", "robot" if isinstance(located, str) else UNWRITABLE.sub("_", located.stem))
         model = _parse(_stripped(document))
         root = _root(model)
         bodies = _bodies(model, root, motors, floating_base, mimic)
-        visual = UrdfLooks(located, tuple(package_dirs))
+        visual = UrdfVisuals(located, tuple(package_dirs))
         options = {"name": model.name, "gravity": gravity, "couplings": _couplings(model) if mimic == "coupled" else ()}
         if physical == "unchecked":
             robot = _unchecked(bodies, **options)
@@ -140,13 +140,17 @@ def load_urdf(
         hint = enough if "mass matrix" in str(error) else ""
         raise type(error)(f"{label}: {error}{hint}") from None
     if impossible:
-        domain = "at all q" if positive_bodies(robot) else f"at the {TRIED} configurations tried, which proves nothing"
-        said = f"no body has these inertias: {_some(impossible)}. M(q) is positive definite {domain}"
+        domain = (
+            "at all q"
+            if positive_bodies(robot)
+            else f"at the {TEST_CONFIGURATIONS} configurations tried, which proves nothing"
+        )
+        said = f"no body has these inertias: {_first_messages(impossible)}. M(q) is positive definite {domain}"
         warnings.warn(f"{label}: {said}", stacklevel=2)
     return robot
 
 
-def _some(messages: list[str]) -> str:
+def _first_messages(messages: list[str]) -> str:
     more = f"; and {len(messages) - MENTIONED} more" if len(messages) > MENTIONED else ""
     return "; ".join(messages[:MENTIONED]) + more
 

@@ -26,7 +26,7 @@ SHAPES = (*SIZES, "mesh")
 
 
 @dataclass(frozen=True)
-class UrdfLooks:
+class UrdfVisuals:
     """The shapes of a URDF file, or of its text.
 
     A mesh package://name/file is looked up in `package_dirs`, in the folders of ROS_PACKAGE_PATH, in share/ of those of
@@ -282,7 +282,7 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     instance("robot", robot, Robot, "a geomctrl.Robot")
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     located = locate(source, package_dirs)
-    looks = UrdfLooks(located, tuple(package_dirs))
+    looks = UrdfVisuals(located, tuple(package_dirs))
     corners: dict[int, list[np.ndarray]] = {}
     unknown = set()
     for name, body, T, element in placed(read_xml(located), robot, "visual", "collision"):
@@ -297,7 +297,7 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     return {robot.body_names[b]: np.array([x.min(0), x.max(0)]) for b, x in sorted(boxes.items())}
 
 
-def _points(shape: Any, link: str, looks: UrdfLooks) -> tuple[np.ndarray, float] | None:
+def _points(shape: Any, link: str, looks: UrdfVisuals) -> tuple[np.ndarray, float] | None:
     """Return (points (n, 3) in the geometry's own axes, radius): the shape lies within the radius of the points' hull.
 
     None if the shape is unknown.
@@ -317,7 +317,7 @@ def _points(shape: Any, link: str, looks: UrdfLooks) -> tuple[np.ndarray, float]
     return (middle + SIGNS * half) * numbers_of(shape, "scale", 3, link, "1 1 1"), 0.0
 
 
-def _mesh_bounds(looks: UrdfLooks, name: str) -> np.ndarray | None:
+def _mesh_bounds(looks: UrdfVisuals, name: str) -> np.ndarray | None:
     """Lower and upper corner (2, 3) of a mesh; None if the file is not found or can not be read."""
     file = looks.file(name)
     if file is None:

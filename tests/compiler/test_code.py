@@ -188,7 +188,7 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setattr(cache, "_folders", lambda: (blocked / "cache",))
-    monkeypatch.setattr(caches, "_unusable_said", False)
+    monkeypatch.setattr(caches, "_unusable_reported", False)
     code._structure.cache_clear()
     robot, q = models.two_link(), np.array([0.3, 0.4])
     with pytest.warns(RuntimeWarning, match="can not be cached"):

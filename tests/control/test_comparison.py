@@ -75,7 +75,7 @@ CALLS = itertools.count()
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(choice, "_said", set())
+    monkeypatch.setattr(choice, "_warned", set())
 
 
 def run(law, compiled=True, t_end=0.2, **options):

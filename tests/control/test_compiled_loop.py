@@ -588,7 +588,7 @@ REFUSED = [
 @pytest.mark.parametrize(("body", "words"), REFUSED)
 def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monkeypatch):
     monkeypatch.setattr(choice, "MIN_EVALUATIONS", 10)
-    monkeypatch.setattr(choice, "_said", set())
+    monkeypatch.setattr(choice, "_warned", set())
     robot = models.two_link()
     run = partial(flat(gc.simulate), robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)
     LOG.clear()

@@ -223,7 +223,7 @@ def test_every_picture(tmp_path):
         "monitors",
     }
     assert run.save_html(tmp_path / "run.html").stat().st_size > 1000
-    t, q = views.tour(ROBOT)
+    t, q = views.joint_tour(ROBOT)
     assert q.shape == (len(t), 2)
     assert np.ptp(q, axis=0).min() > 0.1
 

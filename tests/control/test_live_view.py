@@ -185,13 +185,13 @@ def test_a_browser_that_is_there_already_sees_the_whole_robot(view, aspect, monk
 
 def test_curves_keep_few_points(view, monkeypatch):
     view._begin(ROBOT, ROBOT.neutral(), False)
-    monkeypatch.setattr(live, "KEPT", 20)
-    for k in range(5 * live.KEPT):
+    monkeypatch.setattr(live, "MAX_CURVE_POINTS", 20)
+    for k in range(5 * live.MAX_CURVE_POINTS):
         view._show(float(k), ROBOT.neutral(), None, {"V": 1.0 / (k + 1)}, [])
     points, plot = view._curves["V"]
-    assert live.KEPT <= len(points) < 2 * live.KEPT
+    assert live.MAX_CURVE_POINTS <= len(points) < 2 * live.MAX_CURVE_POINTS
     assert points[0] == (0.0, 1.0)
-    assert points[-1][0] == 5 * live.KEPT - 1
+    assert points[-1][0] == 5 * live.MAX_CURVE_POINTS - 1
     np.testing.assert_array_equal(plot.data[0], [t for t, _ in points])
 
 

@@ -179,7 +179,9 @@ def test_energy_balance_with_friction_and_external_wrenches():
     run = gc.simulate(plant, law, *start_of(law), 0.5, 1e-3)
     assert run.monitors["energy"].worst < 2e-7
     blind = gc.Plant(FLOATING, friction=gc.Friction(0.2))
-    object.__setattr__(plant, "_fed", blind._fed)  # the wrench acts, but its power is missing in the balance
+    object.__setattr__(
+        plant, "_external_power", blind._external_power
+    )  # the wrench acts, but its power is missing in the balance
     assert gc.simulate(plant, law, *start_of(law), 0.5, 1e-3).monitors["energy"].ok is False
 
 

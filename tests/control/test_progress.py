@@ -3,7 +3,7 @@
 import pytest
 
 from geomctrl.control import progress
-from geomctrl.control.progress import counted, shown, told_in_steps
+from geomctrl.control.progress import counted, progress_function, with_progress_bar
 
 
 class Handle:
@@ -30,7 +30,7 @@ def notebook(monkeypatch):
 
 
 def test_a_notebooks_bar_moves_and_goes(notebook):
-    with shown(True, "sim<u>lating") as report:
+    with progress_function(True, "sim<u>lating") as report:
         for fraction in (0.0, 0.25, 1.0):
             report(fraction)
         assert len(notebook) == 3
@@ -55,13 +55,13 @@ def test_a_notebooks_bar_counts_runs(notebook):
 
 def test_a_bar_is_not_drawn_more_often_than_somebody_looks(notebook, monkeypatch):
     monkeypatch.setattr(progress, "REDRAW_PERIOD", 1e9)
-    with shown(True) as report:
+    with progress_function(True) as report:
         for k in range(100):
             report(k / 100)
     assert len(notebook) == 2  # the first display, and its removal
 
 
-@told_in_steps
+@with_progress_bar
 def worked(progress=None):
     if progress is not None:
         progress("reading", 0.5)
@@ -79,5 +79,5 @@ def test_steps_are_told_by_a_bar_or_a_function(notebook):
 
 def test_a_bar_in_a_terminal(capsys):
     assert callable(worked(progress=True))
-    with shown(True) as report:
+    with progress_function(True) as report:
         report(1.0)

@@ -38,7 +38,7 @@ def run_of(actuators, sensors=(), compiled=False, law=None, t_end=1.0, **options
 @pytest.fixture
 def interpolation_is_known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sensing, "_say", lambda message: None)
+        patch.setattr(sensing, "_warn_once", lambda message: None)
         yield
 
 
@@ -180,7 +180,7 @@ def test_actuators_that_are_none(make, message):
 
 
 def test_a_delay_that_is_no_multiple_is_said_once():
-    sensing._said.clear()
+    sensing._warned.clear()
     with pytest.warns(
         RuntimeWarning, match=r"the delay of 'TransportDelay', 0.004 s, is no multiple of its period, 0.01"
     ):

@@ -174,7 +174,7 @@ def delayed(kp, kd, steps):
 @pytest.fixture
 def interpolation_is_known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sensing, "_say", lambda message: None)
+        patch.setattr(sensing, "_warn_once", lambda message: None)
         yield
 
 
@@ -206,7 +206,7 @@ def test_the_delay_at_which_a_law_becomes_unstable(factor):
 
 
 def test_a_delay_that_is_no_multiple_is_said_once():
-    sensing._said.clear()
+    sensing._warned.clear()
     sensors = [Encoder(delay=0.3 * PERIOD)]
     with pytest.warns(RuntimeWarning, match=r"delay of 'encoder', 0.006 s, is no multiple of its period, 0.02 s"):
         measured(sensors, t_end=0.1)

@@ -138,7 +138,7 @@ def test_where_python_takes_a_sample_the_state_goes_on(monkeypatch):
         loop_runner.turns += 1
         if loop_runner.turns % 2:
             return False
-        self.steps_as_it_is = lambda: min(self.k + 3, self.n_steps)
+        self.steps_until_change = lambda: min(self.k + 3, self.n_steps)
         return advanced(self, machine, report)
 
     monkeypatch.setattr(loop_runner.LoopRunner, "advanced", now_and_then)

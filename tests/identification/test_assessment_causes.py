@@ -10,12 +10,12 @@ from lib.mistakes import delayed, quantised, with_lost_samples
 
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, Validation, identify
-from geomctrl.identification.assessment.causes import found_causes
+from geomctrl.identification.assessment.causes import likely_causes
 from geomctrl.identification.assessment.evidence import fit_rows
 from geomctrl.identification.assessment.fit_checks import SPEEDS, shape_of, steps
 from geomctrl.identification.assessment.rows import rows_of
-from geomctrl.identification.assessment.search import Survival, held_out, survival
-from geomctrl.identification.assessment.trials import found_trials, tried
+from geomctrl.identification.assessment.search import ViewTest, held_out, tested_in_views
+from geomctrl.identification.assessment.trials import likely_trials, trial_fits
 from geomctrl.identification.estimators.cutoffs import LogFilter
 from geomctrl.identification.logs.signals import without_delay
 
@@ -171,7 +171,7 @@ def test_what_no_heat_does_to_friction_is_no_drift(right):
     def drifts(change):
         changed = dataclasses.replace(data, tau=data.tau + steady * (1.0 + clock * np.array(change)))
         seen = evidence(changed, model)
-        return any(x.finding.kind == "drift" for x in found_causes(seen, seen.rows, fit_rows(model, seen.rows))[0])
+        return any(x.finding.kind == "drift" for x in likely_causes(seen, seen.rows, fit_rows(model, seen.rows))[0])
 
     assert drifts([-0.5, -0.5, -0.5, 0, 0, 0])
     assert drifts([0.5, 0.5, 0.5, 0, 0, 0])
@@ -233,22 +233,22 @@ def test_a_mistake_holds_in_all_views_and_a_neighbour_does_not(right):
     broken = dataclasses.replace(data, tau=data.tau * np.where(np.arange(data.nv) == 2, -1.0, 1.0))
     seen = evidence(broken, model)
     fit = fit_rows(model, seen.rows)
-    attempts = tried(model, seen.rows, fit, seen.names)
-    best = found_trials(seen, seen.rows, fit, attempts)[0]
+    attempts = trial_fits(model, seen.rows, fit, seen.names)
+    best = likely_trials(seen, seen.rows, fit, attempts)[0]
     assert "torque of 'elbow_joint' has the other sign" in best.clause
-    assert survival(seen, [], fit, best).certain
+    assert tested_in_views(seen, [], fit, best).certain
     worse = dataclasses.replace(best, change=lambda rows: rows.with_torques(np.diag([1.0, -1, -1, 1, 1, 1])))
-    assert not survival(seen, [], fit, worse).likely
+    assert not tested_in_views(seen, [], fit, worse).likely
 
 
 def test_what_hangs_on_one_view_is_not_certain():
-    assert Survival(np.array([0.5, 0.4, 0.6])).certain
-    assert not Survival(np.array([0.5, 0.4, -0.1])).certain
-    assert not Survival(np.array([0.05, 0.06, 0.05])).certain  # the improvement is too small
-    assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).certain  # less than the spread
-    assert not Survival(np.array([0.5, -0.4, -0.1])).likely
-    assert Survival(np.array([0.5, 0.4, 0.6, -0.1])).clear  # in all views but one
-    assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).clear
+    assert ViewTest(np.array([0.5, 0.4, 0.6])).certain
+    assert not ViewTest(np.array([0.5, 0.4, -0.1])).certain
+    assert not ViewTest(np.array([0.05, 0.06, 0.05])).certain  # the improvement is too small
+    assert not ViewTest(np.array([5.0, 0.1, 0.1, 0.1])).certain  # less than the spread
+    assert not ViewTest(np.array([0.5, -0.4, -0.1])).likely
+    assert ViewTest(np.array([0.5, 0.4, 0.6, -0.1])).clear  # in all views but one
+    assert not ViewTest(np.array([5.0, 0.1, 0.1, 0.1])).clear
 
 
 def test_delayed_rows_have_the_motion_of_before():

@@ -12,9 +12,9 @@ from geomctrl.identification import Dataset, RegressorModel, Result, fit, identi
 from geomctrl.identification.assessment import Evidence
 from geomctrl.identification.assessment.evidence import FreeFit, Products, fit_rows, free_fit, independent_rows
 from geomctrl.identification.assessment.fit_checks import unseen
-from geomctrl.identification.assessment.log_checks import foretold
+from geomctrl.identification.assessment.log_checks import predicted_deviation
 from geomctrl.identification.assessment.scales import GRID, INTERVAL_LOG_LIKELIHOOD, MIN_LOG_SCALE, Profile, profiles
-from geomctrl.identification.assessment.trials import _apart, explained, found_trials, tried, undecided
+from geomctrl.identification.assessment.trials import _apart, explained, likely_trials, trial_fits, undecided
 
 ARM = RegressorModel(models.two_link(), smoothing=0.02)
 ROWS = 400
@@ -184,7 +184,7 @@ def test_a_scale_is_doubted_or_not_told_or_right(best, deviation, wrong, open_):
 def test_what_is_neither_likelier_nor_less_likely_is_noted(seen):
     """All trials that exceed what chance gives for their number, likeliest first; a swap counts once."""
     fitted = fit_rows(ARM, seen.rows)
-    all_ = [t._replace(evidence=-1e3) for t in tried(ARM, seen.rows, fitted, seen.names)]
+    all_ = [t._replace(evidence=-1e3) for t in trial_fits(ARM, seen.rows, fitted, seen.names)]
     assert undecided(seen, seen.rows, all_) == []
     swaps = [k for k, t in enumerate(all_) if t.trial.kind == "swap"]
     all_[swaps[0]], all_[swaps[1]] = all_[swaps[0]]._replace(evidence=-2.0), all_[swaps[1]]._replace(evidence=3.0)
@@ -197,12 +197,12 @@ def test_a_trial_has_to_be_likelier_and_to_matter(seen):
     case.
     """
     fitted = fit_rows(ARM, seen.rows)
-    first, *rest = tried(ARM, seen.rows, fitted, seen.names)
+    first, *rest = trial_fits(ARM, seen.rows, fitted, seen.names)
     rest = [t._replace(evidence=-1e3) for t in rest]
 
     def best(evidence, share):
         after = dataclasses.replace(fitted, residuals=fitted.residuals * share)
-        return found_trials(seen, seen.rows, fitted, [first._replace(evidence=evidence, fit=after), *rest])
+        return likely_trials(seen, seen.rows, fitted, [first._replace(evidence=evidence, fit=after), *rest])
 
     least = np.log((1 + len(rest)) / 0.01)
     assert len(best(least + 0.1, 0.9)) == 1
@@ -256,7 +256,7 @@ def test_foretold_deviations_are_those_of_logs_with_other_noise():
         noise = np.random.default_rng(seed).normal(size=clean.shape) * 0.2 * np.sqrt(np.mean(clean**2, 0))
         x = evidence(dataclasses.replace(data, tau=clean + noise), ARM)
         fitted = fit_rows(ARM, x.rows)
-        found.append(foretold(x, x.rows, fitted))
+        found.append(predicted_deviation(x, x.rows, fitted))
         values.append(fitted.values)
     rng, rows = np.random.default_rng(5), x.rows
     q, v, a = (np.stack([rng.permutation(c) for c in z.T], -1) for z in (rows.q, rows.v, rows.a))
@@ -294,10 +294,10 @@ def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
     found = dataclasses.replace(away, boxes={"link2": near}).assessment
     assert any("'link2' at (" in d.seen and "outside its geometry" in d.seen for d in found.findings)
     own = ARM.robot.parameters[1, 1:4] / ARM.robot.parameters[1, 0]
-    beside = dataclasses.replace(report, estimate=_moved(report.estimate, 1, [0.0, 0.2, 0.0]))
-    assert not any("centre of mass" in d.seen for d in beside.assessment.findings)  # near its joints
-    beside = dataclasses.replace(beside, boxes={"link2": np.array([own - 0.05, own + 0.05])})
-    assert any("outside its geometry" in d.seen for d in beside.assessment.findings)
+    non_inertial = dataclasses.replace(report, estimate=_moved(report.estimate, 1, [0.0, 0.2, 0.0]))
+    assert not any("centre of mass" in d.seen for d in non_inertial.assessment.findings)  # near its joints
+    non_inertial = dataclasses.replace(non_inertial, boxes={"link2": np.array([own - 0.05, own + 0.05])})
+    assert any("outside its geometry" in d.seen for d in non_inertial.assessment.findings)
 
 
 def _moved(estimate, body, shift):

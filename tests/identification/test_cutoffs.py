@@ -7,7 +7,8 @@ from lib import logs
 
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
-from geomctrl.identification.estimators.cutoffs import LogFilter, TooShort, _bound, choose_cutoffs
+from geomctrl.identification.errors import ShortLogError
+from geomctrl.identification.estimators.cutoffs import LogFilter, _bound, choose_cutoffs
 from geomctrl.identification.estimators.model_choice import Prediction, with_smoothing
 from geomctrl.identification.logs.parts import without_edges
 from geomctrl.identification.logs.samples import derive
@@ -183,7 +184,7 @@ def test_a_cutoff_given_is_taken_as_it_is_and_short_logs_say_so():
     assert (report.notes["cutoff"], report.notes["torque_cutoff"]) == (7.0, 7.0)
     assert "cutoffs" not in report.notes
     short = made.log.between(0.0, 0.15)
-    with pytest.raises(TooShort, match="too short to choose a cut-off"):
+    with pytest.raises(ShortLogError, match="too short to choose a cut-off"):
         choose_cutoffs(made.model, short)
     with pytest.raises(ArgumentError, match="model: expected a RegressorModel"):
         choose_cutoffs("panda", made.log)

@@ -60,7 +60,7 @@ def test_the_tx40_with_rotors_tells_its_friction_apart():
     data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
     report = Result(fit(model, data, "ols"), data)
     # they form sums with the links' inertias
-    assert [row.name for row in report.beside if row.remark] == ["Ir1", "Ir2"]
+    assert [row.name for row in report.non_inertial if row.remark] == ["Ir1", "Ir2"]
     assert report.text().count("by the prior only") == 2
     assert not report.left_open
 
@@ -75,10 +75,10 @@ def test_what_the_prior_decides_is_what_another_prior_changes():
     found = [fit(model, data, "ridge", prior=x + shift, strength=1e-9).x for shift in rng.normal(size=(2, model.size))]
     moved = {k for k in range(model.inertial, model.size) if abs(found[1][k] - found[0][k]) > 0.02}
     report = Result(fit(model, data, "ols"), data)
-    assert {row.name for row in report.beside if row.remark == BY_PRIOR} == {model.names[k] for k in moved}
-    assert not any(row.remark == OPEN for row in report.beside)
+    assert {row.name for row in report.non_inertial if row.remark == BY_PRIOR} == {model.names[k] for k in moved}
+    assert not any(row.remark == OPEN for row in report.non_inertial)
     assert 0 < len(moved) < model.size - model.inertial
-    for row in report.beside:  # an interval is that of a value
+    for row in report.non_inertial:  # an interval is that of a value
         assert (row.interval is None) == (row.remark == BY_PRIOR)
 
 
@@ -110,7 +110,7 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
     assert {model.names[k] for k in undecided(estimate, left_open)} == ({"fv2", "fs2"} if hidden else set())
     report = Result(estimate, data)
     assert ("this log leaves open" in report.text()) == hidden
-    assert {row.name for row in report.beside if row.remark == OPEN} == ({"fv2", "fs2"} if hidden else set())
+    assert {row.name for row in report.non_inertial if row.remark == OPEN} == ({"fv2", "fs2"} if hidden else set())
     if not hidden:
         return
     # the exchange in numbers: a viscous torque of v for a sigmoid of -40 tanh(v / 40)

@@ -422,5 +422,5 @@ def test_signatures_and_suffixes_are_each_one_formats():
     for x in FORMATS.values():
         for at, sign in x.signatures:
             head = bytes(at) + sign
-            assert formats.told(Path("x"), head) is x
+            assert formats.detected_format(Path("x"), head) is x
             assert len(head) <= formats.HEAD_BYTES

@@ -208,10 +208,10 @@ def test_bodies_stand_beside_the_model_s(page, made):
 def test_friction_says_what_is_told_apart(page, made):
     report = made[0]
     text = " ".join(e[2] for e in page.within("friction") if e[0] == "tr")
-    for row in report.beside:
+    for row in report.non_inertial:
         assert row.name in text
         assert row.unit in text
-    assert ("by the prior only" in text) == any(row.remark for row in report.beside)
+    assert ("by the prior only" in text) == any(row.remark for row in report.non_inertial)
 
 
 def test_the_verdict_is_on_top_and_asks_the_report_first(made):

@@ -296,7 +296,7 @@ def test_forms_are_v_and_its_rate(law):
 @pytest.mark.parametrize("law", [passivity, computed_torque])
 def test_bounds_of_forms_hold_all_over_their_boxes(law):
     e, rng = equations(law(), gc.Plant(ARM), Q_D), np.random.default_rng(1)
-    bounds, find = Bounds(e, e.plus(0.5), np.array([0.1, 0.1, 0.5, 0.5])), Search(e, e.as_it_comes(0.5))
+    bounds, find = Bounds(e, e.plus(0.5), np.array([0.1, 0.1, 0.5, 0.5])), Search(e, e.along_vector_field(0.5))
     tight = 0
     for _ in range(40):
         size = 10.0 ** rng.uniform(-3.0, -0.3)

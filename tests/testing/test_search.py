@@ -11,7 +11,7 @@ import geomctrl as gc
 from geomctrl import models, so3, testing
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
-from geomctrl.testing.domain import REACH, WAYS, Domain, Point, State, box
+from geomctrl.testing.domain import REACH, STATE_KINDS, Domain, Point, State, box
 from geomctrl.testing.lyapunov_rate import settled_derivative
 from geomctrl.testing.search import _Search, worst
 from geomctrl.testing.settings import Region
@@ -42,7 +42,7 @@ def tree():
 
 
 @pytest.mark.parametrize("domain", [arm(), tree()], ids=["vectors", "groups"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", STATE_KINDS)
 def test_states_are_drawn_within_the_domain_and_have_their_coordinates(domain, way):
     for seed in range(20):
         point = domain.random(np.random.default_rng(seed), way)

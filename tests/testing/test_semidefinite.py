@@ -14,7 +14,7 @@ from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
 from geomctrl.testing import lyapunov_certificates
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.searching import Found, zero_on_surface
+from geomctrl.testing.certificates.searching import LargestExcess, zero_on_surface
 
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])
@@ -148,7 +148,7 @@ class Turning(Heavy):
 def test_a_coordinate_within_a_sine_is_one_that_v_dot_depends_on(monkeypatch):
     """V' is positive at q = 1, however little a search that finds nothing sees of it; not where |q| < 1 / 2."""
     monkeypatch.setattr(
-        lyapunov_certificates, "search", lambda e, *_, **__: Found(-1e-30, np.array([0.0, 0.1]), e.model)
+        lyapunov_certificates, "search", lambda e, *_, **__: LargestExcess(-1e-30, np.array([0.0, 0.1]), e.model)
     )
     found = testing.certify_lyapunov(Turning(), slider(), (1.0, 0.5), levels=False, budget=2_000)
     assert found.form == "power, without M^-1"

@@ -57,7 +57,7 @@ def test_links_go_from_joint_to_joint():
     links = [m for m in shapes.capsules(robot) if m.part == "link"]
     child = robot.placements[1][:3, 3]
     first = next(m for m in links if m.body == 0)
-    assert np.linalg.norm(first.vertices - child, axis=1).min() < shapes.STOUT * shapes.reach(robot) + 1e-12
+    assert np.linalg.norm(first.vertices - child, axis=1).min() < shapes.MAX_RADIUS * shapes.reach(robot) + 1e-12
     assert {m.body for m in shapes.capsules(models.panda())} >= set(range(7)) | {-1}
 
 
@@ -150,7 +150,7 @@ def test_a_slider_goes_where_its_joint_may(limits, turns):
 
 def test_a_tour_of_the_joints_moves_each_to_both_sides_within_its_limits():
     for robot in (models.panda(), models.scara(), models.quadruped(), models.cart_pole()):
-        t, q = joints.tour(robot)
+        t, q = joints.joint_tour(robot)
         moved = robot.difference(np.broadcast_to(joints.rest(robot), q.shape), q)
         assert (moved.max(axis=0) > 0.05).all()
         assert (moved.min(axis=0) < -0.05).all()

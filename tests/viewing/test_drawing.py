@@ -28,9 +28,9 @@ def test_a_robot_is_drawn_where_it_is(ax):
     q = np.array([0.4, 0.9])
     corners = triangles(draw_robot(ax, arm, q)).reshape(-1, 3)
     tip = arm.pose(q, "tip")[:3, 3]
-    assert np.linalg.norm(corners - tip, axis=1).min() < shapes.STOUT * shapes.reach(arm) + 1e-9
+    assert np.linalg.norm(corners - tip, axis=1).min() < shapes.MAX_RADIUS * shapes.reach(arm) + 1e-9
     away = tip / np.linalg.norm(tip)
-    assert (corners @ away).max() == pytest.approx(tip @ away, abs=shapes.STOUT * shapes.reach(arm))
+    assert (corners @ away).max() == pytest.approx(tip @ away, abs=shapes.MAX_RADIUS * shapes.reach(arm))
     edges = np.linalg.norm(np.diff(triangles(draw_robot(ax, arm, q)), axis=1), axis=2)
     assert edges.max() < 0.2 * shapes.reach(arm)
 
@@ -63,7 +63,7 @@ def test_links_of_both_conventions_hang_together(convention):
         if mesh.part == "link":
             T = np.eye(4) if mesh.body < 0 else robot.pose(q, robot.body_names[mesh.body])
             clouds.setdefault(mesh.body, []).append(mesh.vertices @ T[:3, :3].T + T[:3, 3])
-    thick = 2.0 * shapes.STOUT * shapes.reach(robot)
+    thick = 2.0 * shapes.MAX_RADIUS * shapes.reach(robot)
     for body in range(robot.nbodies - 1):
         if body in clouds and body + 1 in clouds:
             mine, next_one = np.concatenate(clouds[body]), np.concatenate(clouds[body + 1])

@@ -232,7 +232,7 @@ def test_a_long_noisy_log_of_seven_joints_stays_below_three_megabytes():
 
 
 def test_a_figure_too_large_for_shapes_becomes_an_image(monkeypatch):
-    monkeypatch.setattr(embedded, "LARGEST", 1000)
+    monkeypatch.setattr(embedded, "MAX_SVG_CHARACTERS", 1000)
     pictures = view.joint_pictures(JOINTS[0], 0, [part("training")], np.ones(200))
     for _, image in pictures:
         assert re.fullmatch(r'<img alt="[^"]*" src="data:image/png;base64,[A-Za-z0-9+/=]+">', image)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.control.subclass_checks import require_arguments, require_together
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 
 SIGNATURES = {
@@ -21,7 +21,7 @@ SIGNATURES = {
 }
 
 
-class Actuator(Described):
+class Actuator(ReadableRepr):
     """Base class of actuators: one link of the chain from command to joint torque, with inputs u and outputs tau.
 
     A `Plant` takes a list of actuators, ordered from the command to the joints. The outputs of one are the inputs of

@@ -16,7 +16,7 @@ from .actuator import Actuator
 from .sampled import Sampled
 
 
-class Driven(NamedTuple):
+class ChainOutput(NamedTuple):
     """Output of a chain: joint torques (nv,), rates of its state (states,) or None, power into its energy store [W]."""
 
     tau: np.ndarray
@@ -62,7 +62,7 @@ class Chain:
             w = link.speed(w, x)
         return np.concatenate(states[::-1])
 
-    def driven(self, t: float, u: np.ndarray, v: np.ndarray, x: Any) -> Driven:
+    def driven(self, t: float, u: np.ndarray, v: np.ndarray, x: Any) -> ChainOutput:
         """Response to the command u (inputs,) with joints moving at v."""
         states = self._states(x)
         speeds = self._speeds(v, states)
@@ -73,7 +73,7 @@ class Chain:
             if stores:
                 stored = stored + link.storage_power(t, u, w, own)
             u = link.torque(t, u, w, own)
-        return Driven(u, np.concatenate(rates) if rates else None, stored)
+        return ChainOutput(u, np.concatenate(rates) if rates else None, stored)
 
     def torque(self, t: float, u: np.ndarray, v: np.ndarray, x: Any) -> np.ndarray:
         """The joint torques (nv,) only."""

@@ -27,7 +27,7 @@ MIN_EVALUATIONS = 16_000  # evaluations of the law for which Python takes as lon
 MAX_TRACES = 64  # largest number of traces in memory
 
 
-class Refused(NamedTuple):
+class TraceRefusal(NamedTuple):
     """The reason why a loop can not be traced; copies: keeps objects alive whose id() is part of the cache key."""
 
     reason: str
@@ -35,9 +35,9 @@ class Refused(NamedTuple):
 
 
 _lock = threading.Lock()
-_traces: OrderedDict[tuple, TracedLoop | Refused] = OrderedDict()
+_traces: OrderedDict[tuple, TracedLoop | TraceRefusal] = OrderedDict()
 _cells: dict[tuple, dict[str, Cell]] = {}  # known memory of laws by class
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
 class Known(NamedTuple):
@@ -118,7 +118,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
             try:
                 traced = _made(loop, watchers, strict, cells)
             except UntraceableError as error:
-                traced = Refused(str(error), copies)
+                traced = TraceRefusal(str(error), copies)
             else:
                 if (more := traced.law_memory.cells) != cells:
                     _cells[kind] = _cells.get(kind, {}) | more
@@ -130,7 +130,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
         _traces.move_to_end(key)
         while len(_traces) > MAX_TRACES:
             _traces.popitem(last=False)
-    if isinstance(traced, Refused):
+    if isinstance(traced, TraceRefusal):
         raise UntraceableError(traced.reason)
     return Known(traced, copies, parts)
 
@@ -150,6 +150,6 @@ def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, 
 
 
 def say(message: str) -> None:
-    if message not in _said:
-        _said.add(message)
+    if message not in _warned:
+        _warned.add(message)
         warnings.warn(message, RuntimeWarning, stacklevel=5)

@@ -6,9 +6,9 @@ trace, the first is compared in this way and the others at fewer states (see `Ex
 for a sample, Python computes it; a different result is an error. Python calls copies of the user's objects.
 
 Two numbers agree if they differ by less than `AGREEMENT` times the largest entry of their array. If they differ by
-more, Python repeats the sample at states displaced by `MOVED`, relative to their size. A difference of at most
-`AMPLIFIED` times the resulting change is rounding that the law amplifies (a nearly singular matrix, or a switch within
-rounding of the state).
+more, Python repeats the sample at states displaced by `PERTURBATION`, relative to their size. A difference of at most
+`MAX_AMPLIFICATION` times the resulting change is rounding that the law amplifies (a nearly singular matrix, or a
+switch within rounding of the state).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.control.monitors import Monitor
-from geomctrl.control.run import Compared
+from geomctrl.control.run import ComparisonResult
 from geomctrl.control.sample import Sample, State
 from geomctrl.control.sensors.sensor import Truth
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
-from geomctrl.tracing.untraceable import UntraceableError, heard
+from geomctrl.tracing.untraceable import UntraceableError, reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import at_work
 
 from .law_memory import restore, value_at
@@ -47,12 +47,12 @@ class Extent(NamedTuple):
 
 
 WHOLE, SIDE_BY_SIDE = Extent(8, 32), Extent(1, 4)  # for single runs, and for parallel runs with a common trace
-WATCHED = 4  # one in so many of these samples is also compared for monitors and measures
+MONITOR_INTERVAL = 4  # one in so many of these samples is also compared for monitors and measures
 AGREEMENT = 1e-9  # relative to the largest number of an array: rounding, also of solved linear systems
 FLOOR = 1e-3  # [SI] arrays with smaller entries are compared as if the largest were this
-MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 24
+PERTURBATION, MAX_AMPLIFICATION, REPEATS = 1e-13, 10.0, 24
 COMMANDED = ("tau", *OF_STATE)  # reported first, because other quantities follow from them
-BOOKKEPT = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
+ROW_ONLY_COLUMNS = ("tau", "signal", "applied", "desired")  # columns that depend only on the state of their own row
 
 
 class Comparison:
@@ -68,8 +68,8 @@ class Comparison:
         self.python, self.watchers = _copied(loop, parts), parts.watchers
         self.traced = machine.traced
         if self.traced.observed is None:
-            self.traced.observed = Observed(self.traced, loop)
-        self.layout: Observed = self.traced.observed
+            self.traced.observed = SampleRow(self.traced, loop)
+        self.layout: SampleRow = self.traced.observed
         self.changing = [
             [place.name for place in self.traced.memory if place.watcher == k] for k in range(len(self.watchers))
         ]
@@ -84,15 +84,15 @@ class Comparison:
         self.samples, self.difference, self.watching = 0, 0.0, True
 
     @property
-    def compared(self) -> Compared:
-        return Compared(self.samples, self.difference)
+    def compared(self) -> ComparisonResult:
+        return ComparisonResult(self.samples, self.difference)
 
     def before(self, t: float, t_end: float, period: float) -> None:
         """Compare at time t in the initial state, and in others until t_end, half at multiples of the period."""
         rng, compared = np.random.default_rng(0), 0
         times = np.linspace(t, t_end, self.extent.states + 1)[1:]
         times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
-        with np.errstate(all="ignore"), at_work(), heard():
+        with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             compared += self._at(t, self.initial, self.area) is not None
             for k, time in enumerate(times.tolist()):
                 compared += self._at(time, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
@@ -104,11 +104,11 @@ class Comparison:
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples as written by the machine. period: steps between calls of the law."""
         e = self.traced.equations
-        with np.errstate(all="ignore"), at_work(), heard():
+        with np.errstate(all="ignore"), at_work(), reraise_untraceable():
             for k, row in enumerate(rows):
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
                 self.remembered = held[self.law.first :][: self.law.size].copy()
-                self.watching = k % WATCHED == 0
+                self.watching = k % MONITOR_INTERVAL == 0
                 expected = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
                 if expected is None or self.area is not None or self.law.size:
                     continue
@@ -188,13 +188,13 @@ class Comparison:
         repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
         for _ in range(REPEATS if repeated else 0):  # differences between calls are not rounding
             try:
-                moved = self._in_python(t, self._moved(y, MOVED * rng.normal(size=self.loop.group.dim)), area)
+                moved = self._in_python(t, self._moved(y, PERTURBATION * rng.normal(size=self.loop.group.dim)), area)
             except UntraceableError:
                 raise
             except Exception:  # the displaced state may be outside the law's domain
                 return
             spread = np.maximum(spread, self.layout.differences(expected, moved)[0] / np.maximum(size, FLOOR))
-        beyond = np.flatnonzero((apart > AGREEMENT) & ~(apart <= AMPLIFIED * spread))
+        beyond = np.flatnonzero((apart > AGREEMENT) & ~(apart <= MAX_AMPLIFICATION * spread))
         if len(beyond):
             k = min(map(int, beyond), key=lambda k: (self.layout.key(k)[0] not in COMMANDED, -apart[k]))
             name = " ".join(dict.fromkeys(self.layout.key(k))).strip()
@@ -233,7 +233,7 @@ class Comparison:
         return where_is(self.loop.controller)
 
 
-class Observed:
+class SampleRow:
     """The numbers of a sample as one row, with their names: rates, command, measurements, memory of monitors."""
 
     def __init__(self, traced: TracedLoop, loop: Any):
@@ -257,7 +257,7 @@ class Observed:
             self.watched[a:b] = key[0] in ("monitor", "watched")
         self.watched[self.total - sum(place.size for place in traced.memory) :] = True
         self.own_places = [x for x in self.places if not self.watched[x[2]]]
-        kept = [(key[0], a, b) for key, _, a, b in self.places if key[0] in (*BOOKKEPT, *OF_STATE)]
+        kept = [(key[0], a, b) for key, _, a, b in self.places if key[0] in (*ROW_ONLY_COLUMNS, *OF_STATE)]
         desired = [k for kind, a, b in kept if kind == "desired" for k in range(a, b)]
         self._stored = [np.array(desired, int), np.array([k for _, a, b in kept for k in range(a, b)], int)]
 
@@ -333,7 +333,7 @@ def _sample(own: Any, watchers: Iterable[tuple[Any, list[str]]], t: float, y: np
     if own.sensing is not None:
         at_work = own.sensing.at_work(own.command.tau)  # before this sample
         own.sensing.measure(Truth(t, q, v, at_work, own.plant_state(y), own.now), own.sensing.places)
-    command = own.asked(own.controller, t, q, v, z)
+    command = own.call_law(own.controller, t, q, v, z)
     tau, x = command.tau, own.plant_state(y)
     applied = own.now._applied(t, q, v, own.drive(t, q, v, tau, x), x)
     values = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}

@@ -161,7 +161,7 @@ ADVICE = {
 }
 
 
-class Changes(UntraceableError):
+class SideEffectError(UntraceableError):
     """A call changes something that it must not change; place: its path."""
 
     def __init__(self, place: str, message: str):
@@ -178,7 +178,7 @@ def with_work_buffers(trace: Callable[[frozenset[str]], T]) -> T:
     while True:
         try:
             return trace(buffers)
-        except Changes as error:
+        except SideEffectError as error:
             if error.place in buffers or len(buffers) == MAX_BUFFERS:
                 raise
             buffers |= {error.place}

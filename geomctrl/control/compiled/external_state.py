@@ -219,7 +219,7 @@ class ExternalState:
         elif issubclass(kind, FUNCTIONS):
             self._builtin(x, name)
         else:
-            self._thing(x, name)
+            self._visit_object(x, name)
 
     def _function(self, x: types.FunctionType, name: str) -> None:
         self.signature.append((name, id(x.__code__)))
@@ -322,7 +322,7 @@ class ExternalState:
         if not is_bound or not leaves_nothing(module) or is_followed(module) or _is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) may change or read data outside of the law")
 
-    def _thing(self, x: Any, name: str) -> None:
+    def _visit_object(self, x: Any, name: str) -> None:
         """Visit an object that is no function, class or module: its parts, its contents and its attributes."""
         kind = type(x)
         if issubclass(kind, Mechanism):

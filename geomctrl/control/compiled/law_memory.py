@@ -5,7 +5,8 @@ or in objects, lists, tuples, dicts and deques of fixed length that it owns. Com
 command. A value that is no number (None, True, "swing") is stored as an index into the values seen while tracing; the
 law is traced on a separate path for each of them.
 
-Tracing finds which attributes change, and to which values. `MemoryGrows` requests another trace with more of them.
+Tracing finds which attributes change, and to which values. `MemoryGrowthError` requests another trace with more of
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from geomctrl.tracing.symbols import (
     INT64,
     WHOLE,
     Condition,
-    Either,
+    ConditionalKind,
     Graph,
     Symbol,
     UntraceableError,
@@ -51,7 +52,7 @@ STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
 DTYPES = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool))  # supported arrays
 
 
-class MemoryGrows(Exception):
+class MemoryGrowthError(Exception):
     """The law changes more attributes, or takes more values, than the trace supports."""
 
     def __init__(self, cells: dict[str, Cell]):
@@ -59,7 +60,7 @@ class MemoryGrows(Exception):
         self.cells = cells
 
 
-class NoMemoryError(UntraceableError):
+class UnsupportedMemoryError(UntraceableError):
     """The law stores something that compiled code does not support."""
 
 
@@ -107,7 +108,7 @@ class Cell:
             shape, kinds, dtype = x.shape, frozenset(), dtype_of(x) if isinstance(x, SymbolArray) else x.dtype
         else:
             kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
-            raise NoMemoryError(
+            raise UnsupportedMemoryError(
                 f"{path} becomes {kind}: a law can store numbers, arrays of floats, ints or bools, strings, enums and"
                 " None, in lists, tuples, dicts and deques of constant length"
             )
@@ -179,7 +180,7 @@ class LawMemory:
             return symbol_array(numbers if cell.dtype.kind == "f" else entries, cell.shape or ())
         *others, kind = sorted(cell.kinds)
         for k in others:
-            kind = Either(compare("eq", symbols[-1], float(k)), k, kind)
+            kind = ConditionalKind(compare("eq", symbols[-1], float(k)), k, kind)
         return with_kind(numbers[0], kind)
 
     def numbers(self, path: str, x: Any) -> list[Any]:
@@ -201,7 +202,7 @@ class LawMemory:
 
 
 def _number_of_kind(kind: Any) -> Any:
-    if type(kind) is not Either:
+    if type(kind) is not ConditionalKind:
         return float(kind)
     return where(kind.condition, _number_of_kind(kind.yes), _number_of_kind(kind.no))
 

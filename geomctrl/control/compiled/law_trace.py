@@ -27,7 +27,7 @@ from geomctrl.tracing.symbols import (
 from geomctrl.tracing.tracer import finished
 from geomctrl.tracing.traces import Trace
 
-from .contents import ADVICE, BUFFERS, LAW, Changes, with_work_buffers
+from .contents import ADVICE, BUFFERS, LAW, SideEffectError, with_work_buffers
 from .symbolic_copies import SymbolicCopies
 
 OF_STATE = ("z_rate", "z_next")  # fields of a Command about the controller's state
@@ -51,7 +51,7 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
         try:
             return with_work_buffers(lambda buffers: _traced(controller, robot, z0, buffers, True))
         except UntraceableError as other:
-            raise (other if isinstance(other, Changes) else error) from None
+            raise (other if isinstance(other, SideEffectError) else error) from None
 
 
 def _traced(

@@ -53,7 +53,7 @@ class Machine:
 
     @cached_property
     def _observed(self) -> list[np.ndarray]:
-        """Positions in memory of a sample's numbers for each lane, in the order of `comparison.Observed`."""
+        """Positions in memory of a sample's numbers for each lane, in the order of `comparison.SampleRow`."""
         traced, w, l = self.traced, self.width, self.layout
         held, measured = (
             [k for c in columns for k in range(c.first, c.first + c.size)] for columns in (traced.held, traced.columns)
@@ -151,7 +151,7 @@ class Machine:
     def look(self, lane: int = 0) -> np.ndarray | None:
         """Compute a sample at the state in memory: rates, held command, measurements and the memory of monitors.
 
-        The order is that of `comparison.Observed`. None if there is no result, or if the rates are not finite.
+        The order is that of `comparison.SampleRow`. None if there is no result, or if the rates are not finite.
         """
         without = self._look(self.addresses[0], self.addresses[1]) >> lane & 1
         if self._over_rows is not None:

@@ -12,7 +12,7 @@ from geomctrl.tracing.symbols import WHOLE, UntraceableError
 from geomctrl.tracing.untraceable import UnknownValueError
 
 from .contents import LAW, with_work_buffers
-from .law_memory import Cell, MemoryGrows, value_at
+from .law_memory import Cell, MemoryGrowthError, value_at
 from .loop_parts import copied_parts, law_of
 from .trace import LoopTrace
 from .traced_loop import TracedLoop
@@ -77,5 +77,5 @@ def _settled(
     while True:
         try:
             return with_work_buffers(trace)
-        except MemoryGrows as grown:
+        except MemoryGrowthError as grown:
             settled |= grown.cells

@@ -28,14 +28,14 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     set_attributes,
 )
-from geomctrl.tracing.patched_numpy import twin_of
+from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python
-from geomctrl.tracing.untraceable import heard
+from geomctrl.tracing.untraceable import reraise_untraceable
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
 from .containers import array_signature, is_named_tuple, key_signature
-from .contents import LAW, Changes, content, difference, put_back, require_overwritten
+from .contents import LAW, SideEffectError, content, difference, put_back, require_overwritten
 from .external_state import LIBRARY, MAX_THINGS, PRINTED, ExternalState
 from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .robot_numbers import copy_of_robot
@@ -97,14 +97,16 @@ class SymbolicCopies:
         state = self.external_state
         state.begin()
         try:
-            with at_work(), heard():
+            with at_work(), reraise_untraceable():
                 yield
         finally:
             place = state.restored()
         self.reset(remembering)
         place = place or self._changed
         if place:
-            raise Changes(place, f"{place} changes during a call{line_of_change(place, self.kinds)}: {self.advice}")
+            raise SideEffectError(
+                place, f"{place} changes during a call{line_of_change(place, self.kinds)}: {self.advice}"
+            )
         require_overwritten(self.traced, min(self.buffers, default=""), self.kinds, self.advice)
 
     @property
@@ -364,7 +366,7 @@ class SymbolicCopies:
     def _opaque(self, x: Any, path: str) -> Any:
         self.signature.append(id(x))
         self._kept.append(x)
-        return twin_of(x) if self.symbolic else x
+        return replacement_of(x) if self.symbolic else x
 
     def _root(self, x: Any, path: str) -> Any:
         if any(x is y for y in PRINTED):

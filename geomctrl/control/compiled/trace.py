@@ -17,7 +17,7 @@ from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
 from geomctrl.control.closed_loop import MAX_STEPS
 from geomctrl.control.contracts import Command, evaluated_each_time
 from geomctrl.control.sample import Sample, State
-from geomctrl.control.sensing import made_by
+from geomctrl.control.sensing import sampled_actuator_sensors
 from geomctrl.control.sensors.sensor import Truth, normals
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.exponentials import LARGEST_ANGLE
@@ -35,7 +35,7 @@ from geomctrl.tracing.symbols import (
 from geomctrl.tracing.traces import Trace
 
 from .contents import ADVICE, BUFFERS, LAW, changes, check_sharing
-from .law_memory import Cell, LawMemory, MemoryGrows, NoMemoryError, line_of_change, value_at
+from .law_memory import Cell, LawMemory, MemoryGrowthError, UnsupportedMemoryError, line_of_change, value_at
 from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
 from .loop_parts import law_of, loop_parts
 from .symbolic_copies import SymbolicCopies
@@ -174,11 +174,11 @@ class LoopTrace(TraceOfMonitors):
         (q, v, _), x = loop.split(self.y), loop.plant_state(self.y)
         truth = Truth(cast(Any, self.t), q, v, sensing.at_work(command, area), x, self.plant)
         traces = [self._one_sampled(place, self.plant.sensors[place.number], truth, n) for place in sensing.places]
-        for place, link in zip(sensing.links, made_by(self.plant)):
+        for place, link in zip(sensing.links, sampled_actuator_sensors(self.plant)):
             traces.append(self._one_sampled(place, link, truth._replace(command=command), n))
-            command = area[place.told]
+            command = area[place.received]
         seen = [Column("measured", name, *x) for place in sensing.places for name, x in place.names.items()]
-        return traces, seen, sensing.told(area)
+        return traces, seen, sensing.received(area)
 
     def _one_sampled(self, place: Any, sensor: Any, truth: Truth, n: int) -> Sampled:
         part = self.area[place.part]
@@ -193,7 +193,7 @@ class LoopTrace(TraceOfMonitors):
     def _law(self, state: tuple) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """The results of the law by name, and the new values of its memory."""
         if not self.loop.hold:
-            return self._joined(lambda: self._asked(state)), {}
+            return self._joined(lambda: self._law_results(state)), {}
 
         def grows() -> bool:
             return any(self.law_memory.cells.get(path) != cell for path, cell in self.grown.items())
@@ -201,10 +201,10 @@ class LoopTrace(TraceOfMonitors):
         refused: list[UntraceableError] = []  # errors on one path, after which the memory would be undefined
 
         def called() -> tuple[dict[str, Any], dict[str, list[Any]]]:
-            outputs = self._asked(state)
+            outputs = self._law_results(state)
             try:
                 return outputs, self._remembered()
-            except NoMemoryError as error:
+            except UnsupportedMemoryError as error:
                 path = str(error).partition(" ")[0]
                 owner = "" if path.startswith(LAW) else LAW
                 refused.append(UntraceableError(f"{owner}{error}{line_of_change(path, self.copies.kinds)}"))
@@ -216,13 +216,13 @@ class LoopTrace(TraceOfMonitors):
                 raise refused[0]
         finally:
             if grows():
-                raise MemoryGrows(self.grown) from None
+                raise MemoryGrowthError(self.grown) from None
         return result
 
-    def _asked(self, state: tuple) -> dict[str, Any]:
+    def _law_results(self, state: tuple) -> dict[str, Any]:
         """The results of the law by name."""
         loop = self.loop
-        command = named(self.controller, lambda: loop.asked(self.controller, *state, self.measured))
+        command = named(self.controller, lambda: loop.call_law(self.controller, *state, self.measured))
         return outputs_of(
             self.controller, command, loop.inputs, loop.rate_shapes, loop.next_shapes if loop.hold else ()
         )

@@ -19,7 +19,7 @@ from geomctrl.tracing.symbols import Graph, UntraceableError, add, both, compare
 from .law_trace import named
 from .symbolic_copies import SymbolicCopies
 from .trace_parts import as_symbol, columns_of, entries_of, one_number, same_entries, trace_of
-from .traced_loop import Column, Remembered
+from .traced_loop import Column, MemoryEntry
 
 # the graph's arrays; the last one contains the part of a row after the held command
 NUMBERS, TIME, STATE, HELD, MEMORY, ROW = range(6)
@@ -37,7 +37,7 @@ class TraceOfMonitors:
 
     def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, graph: Graph):
         self.loop, self.watchers, self.strict, self.graph = loop, watchers, strict, graph
-        self.memory: list[Remembered] = []
+        self.memory: list[MemoryEntry] = []
         self.renewed: list[tuple[Any, int]] = []  # updates of the memory: (symbol, position)
         self.size = 0
         self.of_rows: list[tuple[int, Any]] = []  # (monitor, its value) if that depends on a sample's row alone
@@ -96,7 +96,7 @@ class TraceOfMonitors:
 
     def _remember(self, watcher: int, name: str, x: Any) -> Any:
         """The position of a monitor's number or array in the loop's memory."""
-        place = Remembered(watcher, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
+        place = MemoryEntry(watcher, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
         symbols = [self.graph.load(MEMORY, self.size + j) for j in range(place.size)]
         self.memory.append(place)
         self.size += place.size
@@ -124,7 +124,7 @@ class TraceOfMonitors:
                 raise UntraceableError(f"{clone.name!r} changes {name}, which is neither a number nor an array")
         return value, signals, changed
 
-    def _renewed(self, place: Remembered, numbers: list[Any]) -> list[tuple[Any, int]]:
+    def _renewed(self, place: MemoryEntry, numbers: list[Any]) -> list[tuple[Any, int]]:
         """The numbers of an attribute that a sample changes, with their positions in memory."""
         graph, places = self.graph, range(place.first, place.first + place.size)
         return [(x, k) for x, k in zip(numbers, places) if graph.operand(x) != graph.operand(graph.load(MEMORY, k))]

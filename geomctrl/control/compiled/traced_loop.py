@@ -28,7 +28,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Remembered:
+class MemoryEntry:
     """A number or array that persists between samples: an attribute of a watcher, and its position in memory."""
 
     watcher: int
@@ -48,7 +48,7 @@ class TracedLoop:
     equations: Equations
     columns: list[Column]  # within the outputs of `sample`, or within a held command where `held`
     held: list[Column]
-    memory: list[Remembered]
+    memory: list[MemoryEntry]
     worst: int  # index of the monitors' worst values in memory; their times follow
     copies: SymbolicCopies  # keeps objects alive whose id() is part of the cache key
     law_memory: LawMemory  # memory of the law, inside the held command

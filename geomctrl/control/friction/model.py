@@ -8,7 +8,7 @@ import numpy as np
 
 from geomctrl.arguments import count, number, per_coordinate
 from geomctrl.control.subclass_checks import overrides, require_arguments, require_together
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.numbers import scalar
 
@@ -24,7 +24,7 @@ SIGNATURES = {
 }
 
 
-class FrictionModel(Described):
+class FrictionModel(ReadableRepr):
     """Base class of joint friction models. `Plant(friction=...)` subtracts `torque` from the torques at the joints.
 
     v (nv,) are the joint velocities [rad/s, m/s], load (nv,) the torques that the actuators transmit to the joints

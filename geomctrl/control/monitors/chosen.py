@@ -12,7 +12,7 @@ from geomctrl.errors import ArgumentError
 from .energy import EnergyBalance
 from .group import GroupResidual
 from .holding import Holding
-from .limits import LIMITED, JointLimits
+from .limits import LIMITED_QUANTITIES, JointLimits
 from .lyapunov import LyapunovDecrease
 from .monitor import Monitor
 from .skew import Skew
@@ -25,7 +25,7 @@ def default_monitors() -> list[Monitor]:
     """
     return [
         *(Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()),
-        *(JointLimits(of=x) for x in LIMITED),
+        *(JointLimits(of=x) for x in LIMITED_QUANTITIES),
     ]
 
 

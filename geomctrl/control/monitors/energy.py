@@ -44,7 +44,7 @@ class EnergyBalance(Monitor):
 
     def _energy(self, plant, q, v, x):
         H = scalar(plant.robot.energy(q, v))
-        return H + plant._energy_beside(q, x) if self.stores_energy else H
+        return H + plant._energy_outside_robot(q, x) if self.stores_energy else H
 
     def confirm(self, replay):
         """Report a violation if dH/dt differs from the power at the samples, where no integrator is involved.

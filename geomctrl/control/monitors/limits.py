@@ -10,7 +10,11 @@ from geomctrl.tracing.numbers import scalar
 
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 
-LIMITED = {"position": ("q", "rad or m"), "velocity": ("v", "rad/s or m/s"), "effort": ("applied", "N m or N")}
+LIMITED_QUANTITIES = {
+    "position": ("q", "rad or m"),
+    "velocity": ("v", "rad/s or m/s"),
+    "effort": ("applied", "N m or N"),
+}
 ROUNDING = 64.0 * np.finfo(float).eps
 
 
@@ -22,8 +26,8 @@ class JointLimits(Monitor):
     """
 
     def __init__(self, limit: float = 0.0, of: str = "position"):
-        self.of, self.limit = choice("of", of, LIMITED), tolerance("limit", limit)
-        self.field, unit = LIMITED[of]
+        self.of, self.limit = choice("of", of, LIMITED_QUANTITIES), tolerance("limit", limit)
+        self.field, unit = LIMITED_QUANTITIES[of]
         self.name, self.description = f"{of}_limits", f"{of} beyond a joint's limit, {unit}"
 
     def start(self, plant, controller):

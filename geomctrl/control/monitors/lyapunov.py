@@ -111,7 +111,7 @@ class LyapunovDecrease(Monitor):
             return Finding(UNRESOLVED, said, "judge the law on the true state")
         findings, budget = [], MAX_PARTS_OF_ALL
         for step in self._accused(replay, values):
-            repeated = _Repeated(self, replay, step)
+            repeated = _RepeatedStep(self, replay, step)
             findings.append(repeated.finding())
             budget -= repeated.parts
             if findings[-1].verdict == VIOLATED or budget < 0:
@@ -145,7 +145,7 @@ class Step(NamedTuple):
     largest: float
 
 
-class _Repeated:
+class _RepeatedStep:
     """Order test of one step."""
 
     def __init__(self, monitor: LyapunovDecrease, replay: Replay, step: Step):

@@ -11,7 +11,7 @@ import numpy as np
 
 from geomctrl.control.plant import Plant
 from geomctrl.control.sample import Sample
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 
 HELD, VIOLATED, UNRESOLVED, NOT_MEASURED = "held", "VIOLATED", "UNRESOLVED", "not measured"
 
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     dt: float = np.nan
 
 
-class Monitor(Described):
+class Monitor(ReadableRepr):
     """Base class for a property that is checked at every sample. A subclass follows these rules:
 
     1. `name` and `description` (a sentence) say what is measured. `limit` is the largest allowed value; nan counts as

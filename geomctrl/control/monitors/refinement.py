@@ -20,7 +20,7 @@ class Refinement(NamedTuple):
     order: float = np.nan
 
 
-class Extrapolated(NamedTuple):
+class OrderTest(NamedTuple):
     """STAYS, VANISHES or UNDECIDED; observed order; error of the last growth."""
 
     outcome: str
@@ -28,19 +28,19 @@ class Extrapolated(NamedTuple):
     error: float = np.inf
 
 
-def extrapolated(growths: list[float], allowed: float, order: int) -> Extrapolated:
+def extrapolated(growths: list[float], allowed: float, order: int) -> OrderTest:
     """Classify growths with 1, 2, 4, ... parts of a method of the given order.
 
     The error of the last growth is twice the remainder estimated from the last two differences d1, d2: with r = d1 / d2
     the remainder is d2 / (min(r, 2^order) - 1). Without convergence (r <= 2) it is three times the larger difference.
     """
     if len(growths) < 3 or not np.isfinite(growths[-3:]).all():
-        return Extrapolated(UNDECIDED)
+        return OrderTest(UNDECIDED)
     before, last = abs(growths[-2] - growths[-3]), abs(growths[-1] - growths[-2])
     ratio = before / last if last > 0.0 else 2.0**order
     error = 2.0 * (last / (min(ratio, 2.0**order) - 1.0) if ratio > 2.0 else 3.0 * max(before, last))
     outcome = STAYS if growths[-1] - error > allowed else VANISHES if growths[-1] + error <= allowed else UNDECIDED
-    return Extrapolated(outcome, float(np.log2(max(ratio, 0.5))), error)
+    return OrderTest(outcome, float(np.log2(max(ratio, 0.5))), error)
 
 
 def refined(growth: Callable[[int], float], allowed: float, order: int) -> Refinement:
@@ -49,7 +49,7 @@ def refined(growth: Callable[[int], float], allowed: float, order: int) -> Refin
     STAYS requires two successive refinements and agreement with numbers of parts other than powers of two, because
     irregular growth, as of a chattering loop, sometimes looks converged by chance.
     """
-    growths, parts, extrapolation, previous = [growth(1)], 1, Extrapolated(UNDECIDED), UNDECIDED
+    growths, parts, extrapolation, previous = [growth(1)], 1, OrderTest(UNDECIDED), UNDECIDED
     while parts < MAX_PARTS:
         parts, previous = 2 * parts, extrapolation.outcome
         growths.append(growth(parts))

@@ -17,7 +17,7 @@ from .monitor import UNRESOLVED, Finding, Monitor
 
 MAX_COORDINATES = 150  # largest state for which the fastest rate is computed
 MIN_RTOL = 1e-13  # of an adaptive method; with a smaller one rounding looks like truncation
-GROWING = 1.0 + 1e-6  # amplification factor above which a step is unstable
+UNSTABLE_FACTOR = 1.0 + 1e-6  # amplification factor above which a step is unstable
 
 
 class Continuous:
@@ -130,7 +130,7 @@ class Replay:
         return fastest, float(low)
 
     def _grows(self, x: np.ndarray) -> bool:
-        return bool((np.abs(self._amplification(x)) > GROWING).any())
+        return bool((np.abs(self._amplification(x)) > UNSTABLE_FACTOR).any())
 
     def _amplification(self, x: np.ndarray) -> np.ndarray:
         """The method's stability function 1 + x b . (1 - x A)^-1 1."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, number
-from geomctrl.described import Described
+from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -40,7 +40,7 @@ class Truth(NamedTuple):
         return self.plant.acceleration(*self[:5])
 
 
-class Sensor(Described):
+class Sensor(ReadableRepr):
     """Base class of sensors, which measure at samples. A subclass follows these rules:
 
     1. `__init__` takes `name`, which also selects the noise (the sensors of a plant have distinct names), the period

@@ -26,7 +26,7 @@ from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
 
 from .job import Columns, Job, pickled, run_block
 
-ATTEMPTS = 2  # attempts per block that raises; the second may use another worker
+MAX_ATTEMPTS = 2  # attempts per block that raises; the second may use another worker
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # the processes share the cores already
 
 Block = tuple[int, Mapping[str, np.ndarray]]  # number of the first run, and the values of the parameters
@@ -87,8 +87,8 @@ def computed(job: Job, blocks: Iterable[Block], n: int, executor: Any) -> Genera
     """
     with ExitStack() as stack:
         if executor is None:
-            executor = stack.enter_context(processes(min(cores(), n))) if n > 1 else _Here()
-        sent = job if isinstance(executor, (ThreadPoolExecutor, _Here)) else pickled(job)
+            executor = stack.enter_context(processes(min(cores(), n))) if n > 1 else _SerialExecutor()
+        sent = job if isinstance(executor, (ThreadPoolExecutor, _SerialExecutor)) else pickled(job)
         submit = partial(executor.submit, **_options(executor))
         yield from _as_done(partial(submit, run_block, sent), blocks, 2 * _workers(executor))
 
@@ -116,9 +116,9 @@ def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], max_pending: i
             except BrokenExecutor as error:
                 raise _gone(error) from error
             except (Exception, CancelledError) as error:  # of a worker, out of memory, or from the transport
-                if attempt == ATTEMPTS:
+                if attempt == MAX_ATTEMPTS:
                     raise SweepError(
-                        f"the block from run {block[0]} on failed {ATTEMPTS} times: {type(error).__name__}: {error}"
+                        f"the block from run {block[0]} on failed {MAX_ATTEMPTS} times: {type(error).__name__}: {error}"
                     ) from error
                 start(block, attempt + 1)
                 continue
@@ -150,7 +150,7 @@ def _workers(executor: Any) -> int:
     return getattr(executor, "_max_workers", None) or cores()
 
 
-class _Here:
+class _SerialExecutor:
     """An executor that computes immediately in the calling thread."""
 
     _max_workers = 1

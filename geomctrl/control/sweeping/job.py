@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.control.loop_runner import Case
-from geomctrl.control.many import Outcome, outcomes, said
+from geomctrl.control.many import Outcome, error_text, outcomes
 from geomctrl.control.run import Run
 from geomctrl.errors import ArgumentError, GeomctrlError
 
@@ -46,7 +46,7 @@ class Job:
             except MemoryError:
                 raise
             except Exception as error:  # raised by the user's `make`: this run fails, the others continue
-                results.append(Outcome({}, f"make: {said(error)}", False, np.nan, 0))
+                results.append(Outcome({}, f"make: {error_text(error)}", False, np.nan, 0))
         computed = iter(outcomes(cases, self.measures, **self.arguments))
         return _columns(first, [next(computed) if x is None else x for x in results], self.measures)
 
@@ -78,7 +78,8 @@ def pickled(job: Job) -> bytes:
         return cloudpickle.dumps(job)
     except Exception as error:  # user objects may raise anything
         raise ArgumentError(
-            f"make, measures, monitors: expected objects that can be pickled for other processes, got {said(error)};"
+            "make, measures, monitors: expected objects that can be pickled for other processes, got"
+            f" {error_text(error)};"
             " executor=concurrent.futures.ThreadPoolExecutor() needs no pickling"
         ) from error
 

@@ -327,8 +327,8 @@ def _identity_of(**named: Any) -> dict[str, str]:
 
 def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
     flat = values.ravel().tolist()
-    shown = ", ".join(map(repr, flat)) if len(flat) < 5 else f"{flat[0]!r}, {flat[1]!r} ... {flat[-1]!r}"
-    return f"{shown} ({values.size} along {', '.join(dims) or 'nothing'}, {fingerprint(values)[''][:6]})"
+    text = ", ".join(map(repr, flat)) if len(flat) < 5 else f"{flat[0]!r}, {flat[1]!r} ... {flat[-1]!r}"
+    return f"{text} ({values.size} along {', '.join(dims) or 'nothing'}, {fingerprint(values)[''][:6]})"
 
 
 def _description(measure: Any, space: Space) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from geomctrl.identification.findings import Assessment, Finding
 
 from .causes import estimated_delay
 from .evidence import Evidence
-from .fit_checks import bodies, converged, explained, lacking, prior, unseen
-from .log_checks import excited, recorded, vague
+from .fit_checks import bodies, converged, explained, model_errors, prior, unseen
+from .log_checks import excited, recorded, uncertain_parameters
 from .scales import against_masses
-from .search import confirmed, undone
+from .search import confirmed, undo_mistakes
 from .trials import couplings, driving
 
 __all__ = [
@@ -43,7 +43,7 @@ CHECKS = (recorded, explained, unseen, prior, converged, bodies)
 
 def assess(evidence: Evidence, findings: Sequence[Finding] = (), ignore: Sequence[str] = ()) -> Assessment:
     """Return the assessment; findings: those that exist already."""
-    seen = undone(evidence)
+    seen = undo_mistakes(evidence)
     findings_so_far = list(seen.findings)
     for check in ON_ROWS:
         findings_so_far += confirmed(evidence, seen.changes, check(evidence, seen.rows, seen.fit), check)
@@ -61,5 +61,5 @@ def assess(evidence: Evidence, findings: Sequence[Finding] = (), ignore: Sequenc
     return Assessment.of(
         findings_so_far,
         ignore,
-        [*seen.notes, *vague(evidence, findings_so_far), *lacking(evidence, seen.rows, seen.fit)],
+        [*seen.notes, *uncertain_parameters(evidence, findings_so_far), *model_errors(evidence, seen.rows, seen.fit)],
     )

@@ -27,7 +27,7 @@ from geomctrl.identification.logs.signals import without_delay
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.identification.settings import Filtering
 
-from .evidence import Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
+from .evidence import Evidence, Explanation, FreeFit, fit_rows, fit_rows_like
 from .log_checks import late_velocities
 from .rows import Rows, cutoff_of, rows_of
 
@@ -53,7 +53,7 @@ MIN_SINGULAR_VALUE = (
 )
 
 
-def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mistake], list[str]]:
+def likely_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Explanation], list[str]]:
     """(explanations that are much likelier than the unchanged log, notes)."""
     robot = evidence.model.robot
     if robot.nq != robot.nv:
@@ -120,7 +120,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
     return total
 
 
-def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | None, list[str]]:
     if rows.lag or late_velocities(evidence):  # already undone, or only velocities lag
         return None, []
     seconds, deviation, gain = delay(evidence.model, rows, fit)
@@ -143,10 +143,10 @@ def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None
         f" {100 * after.relative[worst]:.3g} % without the delay"
     )
     advice = "Compensate it (--delay auto), or check the time stamps and filters of the log's signals"
-    return Mistake(gain, Finding("delay", seen, advice), f"torques {order} positions", right, after, change), []
+    return Explanation(gain, Finding("delay", seen, advice), f"torques {order} positions", right, after, change), []
 
 
-def _late_joint(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+def _late_joint(evidence: Evidence, rows: Rows, fit: FreeFit) -> Explanation | None:
     """The joint whose torques alone lag or lead the motion."""
     model = evidence.model
     if rows.motion is None or model.robot.nv < 2 or late_velocities(evidence):
@@ -185,7 +185,7 @@ def _likeliest(fits: list[FreeFit], fit: FreeFit) -> int:
 # --- another zero ------------------------------------------------------------------------------------------------
 
 
-def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | None, list[str]]:
     """(the joint whose positions count from another zero, by Newton's method on its offset, a note on all joints)."""
     model = evidence.model
     robot, one = model.robot, np.eye(model.robot.nv)
@@ -227,7 +227,7 @@ def _zero(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
         return rows.shifted(offset * one[k])
 
     clause = f"the zero of {evidence.names[k]!r} is off"
-    return Mistake(gain, Finding("zero", seen, advice), clause, right, here, change), notes
+    return Explanation(gain, Finding("zero", seen, advice), clause, right, here, change), notes
 
 
 def _zero_note(names: list[str], fits: list[FreeFit]) -> list[str]:
@@ -246,7 +246,7 @@ def _zero_note(names: list[str], fits: list[FreeFit]) -> list[str]:
 # --- a tilted base -----------------------------------------------------------------------------------------------
 
 
-def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
+def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Explanation | None, list[str]]:
     """(the explanation, a note if the log does not exclude a tilt as large)."""
     model = evidence.model
     g = np.asarray(model.robot.gravity, float)
@@ -286,7 +286,7 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
     deviation = float(np.sqrt(direction @ variance @ direction))  # the orthogonal direction may be undetermined
     clear = float(tilt @ np.linalg.pinv(variance) @ tilt) > MIN_SIGMA**2
     if angle < MIN_TILT or not clear:
-        return None, _tilts_untold(variance, axes)
+        return None, _undetermined_tilts(variance, axes)
     direction = direction @ axes
     seen = (
         f"gravity is {np.rad2deg(angle):.3g} degrees (standard deviation {np.rad2deg(deviation):.2g}) off the model's,"
@@ -297,10 +297,8 @@ def _tilt(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None,
     return _with_columns(evidence, rows, fit, finding, "the base is tilted", columns, after), []
 
 
-def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
-    """A note on horizontal directions in which the base may be tilted by more than NOTED_TILT. variance (2, 2): of the
-    tilt about two axes, zero along those without effect.
-    """
+def _undetermined_tilts(variance: np.ndarray, axes: np.ndarray) -> list[str]:
+    """A note on open tilts of the base; variance (2, 2) of the tilt, zero along axes without effect."""
     deviations, directions = np.linalg.eigh(variance)
     least = MIN_SIGMA * np.sqrt(deviations.clip(0.0))
     open_ = [
@@ -315,7 +313,7 @@ def _tilts_untold(variance: np.ndarray, axes: np.ndarray) -> list[str]:
 # --- friction that changes ---------------------------------------------------------------------------------------
 
 
-def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Explanation | None:
     model = evidence.model
     t0, t1 = float(rows.t[0]), float(rows.t[-1])
     n = model.robot.nv
@@ -337,7 +335,7 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     size = np.sqrt((torque**2 * rows.used).sum(0) / np.maximum((rows.torques(model) ** 2 * rows.used).sum(0), 1e-300))
     gain = fit.freedom * np.log(np.maximum(fit.residuals, 1e-300) / np.maximum(after.residuals, 1e-300))
     out = np.flatnonzero((size > MIN_DRIFT_SHARE) & (gain > 1.5 * np.log(np.maximum(fit.independent, 2.0)) + 3.0))
-    if not len(out) or not _brakes(model, rows, after, columns, out):
+    if not len(out) or not _friction_dissipates(model, rows, after, columns, out):
         return None
     which = ", ".join(f"{evidence.names[k]!r} {100 * size[k]:.2g} % of its torques" for k in out)
     seen = f"friction or offset changes during the log ({t1 - t0:.3g} s): {which}"
@@ -347,11 +345,10 @@ def _drift(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     )
 
 
-def _brakes(
+def _friction_dissipates(
     model: RegressorModel, rows: Rows, after: FreeFit, columns: Callable[[Rows], np.ndarray], joints: np.ndarray
 ) -> bool:
-    """Whether friction of these joints dissipates power at the start and at the end, and falls in all of them or rises
-    in all of them, as with heat and wear. Errors of the model need not look so."""
+    """Whether friction dissipates throughout, and falls or rises at all these joints, as with heat and wear."""
     friction = np.isin(np.array(model.kinds)[model.base.columns], ("viscous", "coulomb", "curve"))
     n = len(friction)
     steady = rows.regressor(model)[..., friction] @ after.values[:n][friction]
@@ -369,7 +366,7 @@ def _brakes(
 def _with_columns(
     evidence: Evidence, rows: Rows, fit: FreeFit, finding: Finding, clause: str,
     columns: Callable[[Rows], np.ndarray], after: FreeFit,
-) -> Mistake:  # fmt: skip
+) -> Explanation:  # fmt: skip
     """A mistake that additional columns undo, at their estimated size."""
     sizes = after.values[len(fit.values) :]
 
@@ -379,4 +376,4 @@ def _with_columns(
     gain = max(after.evidence_over(fit), after.evidence_over(fit, own=True))
     gain -= 0.5 * len(sizes) * float(np.log(max(fit.independent.sum(), 2.0)))
     right = change(rows)
-    return Mistake(gain, finding, clause, right, fit_rows(evidence.model, right), change, takes_off=True)
+    return Explanation(gain, finding, clause, right, fit_rows(evidence.model, right), change, takes_off=True)

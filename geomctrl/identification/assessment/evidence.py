@@ -140,7 +140,7 @@ class FreeFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Mistake:
+class Explanation:
     """One explanation of what is wrong with the log.
 
     evidence: gain in log likelihood if it is undone (`FreeFit.evidence_over`); clause: the explanation, as a clause;
@@ -243,7 +243,7 @@ class Evidence:
         """Rows among these samples; motion and torques low-passed at `cutoff` times the factor."""
         below = None if self.cutoff is None else factor * self.cutoff
         rows = rows_of(self.training, among, below, self.notes.get("cutoff", np.inf))
-        return replace(rows, used=rows.used & self.tells)
+        return replace(rows, used=rows.used & self.is_informative)
 
     @cached_property
     def changes(self) -> np.ndarray:
@@ -254,7 +254,7 @@ class Evidence:
         return high.max(axis=0) - low.min(axis=0) > np.maximum(SAME * size, ROUNDING * size.max(initial=0.0))
 
     @cached_property
-    def tells(self) -> np.ndarray:
+    def is_informative(self) -> np.ndarray:
         """(nv,): whether a joint's torques change, in steps that are fine enough."""
         return self.changes if self.raw is None else self.changes & (coarseness(self.raw) <= MAX_COARSENESS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from geomctrl.identification.estimators.prior_problem import at_the_edge
-from geomctrl.identification.findings import Finding
+from geomctrl.identification.findings import Finding, listing
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
@@ -39,11 +39,11 @@ def explained(evidence: Evidence) -> list[Finding]:
             f" {evidence.names[worst]!r}: {100 * relative[worst]:.3g} %"
         )
         return [Finding("unexplained", seen, advice, bool(total > FATAL_ERROR))]
-    bad = [k for k in range(len(relative)) if relative[k] > MAX_JOINT_ERROR and k not in _costly(evidence)]
-    if not bad:
-        return []
-    which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} %" for k in bad)
-    return [Finding("unexplained", f"much of the torque of single joints is unexplained: {which}", advice)]
+    bad = [
+        k for k in range(len(relative)) if relative[k] > MAX_JOINT_ERROR and k not in _joints_limited_by_prior(evidence)
+    ]
+    which = [f"{evidence.names[k]!r} {100 * relative[k]:.3g} %" for k in bad]
+    return listing("unexplained", "much of the torque of single joints is unexplained", which, advice)
 
 
 def unseen(evidence: Evidence) -> list[Finding]:
@@ -83,7 +83,7 @@ def converged(evidence: Evidence) -> list[Finding]:
     return [Finding("convergence", f"the optimiser of {e.method} did not converge ({numbers})", advice)]
 
 
-def _costly(evidence: Evidence) -> list[int]:
+def _joints_limited_by_prior(evidence: Evidence) -> list[int]:
     """Joints that prior and constraints explain much worse than unconstrained least squares."""
     relative, free = evidence.errors["training"]["relative"], evidence.free.relative
     return [k for k in range(len(free)) if relative[k] > max(MAX_PRIOR_RATIO * free[k], free[k] + MIN_PRIOR_COST)]
@@ -91,21 +91,19 @@ def _costly(evidence: Evidence) -> list[int]:
 
 def prior(evidence: Evidence) -> list[Finding]:
     """Findings on joints whose torques are unexplained because of the prior or constraints."""
-    costly = _costly(evidence)
-    if not costly:
-        return []
     relative, free = evidence.errors["training"]["relative"], evidence.free.relative
-    which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} % and {100 * free[k]:.3g} %" for k in costly)
-    seen = f"{evidence.estimate.method} leaves more torque unexplained than least squares without prior: {which}"
+    limited = _joints_limited_by_prior(evidence)
+    which = [f"{evidence.names[k]!r} {100 * relative[k]:.3g} % and {100 * free[k]:.3g} %" for k in limited]
+    seen = f"{evidence.estimate.method} leaves more torque unexplained than least squares without prior"
     advice = (
         "If the torques are small compared with other joints, weigh joints by their noise (--noise-weights); otherwise"
         " reduce the weight of the prior (--prior-weight), or widen bounds (--mass-max). Wrong signs, which only"
         " negative masses or friction explain, also look like this"
     )
-    return [Finding("prior", seen, advice)]
+    return listing("prior", seen, which, advice)
 
 
-def lacking(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
+def model_errors(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
     """A note on joints whose residuals are not noise, and the signals they correlate with. Intervals include this."""
     bad = [k for k, count in enumerate(evidence.correlation) if count > MAX_CORRELATION_ROWS]
     if not bad:
@@ -163,6 +161,15 @@ MAX_MASS_RATIO = 1.5  # mass relative to the sum of the model's masses
 MIN_MASS_RATIO = 1e-3  # of the mean mass: the centre of mass of lighter bodies is not checked
 JOINT_BOX_MARGIN = 0.5  # of a link's extent, or of the mean link's: margin of the box around its joints
 GEOMETRY_MARGIN = 0.1  # of the longest side of a link's geometry: margin of its box
+ADVICE = {
+    "impossible": "Only base parameters and torques are meaningful here; for a robot to simulate use --method"
+    " consistent",
+    "edge": "Increase the weight of the prior (--prior-weight), or the entropic one (such as --entropic 1e-4);"
+    " otherwise M is nearly singular",
+    "mass": "Missing rotor inertias make links heavy (--rotor yes); otherwise bound masses (--mass-max), increase the"
+    " weight of the prior (--prior-weight), or check the cut-off (--cutoff)",
+    "centre": "Increase the weight of the prior (--prior-weight); the log does not determine where these masses are",
+}
 
 
 def bodies(evidence: Evidence) -> list[Finding]:
@@ -179,10 +186,10 @@ def bodies(evidence: Evidence) -> list[Finding]:
         before_is_a_body = inertia.is_physical(before, strict=True)
         axes, was = _second_moments(body), _second_moments(before) if before_is_a_body else np.ones(3)
         if axes[0] < MIN_AXIS_RATIO * axes[1] and was[0] > MIN_AXIS_RATIO * was[1]:
-            flat.append(f"{name!r} (second moments {_in_words(axes)} kg m^2)")
+            flat.append(f"{name!r} (second moments {_as_text(axes)} kg m^2)")
         elif _at_the_edge(body) and not (before_is_a_body and _at_the_edge(before)):
             moments = np.linalg.eigvalsh(inertia.com_tensor(body))
-            thin.append(f"{name!r} (principal moments {_in_words(moments)} kg m^2, of {body[0]:.3g} kg)")
+            thin.append(f"{name!r} (principal moments {_as_text(moments)} kg m^2, of {body[0]:.3g} kg)")
         if total > 0.0 and body[0] > MAX_MASS_RATIO * total:
             heavy.append(f"{name!r} {body[0]:.4g} kg")
         c = inertia.com(body)
@@ -190,11 +197,11 @@ def bodies(evidence: Evidence) -> list[Finding]:
             container = "its geometry" if name in evidence.boxes else "a box around its joints plus 50 %"
             outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m, outside {container}")
     return [
-        *_impossible(evidence, impossible),
-        *_edge(flat, "thinner than a sheet"),
-        *_edge(thin, "as thin as a rod or as small as a point"),
-        *_masses(heavy, total),
-        *_centres(outside),
+        *_impossible(impossible),
+        *listing("bodies", "nearly degenerate bodies, thinner than a sheet", flat, ADVICE["edge"]),
+        *listing("bodies", "nearly degenerate bodies, as thin as a rod or as small as a point", thin, ADVICE["edge"]),
+        *listing("bodies", f"heavier than the sum of the model's bodies ({total:.4g} kg)", heavy, ADVICE["mass"]),
+        *listing("bodies", "centre of mass outside the link", outside, ADVICE["centre"]),
     ]
 
 
@@ -202,7 +209,7 @@ def _at_the_edge(body: np.ndarray) -> bool:
     return bool(at_the_edge(body[None], MIN_AXIS_RATIO)[0])
 
 
-def _in_words(x: np.ndarray) -> str:
+def _as_text(x: np.ndarray) -> str:
     return ", ".join(f"{y:.2g}" for y in x)
 
 
@@ -247,41 +254,10 @@ def _outside_before(before: np.ndarray, box: np.ndarray) -> bool:
     return before[0] > 0.0 and _outside(inertia.com(before), box)
 
 
-def _impossible(evidence: Evidence, impossible: dict[str, str]) -> list[Finding]:
+def _impossible(impossible: dict[str, str]) -> list[Finding]:
     if not impossible:
         return []
     name, why = next(iter(impossible.items()))
     more = f", and {len(impossible) - 1} more" if len(impossible) > 1 else ""
     seen = f"no body can have the parameters of {name!r} ({why}){more}; the exported robot has them"
-    advice = "Only base parameters and torques are meaningful here; for a robot to simulate use --method consistent"
-    return [Finding("bodies", seen, advice)]
-
-
-def _edge(bodies_at_edge: list[str], how: str) -> list[Finding]:
-    if not bodies_at_edge:
-        return []
-    seen = f"nearly degenerate bodies, {how}: {', '.join(bodies_at_edge)}"
-    advice = (
-        "Increase the weight of the prior (--prior-weight), or the entropic one (such as --entropic 1e-4);"
-        " otherwise M is nearly singular"
-    )
-    return [Finding("bodies", seen, advice)]
-
-
-def _masses(heavy: list[str], total: float) -> list[Finding]:
-    if not heavy:
-        return []
-    seen = f"heavier than the sum of the model's bodies ({total:.4g} kg): {', '.join(heavy)}"
-    advice = (
-        "Missing rotor inertias make links heavy (--rotor yes); otherwise bound masses (--mass-max), increase the"
-        " weight of the prior (--prior-weight), or check the cut-off (--cutoff)"
-    )
-    return [Finding("bodies", seen, advice)]
-
-
-def _centres(outside: list[str]) -> list[Finding]:
-    if not outside:
-        return []
-    seen = f"centre of mass outside the link: {'; '.join(outside)}"
-    advice = "Increase the weight of the prior (--prior-weight); the log does not determine where these masses are"
-    return [Finding("bodies", seen, advice)]
+    return [Finding("bodies", seen, ADVICE["impossible"])]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from geomctrl.identification.estimators.conditioning import natural_scale
-from geomctrl.identification.findings import Finding
+from geomctrl.identification.findings import Finding, listing
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.logs.dataset import coarseness, torque_steps
 
@@ -40,7 +40,7 @@ def recorded(evidence: Evidence) -> list[Finding]:
     single = log.q.shape[1] == log.nv
     return [
         *_resolution(evidence, log),
-        *(_lost(log) if single else []),
+        *(_lost_samples(log) if single else []),
         *late_velocities(evidence),
         *(_other_velocities(evidence, log) if single else []),
     ]
@@ -51,23 +51,20 @@ def recorded(evidence: Evidence) -> list[Finding]:
 
 def _resolution(evidence: Evidence, log: Dataset) -> list[Finding]:
     step, error = torque_steps(log), coarseness(log)
-    bad = np.flatnonzero(error > MAX_COARSENESS)
-    if not len(bad):
-        return []
-    which = ", ".join(
+    which = [
         f"{evidence.names[k]!r} in steps of {step[k]:.3g}, an error of {100 * error[k]:.2g} % of its torques"
-        for k in bad
-    )
+        for k in np.flatnonzero(error > MAX_COARSENESS)
+    ]
     advice = (
         "Log torques or currents with more digits; until then the prior determines parameters of these joints alone"
     )
-    return [Finding("resolution", f"torques were recorded too coarsely: {which}", advice)]
+    return listing("resolution", "torques were recorded too coarsely", which, advice)
 
 
 # --- samples lost ------------------------------------------------------------------------------------------------
 
 
-def _lost(log: Dataset) -> list[Finding]:
+def _lost_samples(log: Dataset) -> list[Finding]:
     """Samples where the steps of all joints are the same multiple of the steps before and after: lost samples."""
     q = np.asarray(log.q)
     times_by_kind: dict[str, list[float]] = {"lost": [], "repeated": []}
@@ -130,11 +127,9 @@ def late_velocities(evidence: Evidence) -> list[Finding]:
     joint = (weight * lag).sum(0)
     spread = np.sqrt((weight**2 * (lag - joint) ** 2).sum(0))
     late = np.flatnonzero(np.abs(joint) > np.maximum(MAX_VELOCITY_LAG, LAG_SIGMA * spread))
-    if not len(late):
-        return []
-    which = ", ".join(f"{evidence.names[k]!r} {1e3 * joint[k]:.2g} ms" for k in late)
+    which = [f"{evidence.names[k]!r} {1e3 * joint[k]:.2g} ms" for k in late]
     advice = "Leave the velocities out (--column without v), or log velocities of the same times as the positions"
-    return [Finding("delay", f"measured velocities lag the positions: {which}", advice)]
+    return listing("delay", "measured velocities lag the positions", which, advice)
 
 
 def _other_velocities(evidence: Evidence, log: Dataset) -> list[Finding]:
@@ -148,14 +143,12 @@ def _other_velocities(evidence: Evidence, log: Dataset) -> list[Finding]:
     gone, way = (x - line @ (line.T @ x) for x in (gone, q[1:]))
     left, size = np.linalg.norm(way - gone, axis=0), np.linalg.norm(way, axis=0)
     moved = np.ptp(q, axis=0) > np.where(evidence.model.robot.is_rotational, MIN_TURN, MIN_SLIDE)
-    bad = np.flatnonzero(moved & (left > MAX_VELOCITY_ERROR * size))
-    if not len(bad):
-        return []
-    seen = "measured velocities are not those of the positions: " + ", ".join(
-        f"integrated, {evidence.names[k]!r} is {100 * left[k] / size[k]:.0f} % off its way" for k in bad
-    )
+    which = [
+        f"integrated, {evidence.names[k]!r} is {100 * left[k] / size[k]:.0f} % off its way"
+        for k in np.flatnonzero(moved & (left > MAX_VELOCITY_ERROR * size))
+    ]
     advice = "Look at the order, units and signs of the velocities' columns, or leave them out (--column without v)"
-    return [Finding("velocity", seen, advice)]
+    return listing("velocity", "measured velocities are not those of the positions", which, advice)
 
 
 # --- excitation ------------------------------------------------------------------------------------------------------
@@ -170,10 +163,10 @@ MAX_NAMED, MAX_NOTED = 6, 2  # badly determined parameters that a finding and a 
 
 
 def excited(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
-    return [*_still(evidence), *_silent(evidence), *_undetermined(evidence, rows, fit)]
+    return [*_unmoved_joints(evidence), *_constant_torques(evidence), *_undetermined(evidence, rows, fit)]
 
 
-def foretold(evidence: Evidence, rows: Rows, fit: FreeFit) -> np.ndarray:
+def predicted_deviation(evidence: Evidence, rows: Rows, fit: FreeFit) -> np.ndarray:
     """(nv,): standard deviation of each joint's torques in other motions, relative to these torques."""
     model, rng = evidence.model, np.random.default_rng(0)
     single = model.robot.nq == model.robot.nv
@@ -197,7 +190,7 @@ def _reach(evidence: Evidence) -> np.ndarray:
     return moved / np.where(robot.is_rotational, MIN_TURN, MIN_SLIDE)
 
 
-def _still(evidence: Evidence) -> list[Finding]:
+def _unmoved_joints(evidence: Evidence) -> list[Finding]:
     """Findings on joints that hardly moved."""
     robot, q = evidence.model.robot, evidence.rows.q
     if robot.nq != robot.nv:
@@ -207,34 +200,28 @@ def _still(evidence: Evidence) -> list[Finding]:
         for name, x, turns, part in zip(evidence.names, np.ptp(q, axis=0), robot.is_rotational, _reach(evidence))
         if part < 1.0
     ]
-    if not still:
-        return []
     advice = (
         "Move it over more of its range (`geomctrl excite` designs such motions); the prior determines parameters that"
         " only its own motion shows"
     )
-    return [Finding("excitation", f"hardly moved: {', '.join(still)}", advice)]
+    return listing("excitation", "hardly moved", still, advice)
 
 
-def _silent(evidence: Evidence) -> list[Finding]:
+def _constant_torques(evidence: Evidence) -> list[Finding]:
     """Joints that moved while their torque never changed: no sensor does this, but the fit would use it."""
     data = evidence.training
     largest = np.where(data.used, data.tau, -np.inf).max(axis=0)
     same = data.used.any(axis=0) & ~evidence.changes & (_reach(evidence) >= 1.0)
-    if not same.any():
-        return []
-    which = ", ".join(
+    which = [
         f"{name!r} is {x:.4g} {'N m' if turns else 'N'}"
         for name, x, turns, out in zip(evidence.names, largest, evidence.model.robot.is_rotational, same)
         if out
-    )
+    ]
     advice = (
         "Check that this column holds the drive's torque. If the torque is unknown, leave the joint out of the fit, in"
         " Python by the mask of the Dataset"
     )
-    return [
-        Finding("silent", f"the torque is the same in every sample although the joint moves: {which}", advice, True)
-    ]
+    return listing("silent", "the torque is the same in every sample although the joint moves", which, advice, True)
 
 
 def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
@@ -243,7 +230,7 @@ def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]
         seen = f"least squares without prior: {evidence.notes['excitation']}"
         advice = "Use a richer trajectory; the prior alone determines the named parameters"
         return [Finding("excitation", seen, advice)]
-    unknown = foretold(evidence, rows, fit)
+    unknown = predicted_deviation(evidence, rows, fit)
     bad = np.flatnonzero(unknown > MAX_TORQUE_STD)
     if not len(bad):
         return []
@@ -254,7 +241,7 @@ def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]
     return [Finding("excitation", f"{seen}; {parameters}" if parameters else seen, advice)]
 
 
-def vague(evidence: Evidence, findings: Sequence[Finding]) -> list[str]:
+def uncertain_parameters(evidence: Evidence, findings: Sequence[Finding]) -> list[str]:
     """A note on base parameters that are badly determined, unless a finding names them."""
     sentence = "" if any(finding.kind == "excitation" for finding in findings) else _vague(evidence, MAX_NOTED)
     return [f"{sentence}. Torques of similar motions are nevertheless determined"] if sentence else []

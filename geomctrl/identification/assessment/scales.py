@@ -20,17 +20,17 @@ import numpy as np
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .evidence import MIN_SINGULAR_VALUE, Evidence, FreeFit, Mistake, Products, fit_rows
+from .evidence import MIN_SINGULAR_VALUE, Evidence, Explanation, FreeFit, Products, fit_rows
 from .rows import Rows
 
 INTERVAL_LOG_LIKELIHOOD, FATAL_LOG_LIKELIHOOD = 8.0, 12.0  # four and five standard deviations
 MIN_EVIDENCE = 2.0  # log likelihood: a scale with less is not examined further
 MIN_LOG_SCALE = np.log(1.3)  # smallest |log s| that matters
-TELLING_LOG_SCALE = np.log(2.0)  # |log s| that a log should determine
+RELEVANT_LOG_SCALE = np.log(2.0)  # |log s| that a log should determine
 MAX_SCALES = 3  # scales that are tested in other views of the log
 NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
-BEYOND = np.geomspace(2.0, np.log(1e5), 6)
-GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
+WIDE_LOG_SCALES = np.geomspace(2.0, np.log(1e5), 6)
+GRID = np.sort(np.concatenate((NEAR_ONE, WIDE_LOG_SCALES, -WIDE_LOG_SCALES)))
 REFINEMENTS = 4  # refinements of the grid about the best, each to a quarter
 FATAL_FACTOR, DOUBTFUL_FACTOR = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
 MIN_SIGMA = 4.0  # standard deviations
@@ -63,8 +63,7 @@ class Profile:
         return self._edge(inside[0], -1), self._edge(inside[-1], 1)
 
     def _edge(self, i: int, step: int) -> float:
-        """The interval's end between points i and i + step, with the root of the likelihood interpolated linearly,
-        which is exact for a Gaussian."""
+        """The interval's end between points i and i + step, by linear interpolation of the likelihood's root."""
         if not 0 <= i + step < len(self.log_scales):
             return step * np.inf
         (x, y), (r0, r1) = self.log_scales[[i, i + step]], np.sqrt(self.below[[i, i + step]])
@@ -84,16 +83,16 @@ class Profile:
     def open(self) -> bool:
         """Whether half or twice the torques would fit as well."""
         low, high = self.interval
-        return not self.wrong and (low < -TELLING_LOG_SCALE or high > TELLING_LOG_SCALE)
+        return not self.wrong and (low < -RELEVANT_LOG_SCALE or high > RELEVANT_LOG_SCALE)
 
 
-def found_scales(evidence: Evidence, rows: Rows, all_profiles: list[Profile]) -> list[Mistake]:
+def likely_scales(evidence: Evidence, rows: Rows, all_profiles: list[Profile]) -> list[Explanation]:
     """Joints, or those from one on to the last (small drives), whose scale is not 1, most explanatory first."""
     wrong = sorted((p for p in all_profiles if p.wrong), key=lambda p: -p.evidence)
     return [_mistake(evidence, rows, p) for p in wrong[:MAX_SCALES]]
 
 
-def _mistake(evidence: Evidence, rows: Rows, profile: Profile) -> Mistake:
+def _mistake(evidence: Evidence, rows: Rows, profile: Profile) -> Explanation:
     names = ", ".join(repr(evidence.names[k]) for k in profile.joints)
     right = _in_unit(rows, profile.joints, profile.log_scale)
 
@@ -101,7 +100,7 @@ def _mistake(evidence: Evidence, rows: Rows, profile: Profile) -> Mistake:
         return _in_unit(rows, profile.joints, profile.log_scale)
 
     clause = f"the torques of {names} are wrong by a factor"
-    return Mistake(profile.evidence, _doubt(names, profile), clause, right, fit_rows(evidence.model, right), change)
+    return Explanation(profile.evidence, _doubt(names, profile), clause, right, fit_rows(evidence.model, right), change)
 
 
 def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
@@ -182,7 +181,7 @@ def _doubt(names: str, profile: Profile) -> Finding:
     return Finding("scale", seen, advice, profile.evidence > FATAL_LOG_LIKELIHOOD)
 
 
-def untold(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[Finding]) -> list[str]:
+def undetermined_scales(evidence: Evidence, all_profiles: list[Profile], findings: Sequence[Finding]) -> list[str]:
     """A sentence on joints whose torques could be half or twice as large by this log, without joints whose scale is
     doubted already."""
     if evidence.model.robot.nv == 1:

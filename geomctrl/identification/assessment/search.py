@@ -21,18 +21,18 @@ import numpy as np
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .causes import found_causes
-from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows
+from .causes import likely_causes
+from .evidence import Evidence, Explanation, FreeFit, Products, fit_rows
 from .rows import Rows
-from .scales import found_scales, profiles, untold
-from .trials import DISTINCT_EVIDENCE, found_trials, tried, undecided
+from .scales import likely_scales, profiles, undetermined_scales
+from .trials import DISTINCT_EVIDENCE, likely_trials, trial_fits, undecided
 
 MIN_MEAN_GAIN = 0.1  # least mean gain: sum over joints of the log ratio of relative errors
 HALF_LOG_SINGULAR_VALUE = 1e-3  # relative: directions below are left at zero, because half a log excites less
 MIN_BLOCK_ROWS = 8  # rows of a block
 
 
-class Survival(NamedTuple):
+class ViewTest(NamedTuple):
     """gains: for each view the sum over joints of log (relative error with the mistake / without)."""
 
     gains: np.ndarray
@@ -52,8 +52,10 @@ class Survival(NamedTuple):
         return bool((self.gains > 0.0).sum() >= len(self.gains) - 1 and self.gains.mean() > 0.0)
 
 
-def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, mistake: Mistake) -> Survival:
-    """Survival of a mistake, after those that `changes` undo; fit: of the rows with them undone."""
+def tested_in_views(
+    evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, mistake: Explanation
+) -> ViewTest:
+    """Test of an explanation in all views, after those that `changes` undo; fit: of the rows with them undone."""
     gains = []
     for rows, blocks in evidence.views:
         for change in changes:
@@ -62,7 +64,7 @@ def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit:
         size = rows if mistake.takes_off else None
         after = held_out(evidence.model, mistake.change(rows), mistake.fit.weights, blocks, size)
         gains.append(float(before.sum() - after.sum()))
-    return Survival(np.array(gains))
+    return ViewTest(np.array(gains))
 
 
 def held_out(
@@ -119,7 +121,7 @@ MAX_CANDIDATES = 4  # likeliest explanations of each round that are tested in ot
 
 
 @dataclass(frozen=True)
-class Undone:
+class SearchOutcome:
     """Rows with all mistakes undone, their fit, the findings, notes on mistakes that the rows would not show, and the
     changes that undo the mistakes in other rows."""
 
@@ -130,15 +132,15 @@ class Undone:
     changes: list[Callable[[Rows], Rows]]
 
 
-def undone(evidence: Evidence) -> Undone:
+def undo_mistakes(evidence: Evidence) -> SearchOutcome:
     """Undo the worst mistake first, then search what is left."""
     model, rows = evidence.model, evidence.rows
     findings, changes = [], []
     fit = fit_rows(model, rows)
     while True:
-        attempts, scales = tried(model, rows, fit, evidence.names), profiles(model, rows, fit)
-        causes, cause_notes = found_causes(evidence, rows, fit)
-        candidates = [*found_trials(evidence, rows, fit, attempts), *found_scales(evidence, rows, scales), *causes]
+        attempts, scales = trial_fits(model, rows, fit, evidence.names), profiles(model, rows, fit)
+        causes, cause_notes = likely_causes(evidence, rows, fit)
+        candidates = [*likely_trials(evidence, rows, fit, attempts), *likely_scales(evidence, rows, scales), *causes]
         candidates.sort(key=lambda x: -x.evidence)
         best = None if len(findings) == MAX_MISTAKES else _surviving(evidence, changes, fit, candidates)
         if best is None:
@@ -146,16 +148,14 @@ def undone(evidence: Evidence) -> Undone:
         findings.append(best.finding)
         changes.append(best.change)
         rows, fit = best.rows, best.fit
-    notes = [*untold(evidence, scales, findings), *undecided(evidence, rows, attempts), *cause_notes]
-    return Undone(rows, fit, findings, notes, changes)
+    notes = [*undetermined_scales(evidence, scales, findings), *undecided(evidence, rows, attempts), *cause_notes]
+    return SearchOutcome(rows, fit, findings, notes, changes)
 
 
-def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list[Mistake]) -> Mistake | None:
-    """The likeliest explanation that holds in other views of the log. It is fatal only if it holds in all views, and no
-    likelier explanation failed; otherwise the model probably lacks an effect that none of them describes.
-    """
+def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list[Explanation]) -> Explanation | None:
+    """The likeliest explanation that holds in other views; fatal if in all, and no likelier one failed."""
     for best in candidates[:MAX_CANDIDATES]:
-        seen = survival(evidence, changes, fit, best)
+        seen = tested_in_views(evidence, changes, fit, best)
         # columns of unknown size are flexible enough to mislead
         columns = not best.finding.fatal and best.finding.kind != "delay"
         if not (seen.clear if columns else seen.likely):
@@ -167,7 +167,7 @@ def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list
     return None
 
 
-def _compared(best: Mistake, others: list[Mistake], seen: Survival) -> str:
+def _compared(best: Explanation, others: list[Explanation], seen: ViewTest) -> str:
     """A clause on the distance to the next explanation."""
     if not others:
         return "; no other explanation is nearly as likely"

@@ -23,7 +23,7 @@ MAX_RETRACED_SHARE = 0.3  # share of retraced rows above which a test is doubted
 
 
 @dataclass(frozen=True)
-class Likeness:
+class Similarity:
     """distance: median distance of test rows from the nearest training row; own: the same for training rows at other
     times; seen, retraced: shares of test rows; lag [s]: median time of test rows after the rows that they retrace.
     """
@@ -52,7 +52,7 @@ class Likeness:
         return [Finding("unseen", seen, advice)]
 
 
-def compare(training: Dataset, test: Dataset) -> Likeness:
+def compare(training: Dataset, test: Dataset) -> Similarity:
     """Compare two filtered logs of the same robot."""
     from scipy.spatial import KDTree
 
@@ -70,7 +70,7 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     seen = apart < NEAR_DISTANCE
     again = _retraced(seen, (t, y), (s, z), nearest_rows) if min(len(s), len(t)) > 2 else np.zeros(len(t), bool)
     lag = float(np.median((t - s[nearest_rows])[again])) if again.any() else 0.0
-    return Likeness(float(np.median(apart)), _own(z, s), float(seen.mean()), float(again.mean()), lag)
+    return Similarity(float(np.median(apart)), _own(z, s), float(seen.mean()), float(again.mean()), lag)
 
 
 def _points(data: Dataset) -> np.ndarray:
@@ -96,11 +96,9 @@ def _retraced(
     training: tuple[np.ndarray, np.ndarray],
     nearest_rows: np.ndarray,
 ) -> np.ndarray:
-    """Which of the seen rows continue like the nearest training rows: after, or before, the time in which the motion
-    moves by DISTANCE_GONE, they are still near each other. test, training: times, points in units of distance.
-    """
+    """Which of the seen samples stay near the same training motion before or after, while it moves by DISTANCE_GONE."""
     (t, y), (s, z) = test, training
-    ahead = _time_of_way(s, z)
+    ahead = _median_travel_time(s, z)
     out = np.zeros(len(seen), bool)
     for h in (ahead, -ahead):
         k, there = _at_times(t, t + h), _at_times(s, s[nearest_rows] + h)
@@ -109,7 +107,7 @@ def _retraced(
     return out
 
 
-def _time_of_way(t: np.ndarray, z: np.ndarray) -> float:
+def _median_travel_time(t: np.ndarray, z: np.ndarray) -> float:
     """Median time [s] in which rows move by DISTANCE_GONE."""
     step = 1
     while step < len(z) // 4:

@@ -28,7 +28,7 @@ from geomctrl.identification.findings import Finding
 from geomctrl.identification.model.columns import coulomb
 from geomctrl.identification.model.regressor_model import RegressorModel
 
-from .evidence import MIN_RESIDUAL, MIN_SINGULAR_VALUE, Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
+from .evidence import MIN_RESIDUAL, MIN_SINGULAR_VALUE, Evidence, Explanation, FreeFit, fit_rows, fit_rows_like
 from .rows import MAX_ROWS, Rows
 
 DISSIPATIVE = ("viscous", "coulomb", "curve")
@@ -113,7 +113,7 @@ class Trial:
         return rows if self.torque is None else rows.with_torques(self.torque)
 
 
-class Tried(NamedTuple):
+class TrialFit(NamedTuple):
     """A trial, the fit to the changed log, and its gain in log likelihood over the unchanged log."""
 
     trial: Trial
@@ -121,32 +121,32 @@ class Tried(NamedTuple):
     evidence: float
 
 
-def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> list[Tried]:
+def trial_fits(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> list[TrialFit]:
     """All trials."""
     out = []
-    tells = np.asarray(rows.used.any(axis=0))
+    is_informative = np.asarray(rows.used.any(axis=0))
     for trial in trials(model, rows, fit, names):
-        if not tells[list(trial.joints)].all():
+        if not is_informative[list(trial.joints)].all():
             continue
         after = fit_rows_like(model, trial.applied(rows), fit, trial.order)
         gain = after.evidence_over(fit, trial.order)
-        if trial.kind == "coupling" and gain > -enough(MAX_SWAPPED_JOINTS**2):
+        if trial.kind == "coupling" and gain > -required_evidence(MAX_SWAPPED_JOINTS**2):
             gain += _apart(model, trial.applied(rows), after, trial.joints) - _apart(model, rows, fit, trial.joints)
         elif gain > 0.0:  # its residuals may be less correlated than those of a log with a mistake
             own = fit_rows(model, trial.applied(rows))
             gain = max(gain, own.evidence_over(fit, trial.order, own=True))
-        out.append(Tried(trial, after, gain))
+        out.append(TrialFit(trial, after, gain))
     return out
 
 
-def enough(trials: int) -> float:
+def required_evidence(trials: int) -> float:
     """Log likelihood that one of this number of trials reaches by chance with probability CHANCE."""
     return float(np.log(max(trials, 1) / TRIAL_CHANCE))
 
 
-def found_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> list[Mistake]:
+def likely_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[TrialFit]) -> list[Explanation]:
     """The trials that are much likelier than the unchanged log, the likeliest first."""
-    least = enough(len(all_))
+    least = required_evidence(len(all_))
     likelier = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MIN_GAIN]
     likelier.sort(key=lambda x: -x.evidence)
     alike = [x for x in likelier[:MAX_NAMED] if x.evidence > likelier[0].evidence - DISTINCT_EVIDENCE]
@@ -155,17 +155,17 @@ def found_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]
     return [_mistake(evidence, rows, fit, x, least) for x in [*alike, *likelier[len(alike) :]][:MAX_TRIALS]]
 
 
-def _mistake(evidence: Evidence, rows: Rows, fit: FreeFit, x: Tried, least: float) -> Mistake:
+def _mistake(evidence: Evidence, rows: Rows, fit: FreeFit, x: TrialFit, least: float) -> Explanation:
     right = x.trial.applied(rows)
     after = fit_rows(evidence.model, right)
     fatal = max(x.evidence, after.evidence_over(fit, x.trial.order, own=True)) > least + FATAL_EVIDENCE
     finding = _finding(x.trial, fit, after, evidence.names, fatal)
-    return Mistake(x.evidence, finding, x.trial.clause, right, after, x.trial.applied)
+    return Explanation(x.evidence, finding, x.trial.clause, right, after, x.trial.applied)
 
 
-def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
+def undecided(evidence: Evidence, rows: Rows, all_: list[TrialFit]) -> list[str]:
     """A sentence on mistakes that the log would not show: it is as likely with them, and friction does not drive."""
-    least = enough(len(all_))
+    least = required_evidence(len(all_))
     open_ = [
         x.trial.clause
         for x in sorted(all_, key=lambda x: -x.evidence)
@@ -274,12 +274,13 @@ def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Finding]:
     """The couplings that reduce the residual most, one for each pair of joints."""
     if not fit.weights.any():
         return []
-    pairs = _taken(rows.regressor(evidence.model), _motion(evidence, rows.v, rows.a), rows.torques(evidence.model),
-                   rows.used, fit)  # fmt: skip
+    model = evidence.model
+    motion = _motion(evidence, rows.v, rows.a)
+    pairs = _relevant_pairs(rows.regressor(model), motion, rows.torques(model), rows.used, fit)
     if (
         pairs and rows is evidence.rows
     ):  # confirm with the filters of the estimator, which does not know of undone mistakes
-        pairs = _taken(*_low_passed(evidence), evidence.free)
+        pairs = _relevant_pairs(*_low_passed(evidence), evidence.free)
     return [_coupling_finding(evidence, i, j, torque, share) for i, j, torque, share in pairs]
 
 
@@ -318,7 +319,7 @@ def _low_passed(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     return Y, motion, tau, mask
 
 
-def _taken(Y, motion, torques, used, fit: FreeFit) -> list[tuple[int, int, float, float]]:
+def _relevant_pairs(Y, motion, torques, used, fit: FreeFit) -> list[tuple[int, int, float, float]]:
     """(joint, other joint, share of its torques, share of its squared residual), relevant ones, the largest first."""
     share = explained(Y, motion, torques, used * fit.weights)
     torque = fit.relative[:, None] * np.sqrt(np.minimum(share, 1.0))

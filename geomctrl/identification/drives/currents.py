@@ -20,7 +20,7 @@ import numpy as np
 
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, correlation_factors
-from geomctrl.identification.loads.torque_rows import Factored
+from geomctrl.identification.loads.torque_rows import FactoredLogs
 from geomctrl.identification.logs import Dataset, reading
 from geomctrl.identification.logs.dataset import joints_of, read_log
 from geomctrl.identification.logs.reading import Reading
@@ -55,7 +55,7 @@ def _keys(recording: reading.Recording, options: Reading) -> dict:
     arrays = named(recording, keys, options.joints, options.topic).arrays
     if "i" not in arrays:
         raise DataError(
-            f"{recording.label}: i: expected motor currents, got none; {recording.there_are()}; say what they are"
+            f"{recording.label}: i: expected motor currents, got none; {recording.available_names()}; say what they are"
             " called by keys={'i': ...} (--column i=NAME)"
         )
     if "i" in keys or "tau" not in arrays:
@@ -88,7 +88,7 @@ class Gains:
     noise: np.ndarray
 
 
-def fitted(data: Factored) -> Gains:
+def fitted(data: FactoredLogs) -> Gains:
     """Fit gains; raises ExcitationError if the currents do not depend on the known torques."""
     nv = len(data.sources[0].channels)
     problem = _Problem(data, nv, _row_space(data))
@@ -104,7 +104,7 @@ def fitted(data: Factored) -> Gains:
     return Gains(g, std, problem.basis @ theta, noise)
 
 
-def _row_space(data: Factored) -> np.ndarray:
+def _row_space(data: FactoredLogs) -> np.ndarray:
     """(p, r): the directions of theta that the logs excite, in columns of unit length."""
     Z = np.vstack([R[:, :-2] for R in data.factors])
     length = np.linalg.norm(Z, axis=0)
@@ -116,7 +116,7 @@ def _row_space(data: Factored) -> np.ndarray:
 class _Problem:
     """The problem in theta', where theta = basis @ theta'."""
 
-    def __init__(self, data: Factored, nv: int, basis: np.ndarray):
+    def __init__(self, data: FactoredLogs, nv: int, basis: np.ndarray):
         self.data, self.nv, self.basis, self.size = data, nv, basis, basis.shape[1]
         self.joints = np.tile(np.arange(nv), len(data.sources))  # of the factors
         self.Z = [R[:, :-2] @ basis for R in data.factors]

@@ -14,7 +14,7 @@ from geomctrl.arguments import choice, exactly, listed, number, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.findings import Finding
-from geomctrl.identification.loads.load import carried, checked_arguments, filtered, own_friction, refuse
+from geomctrl.identification.loads.load import checked_arguments, filtered, load_frame, own_friction, refuse
 from geomctrl.identification.loads.torque_rows import TorqueLog, factored
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -261,7 +261,7 @@ class _Bodies:
 
 
 def _load(model: RegressorModel, load: KnownLoad, frame: str | None, friction: str) -> _Load:
-    mount, centre, inertia = carried(model.robot, frame), load.centre, load.inertia
+    mount, centre, inertia = load_frame(model.robot, frame), load.centre, load.inertia
     mass = number("mass", load.mass, "kilograms > 0, because the load sets the scale", lambda x: x > 0.0)
     is_known = np.array([True] + [centre is not None] * 3 + [inertia is not None] * 6)
     if centre is None and inertia is not None:
@@ -316,7 +316,7 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], gains: Ga
         advice = "Look at the robot's geometry, gears that couple joints, and which columns are currents."
         findings.append(Finding("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
     notes = {"time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
-    negative = _sure(gains) & (gains.g < 0.0)
+    negative = _has_certain_sign(gains) & (gains.g < 0.0)
     if negative.any() and all(finding.kind != "sign" for finding in findings):
         notes["negative gains"] = f"{_list(robot, gains, negative)}: positive current turns these joints backwards"
     return DriveGains(
@@ -327,7 +327,7 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], gains: Ga
 
 def _implausible(robot: Robot, gains: Gains, loaded: bool) -> list[Finding]:
     """Findings on gains that no drive has; loaded: whether a load fixes the scale."""
-    determined = _sure(gains)
+    determined = _has_certain_sign(gains)
     negative, positive = determined & (gains.g < 0.0), determined & (gains.g > 0.0)
     if negative.any() and not positive.any():
         advice = "Exchange the logs with and without the load; or all currents have the other sign"
@@ -348,7 +348,7 @@ def _implausible(robot: Robot, gains: Gains, loaded: bool) -> list[Finding]:
     return []
 
 
-def _sure(gains: Gains) -> np.ndarray:
+def _has_certain_sign(gains: Gains) -> np.ndarray:
     """(nv,): whether the sign of a gain is determined."""
     return np.isfinite(gains.std) & (np.abs(gains.g) > SIGN_SIGMA * gains.std)
 

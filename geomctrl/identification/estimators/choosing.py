@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import ShortLogError
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .estimate import Estimator
-from .folds import FOLDS, Folds, TooShortForFolds, folds_of
+from .folds import FOLDS, Folds, folds_of
 from .least_squares import weights_of
 from .prior_problem import FoldProblem, Prior, at_the_edge, is_ours, prior_for
 from .semidefinite import Penalties
@@ -359,7 +360,7 @@ def with_chosen_prior(
     for folds, guard in ((FOLDS, None), (3, None), (3, 0.0), (2, 0.0)):
         try:
             choice = chosen(model, training, estimator, options, folds, guard, period)
-        except TooShortForFolds:
+        except ShortLogError:
             continue
         if folds < FOLDS:
             seen = f"the log is too short to compare weights of the prior on {FOLDS} parts of it: {folds} were used"

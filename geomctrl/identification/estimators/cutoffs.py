@@ -39,7 +39,7 @@ from itertools import pairwise
 import numpy as np
 
 from geomctrl.arguments import instance
-from geomctrl.identification.errors import DataError
+from geomctrl.identification.errors import DataError, ShortLogError
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset, filters, parts, signals
 from geomctrl.identification.logs.samples import derive
@@ -59,10 +59,6 @@ BLOCKS = 6  # blocks of the cross-validation
 MAX_ROWS = 3000  # that are compared
 MAX_SAMPLES = 120_000  # largest number of samples that are filtered; longer logs are represented by pieces
 MIN_RISE = 0.1  # a best cut-off at an end of the range is a bound if the next one is worse by more than this
-
-
-class TooShort(DataError):
-    """A log is too short to choose cut-offs from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +168,7 @@ def _grid(log: Dataset) -> np.ndarray:
     typical = float(np.sort(lengths)[np.searchsorted(np.cumsum(np.sort(lengths)), 0.25 * lengths.sum())])
     low, high = max(MIN_CUTOFF, 6.0 / typical), min(0.2 * log.rate, MAX_CUTOFF)
     if low >= 0.7 * high:
-        raise TooShort(
+        raise ShortLogError(
             f"{log.label}: {typical:.3g} s at {log.rate:.4g} Hz without a hole are too short to choose a cut-off from"
         )
     return np.geomspace(low, high, 1 + int(np.ceil(PER_OCTAVE * np.log2(high / low))))
@@ -338,7 +334,7 @@ def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) ->
     first = LogFilter.of(settings, data)
     try:
         chosen = choose_cutoffs(model, first.without_outliers(first.without_saturation(data, model.robot)))
-    except TooShort as error:
+    except ShortLogError as error:
         return None, [Finding("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)")]
     return chosen, chosen.findings()
 

@@ -40,7 +40,7 @@ from typing import Protocol
 import numpy as np
 
 from geomctrl.arguments import count, number
-from geomctrl.identification.errors import DataError
+from geomctrl.identification.errors import DataError, ShortLogError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed, Factors
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -48,10 +48,6 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from .conditioning import regressor_condition
 
 FOLDS = 5
-
-
-class TooShortForFolds(DataError):
-    """A log, or a joint's part of it, is too short to be cut into so many folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +92,14 @@ def folds_of(
     if not used.any():
         raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
     if used.sum() < 2 * number_of:
-        raise TooShortForFolds(f"{data.label}: {int(used.sum())} used samples are too few for {number_of} parts")
+        raise ShortLogError(f"{data.label}: {int(used.sum())} used samples are too few for {number_of} parts")
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])
     label = _labels(clock, edges, guard, period)
     pieces = _compressed(model, data, label, 2 * number_of, added, weights)
     held, rest, whole = pieces[0::2], *_rests(pieces)
     for k, (h, r) in enumerate(zip(held, rest)):
         if not h.counts.any() or not r.counts.any() or not h.norms.any() or not r.norms.any():
-            raise TooShortForFolds(
+            raise ShortLogError(
                 f"{data.label}: too short: of {number_of} parts, {guard:.3g} s apart, part {k + 1} has no samples"
             )
     description = (

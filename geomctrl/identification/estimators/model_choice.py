@@ -133,7 +133,7 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     for width in sorted({*WIDTHS, model.smoothing}):
         candidate = model.with_options(smoothing=width)
         parts = _compressed(candidate, training, every_row)
-        if not _enough(parts[0]):
+        if not _has_rows_in_every_block(parts[0]):
             return model, f"{model.smoothing:g} rad/s, {TOO_SHORT}"
         tried[width] = predicted(candidate, *parts)
     best = min(tried, key=lambda width: tried[width].error)
@@ -151,7 +151,7 @@ def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Datase
     A rotor's kinetic energy does not depend on the robot's posture; without its column the links become heavier.
     """
     blocks = _compressed(model, training, every_row)
-    if not _enough(blocks[0]):
+    if not _has_rows_in_every_block(blocks[0]):
         return model, f"none, {TOO_SHORT}"
     turning = model.with_options(rotor=True)
     without = predicted(model, *blocks)
@@ -164,7 +164,7 @@ def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Datase
 
 def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
     """(the model with the friction curves that predict best, if any do, at its width or `own`; a note)."""
-    if not _enough(_compressed(model, training, every_row)[0]):
+    if not _has_rows_in_every_block(_compressed(model, training, every_row)[0]):
         return model, f"none, {TOO_SHORT}"
     candidates = {"none": (model, predicted(model, *_compressed(model, training, every_row)).error)}
     widths = sorted({model.smoothing, own})
@@ -189,7 +189,7 @@ def _as_recorded(data: Dataset) -> Dataset:
     return data if data.band is None else derive(data, band=None, stride=max(1, len(data) // MAX_ROWS))
 
 
-def _enough(blocks: list[Compressed]) -> bool:
+def _has_rows_in_every_block(blocks: list[Compressed]) -> bool:
     """Whether every joint has rows in every block."""
     return min(int(c.counts.min()) for c in blocks) >= MIN_ROWS
 

@@ -162,7 +162,7 @@ class _Limits:
     box: ArrayLike | None
     fixed: list[int]
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         limits = [
             f"masses between {self.low.min():g} and {self.high.max():g} kg",
             *([f"total mass {self.total:g} kg"] if self.total is not None else []),
@@ -245,7 +245,7 @@ def _run(program, solver: str, options: dict[str, Any]) -> str:
 def _explain(status: str, limits: _Limits):
     if "infeasible" in status:
         raise SolverError(
-            f"no physical robot satisfies the bounds together (solver status {status}): {limits.in_words()}; widen"
+            f"no physical robot satisfies the bounds together (solver status {status}): {limits.as_text()}; widen"
             " them, or lower `margin`, which keeps pseudo-inertias away from zero",
             status=status,
         )

@@ -299,8 +299,7 @@ def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.n
 
 
 def _reach(robot: Robot, c: Capsule, travel: np.ndarray) -> np.ndarray:
-    """For each joint of the tree, the largest distance of the capsule's segment from its axis; 0 for joints that do not
-    move it."""
+    """For each joint the largest distance of the capsule's segment from its axis; 0 if it does not move the capsule."""
     out = np.zeros(robot.nbodies)
     body, reach = c.body, max(np.linalg.norm(c.start), np.linalg.norm(c.end))
     while body >= 0:

@@ -295,7 +295,7 @@ class Problem:
         """Cost of z; `OUTSIDE` outside the limits."""
         x = self.B @ z.reshape(self.robot.nv, -1).T
         q, v, a = x[:3]
-        rooms = list(self._rooms(x))
+        rooms = list(self._bound_slacks(x))
         if any((room <= 0.0).any() for _, room, _, _ in rooms):
             return OUTSIDE
         clear, pulled = self._clear(q)
@@ -327,7 +327,7 @@ class Problem:
         grad[:3] += self.contract(full, q, v, a, Y)
         return Cost(float(f), np.einsum("dtk,dtj->jk", self.B, grad).ravel(), criterion)
 
-    def _rooms(self, x: np.ndarray) -> Iterator[tuple[int, np.ndarray, float, np.ndarray]]:
+    def _bound_slacks(self, x: np.ndarray) -> Iterator[tuple[int, np.ndarray, float, np.ndarray]]:
         """(order of the derivative, slack, sign of the derivative in it, full width) of every bound on x (4, N, nv)."""
         limits = self.limits
         width = limits.upper - limits.lower

@@ -27,11 +27,11 @@ from .trajectory import Trajectory
 POSTURES = 4000  # random postures
 KEPT_SHARE = 0.25  # of the feasible postures, those with most slack
 MAX_REPAIRED = 8  # least infeasible postures that are repaired if none is feasible
-SHRINK, SMALLEST = 0.85, 0.02  # factor of each step, and smallest factor, relative to the joints' limits
+FACTOR_STEP, MIN_FACTOR = 0.85, 0.02  # factor of each step, and smallest factor, relative to the joints' limits
 START_SIZE = 0.95  # of the largest size within the limits, at which barriers would be infinite
 
 
-def rooms(problem: Problem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def slacks(problem: Problem, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(N, .) each, negative for infeasible postures: slack of the limits relative to half the range, of torques
     relative to the effort limits, and of clearances [m]."""
     limits = problem.limits
@@ -52,18 +52,18 @@ def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
         q0 = checked("q0", q0, ())
         if q0.shape != (nv,) or (q0 <= limits.lower).any() or (q0 >= limits.upper).any():
             raise ArgumentError(f"q0: expected a configuration strictly within the limits, got {q0}")
-        if _room(problem, q0[None])[0] <= 0.0:
+        if _least_slack(problem, q0[None])[0] <= 0.0:
             raise ExcitationError(f"no motion within the limits about q0: {shortfall(problem, q0)}")
         return q0[None]
     rng = np.random.default_rng(0)
     width = limits.upper - limits.lower
     tried = rng.uniform(limits.lower + 0.05 * width, limits.upper - 0.05 * width, size=(POSTURES, nv))
     tried = np.concatenate((0.5 * (limits.lower + limits.upper)[None], tried))
-    room = _room(problem, tried)
+    room = _least_slack(problem, tried)
     if (room > 0.0).sum() < 10:
         nearest = tried[np.argsort(-room)[:MAX_REPAIRED]]
         tried = np.concatenate((tried, [_repaired(problem, q) for q in nearest]))
-        room = _room(problem, tried)
+        room = _least_slack(problem, tried)
     order = np.argsort(-room, kind="stable")
     good = order[room[order] > 0.0]
     if not len(good):
@@ -74,16 +74,16 @@ def postures(problem: Problem, q0: ArrayLike | None) -> np.ndarray:
     return tried[good[: max(1, int(KEPT_SHARE * len(good)))]]
 
 
-def _room(problem: Problem, q: np.ndarray) -> np.ndarray:
+def _least_slack(problem: Problem, q: np.ndarray) -> np.ndarray:
     """(N,) the least slack of any kind; clearances beyond the range of the barrier count alike."""
-    positions, torques, clear = rooms(problem, q)
+    positions, torques, clear = slacks(problem, q)
     clear = np.minimum(clear / FELT_CLEARANCE, 1.0).min(axis=1, initial=1.0)
     return np.minimum(np.minimum(positions.min(axis=1), torques.min(axis=1)), clear)
 
 
 def shortfall(problem: Problem, q: np.ndarray) -> str:
     """The limits that a posture (nv,) violates and by how much, the worst first."""
-    positions, torques, clear = (x[0] for x in rooms(problem, q[None]))
+    positions, torques, clear = (x[0] for x in slacks(problem, q[None]))
     names, causes = problem.robot.dof_names, []
     limit = problem.limits.effort
     for k in np.flatnonzero(torques <= 0.0):
@@ -114,7 +114,7 @@ def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
     width = limits.upper - limits.lower
 
     def missing(x: np.ndarray) -> np.ndarray:
-        positions, torques, clear = rooms(problem, x)
+        positions, torques, clear = slacks(problem, x)
         parts = (0.02 - positions, 0.02 - torques, 0.02 - clear / FELT_CLEARANCE)
         return np.sum([(np.maximum(p, 0.0) ** 2).sum(axis=1) for p in parts], axis=0)
 
@@ -153,9 +153,9 @@ def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.
         clear = problem._clear(q)[0].min(axis=0)
         if torques.max() < START_SIZE and clear.min(initial=1.0) > 0.0:
             return still + size * motion
-        if size < SMALLEST:
+        if size < MIN_FACTOR:
             break
-        size *= SHRINK
+        size *= FACTOR_STEP
     k = int(np.argmax(torques))
     if torques[k] >= START_SIZE:
         obstacle = f"joint {problem.robot.dof_names[k]!r} takes {100 * torques[k]:.0f} % of the torque allowed"
@@ -164,7 +164,7 @@ def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.
         k = int(np.argmin(clear))
         obstacle = f"{problem.clearances.names[k]} is {-100 * clear[k]:.1f} cm nearer than asked for"
     raise ExcitationError(
-        f"no motion within the limits: even at {100 * SMALLEST:.0f} % of what joints' ranges and speeds allow,"
+        f"no motion within the limits: even at {100 * MIN_FACTOR:.0f} % of what joints' ranges and speeds allow,"
         f" {obstacle}"
     )
 
@@ -309,16 +309,13 @@ def _improved(
     for barrier in BARRIERS:
         z, more = _descend(problem, z, barrier, max(1, iterations // len(BARRIERS)))
         costs += more
-    z = _drawn_together(problem, z, centre)
+    z = _contracted(problem, z, centre)
     costs.append(problem.value(z))
     return problem.trajectory(z), costs[-1], np.array(costs)
 
 
-def _drawn_together(problem: Problem, z: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """The motion, contracted towards a feasible posture until it keeps all limits between the samples too.
-
-    It ends, because in the limit only the posture is left.
-    """
+def _contracted(problem: Problem, z: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """The motion, contracted towards a feasible posture until it keeps all limits between the samples too."""
     still = problem.constant(centre)
     for _ in range(MAX_CONTRACTIONS):
         trajectory = problem.trajectory(z)

@@ -117,7 +117,7 @@ def identify_load(
         refuse(why, without_load=without_load, identified=identified, model=model)
         sensor = WristSensor(sensor) if isinstance(sensor, str) else sensor
         return _from_wrenches(robot, log, frame or sensor.frame, sensor, reading, filtering)
-    mount = carried(robot, frame)
+    mount = load_frame(robot, frame)
     if without_load is None:
         return _from_one(robot, log, mount, identified, model, friction, reading, filtering)
     if identified is not None:
@@ -136,7 +136,7 @@ def _from_two(robot, logs, mount: Frame, model, friction: str, reading: Reading,
         return solved(factored(sources, columns.nuisances))
 
     s, columns = _with_share(fit, columns, friction)
-    body = _seen(s, with_.label)
+    body = _determined_body(s, with_.label)
     findings = (*body_findings(body), *two_log_findings(s), *cut)
     source = f"from {with_.label!r} and, without it, {without.label!r}"
     notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
@@ -153,7 +153,7 @@ def _from_one(
     own = own_friction(model) if friction != "same" else np.zeros(0, int)
     columns = Columns(model, mount, np.zeros(0, int), own, robot_known.x)
     s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
-    body = _seen(s, data.label)
+    body = _determined_body(s, data.label)
     torques = np.sqrt(np.mean(np.square(data.tau), 0))
     findings = (*body_findings(body), *model_findings(s, torques, robot_known.source), *cut)
     notes = {"robot": robot_known.source, "friction of the loaded robot": friction,
@@ -165,7 +165,7 @@ def _from_one(
 
 def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -> LoadReport:
     estimate_gravity = flag("estimate_gravity", sensor.estimate_gravity)
-    mount, there = carried(robot, frame), carried(robot, sensor.frame, "sensor")
+    mount, there = load_frame(robot, frame), load_frame(robot, sensor.frame, "sensor")
     if mount.body != there.body:
         raise ArgumentError(
             f"frame: {mount.name!r} does not move with the sensor {sensor.frame!r}: they are on different links"
@@ -177,7 +177,7 @@ def _from_wrenches(robot, log, frame, sensor: WristSensor, reading, filtering) -
     data, W = filter_.filtered(motion), filter_.filtered(W)
     source = WrenchLog(robot, data, W, sensor.frame, mount.name, robot.gravity)
     fitted = fit_wrench(source, estimate_gravity)
-    body = _seen(fitted.solved, data.label)
+    body = _determined_body(fitted.solved, data.label)
     reads = "the sensor's forces on the load" if fitted.source.sign > 0.0 else "the load's forces on the sensor"
     notes: dict[str, Any] = {
         "sign of the wrenches": reads,
@@ -203,7 +203,7 @@ def _report(
     return LoadReport(loaded, mount.name, body, s, source, history, notes, tuple(findings), extra or {}, friction or {})
 
 
-def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
+def load_frame(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
     """Return the frame, or that of the last body, which moves. Raises ArgumentError, NameNotFoundError."""
     try:
         mount = robot.frame(robot.body_names[-1] if frame is None else frame)
@@ -231,9 +231,7 @@ def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
 
 
 def _friction(columns: Columns, s: Solved) -> dict[str, float]:
-    """Friction of the loaded robot by the model's names: the robot's own, and the part fitted separately with the
-    load.
-    """
+    """Friction of the loaded robot by the model's names: the robot's own, and the part fitted with the load."""
     model, first = columns.model, len(s.nuisances) - len(columns.own)
     x = np.zeros(model.size) if columns.known_parameters is None else columns.known_parameters.copy()
     x[columns.base] = s.nuisances[: len(columns.base)]
@@ -283,7 +281,7 @@ def _numbered(names: tuple[str, ...]) -> bool:
     return names == tuple(f"joint{k + 1}" for k in range(len(names)))
 
 
-def _seen(s: Solved, label: str) -> Body:
+def _determined_body(s: Solved, label: str) -> Body:
     """Raise ExcitationError if not even the mass is determined."""
     body = estimated(s.W, s.b)
     if not np.isfinite(body.quantities()["mass"]).all():

@@ -136,9 +136,7 @@ def _nearest(W, b, prior, scale) -> np.ndarray:
 
 
 def _minimum(R, b, basis, pull, y, close: float) -> np.ndarray:
-    """Newton's method on 1/2 |R y - b|^2 + pull y - log det P(y) from y, to a decrement of `close`; steps are halved
-    until they are feasible and descend.
-    """
+    """Newton's method with halved steps on 1/2 |R y - b|^2 + pull y - log det P(y), to a decrement of `close`."""
 
     def value(y):
         sign, logarithm = np.linalg.slogdet(P := np.einsum("k,kij->ij", y, basis))

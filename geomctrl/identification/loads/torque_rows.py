@@ -56,7 +56,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Factored:
+class FactoredLogs:
     """The triangular factors of [N W b] of every channel of every log, and their numbers of rows."""
 
     sources: Sequence[Source]
@@ -73,10 +73,12 @@ class Factored:
     def unknowns(self) -> int:
         return self.factors[0].shape[1] - 1
 
-    def of(self, log: int) -> Factored:
+    def of(self, log: int) -> FactoredLogs:
         """The factors of one log."""
         channels = np.flatnonzero(self.owners == log)
-        return Factored([self.sources[log]], [self.factors[k] for k in channels], self.counts[channels], self.nuisances)
+        return FactoredLogs(
+            [self.sources[log]], [self.factors[k] for k in channels], self.counts[channels], self.nuisances
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class Solved:
     least-squares x.
     """
 
-    factored: Factored
+    factored: FactoredLogs
     W: np.ndarray
     b: np.ndarray
     x: np.ndarray
@@ -104,7 +106,7 @@ class Solved:
         return _rms(self.factored, np.concatenate((y, x)))
 
 
-def factored(sources: Sequence[Source], nuisances: int) -> Factored:
+def factored(sources: Sequence[Source], nuisances: int) -> FactoredLogs:
     """Read the logs, once. Raises DataError if too few rows are left."""
     factors, counts = [], []
     for source in sources:
@@ -122,7 +124,7 @@ def factored(sources: Sequence[Source], nuisances: int) -> Factored:
             raise DataError(f"{source.label}: no usable sample is left (all are masked)")
         factors += own
         counts.append(used)
-    out = Factored(sources, factors, np.concatenate(counts), nuisances)
+    out = FactoredLogs(sources, factors, np.concatenate(counts), nuisances)
     for source, rows in zip(sources, counts):
         if rows.sum() < MIN_ROWS_PER_UNKNOWN * out.unknowns:
             raise DataError(
@@ -132,7 +134,7 @@ def factored(sources: Sequence[Source], nuisances: int) -> Factored:
     return out
 
 
-def solved(data: Factored, correlated: bool = True) -> Solved:
+def solved(data: FactoredLogs, correlated: bool = True) -> Solved:
     """Weighted least squares with weights from the residuals. correlated: estimate their correlation in time, which
     reads the logs again. Raises DataError for logs of zeros.
     """
@@ -162,7 +164,7 @@ def solved(data: Factored, correlated: bool = True) -> Solved:
 
 
 @dataclass(frozen=True, eq=False)
-class _Left:
+class _ReducedSystem:
     """The system without its nuisances, and the data to recover them."""
 
     W: np.ndarray
@@ -175,9 +177,8 @@ class _Left:
         return self.back @ (self.b0 - self.W0 @ x)
 
 
-def _eliminated(data: Factored, weights: np.ndarray) -> _Left:
-    """Project out an orthonormal basis U of the nuisances' columns (unit length, rank by SVD): W - U U^T W, b - U U^T
-    b."""
+def _eliminated(data: FactoredLogs, weights: np.ndarray) -> _ReducedSystem:
+    """Project out an orthonormal basis U of the nuisances' columns: W - U U^T W, b - U U^T b."""
     R = triangle(np.asfortranarray(np.vstack([w * R for w, R in zip(weights, data.factors)])))
     m = data.nuisances
     N, W, b = R[:, :m], R[:, m:-1], R[:, -1]
@@ -189,7 +190,7 @@ def _eliminated(data: Factored, weights: np.ndarray) -> _Left:
     back = (Vt.T / s) @ U.T / length[:, None]
     left = W - U @ (U.T @ W)
     left[:, np.linalg.norm(left, axis=0) <= MIN_SINGULAR_VALUE * np.linalg.norm(W, axis=0)] = 0.0  # rounding errors
-    return _Left(left, b - U @ (U.T @ b), back, W, b)
+    return _ReducedSystem(left, b - U @ (U.T @ b), back, W, b)
 
 
 def _least_squares(W: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -198,12 +199,12 @@ def _least_squares(W: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(W / length, b, rcond=MIN_SINGULAR_VALUE)[0] / length
 
 
-def _rms(data: Factored, x: np.ndarray) -> np.ndarray:
+def _rms(data: FactoredLogs, x: np.ndarray) -> np.ndarray:
     norms = np.array([np.linalg.norm(R[:, :-1] @ x - R[:, -1]) for R in data.factors])
     return norms / np.sqrt(np.maximum(data.counts, 1))
 
 
-def _correlation(data: Factored, x: np.ndarray) -> np.ndarray:
+def _correlation(data: FactoredLogs, x: np.ndarray) -> np.ndarray:
     """Per channel, 1 + 2 sum of the residual's autocorrelations up to the first negative one."""
     out = []
     for source in data.sources:

@@ -141,7 +141,7 @@ def fit_wrench(source: WrenchLog, estimate_gravity: bool = False, steps: int = 2
     """The sensor's sign is the one that makes the mass positive. Raises DataError, ExcitationError."""
     g0 = source.gravity
     if estimate_gravity:
-        source = _turned(source, steps)
+        source = _with_estimated_gravity(source, steps)
     s = solved(factored([source], source.nuisances))
     if s.x[0] < 0.0 and not estimate_gravity:
         source = replace(source, sign=-source.sign)
@@ -150,7 +150,7 @@ def fit_wrench(source: WrenchLog, estimate_gravity: bool = False, steps: int = 2
     return WrenchFit(s, source, s.nuisances[:6], float(np.rad2deg(np.arccos(np.clip(cosine, -1.0, 1.0)))))
 
 
-def _turned(source: WrenchLog, steps: int) -> WrenchLog:
+def _with_estimated_gravity(source: WrenchLog, steps: int) -> WrenchLog:
     """The source with estimated gravity and sign, and with the columns of gravity's uncertainty."""
     size = np.linalg.norm(source.gravity)
     s = solved(factored([replace(source, forces_only=True)], 6), correlated=False)
@@ -222,7 +222,7 @@ def read_wrenches(
         columns = wrench_columns(recording, alone)
         data = _motion(moving, robot, options, Path(source).stem)
         t, W = _times_and_wrenches(recording, columns, options)
-        data = _where_felt(t, data)
+        data = _within_wrench_times(t, data)
     data = read_log(data, robot, options, resample)
     return data, _at_times(t, W, data)
 
@@ -279,13 +279,13 @@ def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
         for name in columns:
             instance("wrench", name, str, "names of columns")
         if len(columns) == 1:
-            columns = _stemmed(columns[0], names)
+            columns = _columns_with_prefix(columns[0], names)
         elif len(columns) != 6:
             raise ArgumentError(
                 f"wrench: expected six columns, fx, fy, fz, tx, ty, tz, or one array, got {len(columns)}"
             )
         if missing := [name for name in columns if name not in names]:
-            raise DataError(f"{recording.label}: wrench: no column {missing[0]!r}; {recording.there_are()}")
+            raise DataError(f"{recording.label}: wrench: no column {missing[0]!r}; {recording.available_names()}")
         return columns
     usual = [x for x in _usual(names) if all(name in names for name in x)]
     if len(usual) > 1:
@@ -296,12 +296,12 @@ def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
     if not usual:
         raise DataError(
             f"{recording.label}: wrench: expected forces and moments of the wrist's sensor, columns fx, fy, fz, tx, ty,"
-            f" tz or f1 to f6, or their names (identify-load: --wrench NAME,NAME,...); {recording.there_are()}"
+            f" tz or f1 to f6, or their names (identify-load: --wrench NAME,NAME,...); {recording.available_names()}"
         )
     return usual[0]
 
 
-def _stemmed(stem: str, names: Sequence[str]) -> list[str]:
+def _columns_with_prefix(stem: str, names: Sequence[str]) -> list[str]:
     """The array of that name, or the columns with this prefix: /ft of /ft/wrench/force/x, f of f1 to f6."""
     if stem in names:
         return [stem]
@@ -371,7 +371,7 @@ def _times_and_wrenches(recording: reading.Recording, columns: list[str], option
     return values["t"], values["tau"]
 
 
-def _where_felt(t: np.ndarray, data: Dataset) -> Dataset:
+def _within_wrench_times(t: np.ndarray, data: Dataset) -> Dataset:
     """The motion at the times of wrenches. Raises DataError if much of it has none."""
     if len(t) < 2 or not (np.diff(t) > 0.0).all():
         raise DataError(f"{data.label}: wrench: expected increasing time stamps of wrenches, got some that go back")

@@ -64,9 +64,7 @@ def suspicious_units(data: Samples, robot: Robot | None = None) -> list[str]:
 
 
 def _velocity_scale(data, s):
-    """Compare measured velocities with the displacements over LAG_SECONDS, which encoder noise affects less than
-    rates.
-    """
+    """Compare measured velocities with displacements over LAG_SECONDS, because encoder noise affects rates more."""
     t, v = data.t[s], data.v[s]
     gone = np.concatenate((np.zeros((1, data.nv)), np.cumsum(0.5 * np.diff(t)[:, None] * (v[1:] + v[:-1]), axis=0)))
     lag = min(max(1, round(LAG_SECONDS / float(np.median(np.diff(t))))), len(t) // 2)
@@ -341,10 +339,7 @@ def require_units(robot: Robot, reading: Reading) -> None:
 
 
 def _without_empty_velocities(data: Dataset) -> Dataset:
-    """Remove velocities if those of a moving joint are zero throughout, as drivers that do not fill them in produce.
-
-    A fit would otherwise treat this joint as standing still.
-    """
+    """Remove velocities if those of a moving joint are zero throughout, as drivers that do not measure them write."""
     if data.v is None or data.q.shape[1] != data.nv:
         return data
     empty = ~data.v.any(axis=0) & (np.ptp(data.q, axis=0) > MIN_MOTION)

@@ -14,7 +14,7 @@ from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 
 MIN_RELATIVE_CUTOFF = 1e-6  # of the sampling rate: below it rounding spoils the coefficients of the filter
-JITTER = 0.05  # largest relative deviation of a sampling interval from the median that counts as uniform
+MAX_JITTER = 0.05  # largest relative deviation of a sampling interval from the median that counts as uniform
 
 
 def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
@@ -81,6 +81,6 @@ def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
 
 
 def is_uniform(t: np.ndarray) -> bool:
-    """Whether the sampling intervals agree with their median to JITTER."""
+    """Whether the sampling intervals agree with their median to MAX_JITTER."""
     steps = np.diff(t)
-    return bool(np.abs(steps - np.median(steps)).max() <= JITTER * np.median(steps))
+    return bool(np.abs(steps - np.median(steps)).max() <= MAX_JITTER * np.median(steps))

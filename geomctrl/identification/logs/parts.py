@@ -14,7 +14,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
 from . import reading
-from .filters import JITTER
+from .filters import MAX_JITTER
 from .samples import Log, Samples, derive
 
 GRID_SAMPLES = 1 << 14  # number of times at which positions are compared first
@@ -100,9 +100,7 @@ def _on_grid(data: Samples, step: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _apart(q: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For lags 0, 1, ...: the root mean square difference of the joint that differs most, and the standard deviation of
-    the joint that moves most, where both times were recorded.
-    """
+    """For lags 0, 1, ...: the largest root mean square difference and the largest standard deviation of any joint."""
     n = len(m)
     size = 2 * n
     q = np.where(m[:, None], q - q[m].mean(axis=0), 0.0)
@@ -185,7 +183,7 @@ def with_bridges(data: Log) -> Log:
     """
     steps, dt = np.diff(data.t), 1.0 / data.rate
     missing = np.round(steps / dt).astype(int) - 1 if len(steps) else np.zeros(0, int)
-    even = np.abs(steps / np.maximum(missing + 1, 1) - dt) <= JITTER * dt
+    even = np.abs(steps / np.maximum(missing + 1, 1) - dt) <= MAX_JITTER * dt
     short = (missing > 0) & (missing <= MAX_GAP_SAMPLES) & (missing * dt <= MAX_GAP_SECONDS * (1.0 + 1e-9)) & even
     edges = {g - 1 for g in data.gaps}
     before = np.array([k for k in np.flatnonzero(short) if k not in edges and 1 <= k < len(data) - 2], dtype=int)
@@ -348,11 +346,11 @@ def split_phase(data: Log, period: float | None = None, test: tuple[float, float
         raise DataError(f"test: expected phases 0 <= low < high <= 1, not all of them, got {test}")
     phase = ((data.t - data.t[0]) / period) % 1.0
     inside = (phase >= low) & (phase < high)
-    outside, inside = (_without_crumbs(data, keep) for keep in (~inside, inside))
+    outside, inside = (_without_short_pieces(data, keep) for keep in (~inside, inside))
     return select(data, outside, f"{data.label}, training"), select(data, inside, f"{data.label}, test")
 
 
-def _without_crumbs(data: Samples, keep: np.ndarray) -> np.ndarray:
+def _without_short_pieces(data: Samples, keep: np.ndarray) -> np.ndarray:
     """`keep` (N,) without pieces at the ends of uninterrupted parts that became too short to be filtered."""
     keep = keep.copy()
     for s in data.stretches:

@@ -66,7 +66,7 @@ def filtered(
         raise DataError(
             f"{data.label}: its numbers, divided by powers of its sampling intervals, exceed floating point"
         )
-    history = (*data.history, *_in_words(data, cutoff, torque_cutoff, order, alike))
+    history = (*data.history, *_filter_text(data, cutoff, torque_cutoff, order, alike))
     band = (float(torque_cutoff), order) if alike else data.band
     out = derive(data, q=q, v=v, a=a, tau=tau, band=band, history=history)
     if decimate == 1:
@@ -126,7 +126,7 @@ def _motion(data, s, cutoff, order):
     return q, v, filters.differentiate(v, 1.0 / rate)
 
 
-def _in_words(data, cutoff, torque_cutoff, order, alike):
+def _filter_text(data, cutoff, torque_cutoff, order, alike):
     source = "measured v, differences" if data.v is not None else "central differences"
     low_pass = f"zero-phase Butterworth low-pass of order {order} each way, amplitude 1/2 at {cutoff:g} Hz"
     positions = f"positions: {low_pass}; derivatives: {source} of 4th order"
@@ -147,10 +147,7 @@ def thinning(rate: float, cutoff: float, torque_cutoff: float) -> int:
 
 
 def _thinned_after_band(data, decimate, cutoff, torque_cutoff):
-    """Keep every n-th row after the low-pass of the regressor.
-
-    The low-pass is expensive, so a log whose sampling rate is far above the pass bands is also thinned before it.
-    """
+    """Keep every n-th row after the low-pass; logs with a far higher rate are thinned before it, too, to save time."""
     rate, max_factor = data.rate, thinning(data.rate, cutoff, torque_cutoff)
     thin = max(d for d in range(1, min(decimate, max_factor) + 1) if decimate % d == 0)
     out = data

@@ -189,9 +189,7 @@ class _Projected:
         return self._outside(F[:, 0::2]), self._outside(F[:, 1::2])
 
     def _solved(self, theta):
-        """(residual, its Jacobian, Kaufman's). The last one is cached, because the solver requests them one after
-        the other.
-        """
+        """(residual, its Jacobian, Kaufman's); cached, because the solver requests them one after the other."""
         key = theta.tobytes()
         if self._last is None or self._last[0] != key:
             F, dF = self._columns(np.exp(theta))

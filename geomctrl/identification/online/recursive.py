@@ -74,7 +74,7 @@ MIN_SINGULAR_VALUE = 1e-10  # relative singular value of R, columns scaled, belo
 
 
 @dataclass(frozen=True, eq=False)
-class Remembered(Compressed):
+class RecursiveData(Compressed):
     """The data of recursive least squares in the form that estimators accept: R (rows of base parameters) and d.
 
     Only the sum of residuals over all joints is known: `residuals` and `norms` distribute it evenly.
@@ -230,7 +230,7 @@ class RecursiveLeastSquares:
 
     # --- results --------------------------------------------------------------------------------------------------
 
-    def _told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _determined_svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(U, s, Vt, column lengths) of R = U s Vt diag(lengths), for the directions that are determined."""
         length = np.linalg.norm(self.R, axis=0)
         length = np.where(length > 0.0, length, 1.0)
@@ -241,7 +241,7 @@ class RecursiveLeastSquares:
     @property
     def values(self) -> np.ndarray:
         """Base parameters (nb,); those of the prior in directions that are not determined yet."""
-        U, s, Vt, length = self._told()
+        U, s, Vt, length = self._determined_svd()
         return self.beta0 + Vt.T @ ((U.T @ (self.d - self.R @ self.beta0)) / s) / length
 
     @property
@@ -257,7 +257,7 @@ class RecursiveLeastSquares:
 
         Multiply it by `variance` for noise of the size of the residuals.
         """
-        _, s, Vt, length = self._told()
+        _, s, Vt, length = self._determined_svd()
         half = (Vt.T / s) / length[:, None]
         out = half @ half.T
         if len(s) < len(length):
@@ -288,7 +288,7 @@ class RecursiveLeastSquares:
         """
         n = self.model.robot.nv
         counts = np.full(n, max(int(self.rows / n), 1))
-        return Remembered(self.model, (), counts, self.R, self.d, self.unexplained, self.size)
+        return RecursiveData(self.model, (), counts, self.R, self.d, self.unexplained, self.size)
 
     def projected(self, method: str = "consistent", **options: Any) -> Estimate:
         """Return the nearest parameters that rigid bodies can have, in the metric of the covariance.

@@ -53,7 +53,7 @@ def units(unknown: Unknowns, theta: np.ndarray) -> np.ndarray:
     return out
 
 
-def untold(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str, ...]:
+def undetermined_directions(unknown: Unknowns, lost: np.ndarray, scale: np.ndarray) -> tuple[str, ...]:
     """Describe the undetermined directions (k, size), in units `scale`, with as few parameters each as possible."""
     from scipy.linalg import qr  # slow to import
 
@@ -252,7 +252,7 @@ def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> Outpu
     loop = unknown.setup.loop._changed(**unknown.changes(state.theta))
     return OutputErrorFit(
         "cloe", estimate, loop, names, state.theta[:shared].copy(), covariance, history, done, data,
-        untold(unknown, linear.lost, linear.scale), close(names, covariance),
+        undetermined_directions(unknown, linear.lost, linear.scale), close(names, covariance),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from geomctrl.identification.logs.samples import Processing
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 
-from .loop import Running, loops_of
+from .loop import LoopSamples, loops_of
 from .simulation import Dynamics, Schedule, Trajectory, require_forwards, simulated
 
 MAX_JITTER = 0.1  # largest distance of a time stamp from a sample of the loop, in periods
@@ -33,7 +33,7 @@ REMEDY = (
 class Part:
     """An uninterrupted part of a log: `rows` are the loop's samples at its time stamps, out of `samples`."""
 
-    loop: Running
+    loop: LoopSamples
     samples: int
     rows: np.ndarray
     t: np.ndarray

@@ -98,7 +98,7 @@ class LoopSlopes(NamedTuple):
     state_by_gains: np.ndarray
 
 
-class Running(Protocol):
+class LoopSamples(Protocol):
     """A loop at the samples of one log: its command and next state at sample k, and their derivatives at all
     samples."""
 
@@ -133,7 +133,7 @@ class Loop(Protocol):
 
     def _changed(self, **changes: Any) -> Any: ...
 
-    def _running(self, robot: Robot, t: np.ndarray) -> Running: ...
+    def _running(self, robot: Robot, t: np.ndarray) -> LoopSamples: ...
 
     def _desired(self, t: np.ndarray, n: int) -> Desired | None: ...
 
@@ -213,7 +213,7 @@ class ServoLoop:
         """The reference at times (N,): q, v, a (N, n) each."""
         return along(self.reference, t, n)
 
-    def _running(self, robot: Robot, t: np.ndarray) -> Running:
+    def _running(self, robot: Robot, t: np.ndarray) -> LoopSamples:
         """The loop at samples t (N,), for fits."""
         return _Servo(self, robot, t)
 
@@ -347,7 +347,7 @@ class ControllerLoop:
         reference = getattr(self.controller, "reference", None)
         return None if reference is None else along(reference, t, n)
 
-    def _running(self, robot: Robot, t: np.ndarray) -> Running:
+    def _running(self, robot: Robot, t: np.ndarray) -> LoopSamples:
         """The loop at samples t (N,), for fits."""
         return _Law(self, robot, t)
 

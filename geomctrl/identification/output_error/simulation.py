@@ -29,7 +29,7 @@ from geomctrl.identification.model.columns import coulomb
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.mechanism.states import require_vectors
 
-from .loop import Running
+from .loop import LoopSamples
 
 
 class Slopes(NamedTuple):
@@ -198,7 +198,7 @@ class Trajectory(NamedTuple):
 
 def simulated(
     dynamics: Dynamics,
-    loop: Running,
+    loop: LoopSamples,
     plan: Schedule,
     samples: int,
     q0: np.ndarray,
@@ -275,7 +275,7 @@ class Layout(NamedTuple):
         return slice(sum(self[:index]), sum(self[: index + 1]))
 
 
-class Observed(NamedTuple):
+class ObservedDerivatives(NamedTuple):
     """Derivatives (N, nv, columns) of positions and of the log's torques, from sample number `first` on."""
 
     first: int
@@ -284,8 +284,8 @@ class Observed(NamedTuple):
 
 
 def sensitivities(
-    dynamics: Dynamics, loop: Running, plan: Schedule, run: Trajectory, gains: Sequence[str], layout: Layout
-) -> Iterator[Observed]:
+    dynamics: Dynamics, loop: LoopSamples, plan: Schedule, run: Trajectory, gains: Sequence[str], layout: Layout
+) -> Iterator[ObservedDerivatives]:
     """The derivatives of a run of `simulated`, a chunk of samples at a time.
 
     torque: "commanded" ones are those of the sample itself, shown = 0; "applied" ones are `plan.shown` samples old.
@@ -301,7 +301,7 @@ def sensitivities(
         samples = slice(first, min(first + CHUNK, len(run.q)))
         law = loop.slopes(first, run.q[samples], run.v[samples], run.z[samples], gains)
         pieces = interval_slopes(dynamics, plan, run, samples)
-        out = Observed(first, *np.empty((2, samples.stop - first, n, P)))
+        out = ObservedDerivatives(first, *np.empty((2, samples.stop - first, n, P)))
         for k in range(samples.stop - first):
             both = np.concatenate((S, Z))
             U = law.command[k] @ both

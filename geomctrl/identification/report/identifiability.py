@@ -34,7 +34,7 @@ MIN_RELATIVE_NOISE = 1e-9  # smallest noise of a joint relative to its torque: c
 
 
 @dataclass(frozen=True, eq=False)
-class Exchange:
+class OpenCombination:
     """A combination of base parameters that a log leaves open. `change`: what can be exchanged; `seen`: the effect, in
     standard deviations of the noise, of a change as large as a joint's torques, at most 1, 0 without an effect;
     `parts` (nb,): of the change, in the units of the module's text, length 1.
@@ -52,7 +52,7 @@ def alone(base: BaseParameters) -> set[int]:
     return {int(np.argmax(row)) for row in counts if row.sum() == 1}
 
 
-def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list[Exchange]:
+def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list[OpenCombination]:
     """The changes of base parameters that the training log leaves open, the least visible first; see the module's text.
 
     correlation (nv,): factor by which correlated residuals inflate variances, if the estimate does not have it.
@@ -60,7 +60,7 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
     names, nb = estimate.model.base_names, estimate.base.size
     symbols = [name if " " not in name else f"({name})" for name in names]
     A, dead = _whitened(estimate, correlation)
-    out = [Exchange(f"{names[k]}: the log does not excite it", 0.0, np.eye(nb)[k]) for k in np.flatnonzero(dead)]
+    out = [OpenCombination(f"{names[k]}: the log does not excite it", 0.0, np.eye(nb)[k]) for k in np.flatnonzero(dead)]
     unit = _units(estimate)
     live = np.flatnonzero(~dead & (unit > 0.0))  # excludes torques that are always zero
     if not len(live):
@@ -73,11 +73,11 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
         direction = combinations((change / change[lead])[None], [lead], [symbols[k] for k in live])[0]
         parts = np.zeros(nb)
         parts[live] = Vt[j]
-        out.append(Exchange(direction, float(s[j]), parts))
+        out.append(OpenCombination(direction, float(s[j]), parts))
     return out
 
 
-def undecided(estimate: Estimate, exchanges_found: list[Exchange]) -> set[int]:
+def undecided(estimate: Estimate, exchanges_found: list[OpenCombination]) -> set[int]:
     """Numbers of the parameters that stand alone but whose value the log leaves open: they take part in an exchange."""
     columns = estimate.base.columns
     taking_part = {int(k) for exchange in exchanges_found for k in columns[np.abs(exchange.parts) > MIN_NAMED_PART]}
@@ -85,8 +85,7 @@ def undecided(estimate: Estimate, exchanges_found: list[Exchange]) -> set[int]:
 
 
 def _whitened(estimate: Estimate, correlation: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """(factor of the base regressor, at least as many rows as columns, each joint's rows divided by its noise; mask of
-    zero columns)."""
+    """(factor of the base regressor, each joint's rows divided by its noise; mask of zero columns)."""
     c = estimate.training
     noise = np.maximum(estimate.noise, MIN_RELATIVE_NOISE * c.norms / np.sqrt(np.maximum(c.counts, 1)))
     inflation = estimate.correlation if estimate.correlation is not None else correlation
@@ -99,8 +98,7 @@ def _whitened(estimate: Estimate, correlation: np.ndarray | None) -> tuple[np.nd
 
 
 def _units(estimate: Estimate) -> np.ndarray:
-    """(nb,): of each base parameter, the value that explains all torque of a joint; the least over joints. 0 for zero
-    columns."""
+    """(nb,): of each base parameter the least value that explains all torque of a joint; 0 for zero columns."""
     c, size = estimate.training, np.full(estimate.model.size, np.inf)
     for columns, R, torque in zip(estimate.model.active, c.factors, c.norms):
         length = np.linalg.norm(R[:, :-1], axis=0)
@@ -144,7 +142,7 @@ class NonInertialParameter:
 
 
 @dataclass(frozen=True, eq=False)
-class BodyFound:
+class BodyProperties:
     """A body's mass [kg], centre of mass [m] in its frame, principal moments about it [kg m^2], in increasing order;
     why no rigid body can have them, or None."""
 
@@ -156,7 +154,7 @@ class BodyFound:
 
 
 def non_inertial_parameters(
-    estimate: Estimate, reference: Estimate | None, left_open: list[Exchange]
+    estimate: Estimate, reference: Estimate | None, left_open: list[OpenCombination]
 ) -> list[NonInertialParameter]:
     """Rows of all parameters after the inertial ones. reference: the estimate whose intervals are shown."""
     m, held = estimate.model, estimate.held_by_robot
@@ -180,7 +178,7 @@ def non_inertial_parameters(
     return rows
 
 
-def bodies(estimate: Estimate) -> list[tuple[BodyFound, BodyFound]]:
+def bodies(estimate: Estimate) -> list[tuple[BodyProperties, BodyProperties]]:
     """(as identified, as in the given model) for every body."""
     m = estimate.model
     identified = estimate.x[: m.inertial].reshape(-1, 10)
@@ -191,8 +189,8 @@ def bodies(estimate: Estimate) -> list[tuple[BodyFound, BodyFound]]:
     ]
 
 
-def _body(name: str, pi: np.ndarray, violation: str | None) -> BodyFound:
+def _body(name: str, pi: np.ndarray, violation: str | None) -> BodyProperties:
     mass = float(pi[0])
     if mass <= 0.0:  # it has no centre
-        return BodyFound(name, mass, np.full(3, np.nan), np.full(3, np.nan), violation)
-    return BodyFound(name, mass, inertia.com(pi), np.linalg.eigvalsh(inertia.com_tensor(pi)), violation)
+        return BodyProperties(name, mass, np.full(3, np.nan), np.full(3, np.nan), violation)
+    return BodyProperties(name, mass, inertia.com(pi), np.linalg.eigvalsh(inertia.com_tensor(pi)), violation)

@@ -23,7 +23,7 @@ from geomctrl.identification.logs import Dataset, filters
 from geomctrl.identification.logs.signals import at_rest
 from geomctrl.identification.model.compressed import Compressed
 
-from .identifiability import Exchange, NonInertialParameter, exchanges, non_inertial_parameters
+from .identifiability import NonInertialParameter, OpenCombination, exchanges, non_inertial_parameters
 from .provenance import Provenance
 
 
@@ -225,19 +225,18 @@ class ReportNumbers:
         ]
 
     @cached_property
-    def left_open(self) -> list[Exchange]:
+    def left_open(self) -> list[OpenCombination]:
         """Changes of the base parameters that the training log does not exclude, least visible first."""
         return exchanges(self.estimate, None if self.reference is None else self.reference.correlation)
 
     @cached_property
-    def beside(self) -> list[NonInertialParameter]:
+    def non_inertial(self) -> list[NonInertialParameter]:
         """Identified parameters other than inertial ones: friction, rotors, springs, user-defined columns."""
         return non_inertial_parameters(self.estimate, self.reference, self.left_open)
 
 
 def _torque_noise(raw: Dataset, cutoff: float) -> np.ndarray | None:
-    """RMS per joint [N m] of white torque noise below `cutoff`, from the spectrum between twice it and half the
-    rate."""
+    """RMS per joint [N m] of white torque noise below `cutoff`, from the spectrum above twice that frequency."""
     if 2.5 * cutoff >= 0.5 * raw.rate:
         return None
     s = raw.longest_stretch

@@ -120,7 +120,7 @@ def page(report: ReportNumbers, pictures: Pictures | None) -> str:
         shortened=shortened, tables=tables, estimator=named(e.method),
         joint_pictures=None if pictures is None else pictures.joint_by_joint(),
         parameter_picture=None if pictures is None else pictures.of_parameters(),
-        unfelt=_unfelt(report),
+        unfelt=_without_effect(report),
         hold_zero=[row["name"] for row in report._parameter_table() if row.get("low", 1) <= 0 <= row.get("high", 0)],
         masses=[sum(pair[k].mass for pair in findings.bodies(e)) for k in (0, 1)],
         version=_version(report),
@@ -142,7 +142,7 @@ def _heading(report: ReportNumbers) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _unfelt(report: ReportNumbers) -> list[str]:
+def _without_effect(report: ReportNumbers) -> list[str]:
     """Names of the parameters that do not affect any torque."""
     model, base = report.estimate.model, report.estimate.base
     symbols = [s.format(i + 1) for i in range(model.robot.nbodies) for s in SYMBOLS]
@@ -155,7 +155,7 @@ def _split_by_prior(report: ReportNumbers) -> list[tuple[findings.NonInertialPar
     model, projection = report.estimate.model, report.estimate.base.projection
     return [
         (row, [name for name, c in zip(model.base_names, projection[:, model.names.index(row.name)]) if c])
-        for row in report.beside
+        for row in report.non_inertial
         if row.remark == findings.BY_PRIOR
     ]
 

@@ -76,7 +76,7 @@ def bodies(report: ReportNumbers) -> Table:
     return Table(columns, rows)
 
 
-def _consistency(body: findings.BodyFound) -> str:
+def _consistency(body: findings.BodyProperties) -> str:
     if body.violation is not None:
         return f"NO: {body.violation}"
     return "yes, but hardly: thin as a rod" if body.moments[0] < MIN_MOMENT_RATIO * body.moments[1] else "yes"
@@ -86,11 +86,11 @@ def friction(report: ReportNumbers) -> Table:
     """Friction, rotors, springs and user-defined columns, by joint."""
     columns = [Column(""), Column("what"), Column("of"), Column("value", 5), Column("95 % from", 4), Column("to", 4)]
     columns += [Column("unit"), Column("in the exported robot"), Column("determined")]
-    owners = list(dict.fromkeys(row.owner for row in report.beside))
+    owners = list(dict.fromkeys(row.owner for row in report.non_inertial))
     rows = [
         [row.name, row.quantity, row.owner, row.value, *(row.interval or (None, None)), row.unit, row.place,
          IDENTIFIABILITY[row.remark]]
-        for row in sorted(report.beside, key=lambda row: owners.index(row.owner))
+        for row in sorted(report.non_inertial, key=lambda row: owners.index(row.owner))
     ]  # fmt: skip
     return Table(columns, rows)
 

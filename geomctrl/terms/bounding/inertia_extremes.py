@@ -38,7 +38,7 @@ from .reach import Reach
 ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues and entries may be off by
 
 
-class Hung(NamedTuple):
+class JointInequality(NamedTuple):
     """A joint as the inequalities see it: screws, how the parent's twists come to the body in the middle of its slide,
     what else they go through at the ends of its slide, the forms that X_k is made of, a bound of |Z|^2 + |x_k|^2 for
     |x| = 1, and its motor's inertia in units of the mass matrix, signed as all is."""
@@ -72,7 +72,7 @@ def _certified(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, s
     uncertain = [_uncertain(d, scale, largest) for d in bodies.deviation]
     certain = sign * scale @ inertia.spatial(bodies.nominal) @ scale / largest
     J = certain + np.array([block for block, _ in uncertain])
-    joints = [_hung(robot, reach, i, length, sign, largest) for i in range(robot.nbodies)]
+    joints = [_joint_inequality(robot, reach, i, length, sign, largest) for i in range(robot.nbodies)]
     t, X, ratios = _solved(robot, J, [pairs for _, pairs in uncertain], joints)
     J = [j + _chosen(pairs, a, 1.0 / a) for j, (_, pairs), a in zip(J, uncertain, ratios)]
     return _verified(t, joints, _composites(robot, J, joints, X), X) * largest
@@ -100,12 +100,14 @@ def _chosen(pairs, a, b):
     return sum((x * P + y * other for x, y, (P, other) in zip(a, b, pairs)), np.zeros((6, 6)))
 
 
-def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float, largest: float) -> Hung:
+def _joint_inequality(
+    robot: Mechanism, reach: Reach, i: int, length: float, sign: float, largest: float
+) -> JointInequality:
     armature = sign * robot.joints[i].armature / largest
     scale, link, S = np.diag([1.0, 1.0, 1.0, *[length] * 3]), reach.links.get(i), robot.joints[i].S
     inside = np.linalg.inv(scale) @ S
     if link is None:
-        return Hung(inside, np.eye(6), [], [], 1.0, armature)
+        return JointInequality(inside, np.eye(6), [], [], 1.0, armature)
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = link.R, link.p
     move = np.linalg.inv(scale) @ se3.Ad(np.linalg.inv(T)) @ scale
@@ -117,8 +119,8 @@ def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float, la
             T[:3, 3] = -d
             ends.append(np.linalg.inv(scale) @ se3.Ad(T) @ scale)
         turning = np.concatenate((S[:3], np.cross(link.point, S[:3, 0])[:, None]))  # without its pitch
-        return Hung(inside, move, ends, _invariant_forms(np.linalg.inv(scale) @ turning), size, armature)
-    return Hung(inside, move, [np.eye(6)], _invariant_forms(inside), size, armature)
+        return JointInequality(inside, move, ends, _invariant_forms(np.linalg.inv(scale) @ turning), size, armature)
+    return JointInequality(inside, move, [np.eye(6)], _invariant_forms(inside), size, armature)
 
 
 def _twist_size(robot: Mechanism, reach: Reach, body: int, point: np.ndarray, length: float) -> float:
@@ -147,7 +149,7 @@ def _combined(forms: list[np.ndarray], coefficients) -> np.ndarray:
     return sum((c * E for c, E in zip(coefficients, forms)), np.zeros((6, 6)))
 
 
-def _composites(robot: Mechanism, J, joints: list[Hung], X) -> list:
+def _composites(robot: Mechanism, J, joints: list[JointInequality], X) -> list:
     """Q_k = J_k + sum of Ad^T X_c Ad over the children c; signs as `_certified` has them."""
     Q = list(J)
     for c, p in enumerate(robot.parents):
@@ -156,7 +158,7 @@ def _composites(robot: Mechanism, J, joints: list[Hung], X) -> list:
     return Q
 
 
-def _inequality(block, joint: Hung, Q, X, t, end: np.ndarray | None):
+def _inequality(block, joint: JointInequality, Q, X, t, end: np.ndarray | None):
     """The matrix of t |x|^2 + X(Z) - Q(end Z + S x), less the armature's x^2, to be positive; without X, end and Z on
     the world."""
     S = joint.S
@@ -167,7 +169,9 @@ def _inequality(block, joint: Hung, Q, X, t, end: np.ndarray | None):
     return block([[X - end.T @ Q @ end, across], [across.T, own]])
 
 
-def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list[np.ndarray | None], list[np.ndarray]]:
+def _solved(
+    robot: Mechanism, J, pairs, joints: list[JointInequality]
+) -> tuple[float, list[np.ndarray | None], list[np.ndarray]]:
     """t, X_k, and the factors a of uncertain parameters; infinity and zeros where the solver fails."""
     import cvxpy
 
@@ -198,7 +202,7 @@ def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list
     return float(t.value), X, [np.zeros(0) if x is None else np.maximum(x.value, 1e-12) for x in a]
 
 
-def _verified(t: float, joints: list[Hung], Q, X) -> float:
+def _verified(t: float, joints: list[JointInequality], Q, X) -> float:
     """t and what the inequalities lack: an eigenvalue -d of one costs d (|Z|^2 + |x_k|^2)."""
     if not np.isfinite(t):
         return t

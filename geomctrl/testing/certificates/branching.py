@@ -16,13 +16,13 @@ from .deciding import about_zero, largest
 from .quadratic import Bounds, Boxes, joined
 
 CHUNK = 512  # boxes per evaluation
-THINNEST = 1e-4  # relative to the widest side: thinner sides (as at a branch) are divided last
+MIN_SIDE_RATIO = 1e-4  # relative to the widest side: thinner sides (as at a branch) are divided last
 SAMPLE = 3  # undecided boxes with which the effect of dividing each side is estimated
 
 Progress = Callable[[float], Any]  # receives the decided fraction of the box
 
 
-def silent(share: float) -> None:
+def no_progress(share: float) -> None:
     """Show no progress."""
 
 
@@ -57,12 +57,12 @@ class Outcome:
         return not self.left
 
 
-def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = silent) -> Outcome:
+def prove(task: Task, max_boxes: int, seconds: float, progress: Progress = no_progress) -> Outcome:
     """Divide boxes until all are decided, `max_boxes` were evaluated, or `seconds` have passed."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
     work = at_ends(task)
-    sides = np.flatnonzero((width > 0.0) & _felt(task) & (work.ends[0][0] < work.ends[1][0]))
+    sides = np.flatnonzero((width > 0.0) & _helpful_sides(task) & (work.ends[0][0] < work.ends[1][0]))
     volume, gains, tried, remaining = np.full(len(work), 1.0 / len(work)), np.zeros(0), 0, 1.0
     while len(work) and out.count < max_boxes:
         out.out_of_time = time.perf_counter() - start >= seconds
@@ -125,7 +125,7 @@ def merits(task: Task, boxes: Boxes) -> np.ndarray:
     return margin
 
 
-def _felt(task: Task) -> np.ndarray:
+def _helpful_sides(task: Task) -> np.ndarray:
     """The sides whose division may help: not those of parameters in which F is affine and bounded exactly."""
     e, F = task.bounds.equations, task.bounds.F
     mass = e.mass if degree_in(e.graph, F, set(e.inverse)) > 0 else []
@@ -165,5 +165,5 @@ def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarra
     """Both halves of every box, divided where the benefit is largest."""
     lo, hi = boxes.ends
     shares = (hi - lo)[:, sides] / width[sides]
-    thin = shares < THINNEST * shares.max(1, keepdims=True)
+    thin = shares < MIN_SIDE_RATIO * shares.max(1, keepdims=True)
     return boxes.halved(sides[np.argmax(np.where(thin, 0.0, gains * shares), axis=1)])

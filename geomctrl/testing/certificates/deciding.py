@@ -8,7 +8,7 @@ import numpy as np
 
 from geomctrl.tracing.proofs.intervals import EPS
 
-from .quadratic import SAFE, Boxes, Form, scaled_eigenvalues
+from .quadratic import EIGENVALUE_ERROR, Boxes, Form, scaled_eigenvalues
 
 SHARES = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)  # fractions of N that compensate the linear term
 
@@ -31,7 +31,7 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
     for share in SHARES if slope.any() else (0.0,):
         rest = N - share * np.eye(len(d)) * weights[:, None, :]
         least = np.linalg.eigvalsh(rest / B[:, None] / B)[:, 0]
-        least = least - SAFE * len(d) * np.abs(rest / B[:, None] / B).max((1, 2))
+        least = least - EIGENVALUE_ERROR * len(d) * np.abs(rest / B[:, None] / B).max((1, 2))
         with np.errstate(over="ignore"):  # infinite if nothing compensates a slope
             cost = (slope**2 / (4.0 * share * weights)).sum(1) if share else 0.0
         cost = cost * (1.0 + 1e-12) + np.maximum(form.top, 0.0) + np.minimum(form.top, 0.0) - allowed
@@ -47,16 +47,16 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
 PAYMENTS = tuple(itertools.product((0.0, 0.5, 0.9), (0.0, 0.5, 0.95)))  # fractions of N: for slack, for the ball
 
 
-def payments(form: Form, ball: np.ndarray | None) -> list[tuple[float, float]]:
-    """The fractions for `paid` that are worth trying."""
+def correction_fractions(form: Form, ball: np.ndarray | None) -> list[tuple[float, float]]:
+    """The fractions for `tightened` that are worth trying."""
     slack = bool(form.slack.any())
     return [(a, b) for a, b in PAYMENTS if (slack or a == 0.0) and (ball is not None or b == 0.0)]
 
 
-def payment(
+def bound_correction(
     form: Form, boxes: Boxes, share: float, ball: np.ndarray | None, hold: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arguments of `paid`: h (boxes, 2n), which uses a fraction of N's diagonal, and t (boxes,), from the rest.
+    """Arguments of `tightened`: h (boxes, 2n), which uses a fraction of N's diagonal, and t (boxes,), from the rest.
 
     h is zero where the bound by the largest |x| is better.
     """
@@ -65,7 +65,7 @@ def payment(
     h = np.where((signs(boxes) == 0.0) & (h < 2.0 * boxes.far) & (weights < 1e200), h, 0.0)
     if ball is None or hold == 0.0:
         return h, np.zeros(len(boxes))
-    rest = paid(form, boxes, h, np.zeros(len(boxes)), None).N
+    rest = tightened(form, boxes, h, np.zeros(len(boxes)), None).N
     finite = np.abs(rest).max((1, 2)) < 1e200
     rest = np.where(finite[:, None, None], rest, np.eye(len(ball)))
     return h, np.where(finite, np.maximum(hold * scaled_eigenvalues(rest, ball), 0.0), 0.0)
@@ -76,7 +76,7 @@ def signs(boxes: Boxes) -> np.ndarray:
     return np.where(boxes.lo >= 0.0, 1.0, np.where(boxes.hi <= 0.0, -1.0, 0.0))
 
 
-def paid(form: Form, boxes: Boxes, h: np.ndarray, t: np.ndarray, ball: np.ndarray | None) -> Form:
+def tightened(form: Form, boxes: Boxes, h: np.ndarray, t: np.ndarray, ball: np.ndarray | None) -> Form:
     """An upper bound of the form on the boxes outside the ball, with less slack.
 
     slack |x| = +-slack x if x has a constant sign, and slack |x| <= slack (x^2 / (2 h) + h / 2) for h > 0. The added
@@ -99,12 +99,12 @@ def largest(form: Form, boxes: Boxes, ball: np.ndarray | None = None, enough: fl
     Only bounds above `enough` are sharp."""
     best = form.value.copy()
     finite = np.isfinite(form.top) & np.isfinite(form.slack).all(1)
-    for share, hold in payments(form, ball):
+    for share, hold in correction_fractions(form, ball):
         left = np.flatnonzero(finite & (best >= enough))
         if not len(left):
             break
         some, there = form.rows(left), boxes[left]
-        some = paid(some, there, *payment(some, there, share, ball, hold), ball)
+        some = tightened(some, there, *bound_correction(some, there, share, ball, hold), ball)
         best[left] = np.minimum(best[left], _largest(some, there))
     return best
 

@@ -116,7 +116,7 @@ class Equations:
         """V' + rate V."""
         return add(self.decrease, mul(self.value, rate)) if rate else self.decrease
 
-    def as_it_comes(self, rate: float) -> Any:
+    def along_vector_field(self, rate: float) -> Any:
         """V' + rate V along the vector field, without lemmas, angles or deviations."""
         return add(self.loop.slope, mul(self.loop.value, rate)) if rate else self.loop.slope
 

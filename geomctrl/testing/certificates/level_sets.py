@@ -81,7 +81,7 @@ def lowest_bad(e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, o
     for k in range(4):  # concentrates on states with low V
         x = rng.uniform(lo, hi, (SAMPLES // 4, len(lo))) * (0.7**k)
         p = at_random(e, p_lo, p_hi, len(x), rng)
-        V, F = valued(e.graph, [e.loop.value, e.as_it_comes(rate)], e.at(x, p), len(x)).T
+        V, F = valued(e.graph, [e.loop.value, e.along_vector_field(rate)], e.at(x, p), len(x)).T
         bad = ~(offset > F)
         if ball is not None:
             bad &= ((x / ball) ** 2).sum(1) >= 1.0

@@ -28,7 +28,7 @@ from geomctrl.tracing.symbols import Symbol, sub
 
 from .equations import Equations
 
-SAFE = 1e-13  # relative to the largest entry: bounds the error of a computed eigenvalue of a symmetric matrix
+EIGENVALUE_ERROR = 1e-13  # relative to the largest entry: bounds the error of an eigenvalue of a symmetric matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,7 @@ def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
 def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Lower bound of the smallest eigenvalue (boxes,) in coordinates x / scale."""
     y = N * scale[:, None] * scale
-    return np.linalg.eigvalsh(y)[:, 0] - SAFE * len(scale) * np.abs(y).max((1, 2))
+    return np.linalg.eigvalsh(y)[:, 0] - EIGENVALUE_ERROR * len(scale) * np.abs(y).max((1, 2))
 
 
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:

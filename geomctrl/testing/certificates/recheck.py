@@ -25,7 +25,7 @@ from geomctrl.tracing.proofs.saved_code import Code
 from geomctrl.tracing.traces import Trace
 
 from .branching import Task, at_ends
-from .deciding import SHARES, paid, payment, payments, signs
+from .deciding import SHARES, bound_correction, correction_fractions, signs, tightened
 from .equations import TIME
 from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues, settled
 
@@ -249,9 +249,9 @@ def _far(
     parts = np.array([g], float), np.array([slack], float), np.array(P, float)[None]
     form = Form(np.array([float(top)]), *parts, np.array([np.inf]), scale)
     outside = ball if len(ball) else None
-    for share, hold in payments(form, outside):
-        h, t = payment(form, boxes, share, outside, hold)
-        there = paid(form, boxes, h, t, outside)
+    for share, hold in correction_fractions(form, outside):
+        h, t = bound_correction(form, boxes, share, outside, hold)
+        there = tightened(form, boxes, h, t, outside)
         hs, ts = [Fraction(float(x)) for x in h[0]], Fraction(float(t[0]))
         squares = [s / (2 * x) if x else Fraction(0) for s, x in zip(slack, hs)]
         if outside is not None:

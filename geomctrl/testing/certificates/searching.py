@@ -22,7 +22,7 @@ STARTS, STEPS = 64, 40
 NEAR = 1e-4
 
 
-class Found(NamedTuple):
+class LargestExcess(NamedTuple):
     """The largest F minus its allowed value, and where: x (2n,), parameters."""
 
     excess: float
@@ -47,7 +47,7 @@ class Search:
 
 def search(
     e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0, size: float = 0.0
-) -> Found:
+) -> LargestExcess:
     """Maximise F, an expression in x and the parameters, on the box outside the ball, by ascent.
 
     size: of F as a quadratic form; values near zero relative to it are refined.
@@ -83,8 +83,8 @@ def search(
     if best[k] > -NEAR * size:
         better = _along_zero(find, best_x[k], best_p[k], half, lo, hi)
         if better[0] >= best[k]:
-            return Found(better[0], better[1], best_p[k])
-    return Found(float(best[k]) - allowed, best_x[k], best_p[k])
+            return LargestExcess(better[0], better[1], best_p[k])
+    return LargestExcess(float(best[k]) - allowed, best_x[k], best_p[k])
 
 
 def at_random(e: Equations, p_lo: np.ndarray, p_hi: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

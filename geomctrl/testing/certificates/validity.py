@@ -36,7 +36,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .quadratic import Boxes, inputs
 
 STATES, UNDEFINED_STATES = 64, 512  # states of the comparison with Python; states of the search for undefined values
-ALLOWED = 1e-7  # relative difference (absolute below 1) that rounding of M^-1 may cause
+ROUNDING_TOLERANCE = 1e-7  # relative difference (absolute below 1) that rounding of M^-1 may cause
 
 
 def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any, seed: int) -> None:
@@ -61,7 +61,7 @@ def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any,
     rows = [_called(controller, plant, *state) for state in zip(t, q, v)]
     called = np.array([[np.nan] * len(names) if isinstance(row, Exception) else row for row in rows])
     size = np.maximum(np.abs(called).max(0, initial=0.0, where=np.isfinite(called)), 1.0)
-    good = (np.abs(traced - called) <= ALLOWED * size) | (np.isnan(traced) & np.isnan(called))
+    good = (np.abs(traced - called) <= ROUNDING_TOLERANCE * size) | (np.isnan(traced) & np.isnan(called))
     if not good.all():
         k, i = (int(a[0]) for a in np.nonzero(~good))
         python = f"raises {rows[k]!r}" if isinstance(rows[k], Exception) else f"has {called[k, i]:.9g}"

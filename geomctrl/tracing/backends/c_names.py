@@ -38,7 +38,11 @@ HEADERS = """
     utime utmpx wordexp malloc memory features alloca values endian windows con prn aux nul
     com0 com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt0 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9
 """  # of C and POSIX, which NAME.h would hide, and Windows devices, which can not be file names
-TAKEN = {*KEYWORDS.split(), *MACROS.split(), *(f"{x}{suffix}" for x in MATH.split() for suffix in ("", "f", "l"))}
+RESERVED = {
+    *KEYWORDS.split(),
+    *MACROS.split(),
+    *(f"{x}{suffix}" for x in MATH.split() for suffix in ("", "f", "l")),
+}
 FILES = set(HEADERS.split())
 
 
@@ -55,7 +59,7 @@ def parameter(name: str, taken: Iterable[str] = ()) -> str:
     """
     name = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)).strip("_")
     name = name if name[:1].isalpha() else f"x{name}"
-    if name in TAKEN or re.fullmatch(r"t\d+|[A-Z]([A-Z0-9_]+|_.*)|shared|failed|(expected|tolerance)_.*", name):
+    if name in RESERVED or re.fullmatch(r"t\d+|[A-Z]([A-Z0-9_]+|_.*)|shared|failed|(expected|tolerance)_.*", name):
         name += "_"
     first, k, taken = name, 1, set(taken)
     while name in taken:

@@ -23,6 +23,7 @@ import numpy as np
 from . import cache, host
 from .entry_code import (
     ARRAY_FLAGS,
+    ARRAY_REQUIREMENTS,
     BYTE_ORDER,
     DATA,
     DESCR,
@@ -37,7 +38,6 @@ from .entry_code import (
     PYARRAY_NEW,
     SOURCE,
     TYPE_NUMBER,
-    WANTED,
 )
 
 MAKE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
@@ -172,7 +172,7 @@ def works() -> bool:
         and all(_describes(d, "=", DOUBLE) for d in (np.dtype(np.float64), np.array([1.0]).dtype))
         and _describes(np.dtype(np.float32), "=", np.dtype(np.float32).num)
         and _describes(np.dtype(np.float64).newbyteorder(), np.dtype(np.float64).newbyteorder().byteorder, DOUBLE)
-        and word(ARRAY_FLAGS, ctypes.c_int32) & WANTED == WANTED
+        and word(ARRAY_FLAGS, ctypes.c_int32) & ARRAY_REQUIREMENTS == ARRAY_REQUIREMENTS
     )
     if not looks:
         return False

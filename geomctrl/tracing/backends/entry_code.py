@@ -7,7 +7,7 @@ OB_TYPE, DATA, ND, DIMENSIONS, DESCR, ARRAY_FLAGS = 8, 16, 24, 32, 56, 64
 FLOAT_VALUE = 16  # offset in PyFloatObject
 BYTE_ORDER, TYPE_NUMBER = 26, 28  # offsets in PyArray_Descr: numbers are native where the order is "="
 DOUBLE = 12  # NPY_DOUBLE
-WANTED = 0x1 | 0x100
+ARRAY_REQUIREMENTS = 0x1 | 0x100
 PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
 PLAIN = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"  # a new array of doubles in C order
 METH_FASTCALL = 0x80
@@ -119,8 +119,8 @@ shape:
   %c2 = and i1 %native, %isdouble
   %flagp = getelementptr i8, ptr %o, i64 {ARRAY_FLAGS}
   %flag = load i32, ptr %flagp
-  %wanted = and i32 %flag, {WANTED}
-  %c3 = icmp eq i32 %wanted, {WANTED}
+  %wanted = and i32 %flag, {ARRAY_REQUIREMENTS}
+  %c3 = icmp eq i32 %wanted, {ARRAY_REQUIREMENTS}
   %c12 = and i1 %c1, %c2
   %c = and i1 %c12, %c3
   br i1 %c, label %copy, label %refuse

@@ -152,7 +152,7 @@ class Launcher:
             states = int(np.prod(lead))
             results = [new(self.cuda, self.device, (*lead, *shape), self.dtype, on) for shape in self.outputs]
             failed = self._launched(on, states, [*(v.ptr for v in views), *(y.ptr for y in results)], check)
-            return [handed_on(arrays[0], y) for y in results], failed
+            return [converted_like(arrays[0], y) for y in results], failed
 
     def row(self, array: Any, state: int, shape: tuple[int, ...]) -> np.ndarray:
         """One state's array, on the host."""
@@ -282,7 +282,7 @@ def _fetched(cuda: Any, address: int, size: int, dtype: np.dtype, owner: Any) ->
     return np.frombuffer(ctypes.string_at(int(pinned.handle), n), dtype)
 
 
-def handed_on(like: Any, array: DeviceArray) -> Any:
+def converted_like(like: Any, array: DeviceArray) -> Any:
     """The array in the library of `like`; a `DeviceArray` if that library can not import it."""
     name = _library(like)
     home = sys.modules.get({"jaxlib": "jax.dlpack", "jax": "jax.dlpack"}.get(name, name))

@@ -59,7 +59,7 @@ def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None =
     """
     trace, kind = plan.trace, vector.bool
     arguments = "ptr noalias %model, ptr noalias %x, ptr noalias %y, ptr noalias %s"
-    whole = Stretch(plan, vector, place, flags)
+    whole = PlanSegment(plan, vector, place, flags)
     whole.angles(max(side, vector.width))
     whole.constants()
     stretches = []
@@ -67,7 +67,7 @@ def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None =
         if len(plan.stretches) == 1:
             whole.operations(nodes)
             break
-        part = Stretch(plan, vector, place, flags)
+        part = PlanSegment(plan, vector, place, flags)
         part.operations(nodes)
         header = f"define internal void @{name}_{k}({arguments}) noinline nounwind {{"
         stretches.append("\n".join([header, *part.lines, "  ret void", "}"]))
@@ -136,7 +136,7 @@ class Line(Function):
         return self.call(f"{op}_{v.width}", *ends)
 
 
-class Stretch(Line):
+class PlanSegment(Line):
     """A function under construction that computes some of a plan's nodes."""
 
     def __init__(self, plan: Plan, vector: Vector, place: Place | None = None, flags: str = FLAGS):

@@ -20,7 +20,7 @@ from .forms import Bounds, Forms
 CHUNK = 32_768  # largest number of boxes per evaluation; the stack contains up to as many per level
 CHUNK_NUMBERS = 2**20
 CHUNK_OPERATIONS = 2**26  # per chunk, about 0.1 s, for progress and interrupts
-KEPT = 2**30  # bytes of settled boxes that are kept for saving the proof
+MAX_SAVED_BYTES = 2**30  # bytes of settled boxes that are kept for saving the proof
 EXCLUDED = 9  # kind of settled box, in addition to the forms: a constraint can not hold in it
 
 
@@ -28,7 +28,7 @@ Boxes = tuple[np.ndarray, np.ndarray]  # lo and hi, (k, n) each
 
 
 @dataclass
-class Left:
+class UnsettledBoxes:
     """Unsettled boxes. share: of the domain's volume; worst: an upper bound of f on them."""
 
     lo: np.ndarray
@@ -43,7 +43,7 @@ class Left:
 
 
 @dataclass
-class Settled:
+class SettledBoxes:
     """Settled boxes, and how; `complete` while all of them are kept."""
 
     lo: list[np.ndarray] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Settled:
 
     def add(self, lo: np.ndarray, hi: np.ndarray, how: np.ndarray) -> None:
         self.bytes += lo.nbytes + hi.nbytes + how.nbytes
-        if self.complete and self.bytes > KEPT:
+        if self.complete and self.bytes > MAX_SAVED_BYTES:
             self.complete = False
             self.lo, self.hi, self.how = [], [], []
         if self.complete and len(lo):
@@ -77,7 +77,7 @@ class Branching:
         self.claim, self.forms, self.threads, self.level = claim, forms or Forms(claim), threads, level
         self.pending: list[Boxes] = [(claim.lo[None], claim.hi[None])]
         self.stuck: list[Boxes] = []
-        self.settled = Settled()
+        self.settled = SettledBoxes()
         largest = min(CHUNK, CHUNK_NUMBERS // (2 * claim.n), CHUNK_OPERATIONS // max(self.forms.trace.operations, 1))
         self.largest_chunk = max(largest, 64)
         self.count, self.chunk, self.done, self.bound = 0, min(256, self.largest_chunk), 0.0, -np.inf
@@ -146,18 +146,18 @@ class Branching:
         flat = self.claim.hi == self.claim.lo
         return np.where(flat, 1.0, (hi - lo) / self._widths).prod(axis=1)
 
-    def left(self) -> Left:
+    def left(self) -> UnsettledBoxes:
         """The unsettled boxes, evaluated again for their worst bound."""
         parts = [*self.pending, *self.stuck]
         if not parts:
             none = np.empty((0, self.claim.n))
-            return Left(none, none, 0.0, 0.0, -np.inf)
+            return UnsettledBoxes(none, none, 0.0, 0.0, -np.inf)
         lo, hi = (np.concatenate(x) for x in zip(*parts))
         share = float(self._volume(lo, hi).sum())
         worst = max(
             self.forms(lo[k : k + CHUNK], hi[k : k + CHUNK], self.threads).upper.max() for k in range(0, len(lo), CHUNK)
         )
-        return Left(lo, hi, share * float(self._widths.prod()), share, float(worst))
+        return UnsettledBoxes(lo, hi, share * float(self._widths.prod()), share, float(worst))
 
 
 def halves(

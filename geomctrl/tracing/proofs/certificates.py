@@ -17,14 +17,14 @@ from geomctrl import files
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
-from .branching import Branching, Left, estimate
+from .branching import Branching, UnsettledBoxes, estimate
 from .claims import Claim
 from .forms import Forms
 from .points import exact_values, worst_points
 from .saved_code import Code
 
 FORMAT = 1  # version of the file format
-HOPELESS = 100.0  # ratio of the estimated number of boxes to the budget from which a proof is not started
+MAX_BOX_RATIO = 100.0  # ratio of the estimated number of boxes to the budget from which a proof is not started
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Certificate:
     seconds: float
     bound: float
     counterexample: Violation | None = None
-    left: Left | None = None
+    left: UnsettledBoxes | None = None
     settled: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     out_of_time: bool = False
 
@@ -158,7 +158,7 @@ def settle(
 ) -> Certificate:
     """Prove or refute the claim, or report what is left after so many boxes or seconds.
 
-    Raises ArgumentError, naming `dimensions`, if the estimated number of boxes exceeds HOPELESS times `boxes`.
+    Raises ArgumentError, naming `dimensions`, if the estimated number of boxes exceeds MAX_BOX_RATIO times `boxes`.
     KeyboardInterrupt has an attribute `certificate` with the state at that time.
     """
     started, rng = time.perf_counter(), np.random.default_rng(seed)
@@ -173,7 +173,7 @@ def settle(
         if not _over(branching):
             _try_points(branching, worst_points(claim, rng))
         if not _over(branching):
-            _refuse_hopeless(branching, boxes, rng, dimensions)
+            _require_affordable(branching, boxes, rng, dimensions)
             branching.run(boxes, seconds - (time.perf_counter() - started), progress)
     except (KeyboardInterrupt, SystemExit) as error:
         error.certificate = certificate()  # pyright: ignore[reportAttributeAccessIssue]
@@ -194,9 +194,9 @@ def _try_points(branching: Branching, points: np.ndarray) -> None:
             branching.counterexample = points[np.argmax(refuting)]
 
 
-def _refuse_hopeless(branching: Branching, boxes: float, rng: np.random.Generator, dimensions: str) -> None:
+def _require_affordable(branching: Branching, boxes: float, rng: np.random.Generator, dimensions: str) -> None:
     needed, n = estimate(branching, rng), branching.claim.n
-    if needed > HOPELESS * boxes:
+    if needed > MAX_BOX_RATIO * boxes:
         raise ArgumentError(
             f"{dimensions}: expected a domain that {boxes:.3g} boxes can settle, got one of {n} dimensions that takes"
             f" more than {needed:.1e}; no counterexample was found. Give a smaller box, a larger neighbourhood of the"

@@ -79,7 +79,7 @@ PARTIAL: dict[str, Callable[..., Any]] = {
 JUMPS = {"atan2", "floor", "rint", "copysign"}  # discontinuous, but defined everywhere
 
 
-class Enclosed(NamedTuple):
+class NodeEnclosure(NamedTuple):
     """An Interval or a Truth of a node on a box, and the conditions, on the whole box, under which it is
 
     defined: has a value; smooth: is continuous, and almost everywhere differentiable according to
@@ -100,19 +100,19 @@ class Evaluation:
 
     def __init__(self, graph: Graph, inputs: Callable[[int, int], Interval]):
         self.nodes, self.graph, self.inputs = graph.nodes, graph, inputs
-        self.values: dict[int, Enclosed] = {}
+        self.values: dict[int, NodeEnclosure] = {}
         self.powers: dict[int, tuple[int, int]] = {}  # node: (base, exponent)
 
-    def of(self, ends: Iterable[int]) -> list[Enclosed]:
+    def of(self, ends: Iterable[int]) -> list[NodeEnclosure]:
         ends = list(ends)
         for index in self.graph.needed(ends):
             if index not in self.values:
                 self.values[index] = self._enclosed(index, *self.nodes[index])
         return [self.values[index] for index in ends]
 
-    def _enclosed(self, index: int, op: str, *rest: Any) -> Enclosed:
+    def _enclosed(self, index: int, op: str, *rest: Any) -> NodeEnclosure:
         if op == "load":
-            return Enclosed(self.inputs(*rest))
+            return NodeEnclosure(self.inputs(*rest))
         if op == "const":
             return _constant(rest[0])
         args = [self.values[x] for x in rest]
@@ -123,14 +123,14 @@ class Evaluation:
         if op in PARTIAL:
             value, continuous, *exists = PARTIAL[op](*values)
             exists = exists[0] if exists else True if op in JUMPS else continuous
-            return Enclosed(value, both(defined, exists), both(smooth, continuous))
+            return NodeEnclosure(value, both(defined, exists), both(smooth, continuous))
         if op == "mul":
             value = self._product(index, *rest)
         elif op in ("lt", "le", "eq") and rest[0] == rest[1]:
             value = Truth(op != "lt", op == "lt")
         else:
             value = TOTAL[op](*values)
-        return Enclosed(value, defined, smooth)
+        return NodeEnclosure(value, defined, smooth)
 
     def _product(self, index: int, a: int, b: int) -> Interval:
         """A product, or a power if both factors are the same node."""
@@ -146,19 +146,19 @@ def _all(conditions: Iterable[Any]) -> Any:
     return functools.reduce(both, conditions, True)
 
 
-def _chosen(condition: Enclosed, a: Enclosed, b: Enclosed) -> Enclosed:
+def _chosen(condition: NodeEnclosure, a: NodeEnclosure, b: NodeEnclosure) -> NodeEnclosure:
     """The selected branch; the union of both if that is undecided."""
     yes, no = condition.value
     both_defined = both(a.defined, b.defined)
     defined = intervals.either(both_defined, intervals.either(both(yes, a.defined), both(no, b.defined)))
     smooth = intervals.either(both(yes, a.smooth), both(no, b.smooth))
-    return Enclosed(intervals.chosen(condition.value, a.value, b.value), both(condition.defined, defined), smooth)
+    return NodeEnclosure(intervals.chosen(condition.value, a.value, b.value), both(condition.defined, defined), smooth)
 
 
-def _constant(x: Any) -> Enclosed:
+def _constant(x: Any) -> NodeEnclosure:
     if isinstance(x, bool):
-        return Enclosed(Truth(x, not x))
-    return Enclosed(ENTIRE, False, False) if isinstance(x, str) else Enclosed(point(x))
+        return NodeEnclosure(Truth(x, not x))
+    return NodeEnclosure(ENTIRE, False, False) if isinstance(x, str) else NodeEnclosure(point(x))
 
 
 def inputs_of(trace: Trace) -> list[Input]:
@@ -181,7 +181,7 @@ class Enclosure:
         graph = Graph()
         evaluation = Evaluation(trace.graph, boxed(graph, self.coordinates, len(self.numbers)))
         good = certain(evaluation, trace.flag)
-        intervals = [known(x, good) for x in evaluation.of(trace.outputs)]
+        intervals = [interval_of(x, good) for x in evaluation.of(trace.outputs)]
         self.outputs = len(intervals)
         lows = [graph.operand(a.lo) for a in intervals]
         highs = [graph.operand(a.hi) for a in intervals]
@@ -207,7 +207,7 @@ def certain(evaluation: Evaluation, flag: int | None) -> Any:
     return both(flag_value.defined, flag_value.value.yes)
 
 
-def known(x: Enclosed, good: Any = True) -> Interval:
+def interval_of(x: NodeEnclosure, good: Any = True) -> Interval:
     """The interval of a number, unbounded if it may be undefined or `good` may be false."""
     good = both(good, x.defined)
     return Interval(where(good, x.value.lo, -INF), where(good, x.value.hi, INF), x.value.positive and good is True)

@@ -22,7 +22,7 @@ from geomctrl.tracing.symbols import Graph, Symbol, add, both, div, mul, neg, su
 from geomctrl.tracing.traces import Trace
 
 from .claims import Claim
-from .enclosure import HI, LO, Evaluation, boxed, certain, compiled, known
+from .enclosure import HI, LO, Evaluation, boxed, certain, compiled, interval_of
 from .intervals import INF, Interval, at_most, largest, less, plus, point, size, smallest, times
 
 NATURAL, MEAN_VALUE = 1, 2  # which form gave a bound
@@ -86,7 +86,7 @@ def bounds_of(claim: Claim) -> Trace:
     return Trace(box.graph, (claim.n, claim.n), ends, (len(ends),), None)
 
 
-class _Above(NamedTuple):
+class _UpperBounds(NamedTuple):
     """Two upper bounds of a number, and their components."""
 
     natural: Any
@@ -95,7 +95,7 @@ class _Above(NamedTuple):
     centre: list[Any]
 
 
-def _better(x: _Above) -> Any:
+def _better(x: _UpperBounds) -> Any:
     return smallest(x.natural, x.mean_value)
 
 
@@ -109,23 +109,23 @@ class _Box:
         self.whole = Evaluation(claim.trace.graph, self.inputs)
         self.good = certain(self.whole, claim.trace.flag)
 
-    def above(self, end: int) -> _Above:
+    def above(self, end: int) -> _UpperBounds:
         """Upper bounds of a node of the claim's graph."""
         x = self.whole.of([end])[0]
-        slopes = [known(slope, self.good) for slope in self.whole.of(slopes_of(self.claim, end))]
+        slopes = [interval_of(slope, self.good) for slope in self.whole.of(slopes_of(self.claim, end))]
         centre = [_centre(*ends) for ends in zip(self.lo, self.hi, slopes)]
         mean = self.at(centre, [end])[0].hi
         for a, b, c, slope in zip(self.lo, self.hi, centre, slopes):
             mean = plus(point(mean), point(_excess(a, b, c, slope))).hi
         smooth = both(self.good, both(x.defined, x.smooth))
-        return _Above(known(x, self.good).hi, where(smooth, mean, INF), slopes, centre)
+        return _UpperBounds(interval_of(x, self.good).hi, where(smooth, mean, INF), slopes, centre)
 
     def at(self, x: Sequence[Any], ends: Sequence[int]) -> list[Interval]:
         """Nodes of the claim's graph at a point of the box."""
         column = dict(zip(self.claim.coordinates, map(point, x)))
         there = Evaluation(self.claim.trace.graph, lambda *key: column[key] if key in column else self.inputs(*key))
         good = certain(there, self.claim.trace.flag)
-        return [known(y, good) for y in there.of(ends)]
+        return [interval_of(y, good) for y in there.of(ends)]
 
 
 def _middle(lo: Any, hi: Any) -> Any:

@@ -131,12 +131,12 @@ class _Residues:
 
     def value(self, index: int, op: str, rest: list, values: dict[int, Residue]) -> Residue:
         if op == "const":
-            return self.some("nan") if rest[0] == "nan" else residue(rest[0])
+            return self.unknown_value("nan") if rest[0] == "nan" else residue(rest[0])
         if op == "load":
             x = self.numbers.get((rest[0], rest[1]))
-            return self.some(("load", *rest)) if x is None else residue(x)
+            return self.unknown_value(("load", *rest)) if x is None else residue(x)
         if op in COMPARED or op in ("and", "or", "not"):
-            return self.some((op, *(values[x] for x in rest)))
+            return self.unknown_value((op, *(values[x] for x in rest)))
         a = [values[x] for x in rest]
         match op:
             case "add":
@@ -157,10 +157,10 @@ class _Residues:
             case "sin" | "cos":
                 return self.circle(a[0])[op == "cos"]
         if op in ODD and a[0] > PRIME // 2:
-            return -self.some((op, PRIME - a[0])) % PRIME if a[0] else 0
-        return self.some((op, *a))
+            return -self.unknown_value((op, PRIME - a[0])) % PRIME if a[0] else 0
+        return self.unknown_value((op, *a))
 
-    def some(self, key: Any) -> Residue:
+    def unknown_value(self, key: Any) -> Residue:
         """The value of an unknown function: random, but the same for equal arguments."""
         if key not in self.memory:
             self.memory[key] = self.rng.randrange(1, PRIME)
@@ -173,6 +173,6 @@ class _Residues:
         if x > PRIME // 2:
             s, c = self.circle(PRIME - x)
             return -s % PRIME, c
-        t = self.some(("circle", x))
+        t = self.unknown_value(("circle", x))
         scale = pow(1 + t * t, -1, PRIME)
         return 2 * t * scale % PRIME, (1 - t * t) * scale % PRIME

@@ -105,7 +105,7 @@ def _work_here(k: int) -> Any:
 
 
 EXPECTED = "proof: expected what Certificate.save writes"
-NONSENSE = KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, EOFError
+INVALID_FILE_ERRORS = KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, EOFError
 
 
 def _arrays(proof: Any) -> dict[str, Any]:
@@ -119,14 +119,14 @@ def _arrays(proof: Any) -> dict[str, Any]:
         raise
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
-    except NONSENSE as error:
+    except INVALID_FILE_ERRORS as error:
         raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
 
 
 def _read(arrays: dict[str, Any], proof: Any) -> Proof:
     try:
         return Proof(arrays)
-    except NONSENSE as error:
+    except INVALID_FILE_ERRORS as error:
         raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
 
 

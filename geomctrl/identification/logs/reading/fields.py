@@ -27,7 +27,9 @@ def in_episodes(recording: Recording, values: dict[str, np.ndarray], episodes: S
     label, numbers = recording.label, recording.arrays.get(EPISODE)
     if numbers is None or np.shape(numbers) != np.shape(values["t"]):
         if episodes is not None:
-            raise DataError(f"{label}: episodes: the log has none: no column {EPISODE!r}; {recording.there_are()}")
+            raise DataError(
+                f"{label}: episodes: the log has none: no column {EPISODE!r}; {recording.available_names()}"
+            )
         return ()
     number = np.asarray(numbers, float)
     starts = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
@@ -99,7 +101,7 @@ def _torques_of_currents(recording: Recording, values: dict[str, np.ndarray], o:
         return
     if i is None:
         raise DataError(
-            f"{recording.label}: i: current_gains are given, expected currents, got none; {recording.there_are()}"
+            f"{recording.label}: i: current_gains are given, expected currents, got none; {recording.available_names()}"
         )
     if "tau" in values and "i" not in (o.keys or {}):
         raise DataError(
@@ -116,12 +118,12 @@ def _no(recording: Recording, field: str) -> str:
     if recording.kind == "array":
         return (
             f"{recording.label}: no {field}: expected an array called {' or '.join(ALIASES[field][:3])}, or keys="
-            f"{{{field!r}: ...}}; {recording.there_are()}"
+            f"{{{field!r}: ...}}; {recording.available_names()}"
         )
     return (
         f"{recording.label}: no {field}: expected columns {field}1, {field}2, ..., or names of joints in them, or keys="
         f"{{{field!r}: ...}} (identify: --column {field}=NAME,NAME,... or {field}=axis*_sensor, * for the joint's"
-        f" number or name); {recording.there_are()}"
+        f" number or name); {recording.available_names()}"
     )
 
 
@@ -139,9 +141,7 @@ def _map(label: str, values: dict[str, np.ndarray], mapping: JointMapping) -> No
 
 
 def _drop_bad_rows(label: str, values: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Drop, in place, rows with nan or infinity and rows that are not later than all before; return notes. Raises
-    DataError if one time stamp far ahead would remove most of the log.
-    """
+    """Drop, in place, rows with nan or infinity and rows not later than all before; return notes. Raises DataError."""
     n = len(values["t"])
     if any(np.ndim(x) == 0 or len(x) != n for x in values.values()):
         return ()  # `Dataset` raises an error for these

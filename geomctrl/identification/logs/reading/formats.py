@@ -308,10 +308,10 @@ def _format(path: Path) -> Format:
         head = file.read(HEAD_BYTES)
     if not head:
         raise DataError(f"log {str(path)!r}: an empty file (0 bytes)")
-    return told(path, head)
+    return detected_format(path, head)
 
 
-def told(path: Path, head: bytes) -> Format:
+def detected_format(path: Path, head: bytes) -> Format:
     """Detect the format by the first bytes, otherwise by the suffix, otherwise a table of text."""
     for x in FORMATS.values():
         if x.signed(head):

@@ -61,7 +61,7 @@ def columns_of_joints(
         also = ", or currents with their gains" if field == "tau" else ""
         spoken = " or ".join(aliases[field][1:4]) or field
         raise DataError(
-            f"{recording.label}: {field}: expected {spoken}{of}{on}{also}, got none; {recording.there_are()}"
+            f"{recording.label}: {field}: expected {spoken}{of}{on}{also}, got none; {recording.available_names()}"
         )
     order = joints if joints is not None else list(by_topic[name].get("q", next(iter(by_topic[name].values()))))
     return {f: {j: x[j] for j in order} for f, x in by_topic[name].items() if all(j in x for j in order)}
@@ -183,7 +183,7 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
     """The arrays of each field. joints: names of the robot's joints in the log, in the robot's order, if known; topic:
     which of several groups of columns. Fields without numbers are left out. Raises DataError.
     """
-    arrays = {field: _asked(recording, field, key, joints, topic) for field, key in keys.items()}
+    arrays = {field: _requested_field(recording, field, key, joints, topic) for field, key in keys.items()}
     usual = {f: x for f in FIELDS if f not in keys and (x := _usual(recording, f)) is not None}
     both, names, notes = {**usual, **arrays}, (), list(recording.notes)
     if topic is not None or "q" not in both or not {"tau", "i"} & both.keys():
@@ -196,7 +196,7 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
         elif topic is not None:
             raise DataError(
                 f"{recording.label}: topic: no columns called after joints, on {topic!r} or elsewhere;"
-                f" {recording.there_are()}"
+                f" {recording.available_names()}"
             )
     arrays = usual | arrays
     if names:
@@ -211,7 +211,7 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
 # --- by the caller's names, and by common ones --------------------------------------------------------------------
 
 
-def _asked(
+def _requested_field(
     recording: Recording, field: str, key: str | Sequence[str], joints: Sequence[str] | None, topic: str | None
 ) -> np.ndarray:
     """The field by the caller's name: an array, a list of columns, or a prefix of numbers or joint names."""
@@ -232,7 +232,7 @@ def _asked(
     if "*" in key and joints is not None:
         columns = [key.replace("*", joint, 1) for joint in joints]
         if any(c in arrays for c in columns):
-            return _asked(recording, field, columns, None, None)
+            return _requested_field(recording, field, columns, None, None)
     elif field != "t":
         columns = columns_of_joints(recording, {field: (key,)}, joints, topic, {field}).get(field)
         if columns:
@@ -251,7 +251,7 @@ def _ranged(key: str | Sequence[str]) -> str | Sequence[str]:
 
 def _near(recording: Recording, key: str) -> str:
     near = difflib.get_close_matches(key, list(recording.arrays), n=1)
-    return (f"did you mean {near[0]!r}? " if near else "") + recording.there_are()
+    return (f"did you mean {near[0]!r}? " if near else "") + recording.available_names()
 
 
 def _usual(recording: Recording, field: str) -> np.ndarray | None:
@@ -292,9 +292,7 @@ def _stacked(recording: Recording, field: str, columns: Sequence[str]) -> np.nda
 
 
 def _numbered(recording: Recording, stem: str) -> list[str]:
-    """Names stem1, stem_1, stem[1], ... in the order of their numbers; `*` in the stem stands for the number if it is
-    not at its end.
-    """
+    """Names stem1, stem_1, stem[1], ... in the order of their numbers; a `*` in the stem stands for the number."""
     before, _, after = stem.partition("*")
     candidates: Iterator[tuple[int, str]] = (
         (int(digits), h)

@@ -33,7 +33,7 @@ class Recording:
     transposed: bool = False
     frame: str = ""
 
-    def there_are(self) -> str:
+    def available_names(self) -> str:
         """The names as text."""
         names = list(self.arrays) if self.kind == "column" else sorted(self.arrays)
         more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
