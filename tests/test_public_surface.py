@@ -24,7 +24,7 @@ MAXIMUM = {
     "friction": 6,
     "groups": 30,
     "identification": 64,
-    "inertia": 12,
+    "inertia": 11,
     "integrators": 7,
     "interop": 10,
     "measures": 9,
@@ -35,7 +35,7 @@ MAXIMUM = {
     "references": 6,
     "sensors": 10,
     "structure_preserving": 2,
-    "testing": 41,
+    "testing": 40,
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}
 WITHOUT_DOCSTRING = 0  # callables

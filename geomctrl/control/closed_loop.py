@@ -21,7 +21,7 @@ import numpy as np
 from geomctrl.arguments import ROTATION_TOLERANCE, checked
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from geomctrl.integrators.driver import steps
-from geomctrl.integrators.explicit import unchecked_rk_step
+from geomctrl.integrators.explicit import rk_step
 from geomctrl.integrators.step_control import Adaptive, tableau_and_tolerances
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.lie.groups import Product, Rn
@@ -272,7 +272,7 @@ class Loop:
 
     def _advance(self, t: float, h: float, k1) -> None:
         if not self.adaptive:
-            self.y = unchecked_rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
+            self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
             return
         count, first = 0, None if self.h is None else min(self.h, h)
         for count, (reached, y) in enumerate(steps(self.field, self.y, (t, t + h), first, self.method, self.group)):

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geomctrl.arguments import function, number, vector
+from geomctrl.arguments import function, number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.exponentials import LARGEST_ANGLE
 from geomctrl.lie.contract import rotation
@@ -33,28 +33,21 @@ def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -
     It is not checked that y is a group element. Raises ArgumentError for invalid arguments, and IntegrationError if the
     field or the step fails.
     """
-    y_next, _ = rk_step(field, t, y, h, tableaus.method(method), group)
+    t, h = number("t", t), number("h", h, "a finite number other than zero", bool)
+    tableau = tableaus.method(method)
+    check_field_and_group(field, group)
+    y_next, _ = rk_step(field, t, element("y", y, group), h, tableau, group)
     if not _finite(y_next):
         raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t + h:.9g}")
     return y_next
 
 
-def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=None) -> tuple[np.ndarray, np.ndarray]:
+def rk_step(field, t, y, h, tableau, group, k1=None):
     """Return y(t + h) and the slopes K (s, group.dim); K[0] is field(t, y), or k1 (group.dim,) if it is already known.
 
-    K holds the values of the field; for Munthe-Kaas methods they are pulled back to the algebra at y: F of (42). Raises
-    as `step` does.
+    The arguments are checked already. K holds the values of the field; for Munthe-Kaas methods they are pulled back to
+    the algebra at y: F of (42).
     """
-    t, h = number("t", t), number("h", h, "a finite number other than zero", bool)
-    check_field_and_group(field, group)
-    if not isinstance(tableau, Tableau):
-        raise ArgumentError(f"tableau: expected a Tableau, such as method('MK4'), got {tableau!r:.80}")
-    k1 = None if k1 is None else vector("k1", k1, group.dim)
-    return unchecked_rk_step(field, t, element("y", y, group), h, tableau, group, k1)
-
-
-def unchecked_rk_step(field, t, y, h, tableau, group, k1=None):
-    """`rk_step` for arguments that are already checked."""
     vector, dim = is_vector_space(group), group.dim
     n, pulled, stages = _plan(tableau, h, vector)
     K, Y, z = np.zeros((n, dim)), [y], y
@@ -158,7 +151,7 @@ class Explicit:
 
     def step(self, t, y, h, t_next, k1=None) -> Step:
         self.nfev += len(self.tableau.c) - (k1 is not None)
-        y_next, K = unchecked_rk_step(self.field, t, y, h, self.tableau, self.group, k1)
+        y_next, K = rk_step(self.field, t, y, h, self.tableau, self.group, k1)
         if not _finite(y_next):
             raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t_next:.9g}")
         return Step(t, y, h, t_next, y_next, K)

@@ -26,7 +26,6 @@ __all__ = [
     "divergence",
     "from_com",
     "from_pseudo",
-    "from_spatial",
     "is_physical",
     "pseudo",
     "spatial",
@@ -122,20 +121,6 @@ def spatial(parameters: ArrayLike) -> np.ndarray:
     H = _hat(pi[..., 1:4])
     m = pi[..., 0, None, None] * np.eye(3)
     return np.concatenate((np.concatenate((tensor(pi), H), -1), np.concatenate((-H, m), -1)), -2)
-
-
-def from_spatial(J: ArrayLike) -> np.ndarray:
-    """Return the ten parameters of a spatial inertia (..., 6, 6). Raises ArgumentError if J does not have this
-    structure.
-    """
-    J = checked("J", J, (6, 6))
-    h = np.stack((J[..., 2, 4], J[..., 0, 5], J[..., 1, 3]), -1)
-    pi = np.concatenate((J[..., 3, 3, None], h, J[..., :3, :3][..., UPPER[0], UPPER[1]]), -1)
-    if (off := _relative(J - spatial(pi), J)) > SYMMETRY:
-        raise ArgumentError(
-            f"J: expected [[I, [h]], [-[h], m 1]] with I symmetric, got a relative deviation of {off:.3g}"
-        )
-    return pi
 
 
 def pseudo(parameters: ArrayLike) -> np.ndarray:

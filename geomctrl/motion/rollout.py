@@ -19,7 +19,7 @@ from geomctrl.kernels import marches
 from geomctrl.kernels.marches import STAGE
 from geomctrl.robot import Robot
 
-from .trajectory import Method, Trajectory, fixed_step, march_compiled, step_compiled
+from .trajectory import Method, Trajectory, fixed_step, march_compiled
 
 IDENTITY = np.eye(6)
 
@@ -78,17 +78,6 @@ def rollout(
     True
     """
     return march_compiled(partial(explicit, fixed_step(method)), robot, q0, v0, tau, t_end, dt, every, progress)
-
-
-def rollout_step(
-    robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None, dt: float, method: str | Tableau = "MK4"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (q, v) after one step of dt, which may be negative. Use it to write the loop yourself.
-
-    The arguments are those of `rollout`. Raises ArgumentError for invalid arguments and IntegrationError if the step
-    fails.
-    """
-    return step_compiled(partial(explicit, fixed_step(method)), robot, q, v, tau, dt)
 
 
 # --- the method as numbers -------------------------------------------------------------------------------------------

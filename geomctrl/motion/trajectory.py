@@ -105,7 +105,7 @@ def march_compiled(
 
 
 def step_compiled(method_of: Callable[[Robot], Method], robot: Robot, q, v, tau, dt) -> tuple[np.ndarray, np.ndarray]:
-    """The state of `rollout_step`, computed by any method."""
+    """The state after one step of any method."""
     q, v, torque, h = step_arguments(robot, q, v, tau, dt)
     method = method_of(robot)
     result = step_in_place(method, robot, torque, h, q, v)

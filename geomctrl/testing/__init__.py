@@ -49,7 +49,6 @@ NAMES = {
     "certify_lyapunov": "lyapunov_certificates",
     "contraction_rate": "contraction",
     "exponential_rate": "stability",
-    "inertias": "random_robots",
     "input_to_state_gain": "stability",
     "largest_control_dt": "sampled",
     "lyapunov_at": "lyapunov",

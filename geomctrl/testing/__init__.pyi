@@ -17,7 +17,6 @@ from .lyapunov_certificates import region_of_attraction as region_of_attraction
 from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index
-from .random_robots import inertias as inertias
 from .random_robots import random_inertia as random_inertia
 from .random_robots import random_robot as random_robot
 from .random_robots import robots as robots

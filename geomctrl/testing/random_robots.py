@@ -132,11 +132,6 @@ def _strategies():
     return strategies
 
 
-def inertias() -> SearchStrategy[np.ndarray]:
-    """Ten physical inertial parameters (10,)."""
-    return _strategies().integers(0, 2**32 - 1).map(lambda seed: random_inertia(np.random.default_rng(seed)))
-
-
 def robots(
     kinds: Sequence[str] = KINDS,
     max_bodies: int = 8,

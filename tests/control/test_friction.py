@@ -11,7 +11,7 @@ import geomctrl as gc
 from geomctrl import ArgumentError, Body, Joint, Robot, controllers, identification, measures
 from geomctrl.control.friction import Dahl, FrictionModel, LoadDependent, LuGre, Stribeck
 from geomctrl.control.friction.combined import CombinedFriction
-from geomctrl.identification.model.friction_curves import friction_torque
+from geomctrl.identification.model.friction_curves import _torques
 from geomctrl.mechanism import inertia
 
 
@@ -231,12 +231,12 @@ def test_output_error_finds_the_parameters_of_lugre():
     true, rng = [120.0, 0.5, 0.9, 0.15, 0.8, 0.4], np.random.default_rng(2)
     t = np.arange(0.0, 1.6, 2e-3)
     v = (0.25 * np.sin(2.0 * t) + 0.1 * np.cos(7.0 * t))[:, None]
-    torque = friction_torque(LuGre(*true), t, v)
+    torque = _torques(LuGre(*true), t, v, 0.0 * v)
     noisy = torque + 1e-3 * np.abs(torque).max() * rng.normal(size=torque.shape)
     start = [60.0, 0.8, 1.0, 0.1, 0.4, 0.2]
     fit = identification.fit_friction(lambda x: LuGre(*x), start, t, v, noisy)
     np.testing.assert_allclose(fit.x, true, rtol=0.03)
-    assert np.sqrt(np.mean((friction_torque(fit.model, t, v) - torque) ** 2)) < 3e-4
+    assert np.sqrt(np.mean((_torques(fit.model, t, v, 0.0 * v) - torque) ** 2)) < 3e-4
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------

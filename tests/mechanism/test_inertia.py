@@ -11,6 +11,7 @@ from geomctrl import inertia, se3, testing
 from geomctrl.errors import ArgumentError, InertiaError
 
 transforms = st.integers(0, 2**32 - 1).map(lambda seed: se3.exp(np.random.default_rng(seed).normal(size=6)))
+INERTIAS = st.integers(0, 2**32 - 1).map(lambda seed: testing.random_inertia(np.random.default_rng(seed)))
 ROD = inertia.from_com(1.0, (0.5, 0, 0), np.diag((0.0, 1 / 12, 1 / 12)))
 POINT = inertia.from_com(2.0, (0.1, -0.2, 0.3), np.zeros((3, 3)))
 DISC = inertia.from_com(1.0, (0, 0, 0), np.diag((0.25, 0.25, 0.5)))
@@ -36,15 +37,8 @@ def test_what_are_no_parameters_is_refused(name):
 
 
 def test_matrices_that_are_no_inertia_are_refused():
-    """Half of a symmetric matrix determines all ten parameters; the other half must agree."""
-    J, P = inertia.spatial(ROD), inertia.pseudo(ROD)
-    for i, j in ((0, 1), (0, 4), (4, 0), (3, 4), (4, 4), (5, 5)):
-        wrong = J.copy()
-        wrong[i, j] += 0.1
-        with pytest.raises(ArgumentError, match=r"J: expected \[\[I, \[h\]\], .* relative deviation"):
-            inertia.from_spatial(wrong)
     with pytest.raises(ArgumentError, match="P: expected a symmetric matrix"):
-        inertia.from_pseudo(P + np.eye(4, k=1))
+        inertia.from_pseudo(inertia.pseudo(ROD) + np.eye(4, k=1))
     with pytest.raises(ArgumentError, match="I_com: expected a symmetric matrix"):
         inertia.from_com(1.0, (0, 0, 0), np.eye(3) + np.eye(3, k=1))
     for T in (2.0 * np.eye(4), np.eye(3), np.diag([1.0, 1.0, -1.0, 1.0]), np.eye(4) * 1j, "T"):
@@ -55,22 +49,21 @@ def test_matrices_that_are_no_inertia_are_refused():
 
 
 @properties
-@given(testing.inertias())
+@given(INERTIAS)
 def test_spatial_inertia_is_pinocchios(pi):
     theirs = np.roll(pin_inertia(pi).matrix(), (3, 3), axis=(0, 1))
     assert_close(inertia.spatial(pi), theirs, 1e-12)
 
 
 @properties
-@given(testing.inertias())
+@given(INERTIAS)
 def test_round_trips(pi):
-    assert_close(inertia.from_spatial(inertia.spatial(pi)), pi, 1e-15)
     assert_close(inertia.from_pseudo(inertia.pseudo(pi)), pi, 1e-14)
     assert_close(inertia.from_com(pi[0], inertia.com(pi), inertia.com_tensor(pi)), pi, 1e-13)
 
 
 @properties
-@given(testing.inertias(), transforms)
+@given(INERTIAS, transforms)
 def test_change_of_frame_is_the_congruence_of_the_spatial_inertia(pi, T):
     X = se3.Ad(se3.inverse(T))
     assert_close(inertia.spatial(inertia.transform(T, pi)), X.T @ inertia.spatial(pi) @ X, 1e-12)
@@ -80,7 +73,7 @@ def test_change_of_frame_is_the_congruence_of_the_spatial_inertia(pi, T):
 
 
 @properties
-@given(testing.inertias(), transforms)
+@given(INERTIAS, transforms)
 def test_pseudo_inertia_is_the_second_moment_of_the_mass(pi, T):
     """P of point masses is sum m (r, 1)(r, 1)^T; four of them can have the inertia of any body."""
     L = np.linalg.cholesky(inertia.pseudo(pi))
@@ -92,7 +85,7 @@ def test_pseudo_inertia_is_the_second_moment_of_the_mass(pi, T):
 
 
 @properties
-@given(testing.inertias(), testing.inertias(), transforms)
+@given(INERTIAS, INERTIAS, transforms)
 def test_divergence_is_positive_and_knows_no_frame(pi, prior, T):
     D = inertia.divergence(pi, prior)
     assert D >= -1e-12
@@ -129,7 +122,7 @@ def test_leading_axes():
 
 
 @properties
-@given(testing.inertias(), transforms)
+@given(INERTIAS, transforms)
 def test_bodies_are_physical_in_every_frame(pi, T):
     for body in (pi, inertia.transform(T, pi)):
         assert inertia.violation(body) is None
@@ -181,7 +174,7 @@ def test_positive_spatial_inertia_is_weaker_than_physical():
 
 
 @properties
-@given(testing.inertias(), transforms)
+@given(INERTIAS, transforms)
 def test_words_and_eigenvalues_agree(pi, T):
     """If one principal moment about the centre of mass is scaled, the body is physical exactly while the triangle
     inequalities hold.

@@ -8,14 +8,14 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models, testing
-from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
+from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.driver import integrate
 from geomctrl.integrators.solution import Event
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method, methods
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
-from geomctrl.motion.rollout import rollout, rollout_step
+from geomctrl.motion.rollout import rollout
 
 FIXED = [name for name in methods() if method(name).b_hat is None]
 KINDS = ("free", "spherical", "planar", "cylindrical", "helical", "prismatic", "revolute")
@@ -196,7 +196,8 @@ def test_a_torque_per_step_and_the_loop_of_ones_own_agree():
     path = rollout(robot, q, v, taus, 0.09, 0.01, "CF4")
     for k, tau in enumerate(taus):
         np.testing.assert_allclose(path.q[k], q, rtol=0, atol=1e-13)
-        q, v = rollout_step(robot, q, v, tau, 0.01, "CF4")
+        one = rollout(robot, q, v, tau, 0.01, 0.01, "CF4")
+        q, v = one.q[-1], one.v[-1]
     np.testing.assert_allclose(path.v[-1], v, rtol=0, atol=1e-12)
 
 
@@ -205,17 +206,9 @@ def test_arguments_stay_as_they_were():
     q, v, tau = state(robot)
     copies = q.copy(), v.copy(), tau.copy()
     path = rollout(robot, q, v, tau, 0.5, 0.1)
-    rollout_step(robot, q, v, tau, 0.1)
     for a, b in zip((q, v, tau), copies):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(path.q[0], q)
-
-
-def test_a_step_back_undoes_a_step_forth_to_the_order():
-    robot = models.three_spheres()
-    q, v, tau = state(robot, 1, 0.3)
-    back = rollout_step(robot, *rollout_step(robot, q, v, tau, 0.02, "MK6"), tau, -0.02, "MK6")
-    np.testing.assert_allclose(back[0], q, rtol=0, atol=1e-10)
 
 
 def test_progress_rises_to_one():
@@ -286,15 +279,6 @@ GOOD = {"robot": SPHERES, "q0": SPHERES.neutral(), "v0": np.zeros(8), "tau": Non
 def test_bad_arguments_are_named(change, message):
     with pytest.raises(ArgumentError, match=message):
         rollout(**{**GOOD, **change})
-
-
-def test_bad_arguments_of_a_step_are_named():
-    with pytest.raises(ArgumentError, match="dt: expected a number other than zero, got 0"):
-        rollout_step(SPHERES, SPHERES.neutral(), np.zeros(8), None, 0.0)
-    with pytest.raises(ArgumentError, match=r"v: expected shape \(8,\), got \(7,\)"):
-        rollout_step(SPHERES, SPHERES.neutral(), np.zeros(7), None, 0.1)
-    with pytest.raises(NameNotFoundError, match="did you mean MK4"):
-        rollout_step(SPHERES, SPHERES.neutral(), np.zeros(8), None, 0.1, "mk4")
 
 
 def test_an_overflow_stops_with_the_trajectory_so_far():

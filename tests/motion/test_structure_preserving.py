@@ -11,7 +11,7 @@ from geomctrl import inertia, integrators, models, testing
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
-from geomctrl.motion.rollout import rollout, rollout_step
+from geomctrl.motion.rollout import rollout
 from geomctrl.motion.structure_preserving import METHODS, integrate
 from geomctrl.motion.structure_preserving import step as one_step
 from geomctrl.testing.random_robots import random_joint
@@ -112,6 +112,10 @@ def test_the_variational_map_is_symplectic():
     """D^T Omega D = Omega for the derivative of (q, p) -> (q, p) at a long step; MK4's violates it."""
     robot, h = models.two_link(), 0.1
 
+    def explicit_step(robot, q, v, tau, dt):
+        path = rollout(robot, q, v, tau, dt, dt)
+        return path.q[-1], path.v[-1]
+
     def defect(step):
         def flow(y):
             q, v = step(robot, y[:2], np.linalg.solve(robot.mass_matrix(y[:2]), y[2:]), None, h)
@@ -126,7 +130,7 @@ def test_the_variational_map_is_symplectic():
         return np.abs(D.T @ Omega @ D - Omega).max()
 
     assert defect(variational_step) < 1e-9
-    assert defect(rollout_step) > 1e-6
+    assert defect(explicit_step) > 1e-6
     assert defect(energy_momentum_step) > 1e-6
 
 

@@ -203,17 +203,6 @@ class _Projected:
 # --- friction models of plants ---------------------------------------------------------------------------------------
 
 
-def friction_torque(friction: FrictionModel, t: ArrayLike, v: ArrayLike, load: ArrayLike | None = None) -> np.ndarray:
-    """The torques (N, nv) of a friction model along velocities v (N, nv) at times t (N,), by steps between samples.
-
-    The state starts at `friction.start(v[0])` and moves by Runge-Kutta steps of second order, with interpolated
-    velocities and loads, and as many steps for each sample as its rate needs.
-    """
-    t, v, load = _motion(t, v, load)
-    instance("friction", friction, FrictionModel, "a geomctrl FrictionModel").check(v.shape[1])
-    return _torques(friction, t, v, load)
-
-
 def _torques(friction: FrictionModel, t: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
     x, out = friction.start(v[0]), np.empty(v.shape)
     for k in range(len(t)):

@@ -99,7 +99,6 @@ EXAMPLES = {
     "inertia.com": Example({"parameters": BODY}),
     "inertia.com_tensor": Example({"parameters": BODY}),
     "inertia.spatial": Example({"parameters": BODY}),
-    "inertia.from_spatial": Example({"J": inertia.spatial(BODY)}),
     "inertia.pseudo": Example({"parameters": BODY}),
     "inertia.from_pseudo": Example({"P": inertia.pseudo(BODY)}),
     "inertia.transform": Example({"T": T, "parameters": BODY}),

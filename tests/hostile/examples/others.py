@@ -176,7 +176,6 @@ EXAMPLES = {
             "name": words("r"),
         }
     ),
-    "testing.inertias": Example(compare=False),
     "testing.states": Example({"robot": ROBOT, "velocities": 2}, compare=False),
     "testing.robots": Example(
         {
