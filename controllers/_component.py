@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance, one_state
-from geomctrl.control.contracts import Controller, started
+from geomctrl.arguments import one_state
+from geomctrl.control.contracts import require_controller, started
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
@@ -16,8 +16,8 @@ from geomctrl.robot import Robot
 def wrapped_law(name: str, law: Any) -> Any:
     """Return law. Raises ArgumentError, naming the argument `name`, unless it is a controller with a model and a
     vector state or no state."""
-    instance(name, law, Controller, "a geomctrl.Controller")
-    if isinstance(law, type) or not isinstance(getattr(law, "robot", None), Robot):
+    require_controller(law, name)
+    if not isinstance(getattr(law, "robot", None), Robot):
         raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {law!r:.60}")
     start = started(law, law.robot)
     if getattr(law, "group", None) is not None or (start is not None and np.ndim(start) != 1):
