@@ -170,6 +170,7 @@ checks.CHECKS.clear()
 checks.CHECKS |= {{
     "right": lambda rng: "right", "wrong": wrong, "warned": lambda rng: checks.warnings.warn("planted", RuntimeWarning),
     "dead": lambda rng: os.abort(), "hangs": lambda rng: checks.time.sleep(60.0),
+    "greedy": lambda rng: str(len(bytearray(1 << 34))),
 }}
 soak.LONGEST = 2.0
 print(soak.soak(0.5, 7, list(checks.CHECKS), 2))
@@ -180,18 +181,42 @@ def test_ten_seconds_of_soak():
     done = run(SOAK, "--minutes", "0.17", "--seed", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     counts = dict(re.findall(r"^(\w+): (\d+) right .* 0 failed$", done.stdout, re.MULTILINE))
-    assert counts.keys() == {"urdfs", "robots", "loops", "sweeps"}
+    assert counts.keys() == {"urdfs", "robots", "loops", "sweeps", "identifications", "pages"}
     assert min(map(int, counts.values())) >= 1
 
 
 def test_soak_reports_what_fails_dies_and_hangs():
     done = run(PLANTED.format(folder=str(Path(SOAK).parent)))
     said = done.stdout
-    assert said.splitlines()[-1] == "8", done.stderr
-    for name in ("wrong", "warned", "dead", "hangs"):
+    assert said.splitlines()[-1] == "10", done.stderr
+    for name in ("wrong", "warned", "dead", "hangs", "greedy"):
         for seed in (7, 8):
             assert re.search(rf"^FAILED {name}, seed {seed}: python .*soak.py --only {name} --seed {seed}", said, re.M)
         assert f"{name}: 0 right (none), 2 failed" in said
     assert "right: 2 right (2 right), 0 failed" in said
     assert "planted" in said
     assert "exit code -6" in said
+    assert "MemoryError" in said
+
+
+GROWING = """
+import sys
+sys.path.insert(0, {folder!r})
+import soak
+from soak import checks
+kept = []
+def grows(rng):
+    kept.append(bytearray(b"x" * 4_000_000))
+    return "right"
+checks.CHECKS.clear()
+checks.CHECKS |= {{"grows": grows, "stays": lambda rng: str(len(b"x" * 4_000_000))}}
+print(soak.soak(0.5, 7, list(checks.CHECKS), 80))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not say how much memory is used")
+def test_soak_reports_memory_that_grows():
+    said = run(GROWING.format(folder=str(Path(SOAK).parent))).stdout
+    assert said.splitlines()[-1] == "1", said
+    assert re.search(r"^FAILED grows: memory grows from \d+ MB to \d+ MB$", said, re.M)
+    assert re.search(r"^stays: 80 right .*, memory \d+ to \d+ MB, 0 failed$", said, re.M)

@@ -249,7 +249,7 @@ def test_the_tx40s_log_is_not_accused_and_its_coupling_is_missed_where_it_is_not
 BROKEN = [
     ("ur10", "sign", "the torque of 'joint2' has the other sign", lambda log: scaled(log, 1, tau=-1.0)),
     ("ur10", "sign", "the position of 'joint3' has the other sign", lambda log: scaled(log, 2, q=-1.0)),
-    ("ur10", "sign", "the torque of 'joint6', or its position, has the other", lambda log: scaled(log, 5, q=-1.0)),
+    ("ur10", "sign", "the torque of 'joint6', or its position, has the wrong sign", lambda log: scaled(log, 5, q=-1.0)),
     ("ur10", "swap", "'joint2' and 'joint3' are in each other's place", lambda log: swapped(log, 1, 2)),
     ("ur10", "swap", "the torques of 'joint4' and 'joint5' are in each", lambda log: swapped(log, 3, 4, q=False)),
     ("ur10", "swap", "the torques of 'joint5' and 'joint6' are in each", lambda log: swapped(log, 4, 5, q=False)),

@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import lxml.html
+import matplotlib.pyplot as plt
 import numpy as np
 import pinocchio as pin
 import sweep_studies
@@ -31,6 +33,7 @@ from geomctrl import controllers, integrators, models
 from geomctrl.compiler import code
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import GeomctrlError, SimulationError
+from geomctrl.identification import Dataset, Filtering, identify
 from geomctrl.mechanism import inertia
 from geomctrl.testing.random_robots import random_inertia, random_robot
 
@@ -274,11 +277,69 @@ def gone(group: int) -> None:
     raise AssertionError("workers of a sweep that was killed are still there after a minute")
 
 
+# --- identification --------------------------------------------------------------------------------------------------
+
+
+def identifications(rng: np.random.Generator) -> str:
+    """A random arm's torques are predicted up to their noise; a damaged log is refused, or its robot is physical."""
+    robot = random_robot(rng, ["revolute"] * int(rng.integers(1, 4)))
+    t, nv = np.arange(0.0, rng.uniform(4.0, 12.0), 0.01), robot.nv
+    w, phase = 2.0 * np.pi * rng.uniform(0.1, 0.9, (4, nv)), rng.uniform(0.0, 6.3, (4, nv))
+    x = t[:, None, None] * w + phase
+    q, v, a = 0.4 * np.sin(x).sum(1), 0.4 * (w * np.cos(x)).sum(1), -0.4 * (w**2 * np.sin(x)).sum(1)
+    tau = robot.inverse_dynamics(q, v, a) + rng.uniform(0.0, 0.2, nv) * v
+    noise = 0.01 * np.abs(tau).max(axis=0) + 1e-6
+    log = [t, q, tau + noise * rng.normal(size=tau.shape)]
+    damage = str(rng.choice(["none", "none", "nan", "stamps", "torques", "still"]))
+    rows = rng.integers(0, len(t), int(rng.integers(1, 50)))
+    if damage == "nan":
+        log[int(rng.integers(3))][rows] = np.nan
+    elif damage == "stamps":
+        log[0][rows] = rng.choice(t, len(rows))
+    elif damage == "torques":
+        log[2] = log[2] * 10.0 ** rng.uniform(-6, 6, nv)
+    elif damage == "still":
+        log[1] = np.broadcast_to(log[1][:1], q.shape)
+    try:
+        result = identify(robot, Dataset(*log), filtering=Filtering(cutoff=5.0))
+    except GeomctrlError:
+        if damage == "none":
+            raise
+        return f"{damage}: refused"
+    assert np.linalg.eigvalsh(result.robot.mass_matrix(q[0]))[0] > 0.0
+    assert result.text()
+    if damage == "none":
+        predicted = result.robot.inverse_dynamics(q, v, a) + result.robot.damping * v
+        assert np.sqrt(np.mean((predicted - tau) ** 2, axis=0) < 5.0 * noise).all(), result.assessment.text()
+    return f"{damage}: identified"
+
+
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+
+def pages(rng: np.random.Generator) -> str:
+    """Pages and pictures of random runs are written whole, say the name as it is, and leave no figure open."""
+    title = "run " + "".join(rng.choice(list("a<&>\"'$_^{}[/]\\"), 8))
+    robot = random_robot(rng, [str(k) for k in rng.choice(["revolute", "prismatic", "spherical"], rng.integers(1, 4))])
+    law = controllers.PDGravity(robot, robot.neutral())
+    run = ended((robot, law, robot.neutral(), 0.1 * rng.normal(size=robot.nv), 0.05, 1e-3), {"every": 5})
+    with tempfile.TemporaryDirectory() as folder:
+        page = run.save_html(Path(folder) / "run.html", title)
+        root = lxml.html.parse(str(page), lxml.html.HTMLParser(encoding="utf-8")).getroot()
+        assert root.findtext(".//title") == title
+        run.plot(Path(folder) / "pictures")
+        assert all(picture.stat().st_size > 5000 for picture in Path(folder).glob("pictures/*.png"))
+    assert plt.get_fignums() == []
+    return "written"
+
+
 CHECKS: dict[str, Callable[[np.random.Generator], str]] = {
     "urdfs": urdfs,
     "robots": robots,
     "loops": loops,
     "sweeps": sweeps,
+    "identifications": identifications,
+    "pages": pages,
 }
 
 

@@ -1,7 +1,8 @@
-"""Random checks for as long as one likes: URDF files, robots, closed loops, sweeps that are killed. See checks.py.
+"""Random checks for as long as one likes: robots, closed loops, sweeps that are killed, logs, pages. See checks.py.
 
-Each kind of check runs in a process of its own, so that a crash or a hang is a failure like others. Prints failures
-with the command that repeats them and, at the end, how often what was seen; exit status 1 if anything failed.
+Each kind of check runs in a process of its own with at most `ADDRESS_SPACE`, so that a crash, a hang or too much memory
+is a failure like others, and so is memory that grows. Prints failures with the command that repeats them and, at the
+end, how often each result was seen and the memory of the process; exit status 1 if anything failed.
 
     python tests/soak/soak.py [--minutes 30] [--seed N] [--only NAME] [--count N]
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -33,21 +35,33 @@ from geomctrl.tracing.backends import cache  # noqa: E402
 LONGEST = 300.0  # s, for one check; longer ones count as hanging
 KindName = Literal[*checks.CHECKS]
 SHOWN = 10  # failures of a kind, after which it is not run again
+ADDRESS_SPACE = 8 << 30  # bytes, of a process
+MIN_CHECKS = 40  # of a kind before its memory is judged
+MAX_GROWTH, MAX_EXTRA = 1.2, 50.0  # of the largest memory in the last quarter over that in the second: factor, MB
+
+
+def memory() -> float:
+    """What this process has in memory now, in MB; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+    except OSError:
+        return 0.0
 
 
 def work(name: str, seed: int, count: int, deadline: float, out: Connection) -> None:
-    """Run check after check from `seed` on. Before each its seed is sent, and after it (whether it succeeded,
-    message).
+    """Run check after check from `seed` on. Before each its seed is sent, and after it (whether it succeeded, message,
+    memory).
     """
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     for k in range(seed, seed + count):
         if k > seed and time.time() > deadline:
             return
         out.send(k)
         try:
-            said = True, checks.checked(name, k)
+            result = True, checks.checked(name, k)
         except Exception:
-            said = False, traceback.format_exc()
-        out.send(said)
+            result = False, traceback.format_exc()
+        out.send((*result, memory()))
 
 
 @dataclass
@@ -61,18 +75,20 @@ class Kind:
     seen: Counter[str] = field(default_factory=Counter)
     failures: int = 0
     since: float = 0.0  # start time of the check; 0 if none runs
+    memory: list[float] = field(default_factory=list)  # after each check of this process [MB]
 
     def start(self) -> None:
         self.inbox, out = multiprocessing.Pipe(duplex=False)
         arguments = self.name, self.seed, self.last - self.seed, self.deadline, out
         self.process: BaseProcess = multiprocessing.get_context("fork").Process(target=work, args=arguments)
         self.process.start()
+        self.memory = []
         out.close()
 
-    def heard(self) -> bool:
-        """Receive what the process has sent; return whether more can come."""
+    def receive(self) -> bool:
+        """Take what the process has sent; whether there is more to come."""
         try:
-            said = self.inbox.recv()
+            message = self.inbox.recv()
         except EOFError:
             self.process.join()
             if self.since:
@@ -83,15 +99,16 @@ class Kind:
                 self.start()
                 return True
             return False
-        if isinstance(said, int):
-            self.seed, self.since = said, time.time()
+        if isinstance(message, int):
+            self.seed, self.since = message, time.time()
             return True
-        right, words = said
+        right, text, used = message
         self.since = 0.0
+        self.memory.append(used)
         if right:
-            self.seen[words] += 1
+            self.seen[text] += 1
         else:
-            self.failed(words)
+            self.failed(text)
         if self.failures >= SHOWN:
             self.process.terminate()
             print(f"{self.name}: {SHOWN} failures, left alone", flush=True)
@@ -101,6 +118,17 @@ class Kind:
         self.failures += 1
         repeat = f"python {os.path.relpath(__file__)} --only {self.name} --seed {self.seed} --count 1"
         print(f"FAILED {self.name}, seed {self.seed}: {repeat}\n{why}", flush=True)
+
+    def judge_memory(self) -> str:
+        """Fail if memory has grown; the text for the last line."""
+        if len(self.memory) < MIN_CHECKS:
+            return ""
+        quarter = len(self.memory) // 4
+        before, after = max(self.memory[quarter : 2 * quarter]), max(self.memory[-quarter:])
+        if after > MAX_GROWTH * before + MAX_EXTRA:
+            self.failures += 1
+            print(f"FAILED {self.name}: memory grows from {before:.0f} MB to {after:.0f} MB", flush=True)
+        return f", memory {before:.0f} to {after:.0f} MB"
 
     def stop_if_it_hangs(self) -> None:
         if self.since and time.time() - self.since > LONGEST:
@@ -125,7 +153,7 @@ def _soak(minutes: float, seed: int, names: list[str], count: int) -> int:
         while going:
             for inbox in wait(list(going), timeout=5.0):
                 kind = going.pop(inbox)
-                if kind.heard():
+                if kind.receive():
                     going[kind.inbox] = kind
             for kind in going.values():
                 kind.stop_if_it_hangs()
@@ -136,8 +164,8 @@ def _soak(minutes: float, seed: int, names: list[str], count: int) -> int:
             kind.process.terminate()
             kind.process.join()
     for kind in kinds:
-        seen = ", ".join(f"{n} {what}" for what, n in kind.seen.most_common())
-        print(f"{kind.name}: {kind.seen.total()} right ({seen or 'none'}), {kind.failures} failed")
+        seen, used = ", ".join(f"{n} {text}" for text, n in kind.seen.most_common()), kind.judge_memory()
+        print(f"{kind.name}: {kind.seen.total()} right ({seen or 'none'}){used}, {kind.failures} failed")
     return sum(kind.failures for kind in kinds)
 
 
