@@ -20,7 +20,7 @@ import pytest
 import geomctrl
 
 ROOT = Path(__file__).parents[1]
-FUNCTION, FILE = 60, 380  # lines at most, without docstrings
+FUNCTION, FILE = 60, 380  # maximum of lines, without docstrings
 
 ROWS = "a row a numbered equation, in the paper's order"
 LONG_FUNCTIONS = {
@@ -34,7 +34,7 @@ LONG_FILES = {
     "experiments/papers/mueller_2018.py": ROWS,
     "experiments/papers/park_bobrow_ploen_1995.py": ROWS,
 }
-CIRCLES: dict[str, set[str]] = {}  # module: what it must cease to import
+CIRCLES: dict[str, set[str]] = {}  # module: imports that it must no longer have
 
 
 def sources(*folders: str) -> list[Path]:
@@ -49,7 +49,7 @@ def tree(path: Path) -> ast.Module:
 def module_name(path: Path) -> str:
     parts = list(path.relative_to(ROOT).with_suffix("").parts)
     if parts[0] != "geomctrl":
-        parts.insert(0, "geomctrl")  # models and controllers, as they are imported
+        parts.insert(0, "geomctrl")  # models and controllers, under the names by which they are imported
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -72,7 +72,7 @@ def test_dependencies_point_one_way(tmp_path):
 
 
 def imported(path: Path, module: str) -> Iterator[str]:
-    """Modules of geomctrl named in any import of the file, wherever it stands: in functions, under TYPE_CHECKING."""
+    """Return the modules of geomctrl that the file imports anywhere, also in functions and under TYPE_CHECKING."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -89,7 +89,7 @@ def imported(path: Path, module: str) -> Iterator[str]:
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
-    """A circle of the graph as a path that ends where it begins; empty if there is none."""
+    """Return a cycle of the graph as a path that ends where it begins; empty if there is none."""
     done: set[str] = set()
 
     def visit(node: str, path: list[str]) -> list[str]:
@@ -145,7 +145,7 @@ def lines(node: ast.stmt) -> int:
 
 
 def documented(path: Path) -> int:
-    """The number of lines in docstrings."""
+    """Return the number of lines in docstrings."""
     docstrings = [
         node.body[0]
         for node in ast.walk(tree(path))
@@ -155,7 +155,7 @@ def documented(path: Path) -> int:
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """(name, lines without the docstring) of each function, methods and inner functions included."""
+    """Return (name, lines without the docstring) of each function, including methods and inner functions."""
 
     def walk(node: ast.AST, prefix: str) -> Iterator[tuple[str, int]]:
         for child in ast.iter_child_nodes(node):
@@ -201,7 +201,7 @@ def test_files_are_short():
 
 
 def test_comments_and_docstrings_cite_what_a_reader_has():
-    """Papers, docstrings and docs/, not notes that are not in the repository."""
+    """Comments refer to papers, docstrings and docs/, not to notes that are not in the repository."""
     word, citing = "FORMULAS", set()
     for path in sources("geomctrl", "models", "controllers", "experiments", "tests"):
         text = path.read_text(encoding="utf-8")
@@ -214,13 +214,15 @@ def test_comments_and_docstrings_cite_what_a_reader_has():
 
 
 def test_no_module_has_the_name_of_a_public_function():
-    """`geomctrl.simulate` is a function: a module of that name would take its place once it is imported."""
+    """`geomctrl.simulate` is a function; a module of that name would replace it once it is imported."""
     hiding = {name for name, home in TABLE.items() if f"geomctrl.{name}" in MODULES and home != f"geomctrl.{name}"}
     assert hiding | {name for name in geomctrl.NAMES if f"geomctrl.{name}" in MODULES} == set()
 
 
 def test_no_test_imports_another():
-    """What several need is a module of its own: a test that imports another runs only where that one is found."""
+    """Code that several tests share is a separate module: a test that imports another test fails where that is not
+    found.
+    """
     importing = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in sources("tests")
@@ -231,8 +233,8 @@ def test_no_test_imports_another():
 
 
 def test_controllers_and_models_know_no_symbols():
-    """As the contract in pyproject.toml says of the packages inside geomctrl/, which alone import-linter sees there."""
-    rest = {"numbers", "untraceable", "backends.c_files"}  # which of tracing they may import
+    """The contract in pyproject.toml for the packages inside geomctrl/, which import-linter alone sees there."""
+    rest = {"numbers", "untraceable", "backends.c_files"}  # modules of tracing that they may import
     allowed = {f"geomctrl.tracing.{name}" for name in rest}
     others = [m for m in MODULES if m.startswith(("geomctrl.controllers", "geomctrl.models"))]
     foreign = {m: {x for x in imported(MODULES[m], m) if x.startswith("geomctrl.tracing")} - allowed for m in others}

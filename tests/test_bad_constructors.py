@@ -1,4 +1,4 @@
-"""Nothing that kernels index by, loop over or divide by is believed: constructors refuse it, and name it."""
+"""Constructors refuse invalid numbers that kernels index by, loop over or divide by, and name them."""
 
 import json
 import re

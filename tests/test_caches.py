@@ -1,4 +1,4 @@
-"""Compiled code on disk, numba's and the compiler's: whatever happens to files, results are right, and it is said."""
+"""Compiled code on disk, numba's and the compiler's: damaged files give a warning, and results are right."""
 
 import os
 import pwd
@@ -19,7 +19,7 @@ CODE = bytes(range(90))
 
 
 def bits(content):
-    """Every content that differs in one bit."""
+    """Yield every content that differs in one bit."""
     for i in range(8 * len(content)):
         flipped = bytearray(content)
         flipped[i // 8] ^= 1 << i % 8
@@ -27,7 +27,7 @@ def bits(content):
 
 
 def read(*folders, name=NAME, load=bytes):
-    """(what is read, the warnings)."""
+    """Return (what is read, the warnings)."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         return caches.read(folders, name, load), [str(w.message) for w in said]
@@ -49,7 +49,7 @@ def test_any_flipped_bit_any_length_and_any_other_name_is_noticed(tmp_path):
         assert found is None
         assert len(said) == 1
         assert str(path) in said[0]
-        assert read(tmp_path) == (None, [])  # gone: nobody meets it again
+        assert read(tmp_path) == (None, [])  # removed: it is not found again
     other = caches.file_name(("another kernel", 1), ".o")
     kept(tmp_path).rename(tmp_path / other)
     assert read(tmp_path, name=other)[0] is None
@@ -75,7 +75,8 @@ def test_the_next_folder_may_have_it(tmp_path, monkeypatch):
     assert found == CODE
     assert len(said) == 1
     kept(first).write_bytes(b"garbage")
-    monkeypatch.setattr(os, "replace", refuse)  # as where a folder is read-only: nobody can mend it, another is good
+    # as in a read-only folder: the file can not be repaired, and another one is right
+    monkeypatch.setattr(os, "replace", refuse)
     assert read(first, second) == (CODE, [])
 
 
@@ -95,10 +96,10 @@ def test_folders_that_can_not_be_written_are_said_once(tmp_path):
     places = [blocked / "here", blocked / "there"]
     with pytest.warns(RuntimeWarning, match=r"here \(Not a directory\).*there.*GEOMCTRL_CACHE"):
         caches.write(places, NAME, CODE)
-    caches.write(places, NAME, CODE)  # pytest makes errors of warnings
+    caches.write(places, NAME, CODE)  # pytest turns warnings into errors
 
 
-STRANGER = 65534  # "nobody"
+STRANGER = 65534  # the user "nobody"
 
 
 def planted_by_a_stranger(path):
@@ -107,7 +108,7 @@ def planted_by_a_stranger(path):
     os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
 
 
-FOLDERS = {  # what makes a folder one that others could have written
+FOLDERS = {  # permissions of a folder that others could have written to
     "world": lambda folder: folder.chmod(0o777),
     "group": lambda folder: folder.chmod(0o770),
     "sticky": lambda folder: folder.chmod(0o1777),
@@ -126,7 +127,7 @@ def test_a_folder_that_others_can_write_is_neither_read_nor_written(tmp_path, sp
     assert len(said) == 1
     assert str(path.parent) in said[0]
     assert "GEOMCTRL_CACHE" in said[0]
-    assert read(path.parent) == (None, [])  # once
+    assert read(path.parent) == (None, [])  # one warning
     kept(path.parent, b"other code")
     caches.keep_newest([path.parent], "*", 1)
     assert (path.read_bytes(), sorted(path.parent.iterdir())) == before
@@ -162,7 +163,7 @@ FILES = {"link": _link, "device": _device, "pipe": _pipe, "folder": _folder, "ow
 def test_a_file_that_others_could_have_planted_is_set_aside(tmp_path, plant):
     path = kept(tmp_path)
     plant(path)
-    signal.alarm(20)  # a pipe or /dev/zero would hold the process for ever
+    signal.alarm(20)  # a pipe or /dev/zero would block the process forever
     found, said = read(tmp_path)
     signal.alarm(0)
     assert found is None
@@ -261,7 +262,7 @@ KINDS = (".nbc", ".o")
 
 
 class Place:
-    """A folder for compiled code, and processes that use both kinds of it."""
+    """A folder for compiled code, and processes that use both caches."""
 
     def __init__(self, root):
         self.root, self.cache = root, root / "cache"
@@ -276,7 +277,7 @@ class Place:
         )  # fmt: skip
 
     def result(self, process):
-        """The lines with warnings, once the numbers have been compared."""
+        """The lines with warnings, after the numbers have been compared."""
         out, said = process.communicate(timeout=300)
         assert process.returncode == 0, said
         np.testing.assert_allclose(eval(out), [25.0, *self.expected], rtol=1e-13)
@@ -284,7 +285,7 @@ class Place:
 
     @property
     def expected(self):
-        """Of the two-link arm: 1 kg rods of 1 m, see `models.two_link`."""
+        """Numbers of the two-link arm: 1 kg rods of 1 m, see `models.two_link`."""
         from geomctrl import models
         from geomctrl.papers import factored
 
@@ -300,7 +301,7 @@ class Place:
 
 
 def test_two_versions_of_the_library_share_a_folder_and_no_file(place):
-    """Their sources differ by a comment where code is made: file names hold a hash of them."""
+    """Their sources differ by a comment in the code generator: file names contain a hash of it."""
     tree = Path(__file__).parents[1] / ".ci" / "tree.py"
     files = []
     for version in ("one", "other"):
@@ -311,7 +312,7 @@ def test_two_versions_of_the_library_share_a_folder_and_no_file(place):
         assert place.result(place.start(f"import sys; sys.path.insert(0, {str(folder)!r})\n")) == []
         files.append({path.name for path in place.cache.glob("*.o")})
     first, both = files
-    entries = 1  # the code that all calls share depends on its own text alone
+    entries = 1  # the code that all calls share depends on its own text only
     assert len(first) > entries
     assert len(both) == 2 * len(first) - entries
 

@@ -1,4 +1,4 @@
-"""Reprs of what people make: the call that makes the object, short, and never an error of its own."""
+"""Reprs of user-created objects: the call that creates the object, short, and without errors."""
 
 import inspect
 
@@ -97,7 +97,7 @@ def test_no_law_prints_an_address_or_more_than_three_lines():
         if set(needed) <= set(arguments):
             try:
                 made = law(**{n: arguments[n] for n in needed})
-            except gc.ArgumentError:  # not for this robot
+            except gc.ArgumentError:  # not valid for this robot
                 continue
             assert " at 0x" not in repr(made), name
             assert len(repr(made)) < 360, name

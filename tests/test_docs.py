@@ -1,4 +1,4 @@
-"""The documentation's own tools: links, tables of results, the papers' pages; and what pages say of the repository."""
+"""Tools of the documentation: links, tables of results, pages of papers; and references of pages to the repository."""
 
 import importlib.util
 import json
@@ -18,7 +18,7 @@ PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if not {"_build"
 def tool(name):
     spec = importlib.util.spec_from_file_location(f"docs_{name}", TOOLS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:  # as conf.py has it: they import each other
+    with pytest.MonkeyPatch.context() as patch:  # they import each other, as in conf.py
         patch.syspath_prepend(TOOLS)
         spec.loader.exec_module(module)
     return module
@@ -39,12 +39,12 @@ def test_pages_that_say_the_same_are_not_written_again_and_old_ones_go(tmp_path)
 # --- what pages say of the repository ------------------------------------------------------------------------------
 
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|md|toml|json|cff|html))(?:::(\w+)(?:\[[^`]*\])?)?`")
-TEST = re.compile(r"`::(\w+)`")  # of the test file named before
+TEST = re.compile(r"`::(\w+)`")  # in the test file named before
 PLACES = (ROOT, ROOT / "geomctrl", ROOT / "docs", ROOT / "experiments")
 
 
 def missing(text, places=PLACES):
-    """References to files, and to functions in them, that lead nowhere."""
+    """Yield references to files, and to functions in them, that do not exist."""
     last = None
     for found in sorted([*FILE.finditer(text), *TEST.finditer(text)], key=lambda x: x.start()):
         if found.re is FILE:
@@ -75,7 +75,7 @@ def test_a_name_that_leads_nowhere_is_seen():
 
 
 def test_every_page_is_in_a_table_of_contents():
-    """Sphinx says so too, when the site is built; this is at once."""
+    """Every page is listed. Sphinx reports this as well, but only when the site is built."""
     listed = {ROOT / "docs" / "index.md"}
     for page in PAGES:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
@@ -86,7 +86,7 @@ def test_every_page_is_in_a_table_of_contents():
 
 
 def test_the_reference_lists_every_public_name():
-    """Those of modules follow from their `__all__`."""
+    """The list of modules follows from their `__all__`."""
     page = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"^   ~geomctrl\.(\w+)$", page, re.MULTILINE)
     assert sorted(listed) == geomctrl.__all__
@@ -148,7 +148,7 @@ def test_a_style_that_loads_from_elsewhere(site):
 
 @pytest.fixture
 def kept(tmp_path, capsys):
-    """Results as a benchmark keeps them, joined as `make bench` does."""
+    """Results as a benchmark saves them, joined as `make bench` does."""
     from benchmarks.collect import main
     from lib.results import Results
 

@@ -1,4 +1,4 @@
-"""Files are whole or not there."""
+"""Files are complete or absent."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def test_what_another_still_writes_is_left_alone(tmp_path):
 
 
 def test_a_file_that_vanishes_under_its_lock_is_made_again(tmp_path, monkeypatch):
-    """Cleared away by another process, between its making and its lock."""
+    """The file is removed by another process between its creation and its lock."""
     lock, seen = files._lock, []
 
     def late(file, **options):
@@ -82,7 +82,7 @@ def test_a_file_that_vanishes_under_its_lock_is_made_again(tmp_path, monkeypatch
 
 @pytest.mark.skipif(files.fcntl is None, reason="files are not locked here")
 def test_a_file_that_another_process_is_about_to_clear_away_is_made_again(tmp_path, monkeypatch):
-    """The other one has locked it before its maker could, and removes it a moment later."""
+    """The other process locks the file before its creator does, and removes it a moment later."""
     lock, cleared = files._lock, []
 
     def late(file, **options):
@@ -99,7 +99,7 @@ def test_a_file_that_another_process_is_about_to_clear_away_is_made_again(tmp_pa
 
 
 def test_a_full_disk_is_named(tmp_path):
-    """A limit on the size of files is what a test can have of one."""
+    """A limit on the size of files takes the place of a full disk in a test."""
     path = tmp_path / "run.npz"
     path.write_text("before")
     program = f"""

@@ -60,7 +60,7 @@ def test_python_controls_own_linearisation_agrees(make):
     n = robot.nv
     theirs = control.linearize(interop.nonlinear_system(robot, q0), np.concatenate((0 * v, v)), tau, eps=1e-6)
     A, B, _ = robot.linearize(q0, v, tau)
-    # about a chart that moves with the motion ours has -ad_v where the chart fixed at q0 has -1/2 ad_v
+    # in a chart that moves with the motion we have -ad_v, where the chart fixed at q0 has -1/2 ad_v
     fixed = A.copy()
     if robot.nq != n:
         fixed[:n, :n] = -0.5 * ConfigurationGroup(robot).ad(v)
@@ -107,7 +107,7 @@ def test_input_output_response_equals_simulate(make):
 
 
 def test_lqr_poles(panda, lqr):
-    """They are the eigenvalues of A - B K, all well damped, and where decoupled double integrators have them."""
+    """Poles are the eigenvalues of A - B K, all well damped, and those of double integrators where joints decouple."""
     system, K, poles = lqr
     closed = np.linalg.eigvals(system.A - system.B @ K)
     assert_close(np.sort_complex(closed), np.sort_complex(poles), 1e-7)
@@ -130,7 +130,7 @@ def test_step_response_settles_at_the_static_gain(lqr):
 
 
 def test_lqr_responses(panda, lqr):
-    """simulate and python-control's solver agree; the linear system is off by the square of the push."""
+    """simulate and python-control's solver agree; the linear system differs by the square of the disturbance."""
     system, K, _ = lqr
     off = []
     for push in (0.004, 0.002):

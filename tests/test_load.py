@@ -1,4 +1,4 @@
-"""Long runs, many threads, other processes: what costs patience and not much else."""
+"""Long runs, many threads, other processes: slow tests without much risk."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def measures(n):
     assert [len(run.t) for run in runs] == [2] * 8
 """
 PEAK = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-GROWTH = 6000  # kB; a number a step more, and it would be 8000
+GROWTH = 6000  # kB; one stored number per step would give 8000
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def cut(row):
 
 
 def test_eight_threads_of_20000_calls_each():
-    """The same numbers, bit for bit, as one thread found."""
+    """The same numbers bit for bit as with one thread."""
     found = output(
         CALLS + "expected = [cut(row) for row in numbers()]\nbad = [None] * 8\n"
         "def go(k):\n    bad[k] = wrong(20000, expected, k)\n"
@@ -125,7 +125,7 @@ def test_eight_threads_of_20000_calls_each():
 
 
 def test_threads_whose_first_calls_come_together(tmp_path):
-    """Nothing is compiled or loaded before: every thread finds what a single one does."""
+    """Nothing is compiled or loaded before; every thread has the results of a single one."""
     found = output(
         CALLS + "rows, gate = [None] * 8, threading.Barrier(8)\n"
         "def go(k):\n    gate.wait()\n    rows[k] = numbers()\n"
@@ -141,7 +141,7 @@ def test_threads_whose_first_calls_come_together(tmp_path):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_children_by_fork_and_by_spawn(tmp_path, method):
-    """What was loaded before the fork goes on in parent and children; they compute the same, bit for bit."""
+    """Code loaded before the fork works in parent and children, which compute the same bit for bit."""
     script = tmp_path / "script.py"
     script.write_text(
         CALLS + "def child(expected):\n"

@@ -116,7 +116,7 @@ def test_a_law_tracks_and_its_promise_holds():
 
 
 def test_contacts_are_mujocos():
-    """A box that lands: at rest the ground carries it, and on the way it is where mj_step has it."""
+    """A box that lands: at rest the ground carries it, and before that its motion equals mj_step's."""
     plant = interop.mujoco_plant(BOX)
     robot = plant.robot
     q0 = robot.neutral()
@@ -162,7 +162,7 @@ def test_external_wrenches_push_it_too():
 
 
 def test_actuators_stand_before_it():
-    """With a state, an energy of their own, and limits."""
+    """Actuators with a state, stored energy and limits."""
     drives = [gc.actuators.SeriesElasticity([400.0, 300.0, 200.0], [0.2, 0.1, 0.1]), gc.actuators.Saturation(1.5)]
     plant = interop.mujoco_plant(ARM.format(option=""), actuators=drives)
     ours = gc.Plant(plant.robot, actuators=drives)
@@ -179,7 +179,7 @@ def test_actuators_stand_before_it():
 
 
 def test_it_depends_on_the_state_alone():
-    """Not on what was asked before, nor on which thread asks; copies are it."""
+    """Results do not depend on earlier calls or on the calling thread; copies are independent."""
     plant = interop.mujoco_plant(BOX)
     q = plant.robot.neutral()
     q[11], zero = 0.049, np.zeros(6)
@@ -225,8 +225,7 @@ def laws(robot):
 @pytest.mark.parametrize("number", [0, 1], ids=["PDGravity", "Passivity"])
 @pytest.mark.parametrize("start", ["from rest", "on its reference"])
 def test_a_right_law_is_not_accused(number, start, dt, control_dt, verdicts):
-    """What MuJoCo computes differs from our equations by rounding, which is no growth of V; a step that is too long is
-    unresolved."""
+    """MuJoCo's numbers differ from ours by rounding, which is no growth of V; a step that is too long is unresolved."""
     plant = interop.mujoco_plant(BARE)
     law = laws(plant.robot)[number]
     q, v, _ = law.reference(0.0) if start == "on its reference" else (np.zeros(3), np.zeros(3), None)
@@ -245,7 +244,7 @@ def test_a_spring_that_the_law_does_not_know_is_a_violation():
 
 
 def test_a_landing_is_unresolved_and_not_a_violation():
-    """A contact's force begins with a jump, which no step resolves by its order."""
+    """A contact force begins with a jump, where no step has its order."""
     plant = interop.mujoco_plant(BOX)
     q = plant.robot.neutral().copy()
     q[11] = 0.2

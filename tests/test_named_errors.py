@@ -1,4 +1,4 @@
-"""Bad input of odd kinds is refused by name: no error of Python's own, nothing broadcast, nothing taken for empty."""
+"""Unusual bad input is refused by name: no raw Python error, no broadcasting, nothing taken for empty."""
 
 import io
 import json

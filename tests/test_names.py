@@ -1,11 +1,11 @@
-"""Words that are no names: what a variable, parameter or attribute holds is said by its name."""
+"""Forbidden names: a variable, parameter or attribute has a name that says what it holds."""
 
 import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 NO_NAMES = {"at", "beside", "far", "few", "found", "given", "known", "made", "most", "sure", "told", "what", "words"}
-# arguments and fields that read well where they are written: external_forces(at=3), Port(at="hand")
+# arguments and fields that read well where they are used: external_forces(at=3), Port(at="hand")
 EXCEPTIONS = {
     ("geomctrl/control/run.py", "at"),
     ("geomctrl/interop/states.py", "at"),
@@ -16,7 +16,7 @@ EXCEPTIONS = {
 
 
 def assigned(tree):
-    """Every name that code gives to something."""
+    """Yield every name that the code assigns."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

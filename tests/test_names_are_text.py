@@ -1,4 +1,4 @@
-"""Names of robots, bodies and joints are text: no terminal, plot, page or C compiler takes them for anything else."""
+"""Names of robots, bodies and joints are plain text for every terminal, plot, page and C compiler."""
 
 import re
 import shutil
@@ -21,11 +21,11 @@ from geomctrl.models.io.xml_text import read_numbers
 from geomctrl.viewing import monitors, overview, torques, tracking
 
 NAMES = ["[/foo] :smile:", r"$\frac{$ {0} %s", "</script> */ #error", "[red $5 & 3$"]
-FILE = "[red] $5$ [-b]"  # NAMES in what a file's name can be
+FILE = "[red] $5$ [-b]"  # those of NAMES that a file's name can contain
 
 
 def urdf(*names):
-    """A chain: the robot's name, those of its links and those of its joints."""
+    """A chain with a name for the robot, its links and its joints."""
     texts = [escape(name, quote=True) for name in names]
     parts = [f'<robot name="{texts[0]}"><link name="base"/>']
     for text, parent in zip(texts, ["base", *texts]):
@@ -83,7 +83,7 @@ def test_pictures_and_pages_draw_them_as_they_are(path, tmp_path):
         shown = [x for x in texts if name in x.get_text()]
         assert shown
         assert [x for x in shown if x.get_parse_math()] == []
-    powers = [x for x in texts if "10^{" in x.get_text()]  # of logarithmic axes: still typeset
+    powers = [x for x in texts if "10^{" in x.get_text()]  # for logarithmic axes, whose labels are still typeset
     assert powers
     assert all(x.get_parse_math() for x in powers)
     page = result.save_html(tmp_path / "run.html").read_text(encoding="utf-8")

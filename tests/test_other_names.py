@@ -1,4 +1,4 @@
-"""What people type first is answered with the name that it has here, and that name works."""
+"""Unknown names raise an error with the equivalent name in geomctrl, and that name exists."""
 
 import importlib
 import pickle

@@ -1,4 +1,4 @@
-"""Bars move on terminals, and leave nothing in files and in the cells of notebooks."""
+"""Progress bars move on terminals, and leave nothing in files and in the cells of notebooks."""
 
 import io
 
@@ -24,7 +24,7 @@ def environment(monkeypatch):
 
 
 def written(monkeypatch, output):
-    """What all kinds of bars leave on standard output."""
+    """Return what all kinds of bars leave on standard output."""
     monkeypatch.setattr("sys.stdout", output)
     console = stdout_console()
     with progress_bar(console) as bar:

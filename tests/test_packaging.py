@@ -1,4 +1,4 @@
-"""What makes geomctrl.models and geomctrl.controllers one package each, wherever they are imported from."""
+"""geomctrl.models and geomctrl.controllers are one package each, from wherever they are imported."""
 
 import ast
 import importlib.metadata
@@ -18,12 +18,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def packages() -> set[Path]:
-    """Every folder of the package with Python in it: those beside geomctrl/ too."""
+    """Return every folder of the package with Python code, including those next to geomctrl/."""
     return {path.parent for name in ("geomctrl", "models", "controllers") for path in (ROOT / name).rglob("*.py")}
 
 
 def test_every_dependency_has_a_lowest_version():
-    """Which `make minimum` installs."""
+    """The versions that `make minimum` installs."""
     command = [sys.executable, str(ROOT / ".ci" / "minimum.py")]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     dependencies = PROJECT["project"]["dependencies"]
@@ -38,7 +38,7 @@ def test_every_package_has_an_init_that_says_what_it_is():
 
 
 def test_no_symlink_is_committed():
-    """A clone on Windows has text files in their place."""
+    """On Windows, a clone has text files in place of links."""
     if not (ROOT / ".git").exists():
         pytest.skip("no clone of the repository")
     command = ["git", "-C", str(ROOT), "ls-files", "--stage"]
@@ -48,7 +48,7 @@ def test_no_symlink_is_committed():
 
 
 def test_the_repository_is_laid_out_as_one_package(tmp_path):
-    """geomctrl.models is models/ wherever Python starts, and the tree of .ci/tree.py is what a wheel holds."""
+    """geomctrl.models is models/ wherever Python starts, and the tree of .ci/tree.py equals that of a wheel."""
     path = {**os.environ, "PYTHONPATH": str(ROOT)}
     names = ["geomctrl.models.fixed_base", "geomctrl.controllers.slotine_li", "geomctrl.robot"]
     code = f"import importlib; print(*(importlib.import_module(x).__file__ for x in {names}), sep='\\n')"
@@ -99,7 +99,7 @@ def test_the_installed_distribution_is_this_project():
 
 
 def test_pytest_finds_the_plugin_where_the_distribution_is_installed():
-    """By the module's name, so that it is the same plugin for `-p` and `pytest_plugins`, not a second one."""
+    """The plugin is registered by its module's name, so that `-p` and `pytest_plugins` do not load it twice."""
     assert PROJECT["project"]["entry-points"]["pytest11"] == {"geomctrl.testing.plugin": "geomctrl.testing.plugin"}
 
 

@@ -78,7 +78,7 @@ def test_without_options_that_numba_does_not_document_kernels_are_compiled(monke
 
 
 def test_without_numpys_table_calls_go_through_python(monkeypatch):
-    """The table is where numpy says nothing about it; the layout of its arrays is compared before it is used."""
+    """Without numpy's C API table, or with another layout of its arrays, `works` is False."""
     entries._addresses.cache_clear()
     imported = importlib.import_module
 

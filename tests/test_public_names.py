@@ -1,4 +1,4 @@
-"""The public names: one table, the same for type checkers; nothing is loaded before its time."""
+"""The public names are in one table, the same for type checkers; nothing is imported before it is used."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ FOLDER = Path(geomctrl.__file__).resolve().parent
 
 
 def table(name):
-    """The dictionary of that name in geomctrl/__init__.py, as written."""
+    """The dictionary of this name in geomctrl/__init__.py, as written."""
     for node in ast.parse((FOLDER / "__init__.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and [getattr(t, "id", None) for t in node.targets] == [name]:
             return ast.literal_eval(node.value)
@@ -26,7 +26,7 @@ NAMES, MODULES = table("NAMES"), table("MODULES")
 
 
 def stub():
-    """What __init__.pyi imports: the name -> where it comes from."""
+    """The imports of __init__.pyi: the name and the module that it comes from."""
     found = {}
     for node in ast.parse((FOLDER / "__init__.pyi").read_text(encoding="utf-8")).body:
         if ast.unparse(node) == "__version__: str":

@@ -1,4 +1,4 @@
-"""The public surface is the one that is documented, and it only shrinks: callables, parameters, attributes of Robot."""
+"""The public surface is documented, and only shrinks: callables, parameters, attributes of Robot."""
 
 import inspect
 from collections import Counter
@@ -8,12 +8,13 @@ import pytest
 
 import geomctrl as gc
 
-CALLABLES = 400  # in all, but for those of gc.papers
+CALLABLES = 400  # in total, without those of gc.papers
 ROBOT_ATTRIBUTES = 61
 PARAMETERS = 10  # of one callable
-SLACK = 4  # callables below its maximum that a part may have before the maximum must be lowered
+SLACK = 4  # if a part has so many callables less than its maximum, the maximum must be lowered
 
-# What each part has today. An entry grows only by a new implementation of a contract: a monitor, a law, an actuator.
+# What each part has today. An entry grows only for a new implementation of a contract: a monitor, a law, an
+# actuator.
 MAXIMUM = {
     "": 115,
     "actuators": 20,
@@ -87,7 +88,9 @@ def test_parameters(surface):
 
 
 def test_every_public_callable_is_counted_and_documented(surface):
-    """`exported` walks the modules by itself: each callable has one of its names in the surface, and a docstring."""
+    """`exported` walks the modules independently: each callable has one of its names in the surface, and a
+    docstring.
+    """
     counted = {x.path for x in surface} | {x.path for x in public_surface.surface(errors=True)}
     names = {}
     for module in gc.MODULES:
@@ -100,7 +103,7 @@ def test_every_public_callable_is_counted_and_documented(surface):
 
 
 def exported(prefix, module):
-    """(path, value) of the functions and classes that `__all__` lists, in modules of modules too."""
+    """Return (path, value) of the functions and classes that `__all__` lists, also in modules of modules."""
     for name in module.__all__:
         value = getattr(module, name)
         if inspect.ismodule(value):

@@ -1,4 +1,4 @@
-"""The README's Python runs, block after block, and does what it says; what the documents point at is there."""
+"""The Python blocks of the README and of pages run, and print what the text says; files that they name exist."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_python_on_the_first_pages_runs(page, proof, capsys, tmp_path, monkeypat
 
 
 def test_the_wrong_law_of_the_readme_passes_in_simulation_and_its_message_is_the_one_shown():
-    """What the text around the code says."""
+    """Statements of the text around the code."""
     text = README.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     space: dict = {}
@@ -55,11 +55,11 @@ PACKAGES = sorted(
     for top in ("geomctrl", "models", "controllers")
     for path in (ROOT / top).rglob("README.md")
 )
-IN_TEXT = {"controllers/", "sliding_mode.py"}  # named as places elsewhere, or as an example
+IN_TEXT = {"controllers/", "sliding_mode.py"}  # names of places elsewhere, or examples
 
 
 def test_every_package_has_a_readme():
-    """The large ones; a package within one of them is described there."""
+    """Every large package has one; smaller ones inside are described there."""
     packages = {f"geomctrl/{path.parent.name}" for path in (ROOT / "geomctrl").glob("*/__init__.py")}
     assert packages | {"models", "controllers"} <= set(PACKAGES)
 

@@ -123,7 +123,9 @@ def test_refusals():
 
 
 def test_joints_that_the_robot_lacks_are_named():
-    """Their coordinates would be made up on the way there, and dropped on the way back."""
+    """Robots whose followers would need invented coordinates in one direction and lose them in the other are
+    refused.
+    """
     pin, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
     follower = '<axis xyz="0 1 0"/><mimic joint="wheel"/>'
     text = TREE.replace("</robot>", joint("echo", "continuous", "trunk", "bell", follower) + link("bell") + "</robot>")

@@ -1,4 +1,4 @@
-"""`python -OO` leaves no docstrings: nothing the library prints or registers is made of them."""
+"""`python -OO` removes docstrings: nothing that the library prints or registers depends on them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Kernels without numba, for debugging: NUMBA_DISABLE_JIT=1 changes what runs and not what comes out."""
+"""Kernels without numba, for debugging: NUMBA_DISABLE_JIT=1 does not change results."""
 
 import os
 import subprocess

@@ -597,7 +597,9 @@ def test_what_has_no_bound_is_refused_with_words(robot, options, words):
 
 
 def test_what_cancels_is_not_searched_for_ever():
-    """Arms that turn about the vertical: dg/dq is rounding, and no box would ever be near enough."""
+    """Arms that rotate about the vertical: dg/dq consists of rounding errors, and no box would be small enough for
+    a gap.
+    """
     level = models.two_link(gravity=(0.0, -9.81, 0.0))
     for method in ("auto", "branch and bound"):
         found = level.bounds(method=method, seconds=20.0)
@@ -607,7 +609,7 @@ def test_what_cancels_is_not_searched_for_ever():
 
 
 def test_points_and_rods_have_bounds():
-    """Two point masses on massless rods, of which many a textbook's arm is made: no body has an inertia of its own."""
+    """Two point masses on massless rods, as in many textbooks: no body has an inertia of its own."""
     robot = models.two_link((1.0, 0.8), (2.0, 1.0), coms=(1.0, 0.8), inertias=(0.0, 0.0))
     found = robot.bounds()
     cos = np.cos(np.linspace(0.0, np.pi, 10001))
@@ -648,7 +650,7 @@ def test_ranges_of_slides_are_limits_of_the_joints_where_no_box_is_given():
 
 
 def test_motors_of_one_size_move_all_eigenvalues():
-    """M + a 1 has M's eigenvalues and a; C and g do not feel motors."""
+    """M + a 1 has the eigenvalues of M plus a; C and g do not depend on motors."""
     robot = models.scara()
     plain, driven = robot.bounds(), robot.with_armature(0.5).bounds()
     assert driven.m1.value == pytest.approx(plain.m1.value + 0.5, abs=1e-4)

@@ -67,7 +67,7 @@ def test_rate_is_the_derivative_along_the_motion(robot):
 
 
 def test_angular_momentum_of_a_falling_body_stays():
-    """Without contact and torque the centroidal momentum changes by the weight alone."""
+    """Without contact and torque the weight alone changes the centroidal momentum."""
     robot = models.quadruped()
     q, v = state(robot, 2)
     a = robot.forward_dynamics(q, v, np.zeros(robot.nv))
@@ -84,7 +84,7 @@ def test_pinocchio_agrees(tmp_path):
     assert_close(robot.center_of_mass(q), pin.centerOfMass(model, data, q), 1e-12)
     A = pin.ccrba(model, data, q, v).copy()
     dA = pin.dccrba(model, data, q, v).copy()
-    order = [3, 4, 5, 0, 1, 2]  # linear part first there
+    order = [3, 4, 5, 0, 1, 2]  # Pinocchio has the linear part first
     assert_close(robot.centroidal_momentum_matrix(q), A[order], 1e-11)
     assert_close(robot.centroidal_momentum_matrix_rate(q, v), dA[order], 1e-11)
 

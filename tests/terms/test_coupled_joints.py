@@ -1,4 +1,6 @@
-"""Robots whose joints follow others: every term against the tree's, projected by hand, and others' equations."""
+"""Robots whose joints follow others: every term against that of the tree, projected explicitly, and published
+equations.
+"""
 
 import numpy as np
 import pytest
@@ -123,7 +125,7 @@ def test_kinematics(case, kernels):
 def test_derivatives(case, kernels):
     robot, tree, A, q, x, (v, a, _, tau) = case
 
-    def slopes(f, *at):  # of f(q, v, last) by each, central differences
+    def slopes(f, *at):  # of f(q, v, last) with respect to each argument, by central differences
         h, one, columns = 1e-6, np.eye(robot.nv), ([], [], [])
         for e in one:
             shifted = [(robot.integrate(q, s * h * e), v + 0 * e, at[0]) for s in (1, -1)]
@@ -173,7 +175,7 @@ def test_all_properties_hold(floating, kernels):
 
 @pytest.mark.parametrize("form", ["ploen", "christoffel"])
 def test_skew_symmetry_is_an_identity(form):
-    """Of Mdot, the derivative of M's own expression along v, and C, in all q and v."""
+    """Mdot, the derivative of M along v, and C, for all q and v."""
     robot, graph = branched(), Graph()
     n = robot.nv
     q, v = (symbol_array([graph.load(k, i) for i in range(n)], (n,)) for k in (1, 2))
@@ -219,7 +221,7 @@ def test_parallelogram_arm_in_closed_form(kernels):
 
 
 def test_four_bar_parallelogram_against_its_closed_loop(kernels):
-    """A crank, a coupler that stays parallel to the ground and a rocker: closed by a pin, with multipliers."""
+    """A crank, a coupler that stays parallel to the ground and a rocker, closed by a pin with multipliers."""
     bodies = [
         body("crank", None, gc.Joint.revolute(Y, name="q1"), (0, 0, 0)),
         body("coupler", "crank", gc.Joint.revolute(Y, name="q2"), (0, 0, 1.0), 2.0),
@@ -241,7 +243,7 @@ def test_four_bar_parallelogram_against_its_closed_loop(kernels):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("law", [controllers.ComputedTorque, controllers.SlotineLi, controllers.Passivity])
 def test_simulation_compiled_and_in_python(law, kernels):
-    """And all monitors hold: energy, skewness and the Lyapunov functions of the laws."""
+    """All monitors hold: energy, skewness and the Lyapunov functions of the laws."""
     robot = branched()
     rng = np.random.default_rng(4)
     q = robot.random_configuration(rng)
@@ -264,7 +266,7 @@ def test_simulation_compiled_and_in_python(law, kernels):
 
 
 def test_plant_follows_the_constrained_tree(kernels):
-    """The energy of a free motion, and a swing against its time-reversed self."""
+    """The energy of a free motion is constant, and a swing equals its time-reversed self."""
     robot = branched()
     q, v = np.array([0.2, 0.1, -0.3]), np.array([1.0, -0.5, 0.8])
     energies = []

@@ -82,7 +82,7 @@ def test_covariant_derivative_is_metric_and_vanishes_on_free_motions(case):
     """d/dt <w, w> = 2 <Dw/dt, w>; without torques and gravity Dv/dt = 0."""
     robot, q, v, w, w_rate = case
     D = geometry.covariant_derivative(robot, q, v, w, w_rate)
-    lowered = robot.mass_matrix(q) @ (D - w_rate)  # skewness alone, of any other C, would pass what follows
+    lowered = robot.mass_matrix(q) @ (D - w_rate)  # skewness alone, of any other C, would also pass the checks below
     Gamma = geometry.christoffel_symbols(robot, q)
     assert_close(lowered, np.einsum("ijk,i,j->k", Gamma, v, w), 1e-9, rate_scale(robot, q, v) * np.abs(w).max())
     rate = w @ derivative(lambda x: factored.mass_matrix(robot, x), robot, q, v) @ w
@@ -108,7 +108,7 @@ def test_curvature_is_that_of_park_bobrow_ploen_66(seed):
 
 @pytest.mark.parametrize("parents", [None, [-1, 0, 0, 1, 1]])
 def test_propositions_of_park_bobrow_ploen_53_and_54(parents):
-    """Derivatives of the maps Ad_j^i, on a chain and on a tree, where joints off the path change nothing."""
+    """Derivatives of the maps Ad_j^i, on a chain and on a tree, where joints off the path have no effect."""
     kinds = ("revolute", "helical", "prismatic", "revolute", "revolute")
     robot, q, *_ = random_motion(kinds, 2, parents=parents)
     L = closed_forms.product_of_exponentials(robot, q).L
@@ -116,7 +116,7 @@ def test_propositions_of_park_bobrow_ploen_53_and_54(parents):
     assert_close(first, gradient(lambda x: closed_forms.product_of_exponentials(robot, x).L, q), 1e-13)
     assert_close(second, gradient(lambda x: closed_forms.adjoint_derivatives(robot, x), q), 1e-13)
     assert_close(second, second.swapaxes(-1, -2), 1e-14)
-    A, k = closed_forms.product_of_exponentials(robot, q).A, 1  # of Ad_4^1 by x_1: Ad_4^1 moves by [., A_1] alone
+    A, k = closed_forms.product_of_exponentials(robot, q).A, 1  # of Ad_4^1 by x_1: Ad_4^1 changes by [., A_1] only
     inner = -factored.ad(A[6 * k : 6 * k + 6, k]) @ L[6 * k : 6 * k + 6, :6]
     assert_close(first[24:, :6, k], L[24:, 6 * k : 6 * k + 6] @ inner, 1e-13)
     batch = np.stack((q, 0.5 * q))
@@ -176,7 +176,7 @@ def test_a_cartesian_robot_is_flat():
     robot, q, *_ = random_motion(("prismatic",) * 3 + ("revolute",), parents=(-1, 0, 1, 2))
     assert np.abs(geometry.riemann_curvature(robot, q)).max() < 1e-13 * size_of(robot, q)
     M = robot.mass_matrix(q)
-    assert np.abs(M - robot.mass_matrix(q + 1.0)).max() > 1e-3  # though M is not constant
+    assert np.abs(M - robot.mass_matrix(q + 1.0)).max() > 1e-3  # although M is not constant
 
 
 def test_a_spherical_body_is_a_round_sphere():

@@ -40,7 +40,7 @@ def motion(robot, seed=0, n=3):
 
 
 def difference(function, h=2e-3):
-    """d/dt function(t) at 0, of order six."""
+    """d/dt function(t) at 0, by differences of order six."""
     k, weights = np.arange(1, 4), np.array([45.0, -9.0, 1.0]) / (60.0 * h)
     return sum(w * (function(i * h) - function(-i * h)) for i, w in zip(k, weights))
 
@@ -78,7 +78,7 @@ def test_inverse_dynamics_derivatives_equal_the_complex_step(case):
 
 
 def their_derivatives(robot, function, q, v, a):
-    """(d/dq, d/dv) by Pinocchio: of its own coordinates' tangent, which is ours but for the order."""
+    """(d/dq, d/dv) by Pinocchio, in the tangent space of its own coordinates, which is ours in another order."""
     theirs = pinocchio(robot)
     out = function(theirs.model, theirs.data, theirs.q(q), theirs.v(v), theirs.v(a))
     return [theirs.ours(np.array(x).copy(), 2) for x in out[:2]]
@@ -328,7 +328,7 @@ def test_forward_dynamics_second_derivatives_by_differences(name, loaded):
 @properties
 @given(cases(floating_base=None))
 def test_articulated_bodies_carry_the_wrenches_of_newton_euler(case):
-    """F_i = IA_i A_i + pA_i for every body, F_i summed over the subtree from the true accelerations."""
+    """F_i = IA_i A_i + pA_i for every body, where F_i is the sum over the subtree from the true accelerations."""
     robot, q, v, tau, _ = case
     f_ext = np.random.default_rng(0).normal(size=(robot.nbodies, 6))
     a = robot.forward_dynamics(q, v, tau, f_ext)
@@ -348,7 +348,7 @@ def test_articulated_bodies_carry_the_wrenches_of_newton_euler(case):
     assert_close(np.einsum("iab,ib->ia", IA, np.array(A)) + pA, F, 1e-11, scale)
     assert_close(IA, IA.swapaxes(-1, -2), 1e-15)
     leaves = sorted(set(range(robot.nbodies)) - set(robot.parents))
-    for i in leaves:  # nothing hangs on them: a body is its own articulated body
+    for i in leaves:  # without children a body is its own articulated body
         assert_close(IA[i], gc.inertia.spatial(robot.parameters[i]), 1e-12, np.abs(IA).max())
 
 
@@ -386,7 +386,7 @@ def displaced(robot, i, U, screw):
 
 
 def conjugated(robot, q, i, U):
-    """The same motion of a joint that stores its pose, displaced with the joint."""
+    """The same motion of a joint that stores its pose, displaced together with the joint."""
     out = q.copy()
     if robot.joints[i].dof > 1:
         T, X = np.eye(4), se3.exp(U)
@@ -401,7 +401,8 @@ def test_geometric_sensitivity_by_displaced_robots(seed):
     kinds = ["revolute", "spherical", "helical", "planar", "prismatic"]
     robot = testing.random_robot(rng, kinds, [-1, 0, 1, 1, 3])
     q, v, a = motion(robot, seed, 2)
-    f_ext = 5.0 * rng.normal(size=(robot.nbodies, 6)) if seed else None  # fixed to the bodies, displaced with them
+    # frames fixed to the bodies, displaced with them
+    f_ext = 5.0 * rng.normal(size=(robot.nbodies, 6)) if seed else None
     ours, scale = sensitivities.geometric_sensitivity(robot, q, v, a, f_ext), force_scale(robot, q, v, a)
     frame = robot.body_names[-1]
     poses, T = sensitivities.pose_sensitivity(robot, q, frame), robot.pose(q, frame)
@@ -443,7 +444,7 @@ def test_a_floating_base_a_kilometre_away_keeps_its_digits():
         if name != "inverse_dynamics_derivatives_along":
             args = (v, a)[: METHODS[name]]
             for here, there in zip(tuple_of(term(robot, name)(q, *args)), tuple_of(term(robot, name)(far, *args))):
-                if name == "geometric_sensitivity":  # the root's placement and screw are the world's business
+                if name == "geometric_sensitivity":  # the root's placement and screw are relative to the world
                     here, there = here[:, 1:], there[:, 1:]
                 assert_close(there, here, 1e-11, 1.0)
 
@@ -460,7 +461,7 @@ def test_linearize_is_the_derivative_of_the_flow_in_exponential_coordinates(name
     n, group = robot.nv, ConfigurationGroup(robot)
 
     def field(x, u):
-        """d/dt of (log(q_t^-1 q~), v~ - v_t) where the nominal motion q_t is itself in motion."""
+        """d/dt of (log(q_t^-1 q~), v~ - v_t), where the nominal motion q_t moves, too."""
         e = x[:n]
         qx, vx = robot.integrate(q, e), v + x[n:]
         # q~ = q_t exp(e): v~ = Ad_exp(-e) v + dexp_-e e', exactly
@@ -477,7 +478,7 @@ def test_linearize_is_the_derivative_of_the_flow_in_exponential_coordinates(name
 
 
 def test_linearisation_along_a_trajectory_predicts_its_neighbours():
-    """x' = A(t) x, integrated along one motion of a free robot, against a second motion that starts next to it."""
+    """x' = A(t) x, integrated along one motion of a free robot, against a second motion that starts close to it."""
     robot = testing.random_robot(np.random.default_rng(10), ["free", "revolute", "spherical"], [-1, 0, 1])
     q0, v0, tau, x0, w0 = motion(robot, 10, 4)
     h, steps, n, size = 1e-3, 200, robot.nv, 1e-6
@@ -508,7 +509,7 @@ def test_linearisation_along_a_trajectory_predicts_its_neighbours():
 
 # --- batches and errors ------------------------------------------------------------------------------------------
 
-METHODS = {  # name: how many velocity-like arguments after q
+METHODS = {  # name: number of velocity-like arguments after q
     "inverse_dynamics_derivatives": 2,
     "forward_dynamics_derivatives": 2,
     "inverse_dynamics_derivatives_along": 5,
@@ -532,7 +533,7 @@ FRAMED = {"mobility": 0, "pose_sensitivity": 0}
 
 
 def term(robot, name):
-    """The robot's term of that name, from the module that it is public in."""
+    """The robot's term of this name, from the module in which it is public."""
     homes = (derivatives, sensitivities, operational_space, articulated_bodies)
     return functools.partial(next(vars(home)[name] for home in homes if name in vars(home)), robot)
 
@@ -580,7 +581,7 @@ def test_an_indefinite_mass_matrix_is_refused():
     pi = np.array([-1.0, 0, 0, 0, 0, 0, 0, 0, 0, -1.0])
     robot = gc.Robot.build([gc.Body("b", None, gc.Joint.revolute((0, 0, 1)), None, -pi)], physical=False)
     robot = robot.with_parameters([pi], physical=False)
-    for x, v, tau in (([0.5], [0.0], [1.0]), np.array([[0.5], [0.0], [1.0]])):  # arrays: a kernel for one state as well
+    for x, v, tau in (([0.5], [0.0], [1.0]), np.array([[0.5], [0.0], [1.0]])):  # arrays: also the kernel for one state
         for call in (
             lambda x=x: robot.mass_matrix_inverse(x),
             lambda x=x, tau=tau: robot.mass_matrix_solve(x, tau),

@@ -1,4 +1,4 @@
-"""The recursions against Pinocchio, and against the properties that control proofs rest on."""
+"""The recursions against Pinocchio, and against the properties that control proofs use."""
 
 import numpy as np
 import pytest
@@ -238,7 +238,7 @@ def test_momentum_is_the_sum_over_bodies(case):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_momentum_of_a_free_robot_changes_by_gravity_alone(seed):
-    """Linear: d/dt p = m g; angular: d/dt L = c x m g, whatever the joints' torques."""
+    """Linear momentum: d/dt p = m g; angular: d/dt L = c x m g, for any joint torques."""
     rng = np.random.default_rng(seed)
     kinds = ["free", *rng.choice(KINDS, size=4)]
     parents = [-1, 0, 1, 0, 3]
@@ -260,7 +260,7 @@ def test_momentum_of_a_free_robot_changes_by_gravity_alone(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_floating_base_a_kilometre_away_keeps_its_digits(seed):
-    """Nothing but the potential energy and the angular momentum knows where the world's origin is."""
+    """Only the potential energy and the angular momentum depend on the origin of the world."""
     rng = np.random.default_rng(seed)
     robot = testing.random_robot(rng, ["free", *rng.choice(KINDS, size=6)], [-1, 0, 1, 0, 3, 3, 0])
     q, v, a, v_ref = random_motion(robot, seed)
@@ -285,7 +285,7 @@ def test_a_floating_base_a_kilometre_away_keeps_its_digits(seed):
 
 # --- batches -----------------------------------------------------------------------------------------------------
 
-TERMS = {  # name: (how many of v, a, v_ref it takes, with f_ext)
+TERMS = {  # name: (how many of v, a, v_ref it takes, whether it has f_ext)
     "mass_matrix": (0, False),
     "mass_matrix_rate": (1, False),
     "coriolis_matrix": (1, False),
@@ -347,7 +347,7 @@ def test_states_side_by_side_equal_states_one_by_one(count, largest):
     for i in range(count):
         assert_close(tau[i], robot.inverse_dynamics(q[i], v[i], a[i]), 1e-13, force_scale(robot, q[i], v[i], a[i]))
         expected = factored.inverse_dynamics(robot, q[i], v[i], a[i])
-        rounding = 1e-17 * largest  # of a revolute joint's pitch, which turns into a translation
+        rounding = 1e-17 * largest  # of the pitch of a helical joint, which turns rotation into translation
         assert_close(tau[i], expected, 1e-12 + rounding, force_scale(robot, q[i], v[i], a[i]))
 
 
@@ -406,14 +406,14 @@ def test_double_pendulum_in_closed_form():
 
 
 def test_planar_elbow_tells_plain_from_skew():
-    """Where C_bar acts in a plane -ad_V^T J can be skew too, so the negative tests use spatial robots."""
+    """If C_bar acts in a plane, -ad_V^T J can be skew too, so the negative tests use spatial robots."""
     robot = models.two_link()
     testing.assert_skew_symmetric(robot)
     testing.assert_passive(robot)
 
 
 def test_a_joint_of_several_degrees_equals_a_chain_of_massless_ones():
-    """A cylindrical joint is a revolute and a prismatic one."""
+    """A cylindrical joint is equivalent to a revolute and a prismatic one."""
     rng = np.random.default_rng(3)
     axis, point, pi = rng.normal(size=3), rng.normal(size=3), testing.random_inertia(rng)
     one = gc.Robot.build([gc.Body("b", None, gc.Joint.cylindrical(axis, point), None, pi)])

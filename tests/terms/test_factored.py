@@ -14,7 +14,7 @@ FORMS = ("ploen", "christoffel", "adjoint")
 
 
 def energy_scale(robot):
-    """|g| times mass times how far it can be: the sum of all placements, of more where joints slide."""
+    """|g| times mass times the largest distance: the sum of all placements, plus the ranges of prismatic joints."""
     reach = np.linalg.norm(robot.placements[:, :3, 3], axis=1).sum() + 10.0
     return np.linalg.norm(robot.gravity) * (
         robot.parameters[:, 0].sum() * reach + np.abs(robot.parameters[:, 1:4]).sum()
@@ -31,7 +31,7 @@ def test_numbers_of_low_precision_are_computed_with_in_double_precision():
         for function in (factored.mass_matrix, factored.potential_energy, closed_forms.product_gravity_force):
             assert function(robot, small[0]).dtype == np.float64
             np.testing.assert_array_equal(function(robot, small[0]), function(robot, q.astype(float)))
-    derivative = factored.mass_matrix(robot, (q + 1e-8j).astype(np.complex64))  # complex ones stay complex
+    derivative = factored.mass_matrix(robot, (q + 1e-8j).astype(np.complex64))  # complex arrays stay complex
     assert derivative.dtype == np.complex128
 
 
@@ -149,7 +149,7 @@ def test_closed_form_of_inverse_dynamics_is_the_sum_of_its_terms(case):
 @properties
 @given(cases())
 def test_mass_matrix_rate_is_the_derivative_of_the_mass_matrix(case):
-    """Complex step of (36) against (28) and against the recursion."""
+    """The complex step of (36) against (28) and against the recursion."""
     robot, q, v, _, _ = case
     expected = derivative(lambda x: factored.mass_matrix(robot, x), robot, q, v)
     assert_close(factored.mass_matrix_rate(robot, q, v), expected, 1e-12, rate_scale(robot, q, v))

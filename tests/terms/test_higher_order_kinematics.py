@@ -13,7 +13,7 @@ FORMS = ("body", "spatial", "hybrid", "mixed")
 
 
 def six_point(function, h):
-    """d/dt at 0 to order six."""
+    """d/dt at 0, to order six."""
     x = {k: np.asarray(function(k * h)) for k in (-3, -2, -1, 1, 2, 3)}
     return (45.0 * (x[1] - x[-1]) - 9.0 * (x[2] - x[-2]) + x[3] - x[-3]) / (60.0 * h)
 
@@ -94,7 +94,7 @@ def test_named_derivatives_are_entries_of_the_general_ones():
 
 
 def test_frames_far_from_the_worlds_origin_lose_no_digits():
-    """A floating base a kilometre away: the hybrid derivatives, which do not depend on where the world is."""
+    """A floating base a kilometre away: the hybrid derivatives do not depend on the origin of the world."""
     robot = testing.random_robot(np.random.default_rng(2), ["free", "revolute", "revolute"], [-1, 0, 1])
     rng = np.random.default_rng(3)
     q, rates = robot.random_configuration(rng), rng.normal(size=(4, robot.nv))
@@ -130,7 +130,7 @@ def test_partial_derivatives_by_the_complex_step(case):
     "kinds", [("revolute", "helical", "prismatic", "revolute"), ("spherical", "revolute", "planar")]
 )
 def test_partial_derivatives_of_any_order(kinds, form):
-    """Each order is the derivative of the one before, along q exp(S_k d) for joints of several degrees of freedom."""
+    """Each order is the derivative of the one before, along q exp(S_k d) for joints with several degrees of freedom."""
     rng = np.random.default_rng(0)
     robot = testing.random_robot(rng, kinds, list(range(-1, len(kinds) - 1)))
     q, name = robot.random_configuration(rng), robot.body_names[-1]

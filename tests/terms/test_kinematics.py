@@ -14,7 +14,7 @@ REPRESENTATIONS = ("body", "spatial", "hybrid", "mixed")
 
 
 def pose(robot, q, frame):
-    """From placements and screws alone; takes complex q."""
+    """The pose from placements and screws alone; takes complex q."""
     i, T = robot.frame(frame).body, robot.frame(frame).placement
     while i >= 0:
         motion = factored.joint_motion(robot.joints[i].S, q[robot.q_slices[i]])
@@ -23,7 +23,7 @@ def pose(robot, q, frame):
 
 
 def jacobian(robot, q, frame, representation):
-    """Column by column from the pose's derivative, by the complex step."""
+    """The Jacobian column by column from the derivative of the pose, by the complex step."""
     T, columns = pose(robot, q, frame), []
     for e in np.eye(robot.nv):
         dT = np.imag(pose(robot, moved(robot, q, e), frame)) / STEP
@@ -113,7 +113,7 @@ def test_representations_are_related_as_in_mueller(case):
 @properties
 @given(cases(floating_base=None, max_bodies=5))
 def test_acceleration_of_inverse_dynamics_is_that_of_the_jacobian(case):
-    """Newton and Euler at every body with Jac and Jacdot from kinematics, against the recursion."""
+    """Newton's and Euler's equations for every body, with Jac and Jacdot from kinematics, against the recursion."""
     robot, q, v, a, _ = case
     tau = robot.armature * a
     f = factored.factors(robot, q, v)
@@ -128,7 +128,9 @@ def test_acceleration_of_inverse_dynamics_is_that_of_the_jacobian(case):
 
 
 def test_sines_and_cosines_of_joints_are_right_to_an_ulp_of_one():
-    """Rz(q) of a revolute joint: small and large angles, both sides of every octant, and beyond the fast reduction."""
+    """Rz(q) of a revolute joint: small and large angles, both sides of every octant, and angles beyond the fast
+    reduction.
+    """
     robot = gc.Robot.build([gc.Body("a", None, gc.Joint.revolute((0, 0, 1)), None, [1.0, 0, 0, 0, 1, 0, 1, 0, 0, 1])])
     rng = np.random.default_rng(0)
     octants = np.arange(-100, 100) * (np.pi / 4)

@@ -38,7 +38,9 @@ def test_motors_are_felt_by_m_alone():
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["panda", "quadruped"])
 def test_the_momentum_moves_as_the_observer_has_it(name, form):
-    """d/dt of M v along the motion is C v + C^T v, by the complex step on the dense form: M' v is not in either."""
+    """d/dt of M v along the motion is C v + C^T v, by the complex step on the dense form, which uses neither
+    product.
+    """
     robot = models.load(name)
     q, v, *_ = random_motion(robot, 1)
     rate = derivative(lambda x: factored.mass_matrix(robot, x) @ v, robot, q, v)

@@ -34,7 +34,7 @@ def test_momentum_is_linear_in_the_parameters(robot):
 
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
 def test_its_rate_is_the_transposed_coriolis_force_less_gravity(robot):
-    """p' = M a + Mdot v, and Mdot = C + C^T whichever C keeps Mdot - 2C skew."""
+    """p' = M a + Mdot v, and Mdot = C + C^T for every C that keeps Mdot - 2C skew."""
     for form in ("ploen", "adjoint"):
         q, v, tau = robot.random_configuration(RNG), RNG.normal(size=robot.nv), RNG.normal(size=robot.nv)
         terms = robot.terms(q, v, form=form)

@@ -1,4 +1,4 @@
-"""One body's equations apart and about its centre of mass, against the motion of that point differentiated."""
+"""One body's equations, separately and about its centre of mass, against derivatives of the motion of that point."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def test_the_centre_of_mass_moves_as_a_frame_there(case):
 @properties
 @given(cases(floating_base=None, max_bodies=4))
 def test_all_forms_of_the_equations_are_one_wrench(case):
-    """(41)-(58): apart or not, about the frame's origin or the centre of mass, of a wrench from (41)."""
+    """(41)-(58), separately or together, about the frame's origin or the centre of mass, for a wrench from (41)."""
     robot, q, v, a, _ = case
     for i, name in enumerate(robot.body_names):
         pi = robot.parameters[i]

@@ -44,7 +44,7 @@ def test_forms_agree_where_the_reference_is_the_velocity(case):
 @properties
 @given(cases(floating_base=None, max_bodies=4))
 def test_regressor_does_not_know_the_parameters(case):
-    """Columns are inverse dynamics of unit parameters, physical or not."""
+    """Columns are the inverse dynamics of unit parameters, which need not be physical."""
     robot, q, v, a, v_ref = case
     Y = robot.regressor(q, v, a, v_ref)
     rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ FORMS = ("body", "spatial", "hybrid", "mixed")
 
 
 def reach(robot, q):
-    """How far from the world's origin: what the spatial representation loses digits to."""
+    """Distance from the world's origin, to which the spatial representation loses digits."""
     return 1.0 + max(np.abs(robot.pose(q, name)[:3, 3]).max() for name in robot.body_names)
 
 
@@ -80,7 +80,7 @@ def test_power_is_the_same_in_all_representations(case):
 @properties
 @given(cases(floating_base=None, max_bodies=4))
 def test_newton_euler_equations_of_one_body(case):
-    """All four and any frame's, from Newton and Euler at the centre of mass in inertial axes."""
+    """All four representations and any frame's, from Newton and Euler at the centre of mass in inertial axes."""
     robot, q, v, a, _ = case
     rng = np.random.default_rng(2)
     for i, name in enumerate(robot.body_names):
@@ -121,7 +121,9 @@ def test_momentum_and_inertia_of_one_body(case):
 @properties
 @given(cases(floating_base=None, max_bodies=5))
 def test_body_frames_do_not_matter(case):
-    """Section 4.4: with A_i = 1 and with any frames, all terms stay, by the recursions and by the closed form."""
+    """Section 4.4: with A_i = 1 and with any frames, all terms are unchanged, by the recursions and by the closed
+    form.
+    """
     robot, q, v, a, _ = case
     rng = np.random.default_rng(0)
     home = np.array([robot.pose(robot.neutral(), name) for name in robot.body_names])
@@ -132,7 +134,7 @@ def test_body_frames_do_not_matter(case):
         ours, theirs = other.terms(x, v, "christoffel"), robot.terms(q, v, "christoffel")
         assert_close(ours.M, theirs.M, 1e-11)
         assert_close(ours.Mdot, theirs.Mdot, 1e-11, rates)
-        assert_close(ours.C, theirs.C, 1e-11, rates)  # Ploen's C depends on the frames' origins: only C v stays
+        assert_close(ours.C, theirs.C, 1e-11, rates)  # Ploen's C depends on the frames' origins; only C v is unchanged
         assert_close(other.coriolis_matrix(x, v, "adjoint"), robot.coriolis_matrix(q, v, "adjoint"), 1e-11, rates)
         assert_close(other.coriolis_matrix(x, v) @ v, robot.coriolis_matrix(q, v) @ v, 1e-11, rates * np.abs(v).max())
         assert_close(ours.g, theirs.g, 1e-11, forces)

@@ -27,7 +27,7 @@ TERMS = {
 
 
 def results(robot, term, q, v, a):
-    """[arrays of the first state, of the first three, of all]."""
+    """Return [arrays of the first state, of the first three, of all]."""
     out = []
     for states in (0, slice(3), slice(None)):
         found = term(robot, q[states], v[states], a[states])

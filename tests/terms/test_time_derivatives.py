@@ -19,7 +19,7 @@ def motion(robot, orders=4, seed=0):
 
 
 def rates_scale(robot, q, rates):
-    """The size of tau'' where nothing cancels: M and the weight times products of rates of total order four."""
+    """The size of tau'' without cancellation: M and the weight times products of rates of total order four."""
     size = 1.0 + np.abs(rates).max()
     return force_scale(robot, q, 0 * rates[0], rates[0]) * size**4 + np.abs(robot.mass_matrix(q)).max() * size**4
 
@@ -36,7 +36,7 @@ def test_first_row_is_inverse_dynamics(case):
 @properties
 @given(cases(floating_base=None))
 def test_rates_equal_the_derivatives_along_the_motion(case):
-    """tau' = dq v + dv a + M a'; tau'' likewise, once more along the motion."""
+    """tau' = dq v + dv a + M a', and tau'' by another derivative along the motion."""
     robot, q, v, a, jerk = case
     snap = v[::-1] - a
     tau = inverse_dynamics_rates(robot, q, np.stack((v, a, jerk, snap)))
@@ -51,7 +51,7 @@ def test_rates_equal_the_derivatives_along_the_motion(case):
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["two_link", "panda", "ur10", "scara"])
 def test_rates_by_taylor_polynomials(name):
-    """Along the polynomial motion with these rates every order is a derivative of the order before it."""
+    """Along the polynomial motion with these rates every order is the derivative of the order before."""
     robot = models.load(name)
     q, v = motion(robot, 7)
     orders = np.arange(7)
@@ -70,7 +70,7 @@ def test_rates_by_taylor_polynomials(name):
 
 
 def body_fixed(robot, q, rates):
-    """tau, tau', tau'' as docs/reference/formulas.md has them, in body frames."""
+    """tau, tau', tau'' in body frames, as in docs/reference/formulas.md."""
     ad, n = factored.ad, robot.nbodies
     v = np.asarray(rates)
     V, F, X = [None] * n, [None] * n, [None] * n

@@ -9,7 +9,7 @@ from geomctrl.mechanism.joint import Joint
 
 
 def three_joints():
-    """A yaw, a shoulder, an elbow: 3R in 3-D."""
+    """A 3R arm in space: yaw, shoulder, elbow."""
     upper = inertia.from_com(1.0, (0.25, 0.0, 0.0), np.diag([0.002, 0.021, 0.021]))
     base = inertia.from_com(2.0, (0.0, 0.0, 0.2), np.diag([0.03, 0.03, 0.01]))
     shoulder, elbow = np.eye(4), np.eye(4)

@@ -9,11 +9,11 @@ from geomctrl.mechanism.joint import Joint
 
 MASS, KP, KD = 2.0, 50.0, 8.0  # kg, N/m, N s/m
 A = np.array([[0.0, 1.0], [-KP / MASS, -KD / MASS]])
-P = np.array([[KP + KD * 2.0, MASS * 2.0], [MASS * 2.0, MASS]])  # of V = 1/2 x . P x, which is not the energy
+P = np.array([[KP + KD * 2.0, MASS * 2.0], [MASS * 2.0, MASS]])  # P of V = 1/2 x . P x, which is not the energy
 
 
 def sliders(n):
-    """n masses, each on a slider along x of its own."""
+    """n masses, each on its own slider along x."""
     mass = inertia.from_com(MASS, np.zeros(3), np.eye(3))
     bodies = [Body(f"m{k}", None, Joint.prismatic([1.0, 0.0, 0.0], name=f"x{k}"), np.eye(4), mass) for k in range(n)]
     return gc.Robot.build(bodies, gravity=(0.0, 0.0, 0.0), name="sliders")
@@ -23,7 +23,7 @@ SLIDER = sliders(1)
 
 
 class PD:
-    """tau = -kp q - kd v on sliders; V = 1/2 sum x . P x with the P given, its exact rate with the gains given."""
+    """tau = -kp q - kd v on sliders; V = 1/2 sum x . P x with the given P, and its exact rate for the given gains."""
 
     def __init__(self, P=P, kp=KP, kd=KD, n=1):
         self.P, self.kp, self.kd, self.q_d = np.asarray(P, float), kp, kd, np.zeros(n)
@@ -41,7 +41,7 @@ class PD:
 
 
 class Untraceable(PD):
-    """The same, with a branch on the state, which is no symbol."""
+    """The same with a branch on the state, which can not be evaluated on symbols."""
 
     def lyapunov(self, t, q, v, z, plant):
         return super().lyapunov(t, q, v, z, plant) if q[0] > -1e9 else None
@@ -52,7 +52,7 @@ def form(P, q, v):
 
 
 def held(period, A=A):
-    """x -> x a period later, the command held: exactly."""
+    """The exact map x -> x one period later, with the command held."""
     kp, kd = -A[1] * MASS
     return np.array(
         [
