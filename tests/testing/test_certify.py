@@ -124,7 +124,7 @@ def test_what_is_wrong_is_refuted_by_a_point_of_the_domain(name):
 
 
 def test_what_is_not_continuous_is_not_extrapolated():
-    """tan rises on both sides of its pole; a step has slope zero on both of its sides."""
+    """tan rises on both sides of its pole; a step function has slope zero on both sides."""
     pole = certify(lambda x: np.tan(x[0]), [(1.0, 2.0)])
     assert pole.status == "refuted"
     step = certify(lambda x: np.where(x[0] > 1.0 / 3.0, 1.0, -1.0), [(-1.0, 1.0)])
@@ -142,14 +142,14 @@ def test_what_touches_zero_is_undecided():
     assert np.isclose(left.volume, (left.hi - left.lo).prod(axis=1).sum(), rtol=1e-12)
     assert np.isclose(left.share, left.volume / 16.0, rtol=1e-12)
     assert 0.0 < left.worst < 0.1
-    assert (np.abs(left.lo[:, 0] - left.lo[:, 1]) < 0.5).all()  # about the diagonal
+    assert (np.abs(left.lo[:, 0] - left.lo[:, 1]) < 0.5).all()  # boxes along the diagonal
     assert re.search(r"of the volume is left", str(found))
     with pytest.raises(ArgumentError, match=r"certificate: expected one that is proved, got one that is undecided"):
         found.save("nowhere.npz")
 
 
 def test_strictly_is_not_almost():
-    """-(3 x - 1)^2 is zero at 1/3, which no double is: not below zero, and yet no point to refute it by."""
+    """-(3 x - 1)^2 is zero at 1/3, which no double equals: it is not negative everywhere, but no point refutes it."""
 
     def f(x):
         return -((3.0 * x[0] - 1.0) ** 2)
@@ -159,7 +159,7 @@ def test_strictly_is_not_almost():
 
 
 def test_boxes_are_settled_or_left():
-    """Nothing is lost: volumes add up, whatever chunks there were."""
+    """No part of the domain is lost: volumes add up for any chunks."""
     found = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=3000)
     lo, hi, _ = found.settled
     assert np.isclose((hi - lo).prod(axis=1).sum() + found.left.volume, 16.0, rtol=1e-12)
@@ -173,7 +173,9 @@ def test_threads_find_the_same():
 
 
 def test_what_is_bounded_does_not_depend_on_how_fast_the_machine_is(monkeypatch):
-    """Nor which point refutes; what the last guard of time leaves undecided is said to be that."""
+    """The refuting point does not depend on it either; what the time limit leaves undecided is reported as
+    undecided.
+    """
     box, near = [(-1.0, 1.0)] * 2, testing.Ellipsoid(0.01)
 
     def outcomes():
@@ -190,7 +192,7 @@ def test_what_is_bounded_does_not_depend_on_how_fast_the_machine_is(monkeypatch)
 
 
 def ridge(x):
-    """-(x0 - x1)^2 / 2, written out: zero on the diagonal, where no box is settled."""
+    """-(x0 - x1)^2 / 2, expanded: zero on the diagonal, where no box can be settled."""
     return x[0] * x[1] - 0.5 * (x[0] ** 2 + x[1] ** 2)
 
 
@@ -265,7 +267,7 @@ def test_bad_input_is_named(message):
         certify(given.pop("f"), given.pop("box"), **given)
 
 
-UNDEFINED = {  # on part of the box; what is folded away, being multiplied by zero, is computed all the same
+UNDEFINED = {  # on part of the box; a term that is multiplied by zero is computed nevertheless
     "0 log x": lambda x: 0.0 * np.log(x[0]) - 1.0,
     "0 sqrt x": lambda x: 0.0 * np.sqrt(x[0]) - 1.0,
     "0 / x": lambda x: 0.0 / x[0] - 1.0,
@@ -279,7 +281,7 @@ UNDEFINED = {  # on part of the box; what is folded away, being multiplied by ze
 
 @pytest.mark.parametrize("name", UNDEFINED)
 def test_nothing_is_proved_of_what_is_undefined_on_part_of_the_box(name):
-    with contextlib.suppress(ArgumentError):  # where a point without a value is met
+    with contextlib.suppress(ArgumentError):  # if a point without a value is found
         assert certify(UNDEFINED[name], [(-1.0, 1.0)], boxes=2000).status == "undecided"
     guarded = certify(UNDEFINED[name], [(-1.0, 1.0)], where=[lambda x: 0.4 - x[0], lambda x: x[0] - 0.45])
     assert guarded.status == "proved"
@@ -292,7 +294,7 @@ def test_a_claim_about_no_point_is_refused(empty):
 
 
 class Moody:
-    """Another function when symbols come."""
+    """Another function for symbols than for numbers."""
 
     def __call__(self, x):
         return 1.0 + 0.0 * x[0] if not hasattr(x[0], "graph") else x[0] - 5.0

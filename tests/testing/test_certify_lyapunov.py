@@ -44,7 +44,9 @@ def pendulum():
 
 
 class Limited:
-    """PD and gravity about upright with a torque limit; V = x . P x of the loop without it."""
+    """PD and gravity compensation about the upright position with a torque limit; V = x . P x of the loop without
+    the limit.
+    """
 
     def __init__(self, robot, limit, kp=20.0, kd=8.0):
         self.robot, self.q_d, self.limit, self.kp, self.kd = robot, np.array([np.pi / 2]), limit, kp, kd
@@ -104,7 +106,7 @@ def test_computed_torque_with_an_uncertain_mass_matrix_confirmed():
 
 
 def test_parameters_that_the_inverse_depends_on_are_cut_too():
-    """The elbow's first moment enters M in two directions of the joints: no choice of its ends is enough."""
+    """The elbow's first moment enters M in two directions of the joints: no choice of interval ends is sufficient."""
     claim = {"parameters": 0.035, "outside": 0.05}
     assert testing.certify_lyapunov(computed_torque(), ARM, BOX, **claim, levels=False, budget=20_000).proved
 
@@ -135,7 +137,7 @@ def test_a_lemma_that_does_not_hold_at_other_points_fails_the_recheck():
 
 
 def test_region_of_attraction_is_that_of_the_simulated_loop():
-    """From the boundary of the certified level, all simulations come to the level that is said."""
+    """Simulations from the boundary of the certified level all reach the certified final level."""
     found = testing.certify_lyapunov(passivity(), ARM, (0.6, 6.0), rate=1.0)
     assert found.region is not None
     assert found.ends_in == 0.0
@@ -151,7 +153,7 @@ def test_region_of_attraction_is_that_of_the_simulated_loop():
 
 
 def test_solutions_end_no_lower_than_in_the_ball_nor_below_the_offset():
-    """The level that all come to is at least V all over the ball, and offset / rate."""
+    """The level that all solutions reach is at least the maximum of V in the ball, and offset / rate."""
     law, plant, rng = passivity(), gc.Plant(ARM), np.random.default_rng(0)
     x = rng.normal(size=(200, 4))
     x = x / np.linalg.norm(x, axis=1, keepdims=True) * [0.05, 0.05, 0.25, 0.25]
@@ -175,7 +177,7 @@ class Flipped(controllers.Passivity):
 
 @pytest.mark.slow
 def test_a_law_that_wraps_angles_has_its_region(tmp_path):
-    """LQR of cart and pole, atan2 of the pole's angle: proved, confirmed from a file; beyond pi it jumps."""
+    """LQR of cart and pole with atan2 of the pole's angle: proved, and confirmed from a file; beyond pi it jumps."""
     cart = models.cart_pole()
     law = controllers.LQR(cart, np.zeros(2), actuated=[0])
     found = testing.region_of_attraction(law, cart, (0.05, 0.05))
@@ -220,7 +222,7 @@ def test_v_that_is_not_definite_is_refuted():
 
 
 class NotSkew(controllers.Passivity):
-    """With C + w r^T, r . v = 0: the same C v, but Mdot - 2C is not skew."""
+    """With C + w r^T, r . v = 0: C v is unchanged, but Mdot - 2C is not skew."""
 
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)
@@ -232,7 +234,7 @@ class NotSkew(controllers.Passivity):
 def test_a_law_on_a_c_that_is_not_skew_has_no_promise():
     law = NotSkew(ARM, hold(ARM, Q_D), strict=True)
     claims = [lemma.claim for lemma in equations(law, gc.Plant(ARM), Q_D).lemmas]
-    assert len(claims) == 2  # of the true robot, which has a skew one
+    assert len(claims) == 2  # for the true robot, whose matrix is skew
     assert not any("promised" in claim for claim in claims)
     assert any("promised" in lemma.claim for lemma in equations(passivity(), gc.Plant(ARM), Q_D).lemmas)
 
@@ -249,7 +251,7 @@ def test_a_v_that_is_no_kinetic_energy_has_no_power_form():
 
 
 def test_friction_that_the_law_does_not_know_is_no_lie():
-    """V' is then another than the promise; the power form still holds, and friction helps."""
+    """V' then differs from the claimed rate; the power form still holds, and friction helps."""
     plant = gc.Plant(ARM, gc.Friction(0.5))
     found = testing.certify_lyapunov(passivity(), plant, BOX, outside=0.05, **QUICK)
     assert found.proved, found
@@ -257,7 +259,7 @@ def test_friction_that_the_law_does_not_know_is_no_lie():
 
 
 class Drained(controllers.PDGravity):
-    """V less a multiple of v . v: no 1/2 v . M v and a potential."""
+    """V minus a multiple of v . v is not of the form 1/2 v . M v plus a potential."""
 
     def lyapunov(self, t, q, v, z, plant):
         V, rate = super().lyapunov(t, q, v, z, plant)
@@ -275,7 +277,7 @@ def unpromised():
 
 @pytest.mark.parametrize("law", [passivity, computed_torque, unpromised])
 def test_forms_are_v_and_its_rate(law):
-    """The rewritten V and V', at their own angles and errors, against the plant's acceleration in Python."""
+    """The rewritten V and V' at random angles and errors, against the plant's acceleration in Python."""
     law, rng = law(), np.random.default_rng(3)
     e = equations(law, gc.Plant(ARM), Q_D)
     for _ in range(5):
@@ -315,7 +317,7 @@ def test_bounds_of_forms_hold_all_over_their_boxes(law):
 
 
 def test_the_largest_value_of_a_form_on_a_box_and_outside_a_ball():
-    """Against a fine grid, in the plane: never below, and near where N pays for the linear terms."""
+    """Against a fine grid, in the plane: never too low, and close where N compensates the linear terms."""
     rng, gaps = np.random.default_rng(4), []
     for k in range(200):
         L = rng.normal(size=(2, 2))
@@ -346,7 +348,7 @@ def test_positive_definite_body_by_body():
         for _ in range(50):
             G = spatial(np.where(rng.random(10) < 0.5, a, b))
             assert np.linalg.eigvalsh(L @ G @ L.T)[0] >= least
-    robot = models.two_link(coms=(1e-3, 1e-3))  # a body turning about its own axis: the order of I
+    robot = models.two_link(coms=(1e-3, 1e-3))  # a body that rotates about its own axis: size of I
     assert 0.5 * spatial(robot.parameters[0])[1, 1] == pytest.approx(
         robot.kinetic_energy(np.zeros(2), np.array([1.0, -1.0])) - 0.5 * robot.parameters[1, 0], rel=1e-9
     )
@@ -398,7 +400,7 @@ def test_bad_arguments_are_named(change, words):
 
 
 class Unsaid:
-    """The sliding law as one writes it oneself: s is in V, and among the signals only if `said`."""
+    """The sliding law as a user writes it: s is in V, and it is a signal only if `said`."""
 
     def __init__(self, said):
         self.robot, self.q_d, self.said = pendulum(), np.array([0.3]), said
@@ -450,7 +452,7 @@ def test_what_can_not_be_certified_says_why():
 
 def test_a_law_that_branches_is_judged_on_both_sides():
     class Branching(controllers.Passivity):
-        """It drives the first joint on where it is more than 0.9 rad from its target."""
+        """The law pushes the first joint away where it is more than 0.9 rad from its target."""
 
         def __call__(self, t, q, v, z):
             command = super().__call__(t, q, v, z)
@@ -459,7 +461,7 @@ def test_a_law_that_branches_is_judged_on_both_sides():
     law = Branching(ARM, hold(ARM, Q_D), Lambda=5.0, K=20.0, strict=True)
     found = testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK)
     assert found.proved, found
-    assert len(found.lemmas) == 3  # of the side that is taken all over this box
+    assert len(found.lemmas) == 3  # the branch that is taken in all of this box
     assert testing.certify_lyapunov(law, ARM, BOX, **QUICK).status == "refuted"
 
 
@@ -499,7 +501,7 @@ def test_panda_in_14_dimensions():
     pytest.importorskip("flint")
     robot = models.panda()
     D = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])  # kg m^2: about the mean of M_ii
-    K = 20.0 * (1.8 / D) ** (1 / 3) * D  # as `Passivity.tuned` has it
+    K = 20.0 * (1.8 / D) ** (1 / 3) * D  # as in `Passivity.tuned`
     law = passivity(robot, np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]), 5.0, K)
     claim = {"parameters": 0.1, "offset": 4.0, "levels": False}
     found = testing.certify_lyapunov(law, robot, (0.2, 0.4), **claim)
@@ -513,7 +515,7 @@ def test_errors_of_the_model_up_to_where_the_search_finds_a_state_at_which_v_gro
     claim = {"outside": 0.05, "levels": False, "budget": 5_000_000}
     found = testing.certify_lyapunov(law(), ARM, BOX, parameters=proved, **claim)
     assert found.proved, found
-    if proved == 0.215:  # the other takes flint five minutes
+    if proved == 0.215:  # the other one takes flint five minutes
         assert testing.recheck_lyapunov(found, processes=2).startswith("confirmed")
     assert testing.certify_lyapunov(law(), ARM, BOX, parameters=wrong, **claim).status == "refuted"
 
@@ -547,7 +549,7 @@ def test_expressions_of_two_numbers_are_what_they_are():
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["two_link", "ur10"])
 def test_damping_alone_is_proved_semidefinite(name):
-    """V' = -v . Kd v: not refuted where it is zero to rounding; V > 0 of a six-joint arm is decided besides."""
+    """V' = -v . Kd v is not refuted where it is zero up to rounding; V > 0 of a six-joint arm is decided separately."""
     robot = models.load(name)
     law = controllers.PDGravity(robot, np.full(robot.nv, 0.3))
     found = testing.certify_lyapunov(law, robot, (0.3, 0.6), **QUICK)

@@ -61,7 +61,7 @@ JUMPS = {
 
 @pytest.mark.parametrize("name", JUMPS)
 def test_a_v_that_jumps_is_refuted_where_it_jumps(name):
-    """At the state that is named V differs by as much as is said from V a little farther on, written out here."""
+    """At the reported state V differs from V at a close state by the reported jump, computed here explicitly."""
     law = Spring(JUMPS[name])
     found = testing.certify_lyapunov(law, SLIDER, (1.0, 2.0), **QUICK)
     assert found.status == "refuted", found
@@ -125,7 +125,7 @@ def test_what_may_jump_somewhere_is_not(name, less):
     (lambda t, q, v: 0.0, True), (MEETING["where"], True), (JUMPS["step"], False),
 ])  # fmt: skip
 def test_assertions_say_whether_continuity_is_proved_or_searched(less, proved):
-    """A V that falls at a jump passes the search along lines, which is then what the evidence counts."""
+    """A V that falls at a jump passes the search along lines, which is then counted as evidence."""
     law = Spring(lambda t, q, v: -less(t, q, v) if not proved else less(t, q, v))
     with evidence.listening() as heard:
         try:
@@ -150,7 +150,7 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_what_does_not_exist_somewhere_in_the_box_is_not_proved(name):
-    """None of the states at which the trace is compared with Python is where the law has no value."""
+    """The law has values at all states where the trace is compared with Python."""
     found = testing.certify_lyapunov(Spring(more=LEFT_OUT[name]), SLIDER, (1.0, 2.0), **QUICK)
     assert not found.proved, found
     assert "have a value" in str(found)

@@ -12,7 +12,7 @@ from geomctrl.testing import evidence
 
 
 def where_nobody_listens(test):
-    """`test`, without what the plugin hears while it runs: it is not evidence of anything."""
+    """Run `test` without the plugin's listener, because its evidence is not that of this test."""
 
     @functools.wraps(test)
     def alone():
@@ -79,7 +79,7 @@ def test_known_counterexamples_are_those_of_a_loop_with_such_a_state():
 
 @pytest.mark.parametrize(("kd", "dt", "said"), [(150.0, 2e-3, True), (20.0, 1e-3, False)])
 def test_runs_that_decide_nothing_are_counted(kd, dt, said):
-    """A step that is too long for stiff gains: V grows by truncation, which neither holds nor fails."""
+    """A step that is too long for stiff gains: V grows by truncation, which is neither success nor failure."""
     arm = models.two_link()
     with evidence.listening() as heard:
         law = controllers.PDGravity(arm, [0.5, 1.0], 500.0, kd)

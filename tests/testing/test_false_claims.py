@@ -25,7 +25,7 @@ QUICK = {"budget": 20_000}
 
 
 class Strict(PD):
-    """V of a Lyapunov equation: V' = -5 q^2 - v^2 / 2 of the loop without more; tau + `more`, V + `less`."""
+    """V of a Lyapunov equation: V' = -5 q^2 - v^2 / 2 for the loop without changes; tau + `more`, V + `less`."""
 
     def __init__(self, more=lambda t, q, v: 0.0 * v, less=lambda t, q, v: 0.0 * q.dot(q)):
         super().__init__()
@@ -40,7 +40,7 @@ class Strict(PD):
 
 
 class Late(controllers.Passivity):
-    """Damping that is right at t = 1 s."""
+    """Damping that has the right sign at t = 1 s only."""
 
     def __call__(self, t, q, v, z):
         command = super().__call__(t, q, v, z)
@@ -98,7 +98,7 @@ def test_a_branch_of_time_within_the_times_or_not():
 
 
 class Moody(Strict):
-    """Another law when symbols come."""
+    """Another law for symbols than for numbers."""
 
     def __call__(self, t, q, v, z):
         command = super().__call__(t, q, v, z)
@@ -129,7 +129,7 @@ def test_a_law_that_raises_within_the_box_is_refuted_there():
 
 
 class StoppingLate(Strict):
-    """A safety stop after five seconds, of which V and V' know nothing."""
+    """A safety stop after five seconds, which V and V' do not contain."""
 
     def __call__(self, t, q, v, z):
         if t > 5.0:
@@ -174,7 +174,8 @@ def test_a_ball_that_the_box_lies_in_is_refused():
 
 
 def test_an_offset_where_v_dot_is_indefinite_is_not_enough_far_out():
-    wrong = Strict(lambda t, q, v: 9.0 * v)  # V' grows with v^2: an offset covers the ball, not the box
+    # V' grows with v^2: the offset is sufficient in the ball, but not in the box
+    wrong = Strict(lambda t, q, v: 9.0 * v)
     for offset in (0.01, 0.1, 1.0):
         found = testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(0.01, 0.02), offset=offset, **QUICK)
         assert not found.proved, found
@@ -186,7 +187,7 @@ def test_the_region_of_attraction_ends_where_the_offset_lets_it():
     assert 0.0 < without.ends_in < without.region
     with_offset = testing.certify_lyapunov(law, SLIDER, BOX, outside=ball, offset=20.0, **QUICK)
     assert with_offset.proved
-    assert with_offset.region is None  # V' < 20 says nothing about where V ends
+    assert with_offset.region is None  # V' < 20 does not determine the level at which V ends
     both = testing.certify_lyapunov(law, SLIDER, BOX, outside=ball, offset=0.1, rate=1.0, **QUICK)
     assert both.proved
     assert both.ends_in == pytest.approx(0.1)
@@ -195,7 +196,7 @@ def test_the_region_of_attraction_ends_where_the_offset_lets_it():
 
 
 def test_rounding_of_the_search_refutes_nothing_that_an_offset_allows(monkeypatch):
-    """V' is between 0 and the offset where the search says that it is more."""
+    """V' is between 0 and the offset at the state that the search returns."""
     law, x = Strict(lambda t, q, v: 9.0 * v), np.array([0.0, 0.5])
     V_dot = testing.lyapunov_at(law, SLIDER, 1.0, x[:1], x[1:]).actual
     assert 0.0 < V_dot < 2.0
@@ -248,7 +249,7 @@ def test_a_file_does_not_prove_that_another_v_is_zero_at_the_equilibrium(tmp_pat
 
 
 def test_a_level_that_leaves_the_box_is_not_confirmed(tmp_path):
-    """V = x . P x / 2 is least on a face x_i = h_i, where it is h_i^2 / (2 (P^-1)_ii); V' < 0 beyond is no help."""
+    """V = x . P x / 2 is least on a face x_i = h_i, with h_i^2 / (2 (P^-1)_ii); V' < 0 outside does not help."""
     pytest.importorskip("flint")
     law, path = Strict(), tmp_path / "proof.npz"
     testing.certify_lyapunov(law, SLIDER, BOX, **QUICK).save(path)
@@ -299,7 +300,7 @@ def test_branches_that_meet_on_one_side_only_jump_on_the_other():
     assert claim.counterexample.q[0] == pytest.approx(-0.9, abs=1e-6)
 
 
-KINKS = {  # V' > 0 where the branch is open, in a corner that quadratic forms about zero alone do not see
+KINKS = {  # V' > 0 in a corner of the open branch, which quadratic forms about zero alone do not show
     "absolute value": lambda t, q, v: 60.0 * np.maximum(np.abs(v) - 1.5, 0.0),
     "branch": lambda t, q, v: np.where(v > 1.5, 60.0 * (v - 1.5), 0.0),
     "whole number": lambda t, q, v: 6.0 * np.floor(np.abs(v) / 1.9),

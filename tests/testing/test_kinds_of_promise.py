@@ -20,7 +20,7 @@ LAWS = pytest.mark.parametrize("law", [PD(), Untraceable()], ids=["traced", "dif
 
 
 def reproduced(error, **known):
-    """What the code that an assertion prints finds."""
+    """Run the code that an assertion prints, and return its result."""
     printed = []
     exec(error.paste.replace("print(", "printed.append("), {"printed": printed, **known})
     return printed[-1]
@@ -40,7 +40,7 @@ def test_the_exponential_rate_of_a_linear_loop(law):
 
 
 def test_a_run_is_watched_where_the_search_does_not_look():
-    """V falls as it should but for one moment."""
+    """V falls as claimed except at one moment."""
 
     class Kicked(PD):
         def __call__(self, t, q, v, z):
@@ -98,7 +98,7 @@ def test_the_gain_of_a_sliding_law(share):
 
 
 def test_the_ultimate_bound_is_watched_along_runs():
-    """With the search elsewhere a larger disturbance on the way is still seen."""
+    """If the search is elsewhere, a larger disturbance along the run is still detected."""
 
     class Windy(Sliding):
         def __call__(self, t, q, v, z):
@@ -114,7 +114,7 @@ def test_the_ultimate_bound_is_watched_along_runs():
 
 @pytest.mark.slow
 def test_disturbances_of_the_bundled_law():
-    """-s . K s + s . d: the least K counts."""
+    """-s . K s + s . d: the least eigenvalue of K counts."""
     robot = models.two_link()
     law = controllers.Passivity(robot, Sinusoids(robot, np.zeros(2), 0.3, 0.4), 5.0, [20.0, 4.0])
     found = testing.input_to_state_gain(law, robot, search=2000)
@@ -153,7 +153,7 @@ def test_an_output_that_is_measured_wrongly_lacks_passivity_at_the_input():
 
 
 def test_an_output_that_is_not_collocated_has_no_index():
-    """y = v + a q: S' - u y = - a q u at rest, however small u is."""
+    """y = v + a q: S' - u y = - a q u at rest, for arbitrarily small u."""
     port = testing.Port(largest=1e-3, output=lambda t, q, v, z: v + 0.3 * q)
     assert testing.passivity_index(ENERGY, SLIDER, port=replace(port, largest=1.0)).nu == -np.inf
     with pytest.raises(Counterexample, match="not passive"):
@@ -196,7 +196,7 @@ def test_an_arm_held_by_pd_and_gravity_is_passive_at_its_hand(port):
 
 
 def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
-    """d(dS/dt)/du = B^T v where S is the energy, by forward dynamics with a wrench on the hand's body."""
+    """d(dS/dt)/du = B^T v for the energy S, by forward dynamics with a wrench on the hand's body."""
     robot = models.ur10()
     law = controllers.PDGravity(robot, np.full(6, 0.3))
     rng = np.random.default_rng(0)
@@ -211,13 +211,15 @@ def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
 
 
 def hybrid_force(robot, q):
-    """How a force at the hand, in the world's axes, acts as joint torques."""
+    """Joint torques of a force at the hand in the world's axes."""
     return robot.jacobian(q, "tool0", "hybrid")[3:].T
 
 
 @pytest.mark.slow
 def test_a_port_may_be_a_force_alone():
-    """The hand's velocity in the world's axes, by differences, is the force's output; torques lie outside the port."""
+    """The output of a force is the hand's velocity in the world's axes, by differences; joint torques are not of
+    this port.
+    """
     robot = models.ur10()
     law = controllers.PDGravity(robot, np.full(6, 0.3))
     q, v = np.random.default_rng(1).normal(size=(2, 6))
@@ -245,7 +247,7 @@ def test_the_contraction_rate_of_a_linear_loop(law):
 
 
 def test_a_metric_that_moves():
-    """P e^{2 a t} contracts slower by a: P' counts."""
+    """P e^{2 a t} contracts more slowly by a: P' is included."""
     metric = lambda t, q, v, z: np.exp(2.0 * 0.5 * t) * P  # noqa: E731
     assert testing.contraction_rate(PD(), SLIDER, metric, search=300) == pytest.approx(RATE - 0.5, rel=1e-6)
     coupled = lambda t, q, v, z: np.exp(0.2 * q[0]) * P  # noqa: E731 - P' = 0.2 v P

@@ -34,7 +34,7 @@ class PD:
 
 
 class Periodic(PD):
-    """V = T + 20 sum (1 - cos e), zero again a turn away."""
+    """V = T + 20 sum (1 - cos e), which is zero again after a full turn."""
 
     def __call__(self, t, q, v, z):
         return gc.Command(ARM.gravity_force(q) - 20.0 * np.sin(q - Q_D) - 5.0 * v)
@@ -92,7 +92,7 @@ def test_a_v_that_fades_with_time_proves_nothing(weight, slope):
 
 def test_a_v_that_falls_to_a_bound_passes_and_so_does_one_on_given_times():
     testing.assert_lyapunov(Weighted(lambda t: 1.0 + np.exp(-t), lambda t: -np.exp(-t)), ARM)
-    low = (  # low, but they fall no further
+    low = (  # low, but they do not fall further
         Weighted(lambda t: 1e-4 + np.exp(-0.1 * t), lambda t: -0.1 * np.exp(-0.1 * t)),
         Weighted(lambda t: 1e-4 + 1.0 / (1.0 + t), lambda t: -1.0 / (1.0 + t) ** 2),
     )
@@ -222,7 +222,7 @@ def test_a_law_that_keeps_what_does_not_matter_passes():
 
 def test_terms_that_are_compiled_while_a_law_is_asked_are_no_memory():
     class Moved(PD):
-        """Its torque moves by rounding at one call, as a robot's terms do where code takes the place of loops."""
+        """Its torque changes by rounding at one call, like a robot's terms when compiled code replaces loops."""
 
         calls = 0
 
@@ -234,7 +234,7 @@ def test_terms_that_are_compiled_while_a_law_is_asked_are_no_memory():
     testing.assert_lyapunov(Moved(), ARM)
 
     class Stepping(Moved):
-        """It answers something else from one call on."""
+        """Its results change from one call on."""
 
         def __call__(self, t, q, v, z):
             command = super().__call__(t, q, v, z)
@@ -259,7 +259,7 @@ def test_filters_that_follow_a_motion_are_at_their_equilibrium(law, reference):
 
 
 class LearnsLoad(PD):
-    """tau = g - 20 e - 5 v + z, z' = -4 (v + 0.1 sin e), the load z = -load on the joints unknown to the law."""
+    """tau = g - 20 e - 5 v + z, z' = -4 (v + 0.1 sin e); the load z = -load on the joints is unknown to the law."""
 
     load = np.array([3.0, -1.0])
 
@@ -283,7 +283,7 @@ def test_the_own_state_is_solved_for_at_each_time():
 
 
 class Filtered(PD):
-    """A state that goes to 1 by itself, and starts, as the law says it settles, a little off."""
+    """A state that goes to 1 by itself and starts slightly off, as `settled` says."""
 
     def start(self):
         return np.array([1.0 + 1e-5])
@@ -297,7 +297,7 @@ class Filtered(PD):
 
 
 def test_a_state_that_is_off_by_little_is_solved_for_too():
-    """There V is 1e-10 of what it is where the state is off by its size: more than rounding, 1e-12."""
+    """There V is 1e-10 of its value for a state that is off by its own size: more than rounding, 1e-12."""
     testing.assert_lyapunov(Filtered(), ARM, search=600)
 
 
@@ -329,7 +329,9 @@ def test_evidence_names_what_was_looked_at_and_what_was_left_out():
 
 
 def test_gains_too_stiff_for_the_step_of_the_runs_are_not_accused():
-    """V is zero where s = 0, from where the loop returns, in more steps than a search takes; at 1 ms runs blow up."""
+    """V is zero where s = 0; the loop returns from there in more steps than a search takes, and diverges with steps
+    of 1 ms.
+    """
     stiff = controllers.Passivity(ARM, Sinusoids(ARM, [0.0, 0.0], 0.2, 0.4, [0.0, 2.0]), K=600.0)
     with pytest.raises(gc.SimulationError, match=r"or dt = 0\.001 s too long for it: the state is not finite"):
         gc.simulate(ARM, stiff, [-2.3, 0.15], [0.7, -1.5], 0.3, 1e-3, options=gc.SimulationOptions(compiled=False))
@@ -339,7 +341,9 @@ def test_gains_too_stiff_for_the_step_of_the_runs_are_not_accused():
 
 
 def test_a_law_that_leaves_a_zero_of_v_fast_is_accused():
-    """V = s^2 / 2 with s = v - 50 (q - q_d): s = 0 stays zero, and on it the error grows by a factor of e in 0.02 s."""
+    """V = s^2 / 2 with s = v - 50 (q - q_d): s = 0 is invariant, and the error there grows by a factor of e in 0.02
+    s.
+    """
 
     class Away(controllers.Passivity):
         def __init__(self):

@@ -23,7 +23,7 @@ def sway(robot):
 
 
 class PD:
-    """tau = g - 20 e - 5 v + what is wrong, V = T + 10 e . e, V' = -5 v . v."""
+    """tau = g - 20 e - 5 v + a mistake, V = T + 10 e . e, V' = -5 v . v."""
 
     q_d = Q_D
 
@@ -42,7 +42,7 @@ class PD:
 
 
 class Bump(PD):
-    """V' <= 0 but in a ball that has one per cent of the volume of the domain, +-1.5 in four coordinates."""
+    """V' <= 0 except in a ball that has one per cent of the volume of the domain, +-1.5 in four coordinates."""
 
     centre, width = np.array([0.9, -0.8, 0.7, 0.9]), 0.475
 
@@ -56,7 +56,7 @@ class Bump(PD):
 
 
 class FarOut(PD):
-    """Wrong where |v|^2 is near the most that the domain has, 4.5."""
+    """Wrong where |v|^2 is close to its maximum in the domain, 4.5."""
 
     def wrong(self, t, q, v):
         return np.array([v[1], 0.0]) / (1.0 + np.exp(10.0 * (4.0 - v @ v)))
@@ -70,7 +70,7 @@ class InAWindow(PD):
 
 
 class Growing(PD):
-    """Honest about a rate that is positive in a small part of the domain."""
+    """Claims its true rate, which is positive in a small part of the domain."""
 
     def wrong(self, t, q, v):
         return 8.0 * v * np.exp(-4.0 * ((q - Q_D - np.array([1.0, -1.0])) ** 2).sum())
@@ -103,7 +103,9 @@ class WrongSign(controllers.SlotineLi):
 
 
 class Integrating(PD):
-    """PD with an integrator z of v that is fed back: V' = -5 v . v, but for z with z_0 > 2, two of three units off."""
+    """PD with an integrator z of v that is fed back: V' = -5 v . v, except for z with z_0 > 2, two of three units
+    away.
+    """
 
     def start(self):
         return np.zeros(2)
@@ -120,7 +122,7 @@ class Integrating(PD):
 
 
 class Orbit(PD):
-    """Energy shaping: V = (E - E_d)^2 / 2 is zero on all states with the energy that the arm has upright."""
+    """Energy shaping: V = (E - E_d)^2 / 2 is zero at all states with the energy of the upright position."""
 
     q_d = np.array([np.pi, 0.0])
 
@@ -156,7 +158,7 @@ WRONG = {
 }
 
 
-LONG = ("zero on an orbit", "zero on a line")  # the loop is followed
+LONG = ("zero on an orbit", "zero on a line")  # the simulation of the loop shows it
 
 
 @pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.slow if x in LONG else ()) for x in WRONG])
@@ -172,13 +174,13 @@ def test_a_law_that_is_subtly_wrong_is_caught_whatever_the_seed(name):
 
 
 def significant(x):
-    """Digits of each number, none for zero."""
+    """Number of digits of each number, none for zero."""
     return [
         0 if x == 0.0 else len(f"{abs(x)!r}".split("e")[0].replace(".", "").strip("0")) for x in np.ravel(x).tolist()
     ]
 
 
-SIMPLE = {  # numbers that are not zero in q, v, z; digits of each at most
+SIMPLE = {  # numbers that are not zero in q, v, z; maximum of digits of each
     "bump": (4, 2),
     "far out": (2, 2),
     "in a window": (1, 1),
@@ -293,12 +295,14 @@ def right_laws(robot):
 @pytest.mark.parametrize("robot", RIGHT)
 def test_right_laws_are_never_accused(robot, law):
     controller, plant = right_laws(RIGHT[robot])[law]
-    for seed in SEEDS if robot == "two_link" else SEEDS[:4]:  # the others take three times as long a seed
+    for seed in SEEDS if robot == "two_link" else SEEDS[:4]:  # the others take three times as long for each seed
         testing.assert_lyapunov(controller, plant, states=3, runs=0, search=2000, seed=seed)
 
 
 def test_zeros_from_which_the_loop_returns_are_none(monkeypatch):
-    """V of a sliding law vanishes where s = 0, off the equilibrium, too; the motion on s = 0 ends there."""
+    """V of a sliding law vanishes where s = 0, also off the equilibrium; the motion on s = 0 leads to the
+    equilibrium.
+    """
     followed = []
     returns = Zeros._does_return
     monkeypatch.setattr(Zeros, "_does_return", lambda self, x: followed.append(x) or returns(self, x))
@@ -325,7 +329,9 @@ def test_elastic_joints_are_not_accused_however_stiff(name, stiffness):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("robot", ["two_link", pytest.param("panda", marks=pytest.mark.slow)])
 def test_differences_settle_on_stiff_loops(robot, seed):
-    """Of the elastic loop at 500 N m/rad V' is known in closed form; steps of 1 ms are off by 1e-3 of it, and more."""
+    """V' of the elastic loop at 500 N m/rad is known in closed form; steps of 1 ms have errors of 1e-3 of it and
+    more.
+    """
     robot = models.load(robot)
     n = robot.nv
     reference = Harmonic(np.full(n, 0.3), 0.3, np.linspace(0.2, 0.4, n))
@@ -409,7 +415,7 @@ def test_estimates_with_a_bound_are_drawn_above_what_adaptation_can_reach():
 
 
 class Untraceable(PD):
-    """A branch on the text of a number, which has no symbol; the bump is where it is true."""
+    """A branch on the text of a number, which can not be traced; the bump is where the condition is true."""
 
     def wrong(self, t, q, v):
         return 20.0 * v if len(f"{v @ v:.0f}") > 0 and v @ v >= 3.0 and q[0] > Q_D[0] else 0.0 * v
@@ -430,7 +436,7 @@ def test_laws_that_do_not_trace_are_searched_by_differences():
 
 
 def test_a_law_that_is_something_else_when_it_is_traced_is_judged_as_it_is():
-    """What is exact about the wrong law is not believed."""
+    """The exact value that the wrong law claims is not used."""
 
     class Disguised(PD):
         def wrong(self, t, q, v):
@@ -472,7 +478,7 @@ def test_states_that_have_failed_before_are_looked_at_first():
 
 
 def test_spreads_and_boxes_say_where_it_is_looked():
-    """The bump lies half a unit and more off; a domain without it passes, one with little else fails."""
+    """The bump is half a unit and more away; a domain without it passes, one with a small part of it fails."""
     options = {"bound": True, "runs": 0, "states": 1}
     testing.assert_lyapunov(Bump(), ARM, region=0.1, **options)
     testing.assert_lyapunov(Bump(), ARM, region={"q": 0.1, "v": 0.5, "z": 1.0}, **options)

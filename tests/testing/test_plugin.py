@@ -15,7 +15,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.testing import evidence
 from geomctrl.testing.counterexample import Examples
 
-# what runs within this process import: it is there already, and not loaded anew for each
+# modules that runs within this process import: they are loaded once, and not for each run
 LOADED = (*(getattr(testing, name) for name in testing.__all__), controllers.PDGravity, models.names, evidence.record)
 
 HEAD = """
@@ -44,13 +44,13 @@ def law(robot):
 
 @pytest.fixture(autouse=True)
 def no_plugins_of_others(monkeypatch):
-    """Of hypothesis, zarr and anyio: to import them takes a process longer than what most of these tests do."""
+    """Disable the plugins of hypothesis, zarr and anyio: importing them takes longer than most of these tests."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 @pytest.fixture
 def run(pytester):
-    """Run pytest on a source in `pytester`'s folder; `alone`: in a process of its own, as what calculates must."""
+    """Run pytest on a source in `pytester`'s folder; `alone`: in a separate process, as tests that compute need."""
 
     def run(source, *options, alone=False):
         if source is not None:
@@ -60,7 +60,7 @@ def run(pytester):
             options = ("-p", "xdist.plugin", *options)
         if alone or "-n" in options:
             return pytester.runpytest_subprocess(*options)
-        # where nobody listens: what the tests within find is not what this test has found
+        # without listeners: evidence of the inner tests is not evidence of this test
         return contextvars.Context().run(pytester.runpytest_inprocess, *options)
 
     return run
@@ -326,7 +326,7 @@ def test_what_was_found_is_listed_by_test_with_seeds_and_counts(run, options):
         k for k, line in enumerate(lines) if re.fullmatch("=+ geomctrl: 1 proved, 1 searched, 1 sampled =+", line)
     )
     assert lines[start + 1 : start + 1 + len(LISTED)] == LISTED
-    assert lines[start + 1 + len(LISTED)].startswith("=")  # nothing of tests that failed
+    assert lines[start + 1 + len(LISTED)].startswith("=")  # no evidence of tests that failed
 
 
 def test_long_lists_are_cut_and_short_output_has_totals_alone(run):
@@ -439,7 +439,7 @@ def test_of_another():
             assert (found["t"], found["q"].tolist(), found["v"].tolist()) == (0.25, [0.75], [1.0])
             assert "z" not in found
             assert str(found["failure"]) == "too large at q = [0.75]"
-    # nothing that is tried fails now, but what has failed before does
+    # no random state fails now, but the stored one does
     result = run(source(0.6, []), *options)
     result.assert_outcomes(failed=2, passed=2)
     assert words(result).count("known 0.25 [0.75] [1.] None") == 2
@@ -545,8 +545,8 @@ def test_my_law(closed_loop):
     assert {"t", "parents", "screws", "placements", "gravity", "failure", "test"} <= state
     law = controllers.PDGravity(models.two_link(), [0.1, 0.2], 100.0, 20.0)
     rate = law.lyapunov(0.0, q, v, None, testing.ClosedLoop(law, gc.Plant(models.two_link())).plant).rate
-    assert abs(v @ (0.1 * v * v)) > 1e-6 * abs(rate)  # the promise is off by that, there
-    # other states, of which one might pass: the known one comes first
+    assert abs(v @ (0.1 * v * v)) > 1e-6 * abs(rate)  # error of the claim there
+    # other states, of which one might pass: the stored state comes first
     known = f"{np.array2string(q, separator=', ')}, v = {np.array2string(v, separator=', ')}"
     result = run(
         source(0.1, "states=1, search=0, seed=5, region=testing.Region(domain={'q': (-1.5, 1.5), 'v': (-1.5, 1.5)})"),

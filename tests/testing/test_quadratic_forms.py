@@ -19,7 +19,7 @@ RADII = np.concatenate([np.geomspace(1e-6, 1.0, 40), np.linspace(1.0, 3.0, 200),
 
 
 def points(ball):
-    """All around, and from the surface of the ball outwards where there is one."""
+    """Directions all around, starting from the surface of the ball if there is one."""
     x = RAYS / np.linalg.norm(RAYS, axis=1, keepdims=True)
     x = x if ball is None else x * ball
     radii = RADII if ball is None else RADII[RADII >= 1.0]
@@ -29,8 +29,9 @@ def points(ball):
 @pytest.mark.parametrize("with_ball", [False, True])
 @pytest.mark.parametrize("kind", ["no linear term", "linear terms", "indefinite"])
 def test_what_a_form_decides_about_zero_holds_at_all_points(kind, with_ball):
-    """F = top + slope . |x| - x . N x is below what is allowed wherever the margin is positive, and by less than twice
-    that slope it often is not."""
+    """F = top + slope . |x| - x . N x is below the allowed value where the margin is positive; with twice the slope
+    it often is not.
+    """
     rng, decided, sharp = np.random.default_rng(5), 0, 0
     for _ in range(60):
         L = rng.normal(size=(3, 3))
@@ -81,7 +82,7 @@ def test_a_term_that_vanishes_for_the_model_only_is_bounded_for_other_robots(sha
 
 
 def test_a_cubic_term_is_bounded_on_the_whole_box():
-    """F = 4 q1^3 - q1^2 - v1^2 is 3 at q1 = 1; the form is above it at all points."""
+    """F = 4 q1^3 - q1^2 - v1^2 is 3 at q1 = 1; the bound by the form is above it at all points."""
     arm = models.two_link()
     e = equations(controllers.PDGravity(arm, [0.0, 0.0]), gc.Plant(arm), np.zeros(2))
     q1, v1 = (Symbol(e.graph, e.x[k]) for k in (0, 2))
@@ -112,7 +113,7 @@ def test_shifted_intervals_hold_the_exact_sums():
 
 
 def task(more, half=(1.0, 2.0, 1.0, 2.0), wave=1.5):
-    """F = more - q1^2 - v1^2 - q2^2 - v2^2 + wave sin(3 q1) v1 on a box about 0, to be below 0."""
+    """F = more - q1^2 - v1^2 - q2^2 - v2^2 + wave sin(3 q1) v1 on a box about 0; the claim is F < 0."""
     arm = models.two_link()
     e = equations(controllers.PDGravity(arm, [0.0, 0.0]), gc.Plant(arm), np.zeros(2))
     x = [Symbol(e.graph, k) for k in e.x]
@@ -152,7 +153,7 @@ def test_leaves_cover_the_box_and_f_is_below_zero_on_each():
 
 
 def test_a_little_above_zero_is_not_proved():
-    """At the largest of F, 5e-4 above zero; without that much it is proved."""
+    """At the maximum F is 5e-4 above zero; lowered by this it is proved."""
     grid = np.stack(np.meshgrid(np.linspace(-1, 1, 401), np.linspace(-1, 1, 401)), -1).reshape(-1, 2)
     x = np.zeros((len(grid), 4))
     x[:, [0, 2]] = grid

@@ -30,7 +30,9 @@ def squares(*factors):
 
 
 def confirmed(F, allowed=0.0, ball=None, error=0.0, half=0.9):
-    """Whether F < allowed on |x| < half, outside the ball, is confirmed, with one parameter off by an error at most."""
+    """Whether F < allowed on |x| < half outside the ball is confirmed, with one parameter that is off by at most an
+    error.
+    """
     hi, width = np.broadcast_to(half, (1, 4)).copy(), np.zeros((1, len(E.model)))
     width[0, LARGEST] = error
     box = Boxes(-hi, hi, E.model[None] - width, E.model[None] + width)
@@ -86,7 +88,7 @@ def test_a_slope_is_paid_for_outside_a_ball_too(allowed, stands):
 
 
 def test_boxes_start_from_the_domain_or_from_all_ends_of_monotone_sides():
-    """Two monotone sides, the last: their ends make four boxes, and three of them are not enough."""
+    """Two monotone sides, of which this is the last: their ends make four boxes, and three are not enough."""
     domain = np.array([[-1.0, 0.0, 2.0], [1.0, 3.0, 5.0]])
     ends = [[-1.0, p, r] for p in (0.0, 3.0) for r in (2.0, 5.0)]
     lo = np.array(ends)
@@ -103,7 +105,7 @@ def test_boxes_start_from_the_domain_or_from_all_ends_of_monotone_sides():
 
 
 def test_positive_definite_is_as_sylvester_says():
-    """All leading determinants are positive: of whole numbers, zeros among them."""
+    """All leading determinants are positive, tested with integers and zeros."""
     rng = np.random.default_rng(0)
     answers = []
     for _ in range(300):

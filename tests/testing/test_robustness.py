@@ -13,7 +13,7 @@ from geomctrl.testing import Counterexample
 
 
 def make(point):
-    """A PD law on a mass with friction that V does not know of."""
+    """A PD law on a mass with friction that V does not contain."""
     return gc.Plant(SLIDER, gc.Friction(viscous=point["friction"])), PD(kp=point["kp"]), np.zeros(1), np.zeros(1)
 
 
@@ -45,7 +45,9 @@ def test_the_worst_of_a_linear_loop_over_a_box():
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("factor", [0.95, 1.05])
 def test_a_limit_is_kept_or_the_parameters_that_break_it_are_named(factor):
-    """P as of the nominal gain: the box of kp is chosen where V' / V is -1 1/s at worst, and 5 % away from that."""
+    """P for the nominal gain: the box of kp is such that V' / V is -1 1/s at worst, and 5 % away from the nominal
+    gain.
+    """
     worst = max(growth(0.0, kp) for kp in np.linspace(*OVER["kp"], 201))
     limit = worst + (factor - 1.0) * -abs(worst)
     if factor < 1.0:
@@ -59,7 +61,7 @@ def test_a_limit_is_kept_or_the_parameters_that_break_it_are_named(factor):
 
 
 def test_an_extreme_inside_the_box_is_climbed_to():
-    """The measure is largest at kp = 90, no corner and no middle."""
+    """The measure is largest at kp = 90, which is neither a corner nor the middle."""
 
     def made(point):
         law = PD(kp=point["kp"])
@@ -73,7 +75,7 @@ def test_an_extreme_inside_the_box_is_climbed_to():
 
 @pytest.mark.slow
 def test_how_much_load_a_law_with_the_wrong_model_bears():
-    """Above a level V falls for the load it knows, and does not for one of 5 kg."""
+    """Above a level V falls with the load in the law's model, and not with one of 5 kg."""
     robot = models.two_link()
     reference = Sinusoids(robot, np.zeros(2), 0.3, 0.4)
 

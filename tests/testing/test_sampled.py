@@ -51,7 +51,7 @@ def test_the_longest_period_is_that_of_the_eigenvalues():
 
 @pytest.mark.slow
 def test_a_semidefinite_rate_needs_a_horizon():
-    """From a turning point on the energy grows a little in one period, however short; over 0.2 s it falls."""
+    """Starting at a turning point the energy grows slightly within one period of any length; over 0.2 s it falls."""
     for period in (1e-2, 1e-3):
         assert growth(period, P=np.diag([KP, MASS])) > 1.0
         with pytest.raises(Counterexample):
@@ -69,7 +69,7 @@ def test_a_semidefinite_rate_needs_a_horizon():
 
 @pytest.mark.slow
 def test_periods_that_work_again_beyond_one_that_does_not_are_no_answer():
-    """A push between 10 and 12.5 ms, which samples 20 ms apart miss, and others hold for as long as they are."""
+    """A push between 10 and 12.5 ms, which samples every 20 ms miss, and other samples hold for their whole period."""
 
     class Pushed(PD):
         def __call__(self, t, q, v, z):
@@ -86,7 +86,7 @@ def test_periods_that_work_again_beyond_one_that_does_not_are_no_answer():
 
 @pytest.mark.slow
 def test_a_law_that_follows_a_motion_keeps_a_level():
-    """While a command is held the motion goes on: V falls to a level only, smaller where the period is."""
+    """The motion continues while a command is held: V falls to a level only, which is smaller for shorter periods."""
     robot = models.two_link()
     law = controllers.Passivity(robot, Sinusoids(robot, np.zeros(2), 0.5, 1.0), 5.0, 10.0)
     with pytest.raises(Counterexample):

@@ -49,7 +49,7 @@ def test_every_field_that_is_missing_is_missed(proof, written, field):
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("field", ["0_lo", "0_hi", "1_lo", "1_hi"])
 def test_every_number_that_leaves_a_gap_is_seen(proof, written, field):
-    """Of each field every side that bounds the domain, and another one: moved inwards, nan, infinite."""
+    """For each field, every bound of the domain and another one: moved inwards, nan, infinite."""
     x, inwards = proof[field], 1e-3 if field.endswith("lo") else -1e-3
     flipped = [(int(np.argmin(np.abs(x[:, k] - (x[:, k].min() if inwards > 0 else x[:, k].max())))), k)
                for k in range(4)]  # fmt: skip

@@ -30,7 +30,7 @@ def arm(spread=0.5, times=(0.01, 3.0), **options):
 
 
 def tree():
-    """States of a tree of joints with several degrees of freedom about a motion, and an attitude that moves too."""
+    """States of a tree of joints with several degrees of freedom about a motion, and an attitude that changes, too."""
     reference = Sinusoids(TREE, TREE.neutral(), 0.4, 0.3, np.linspace(0.0, 5.0, TREE.nv))
 
     def rest(t):
@@ -103,7 +103,7 @@ def test_gradients_are_pulled_back_to_coordinates(domain):
 
 
 def hill(domain, top):
-    """-|x - top|^2 in spreads, and with its gradient; the top may be outside."""
+    """-|x - top|^2 in units of the spreads, and with its gradient; the top may be outside."""
     scale = np.where(domain.scale > 0.0, domain.scale, 1.0)
 
     def value(x):
@@ -149,14 +149,16 @@ def test_a_search_is_repeatable_and_ends_where_it_has_found_enough():
 
 
 def slow_clock(seconds):
-    """A clock of processor time that advances by this much at every reading."""
+    """A clock of processor time that advances by this amount at every reading."""
     ticks = itertools.count()
     return lambda: seconds * next(ticks)
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_what_is_searched_does_not_depend_on_how_fast_the_machine_is(monkeypatch, exact):
-    """On a machine a thousand times slower the same is found; only a search that does not end is cut, and says so."""
+    """On a machine a thousand times slower the result is the same; only a search that does not end is stopped, with
+    a message.
+    """
 
     class Law(PD):
         def lyapunov(self, t, q, v, z, plant):
@@ -256,7 +258,7 @@ def test_own_states_that_are_drawn_are_kept_or_given_up_whole():
 @pytest.mark.parametrize("rate", [1.0, 1e2, 1e4])
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_steps_of_differences_follow_how_stiff_a_function_is(rate, one_sided):
-    """At 1e4 / s the first step is eighty times too long."""
+    """For a rate of 1e4 / s the first step is eighty times too long."""
     seen = []
 
     def f(s):
@@ -282,7 +284,7 @@ def test_boxes_that_are_upside_down_are_none():
 
 
 class Slope:
-    """A linear function of a point, whose gradient in spreads is known."""
+    """A linear function of a point, whose gradient in units of the spreads is known."""
 
     def __init__(self, domain, weights):
         self.domain, self.weights = domain, weights
@@ -292,7 +294,7 @@ class Slope:
 
 
 def test_differences_are_those_of_the_points_that_lie_within_the_bounds():
-    """At a bound one side is cut off: the difference is over half the distance."""
+    """At a bound one side is missing: the difference is over half the distance."""
     domain = arm()
     weights = np.arange(1.0, len(domain.lower) + 1.0)
     active = np.arange(1, len(domain.lower))

@@ -61,13 +61,13 @@ def test_pd_with_constant_gravity_and_a_cross_term_is_proved_and_confirmed():
 
 
 def test_constant_gravity_with_gains_too_weak_for_it_is_refuted():
-    """Inverted links whose springs are weaker than gravity: V is negative beside the equilibrium."""
+    """Inverted links whose springs are weaker than gravity: V is negative near the equilibrium."""
     law = controllers.PDGravity(ARM, [np.pi / 2, 0.0], 2.0, 20.0, constant=True, strict=True)
     assert testing.certify_lyapunov(law, ARM, (0.3, 0.6), **QUICK).status == "refuted"
 
 
 def test_region_of_attraction_under_pd():
-    """All simulations from the boundary of the certified level come to the equilibrium."""
+    """All simulations from the boundary of the certified level converge to the equilibrium."""
     law = controllers.PDGravity(ARM, Q_D, strict=True)
     found = testing.certify_lyapunov(law, ARM, BOX)
     assert found.region is not None
@@ -105,7 +105,7 @@ def test_assertions_hold_with_the_cross_term(name):
 
 
 class Heavy:
-    """A mass of 1 kg on a slider, V in numbers: V' = -0.5 v^2 + c v sin q."""
+    """A mass of 1 kg on a slider, with V in numbers: V' = -0.5 v^2 + c v sin q."""
 
     q_d = np.zeros(1)
 
@@ -123,7 +123,7 @@ class Heavy:
 
 
 def test_a_v_in_numbers_is_semidefinite_for_the_model_and_not_for_others():
-    """Its rate is the promised one where the mass is 1 kg; with another mass v' is another."""
+    """Its rate is the claimed one if the mass is 1 kg; with another mass v' differs."""
     found = testing.certify_lyapunov(Heavy(), slider(), BOX, **QUICK)
     assert found.status == "semidefinite", found
     assert found.form == "the promised rate"
@@ -135,7 +135,7 @@ def test_a_v_in_numbers_is_semidefinite_for_the_model_and_not_for_others():
 
 
 class Turning(Heavy):
-    """Damping that turns over where sin q > 1 / 2; V is the plant's."""
+    """Damping that changes its sign where sin q > 1 / 2; V is the plant's energy."""
 
     def __call__(self, t, q, v, z):
         return Command(-3.0 * q - (0.5 - 2.0 * np.sin(q) ** 2) * v)
@@ -146,7 +146,7 @@ class Turning(Heavy):
 
 
 def test_a_coordinate_within_a_sine_is_one_that_v_dot_depends_on(monkeypatch):
-    """V' is positive at q = 1, however little a search that finds nothing sees of it; not where |q| < 1 / 2."""
+    """V' is positive at q = 1, even if a search finds no such state; and negative where |q| < 1 / 2."""
     monkeypatch.setattr(
         lyapunov_certificates, "search", lambda e, *_, **__: LargestExcess(-1e-30, np.array([0.0, 0.1]), e.model)
     )
@@ -166,7 +166,7 @@ def test_strict_wants_joints_with_one_degree_of_freedom():
 
 
 class HighPower:
-    """A spring and a damper; V = E^8, which near the equilibrium is below any rounding and positive all the same."""
+    """A spring and a damper; V = E^8, which near the equilibrium is smaller than rounding errors and still positive."""
 
     def __init__(self):
         self.robot, self.q_d = slider(), np.zeros(1)

@@ -181,7 +181,7 @@ def test_random_robot_takes_a_tree_and_refuses_what_is_none():
 
 
 def test_no_states_are_refused():
-    """They would pass without having tested anything."""
+    """Otherwise they would pass without testing anything."""
     robot = models.two_link()
     for check in (
         testing.assert_skew_symmetric,
@@ -302,7 +302,7 @@ def test_growth_along_a_run_is_caught_where_no_random_state_shows_it():
 
 
 def test_no_time_before_zero_is_asked_for():
-    """A reference need not be defined there."""
+    """A reference need not be defined for all times."""
 
     class Punctual(PD):
         def lyapunov(self, t, q, v, z, plant):
@@ -340,7 +340,7 @@ def test_the_equilibrium_is_q_d_or_given_or_asked_for():
 
 
 class Rejecting(PD):
-    """PD that rejects a constant torque it does not know: z' = 2 v, tau - z, V + z . z / 4; V' stays -5 v . v."""
+    """PD that rejects an unknown constant torque: z' = 2 v, tau - z, V + z . z / 4; V' is still -5 v . v."""
 
     def __init__(self, weight=0.25, z0=(0.0, 0.0)):
         super().__init__()
@@ -369,7 +369,7 @@ def test_a_state_that_starts_at_zero_is_tested_too():
 
 def test_an_equilibrium_where_the_controller_does_not_start():
     law = Rejecting(z0=(1.0, -2.0))
-    testing.assert_lyapunov(law, ARM)  # z = 0, where V vanishes, is solved for
+    testing.assert_lyapunov(law, ARM)  # z = 0, where V vanishes, is computed
     testing.assert_lyapunov(law, ARM, region=testing.Region(equilibrium=(Q_D, np.zeros(2))))
     with pytest.raises(
         AssertionError,
@@ -390,7 +390,7 @@ def test_a_controller_state_without_a_rate_is_named():
 
 
 def test_estimates_are_displaced_at_their_own_scale():
-    """Relative to each, and those that are zero like the others."""
+    """Errors are relative to each term, also for terms that are zero."""
     seen, truth = [], np.array([0.0, 100.0, 1e-3, 2e-3, 0.0])
 
     class Watching(PD):
@@ -453,7 +453,7 @@ def test_an_observer_that_ignores_the_motion_is_caught():
 
 
 def test_a_load_that_is_gripped_on_the_way():
-    """V is that of the plant at the time; the changed one is tested however late it comes."""
+    """V is that of the plant at the time; a plant that changes is tested, however late the change is."""
     loaded = ARM.with_payload(0.5, (0.0, 0.0, 0.0), 1e-3 * np.eye(3))
     reference = Sinusoids(ARM, Q_D, 0.3, 0.4)
     for t in (0.1, 30.0):

@@ -26,7 +26,7 @@ def law(kd):
 
 
 def terms(q2):
-    """(M, h): the mass matrix, h = b sin q2, from Lagrange's equations of two links."""
+    """Return (M, h): the mass matrix and h = b sin q2, from Lagrange's equations of two links."""
     (m1, m2), (l1, _), (c1, c2), (I1, I2) = MASSES, LENGTHS, COMS, INERTIAS
     a, b, d = I1 + I2 + m1 * c1**2 + m2 * (l1**2 + c2**2), m2 * l1 * c2, I2 + m2 * c2**2
     cos, sin = (iv.cos, iv.sin) if isinstance(q2, type(iv.mpf(0))) else (np.cos, np.sin)
@@ -59,7 +59,7 @@ def loss(kd, c, e2, v2):
 
 
 def positive_definite(N):
-    """Whether every symmetric matrix within N certainly is: the pivots of elimination."""
+    """Whether every symmetric matrix within N is certainly positive definite: by the pivots of elimination."""
     N, n = [list(row) for row in N], len(N)
     for j in range(n):
         if not N[j][j].a > 0:
@@ -71,7 +71,7 @@ def positive_definite(N):
 
 
 def proved_by_hand(kd, c, pieces=8):
-    """V > 0 and V' < 0 on the box, cut into pieces of e2 and v2."""
+    """Prove V > 0 and V' < 0 on the box, cut into pieces of e2 and v2."""
     cuts = [np.linspace(-x, x, pieces + 1).tolist() for x in BOX]
     for (a, b), (u, w) in itertools.product(*(itertools.pairwise(x) for x in cuts)):
         e2, v2 = iv.mpf([a, b]), iv.mpf([u, w])
@@ -89,7 +89,7 @@ def test_proved_by_hand_and_by_the_certificate():
 
 @pytest.mark.parametrize("c", [30.0, 60.0])
 def test_what_is_wrong_is_proved_by_neither(c):
-    """With a cross term that is too large V' is positive somewhere: seen in numbers by the same equations."""
+    """With a cross term that is too large V' is positive somewhere, which the same equations show in numbers."""
     kd = [24.0, 12.0]
     mine = law(np.array(kd))
     mine.mixed = c

@@ -17,12 +17,12 @@ COMPILER = shutil.which("gcc") or shutil.which("cc")
 
 
 def traced(f, n):
-    """The trace of f(x), x an array of n numbers."""
+    """Return the trace of f(x) for an array x of n numbers."""
     return tracer.traced(f, (n,)).trace
 
 
 def outputs(f, rows):
-    """(values, whether there is a result) of the traced f(x) for rows x, the same in one lane and in many."""
+    """Return (values, whether there is a result) of the traced f(x) for rows x; equal in one lane and in many."""
     trace = fused(traced(f, rows.shape[1]))
     graph, flag = trace.graph, trace.flag
     good = graph.operand(1.0) if flag is None else graph.node("where", flag, graph.operand(1.0), graph.operand(0.0))

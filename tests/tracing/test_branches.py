@@ -50,7 +50,7 @@ def boundaries(x):
 
 
 def conditions_by_paths(x):
-    """Conditions that are different on each path, and comparisons that follow from an equality."""
+    """Conditions that differ on each path, and comparisons that follow from an equality."""
     near = x[0] > 0.1 if x[1] > 0.0 else x[0] < -0.1
     either = np.bool_(True) if x[0] == x[1] else x[0] < x[1]
     same = 1.0 if x[0] == x[1] and x[1] <= x[0] and x[0] >= x[1] else 2.0
@@ -109,7 +109,7 @@ def conditions(n):
 
 
 def counted(f, n=3):
-    """How often f runs on symbols."""
+    """Count how often f runs on symbols."""
     _, x = conditions(n)
     runs = []
     joined(lambda: (runs.append(1), f(x))[1])

@@ -20,7 +20,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 
 def forms_of(function, arguments):
-    """f(x) with the function's results for all forms of its arguments, one below the other."""
+    """Return f(x) with the function's results for all forms of its arguments, one after the other."""
     if arguments == 1:
         forms = [lambda x: function(x[0]), lambda x: function(x), lambda x: function(x.reshape(1, 1))]
     else:
@@ -39,7 +39,7 @@ def test_elementwise_functions(name):
     function = (lambda *xs: ufunc(*(np.greater(x, 0.5) for x in xs))) if name in BOOLEAN else ufunc
     f = forms_of(function, arguments)
     found, good = outputs(f, rows)
-    assert good.all()  # numpy raises nowhere
+    assert good.all()  # numpy raises for none of them
     require_same(name, rows, found, in_numpy(f, rows), signs=name not in SIGNLESS)
 
 
@@ -114,7 +114,7 @@ def test_rounding_to_digits():
 @pytest.mark.parametrize("axis", [{}, {"axis": None}, {"axis": 0}, {"axis": 1}, {"axis": -1, "keepdims": True}])
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "std", "var", "any", "all", "cumsum", "ptp"])
 def test_reductions_of_matrices(name, axis):
-    """As methods, which numpy hands to ufuncs with all keywords, and as functions; along all axes or one."""
+    """As methods, which numpy passes to ufuncs with all keywords, and as functions; along all axes or one."""
     if name == "cumsum" and "keepdims" in axis:
         axis = {"axis": -1}
     rows = np.random.default_rng(3).normal(size=(7, 6))
@@ -130,7 +130,7 @@ def test_reductions_of_matrices(name, axis):
     try:
         traced_shapes = tracer.traced(lambda x: tuple(both_forms(x)), (6,)).shapes
     except UntraceableError:
-        assert name in ("any", "all", "cumsum", "ptp", "std", "var")  # refused, not something else
+        assert name in ("any", "all", "cumsum", "ptp", "std", "var")  # refused, and not evaluated as something else
         return
     assert [y.shape for y in expected[0]] == list(traced_shapes)
 

@@ -63,7 +63,7 @@ EXPRESSIONS = [
 
 
 def described(y):
-    """The numbers of a result, and of what kind it is."""
+    """The numbers of a result, and its type."""
     first = (y.ravel() if isinstance(y, np.ndarray) and y.ndim else [y])[0]
     kinds = [isinstance(y, np.ndarray), isinstance(y, int), isinstance(y, bool), isinstance(y, float)]
     kinds += [type(first + 0.0) is float, np.ndim(y) == 0]

@@ -16,7 +16,7 @@ def random_line(seed, n=300):
 
 
 def alive(plan, ends, counts):
-    """How many numbers are alive after each step; a number that is fetched lives anew."""
+    """Count the live numbers after each step; a number that is loaded again becomes live again."""
     births, last = {}, {}  # (node, which life) -> step of its beginning, of its last use
     life = dict.fromkeys(ends, 0)
     for k, (what, at) in enumerate(plan):

@@ -23,7 +23,7 @@ OPTIONS += " --enable-unsafe-swiftshader --no-first-run --remote-debugging-port=
 
 
 class Page:
-    """One page; `said` is what its console has had of warnings and errors, `failed` the requests that went wrong."""
+    """One page; `said` are warnings and errors of its console, `failed` the requests that went wrong."""
 
     def __init__(self, socket):
         self.socket, self.numbers = socket, itertools.count(1)
@@ -34,7 +34,7 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method, **params):
-        """What a command answers; once more while the browser goes from one page to the other."""
+        """Return the result of a command; retry while the browser changes the page."""
         end = time.monotonic() + 20.0
         while True:
             answer = self._asked(method, params)
@@ -62,12 +62,12 @@ class Page:
             self.errors.append(json.dumps(params["args"])[:500])
         if message.get("method") == "Log.entryAdded" and params["entry"]["level"] == "error":
             text = params["entry"]["text"]
-            if not re.search(rf"'ws://localhost:(?!{self.port}\b)", text):  # of a page before, whose server is gone
+            if not re.search(rf"'ws://localhost:(?!{self.port}\b)", text):  # of an earlier page, whose server has ended
                 self.errors.append(text)
 
     def open(self, url, width=1300, height=800):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url="about:blank")  # so that the last page says no more
+        self.call("Page.navigate", url="about:blank")  # so that the last page writes nothing more
         self.wait("location.href === 'about:blank' && document.readyState === 'complete'")
         self.errors.clear()
         self.fetched.clear()
@@ -81,7 +81,7 @@ class Page:
         return found["result"].get("value")
 
     def wait(self, script, seconds=60.0):
-        """Until an expression is true, whose value it returns."""
+        """Wait until an expression is true, and return its value."""
         end = time.monotonic() + seconds
         while not (value := self.run(script)):
             assert time.monotonic() < end, f"not within {seconds} s: {script}"
@@ -89,7 +89,7 @@ class Page:
         return value
 
     def picture(self, clip=None, path=None):
-        """What is seen (h, w, 3); clip: x, y, width, height in pixels."""
+        """Return the picture (h, w, 3); clip: x, y, width, height in pixels."""
         options = {} if clip is None else {"clip": dict(zip(("x", "y", "width", "height"), clip)) | {"scale": 1}}
         data = base64.b64decode(self.call("Page.captureScreenshot", format="png", **options)["data"])
         if path is not None:
@@ -103,7 +103,7 @@ class Page:
 
 @contextlib.contextmanager
 def chromium():
-    """A Page of a browser of its own; skips without one."""
+    """A Page of a separate browser; the test is skipped without one."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip("no Chromium on this machine")
@@ -122,7 +122,7 @@ def chromium():
 
 
 def _port(file, browser):
-    """Which the browser writes when it is there."""
+    """the file that the browser writes when it is ready"""
     end = time.monotonic() + 60.0
     while not file.exists() or "\n" not in file.read_text():
         if browser.poll() is not None or time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""A run as a page: bodies made of a robot's tree, curves whose cursors follow the time, nothing from a network."""
+"""A run as a page: bodies from the robot's tree, curves whose cursors follow the time, and no network."""
 
 import json
 import re

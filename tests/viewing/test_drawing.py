@@ -1,4 +1,4 @@
-"""Robots in matplotlib's axes: they are where their poses say; figures are written where no screen is."""
+"""Robots in matplotlib's axes are drawn at their poses; figures are written without a screen."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -52,7 +52,7 @@ def test_several_postures_are_one_collection_with_their_colours(ax):
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
 def test_links_of_both_conventions_hang_together(convention):
-    """Capsules end where the next one begins, wherever a convention puts the frame of a link."""
+    """Capsules end where the next one begins, for any convention of link frames."""
     half = np.pi / 2
     a, alpha, d = [0.0, -0.425, -0.392, 0.0, 0.0], [half, 0.0, 0.0, half, -half], [0.089, 0.0, 0.0, 0.109, 0.095]
     bodies = [gc.inertia.from_com(1.0, (0, 0, 0.01), 0.01 * np.eye(3))] * 5

@@ -20,7 +20,7 @@ JOINTS = [fits.Joint("lift", "N", "m/s"), fits.Joint("elbow", "N m")]
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The figures that were written."""
+    """Return the figures that were written."""
     figures, write = [], Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), write(self, *a, **k))[1])
     return figures
@@ -68,10 +68,10 @@ def test_torques_of_two_logs_stand_side_by_side_with_differences_on_axes_of_thei
     torque, difference = curves(axes[4]), curves(axes[6])["measured - predicted"]
     np.testing.assert_allclose(torque["measured"] - torque["predicted"], difference)
     p, line = part("training"), axes[6].lines[0]
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(difference)), [10, 141, 292])  # no line across the hole
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(difference)), [10, 141, 292])  # no line across the gap
     drawn_at = line.get_xdata()[np.isfinite(difference)]
-    np.testing.assert_array_equal(drawn_at, p.t[p.used[:, 1]])  # nor through what was left out
-    assert axes[6].get_ylim()[1] < 0.2 < axes[4].get_ylim()[1]  # a difference of 0.1 fills its own axis
+    np.testing.assert_array_equal(drawn_at, p.t[p.used[:, 1]])  # nor through samples that were left out
+    assert axes[6].get_ylim()[1] < 0.2 < axes[4].get_ylim()[1]  # a difference of 0.1 has its own axis
 
 
 def test_an_rms_line_is_inside_also_where_residuals_have_one_sign(drawn, tmp_path):
@@ -101,7 +101,7 @@ def test_no_peak_that_was_used_is_lost_or_cut_off(drawn, tmp_path):
 
 def test_samples_that_were_left_out_do_not_set_the_axis_and_are_counted(drawn, tmp_path):
     p = part("training")
-    p.measured[12:15, 1] = [900.0, -1000.0, 800.0]  # within what is not used
+    p.measured[12:15, 1] = [900.0, -1000.0, 800.0]  # within the samples that are not used
     view.torques(JOINTS, [p], tmp_path / "torques.png")
     upper = drawn[0].axes[2]
     assert upper.get_ylim()[1] < 2.0
@@ -112,7 +112,7 @@ def test_samples_that_were_left_out_do_not_set_the_axis_and_are_counted(drawn, t
 def test_residuals_stand_over_velocity_with_their_histogram_and_autocorrelation(drawn, tmp_path):
     rng = np.random.default_rng(0)
     p = part("training")
-    p.measured[:, 1] += np.where(p.velocity[:, 1] < 0.0, -0.3, 0.3) - 0.1 * p.measured[:, 1]  # what is left is friction
+    p.measured[:, 1] += np.where(p.velocity[:, 1] < 0.0, -0.3, 0.3) - 0.1 * p.measured[:, 1]  # the rest is friction
     rho = [np.eye(1, 200)[0], np.ones(200)]
     path = view.residuals(JOINTS, [p], rho, tmp_path / "residuals.png")
     assert imread(path).std() > 0.05
@@ -156,7 +156,7 @@ def test_what_lies_outside_the_axis_is_an_arrow_with_its_number(drawn, tmp_path)
     given, other = np.array([9.0, 1.0, 1.0]), np.array([2.0, -1.0, -5.0])
     view.parameters(known, given, ("ridge", other), tmp_path / "parameters.png")
     (ax,) = drawn[0].axes
-    assert sorted(text.get_text() for text in ax.texts) == ["-5", "4.5"]  # in sizes: 9 / 2, -5 / 1
+    assert sorted(text.get_text() for text in ax.texts) == ["-5", "4.5"]  # sizes: 9 / 2, -5 / 1
     low, high = ax.get_xlim()
     assert all(low <= x <= high for line in ax.lines for x in line.get_xdata())
     assert [line.get_marker() for line in ax.lines if line.get_marker() in "<>"] == ["<", ">"]

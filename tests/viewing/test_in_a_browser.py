@@ -35,7 +35,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def swing(tmp_path_factory):
-    """A run of a red bar, a mesh on a vertical axis, that turns by a right angle."""
+    """A run of a red bar, a mesh on a vertical axis, that rotates by a right angle."""
     folder = tmp_path_factory.mktemp("swing")
     trimesh.creation.box(extents=(1.0, 0.2, 0.2)).export(folder / "bar.stl")
     (folder / "swing.urdf").write_text(MESH, encoding="utf-8")
@@ -48,13 +48,13 @@ def swing(tmp_path_factory):
 
 
 def red(picture):
-    """Where the picture is red (h, w)."""
+    """Return where the picture is red (h, w)."""
     r, g, b = np.moveaxis(picture, 2, 0)
     return (r > 90) & (r > 2.0 * g) & (r > 2.0 * b)
 
 
 def steady(browser, seen, change=0.05):
-    """A picture in which something is `seen` and that is as the one before: viser lets things appear slowly."""
+    """Return a picture in which something is `seen` and that equals the one before: viser shows things gradually."""
     end, last = time.monotonic() + 90.0, None
     while True:
         picture = browser.picture()
@@ -80,7 +80,7 @@ def test_the_slider_moves_the_mesh_and_the_curves_cursor(browser, swing):
     first = browser.run("panels[0]")
 
     def at(share):
-        """A picture of the share of the time, which is clicked in the curves."""
+        """Return a picture at a fraction of the time, which is clicked in the curves."""
         x = box[0] + box[2] * (first["left"] + share * (first["right"] - first["left"]))
         browser.press(x, box[1] + box[2] * 0.5 * (first["top"] + first["bottom"]))
         browser.wait(f"Math.abs(document.body.dataset.share - {share}) < 0.1")
@@ -109,7 +109,7 @@ def test_a_robot_of_capsules_is_drawn_on_a_narrow_screen(browser, tmp_path):
     browser.open(path.as_uri(), 420, 800)
     browser.wait(f"!!({SLIDER})")
     grey = lambda picture: ((picture.max(axis=2) < 235) & (np.ptp(picture, axis=2) < 30)).sum()  # noqa: E731
-    steady(browser, lambda picture: grey(picture) > 3000, 1e9)  # it plays, and never rests
+    steady(browser, lambda picture: grey(picture) > 3000, 1e9)  # it plays all the time
     assert browser.run("document.documentElement.scrollWidth") <= 420
     assert not browser.errors
 

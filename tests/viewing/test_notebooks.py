@@ -1,4 +1,4 @@
-"""What a notebook shows of robots and runs."""
+"""Display of robots and runs in notebooks."""
 
 from html.parser import HTMLParser
 
@@ -9,7 +9,7 @@ from geomctrl import controllers, models
 
 
 class Cells(HTMLParser):
-    """The texts of a table's cells; what is opened is closed."""
+    """The texts of a table's cells; checks that all tags are closed."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Pictures of runs: they exist, show something, and none needs what a run may lack."""
+"""Pictures of runs exist, are not blank, and need nothing that a run may lack."""
 
 import io
 import os
@@ -155,7 +155,7 @@ def test_poses_of_a_loaded_run_are_drawn_as_they_are(tmp_path):
     t, q, v = np.linspace(0.0, 1.0, 5), np.tile([0, 0, 0, 0, 0, 0, 1.0], (5, 1)), np.zeros((5, 6))
     run = gc.Run(Samples(t, q, v, v, desired=gc.Desired(q, v, v)), {}, "", True, 4, 0.0)
     assert run.real_time_factor == 0.0
-    assert not overview.figure(run, {}).axes[1].lines  # no error that could be told without the robot
+    assert not overview.figure(run, {}).axes[1].lines  # no error that needs the robot to be computed
     assert len(tracking.figure(run).axes) == 7
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
 
@@ -171,12 +171,12 @@ def test_a_free_body_is_drawn_where_it_is_and_turns_without_jumps():
     _, units, drawn, _, _ = coordinates(run)
     np.testing.assert_allclose(drawn, np.hstack([turned, p]), atol=1e-9)
     assert units == ["rad"] * 3 + ["m"] * 3
-    assert len(overview.figure(run, {}).axes) == 3  # there is nothing for more
+    assert len(overview.figure(run, {}).axes) == 3  # no room for more
 
 
 @pytest.mark.slow
 def test_pictures_have_the_same_style_in_every_style_of_the_caller(tmp_path):
-    """Titles to the left, white text on black, huge fonts: what was set stays set, our pictures are as they were."""
+    """Titles to the left, white text on black, huge fonts: a user's settings stay, and our pictures do not change."""
     import matplotlib as mpl
 
     run = simulated(models.two_link(), payload=1.0)
@@ -222,7 +222,7 @@ def test_a_picture_is_no_folder(tmp_path):
 
 
 def test_anything_with_samples_is_drawn(tmp_path):
-    """The pictures know no Run: what has the same fields will do."""
+    """The pictures need no Run: any object with the same fields works."""
     run = simulated(models.two_link())
     names = (
         "t",

@@ -24,7 +24,7 @@ from geomctrl.tracing.traces import Trace
 
 
 def assert_holds(trace, lo, hi, points):
-    """lo, hi: the outputs' bounds on one box."""
+    """Return lo, hi: the bounds of the outputs on one box."""
     assert not np.isnan(lo).any()
     assert not np.isnan(hi).any()
     for x in points:
@@ -77,7 +77,7 @@ def test_rounding_is_outward_and_exact_zeros_stay():
 
 @pytest.mark.parametrize(("op", "compared"), [("lt", operator.lt), ("le", operator.le), ("eq", operator.eq)])
 def test_comparisons_are_certain_where_all_numbers_or_none_compare(op, compared):
-    """Of all intervals between whole numbers, also those that touch: by halves of them."""
+    """All intervals between integers, also those that touch, in steps of a half."""
     ends = [(a, b) for a in range(4) for b in range(a, 4)]
     for x, y in itertools.product(ends, ends):
         halves = [[0.5 * k for k in range(2 * a, 2 * b + 1)] for a, b in (x, y)]
@@ -114,7 +114,7 @@ def test_inputs_are_coordinates_or_numbers():
 
 @pytest.mark.parametrize("lanes", [2, 4, 8])
 def test_every_processor_finds_the_same(lanes, monkeypatch):
-    """Processors differ in how many boxes they do side by side, not in a bit of what they find."""
+    """Processors differ in how many boxes they compute side by side, but not in a bit of the results."""
     if lanes > host.lanes():
         pytest.skip("this processor has fewer lanes")
 

@@ -20,7 +20,7 @@ from geomctrl.tracing.proofs.intervals import Interval
 
 
 def claim_of_case(trace, ends, level=0.0):
-    """The last number that a random program computes, under the constraint that the one before is not positive."""
+    """The last number that a random program computes, with the constraint that the one before is not positive."""
     f, g = trace.outputs[-1], trace.outputs[-2]
     lo, hi = np.clip(ends[:, 0], -50.0, 50.0), np.clip(ends[:, 1], -50.0, 50.0)
     graph = trace.graph
@@ -96,7 +96,7 @@ def test_what_a_slope_adds_on_both_sides_of_any_centre(numbers):
 
 
 def test_the_mean_value_form_is_of_second_order():
-    """About a maximum its excess shrinks as the square of the box's width, where the enclosure's does as the width."""
+    """Near a maximum its excess shrinks as the square of the box's width, that of the enclosure as the width."""
     claim = claim_of(lambda x: 2.0 * x[0] - x[0] ** 2 + 2.0 * x[1] - x[1] ** 2, [(0.0, 3.0)] * 2)
     forms, excess = Forms(claim), []
     for width in (0.1, 0.01, 0.001):
@@ -144,7 +144,7 @@ def test_the_number_of_boxes_is_estimated_from_below(margin):
 
 
 def test_a_box_too_small_to_be_cut_is_left():
-    """x + y <= 2 up to x = y = 1: true, but not by rounded numbers; what is left is a corner of the last few digits."""
+    """x + y <= 2 up to x = y = 1: true, but not in rounded arithmetic; a corner of the last few digits is left."""
     for box in ([(1.0, 1.0), (1.0, 1.0)], [(1.0, 1.0), (0.0, 1.0)], [(0.0, 1.0)] * 2):
         found = certify(lambda x: x[0] + x[1] - 2.0, box, boxes=1e5)
         assert found.status == "undecided", found

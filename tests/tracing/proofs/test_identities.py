@@ -130,7 +130,7 @@ def test_enclosures_of_what_is_not_defined_or_not_decided_are_unbounded():
 
 def test_what_underflows_is_enclosed():
     graph, (x,) = inputs(1)
-    at = np.array([-745.0, -744.5, -720.0])  # exp between the least numbers, and where they are far apart
+    at = np.array([-745.0, -744.5, -720.0])  # exp between the least numbers, and of ends far apart
     low, high = enclosed(graph, [unary("exp", x), mul(unary("exp", x), 1e-3)], {x.index: (at, at)}, 3)
     for k, y in enumerate(at.tolist()):
         exact = mpmath.exp(mpmath.mpf(y))
@@ -163,7 +163,7 @@ def test_duals_carry_the_derivative_of_what_is_computed():
 @pytest.mark.parametrize("a", [-1.0, 1.0])
 @pytest.mark.parametrize("b", [-1.0, 1.0])
 def test_conditions_are_joined_as_in_logic(op, truth, a, b):
-    """Of conditions whose numbers are put in afterwards, and of one that is known from the start."""
+    """Conditions whose numbers are substituted afterwards, and one that is constant."""
     graph, (x, y) = inputs(2)
     expected = truth(a < 0.0, b < 0.0)
     for first in (compare("lt", x, 0.0), a < 0.0):

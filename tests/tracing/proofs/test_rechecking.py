@@ -64,9 +64,9 @@ def test_a_box_that_is_missing_is_missed(proof):
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_a_box_or_a_domain_that_is_empty_is_no_part_of_a_proof(proof, k):
-    """However well the other boxes cover the domain; of an empty domain, whatever is said of it."""
+    """However well the other boxes cover the domain; and for an empty domain, with any claim."""
     lo, hi = (np.concatenate([proof[name], proof[name][k:][:1]]) for name in ("lo", "hi"))
-    assert tampered(proof, lo=lo, hi=hi)  # twice the same box
+    assert tampered(proof, lo=lo, hi=hi)  # the same box twice
     lo[-1, 0], hi[-1, 0] = hi[-1, 0], lo[-1, 0]
     assert tampered(proof, lo=lo, hi=hi).reason == "a box is empty or infinite"
     with pytest.raises(ArgumentError, match="proof: expected what"):
