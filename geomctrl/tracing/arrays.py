@@ -17,6 +17,7 @@ import numpy as np
 
 from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype, of_one_dtype
 from .elementwise import BINARY, TERNARY, UNARY
+from .graph import asked_by_user
 from .indices import known_index
 from .operators import exact, leak, number_of, refuse_narrow
 from .requirements import on_symbols as on_symbols
@@ -27,6 +28,7 @@ from .symbols import (
     Condition,
     Symbol,
     UntraceableError,
+    add,
     as_numpy,
     as_python,
     caller,
@@ -36,11 +38,32 @@ from .symbols import (
     relation,
     truth,
     where,
+    with_kind,
 )
 from .untraceable import runs_on_symbols
 
 
-class SymbolArray(np.ndarray):
+class TracedArray(np.ndarray):
+    """An array whose operators and methods take lists of symbols; for user code its class is np.ndarray."""
+
+    __class__ = property(lambda self: np.ndarray if asked_by_user() else type(self))  # pyright: ignore
+
+    def __contains__(self, x):
+        return bool(np.any(self == x))
+
+    def __getitem__(self, key) -> Any:
+        if _is_mask(key):
+            return Selected(self, key)
+        return _numpy_number(super().__getitem__(known_index(key)))
+
+    def dot(self, b, out=None):
+        return np.dot(self, b, out=out)
+
+    def searchsorted(self, v, side="left", sorter=None):
+        return np.searchsorted(self, v, side, **({} if sorter is None else {"sorter": sorter}))  # pyright: ignore
+
+
+class SymbolArray(TracedArray):
     """An array of symbols, conditions and numbers (dtype object)."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
@@ -53,13 +76,10 @@ class SymbolArray(np.ndarray):
         return float(self.item())
 
     def item(self, *args):
-        return as_python(super().item(*args))
+        return _python_kind(super().item(*args))
 
     def tolist(self):
         return _python_kind(super().tolist())
-
-    def __contains__(self, x):
-        return bool(np.any(self == x))
 
     def __pow__(self, exponent):
         simple = {0.5: np.sqrt, 2: np.square, -1: np.reciprocal, 1: np.positive}  # numpy uses these for such powers
@@ -68,11 +88,6 @@ class SymbolArray(np.ndarray):
 
     def fill(self, value):
         self[...] = value
-
-    def __getitem__(self, key) -> Any:
-        if _is_mask(key):
-            return Selected(self, key)
-        return _numpy_number(super().__getitem__(known_index(key)))
 
     def __iter__(self):
         return map(_numpy_number, super().__iter__())
@@ -88,17 +103,11 @@ class SymbolArray(np.ndarray):
     def astype(self, dtype, *args, **kwargs):
         return wrapped(np.frompyfunc(CAST[known_dtype(dtype)], 1, 1)(self.view(np.ndarray)))
 
-    def dot(self, b):
-        return np.dot(self, b)
-
     def argmax(self, axis=None):
         return np.argmax(self, axis=axis)
 
     def argmin(self, axis=None):
         return np.argmin(self, axis=axis)
-
-    def searchsorted(self, v, side="left"):
-        return np.searchsorted(self, v, side)  # pyright: ignore
 
     def round(self, decimals=0):
         return np.round(self, decimals)
@@ -148,7 +157,9 @@ for _name, _how in REFUSED.items():
 
 
 def _python_kind(x: Any) -> Any:
-    return [_python_kind(y) for y in x] if isinstance(x, list) else as_python(x)
+    if isinstance(x, list):
+        return [_python_kind(y) for y in x]
+    return x.item() if isinstance(x, np.generic) else as_python(x)
 
 
 def row_of(func: Any, args: Any, kwargs: Any) -> Any:
@@ -203,7 +214,7 @@ def wrapped(result: Any) -> Any:
         return result.view(SymbolArray)
     if isinstance(result, (tuple, list)) and not hasattr(result, "_fields"):
         return type(result)(wrapped(x) for x in result)
-    return np.float64(result) if type(result) is float else as_numpy(result)
+    return as_numpy(_numpy_number(result))
 
 
 def _stored(value: Any, array: np.ndarray) -> Any:
@@ -227,7 +238,7 @@ def holds_any(x: Any) -> bool:
 
 def plain(x: Any) -> Any:
     """x as plain numpy arrays; symbols in lists remain, arrays of one symbol become that symbol."""
-    if isinstance(x, SymbolArray):
+    if isinstance(x, TracedArray):
         return x.view(np.ndarray)
     if isinstance(x, dict):
         return {key: plain(value) for key, value in x.items()}
@@ -299,11 +310,13 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
             raise UntraceableError(f"np.{name} of symbols can not be traced{caller()}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
     if method in ("reduce", "accumulate") and name in ("add", "multiply"):  # numpy reduces booleans as integers
-        operands = [np.frompyfunc(number_of, 1, 1)(operands[0]), *operands[1:]]
+        operands = [_operand(np.frompyfunc(number_of, 1, 1)(operands[0])), *operands[1:]]
     whole = name not in FLOATING and all(map(_all_whole, operands))
     if whole and name not in OF_WHOLE:
         raise UntraceableError(f"np.{name} of integers can not be traced{caller()}: use floats, as in 1.0 * x")
     result = getattr(function, method)(*operands, **kwargs)
+    if name in NATIVE or (name == "add" and method == "reduce"):
+        result = sum_from_zero(result)
     if whole:
         for x in chain.from_iterable(elements(y).ravel().tolist() for y in operands):
             exact(x, kind_of(x))  # numpy raises if a Python int does not fit into 64 bits
@@ -320,6 +333,17 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         )
     target[...] = result
     return target
+
+
+def sum_from_zero(x: Any) -> Any:
+    """The result of sums, which numpy starts at 0.0: they are never -0.0."""
+    return np.frompyfunc(_plus_zero, 1, 1)(_operand(x))
+
+
+def _plus_zero(x: Any) -> Any:
+    if is_symbol(x):
+        return x if is_whole(x) else with_kind(add(x, 0.0), x.kind)
+    return x + 0.0 if isinstance(x, float) else x
 
 
 def _as_an_entry(self: Any, dtype: Any = None, copy: Any = None) -> np.ndarray:

@@ -59,7 +59,7 @@ def _all(conditions: Any) -> Any:
 
 def _sum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     a = entries(a)
-    return np.add.reduce(_numbers(a), axis=axis, keepdims=bool(keepdims))
+    return arrays.sum_from_zero(np.add.reduce(_numbers(a), axis=axis, keepdims=bool(keepdims)))
 
 
 def _numbers(a: np.ndarray) -> np.ndarray:
@@ -264,6 +264,9 @@ result_type(*arrays_and_dtypes) iscomplexobj(x) isrealobj(x)
 """
 
 
+SUMS = {np.dot, np.inner, np.vdot, np.tensordot, np.trace, np.convolve, np.correlate}
+
+
 class Row:
     """A traceable function: its arguments and its implementation."""
 
@@ -276,13 +279,14 @@ class Row:
             self.signature.bind(*args, **keywords)
         except TypeError as error:
             raise UntraceableError(f"only {self.name}{self.signature} can be traced{caller()}: {error}") from None
-        return self.meaning(*args, **keywords)
+        result = self.meaning(*args, **keywords)
+        return arrays.sum_from_zero(result) if self.function in SUMS and any(map(np.ndim, args)) else result
 
     def result(self, x: Any) -> Any:
         """Convert a result to numpy's types; np.allclose and np.array_equal return a Python bool."""
         if self.function in (np.allclose, np.array_equal):
             return as_python(x)
-        return symbolic(x) if self.function in (np.where, np.select) else arrays.wrapped(x)
+        return arrays.wrapped(symbolic(x) if self.function in (np.where, np.select) else x)
 
 
 def _has_no_effect(key: str, x: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .graph import CLASSES
 from .requirements import require
 from .symbols import (
     FLOAT,
@@ -190,7 +191,8 @@ def _operator(operation: Any, rule: Any, partial: Any = None, swapped: bool = Fa
         if INT64 in kinds_in(kind):  # numpy raises if a Python int does not fit into 64 bits
             for x in (a, b):
                 exact(x, kind_of(x))
-        return exact(operation(a, b), kind)
+        result = exact(operation(a, b), kind)
+        return CLASSES[kind](result) if type(result) is float and kind in (NUMPY, INT64) else result
 
     return method
 

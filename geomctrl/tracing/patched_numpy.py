@@ -12,7 +12,7 @@ import statistics
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 
 from .arrays import SEQUENCES, SymbolArray, has_symbols, holds_any, plain, row_of, wrapped
 from .code_identity import CACHE, PLAIN
+from .constant_arrays import ConstantArray, array_of_list, holds_hidden_symbols, visible, visible_arrays
 from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
 from .symbols import (
@@ -46,17 +47,17 @@ _lock = threading.RLock()
 
 
 @contextmanager
-def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
+def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iterator[None]:
     """Context in which numpy, math, max and min accept symbols in this thread, and print is refused.
 
     New arrays of numbers created by user code and by the packages above can hold symbols. The names are replaced in the
     globals of these modules and in `spaces`. numpy and math themselves remain unchanged, because compiled libraries
-    call them with numbers.
+    call them with numbers. Arrays of user modules, and of the functions and classes `roots`, are `visible_arrays`.
     """
     with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
         twins, builtin = _replacements(threading.get_ident())
         replaced = {id(x) for x in twins}
-        rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
+        rooms = [*{id(space): space for space in (*_spaces(), *spaces)}.values()]
         places = [
             (space, name, value)
             for space in rooms
@@ -69,7 +70,8 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
                 space[name] = twins[value] if id(value) in replaced else _cached(value)
             for space, name in added:
                 space[name] = builtin[name]
-            yield
+            with visible_arrays((x for x in rooms if not _is_room(x)), roots):
+                yield
         finally:
             for space, name, value in places:
                 space[name] = value
@@ -148,6 +150,7 @@ def _replacements(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     of_numpy |= {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
     of_numpy |= {"r_": _Joiner(np.r_, owner, 1), "c_": _Joiner(np.c_, owner, 2)}
     of_numpy["fromiter"] = own(np.fromiter, _from_iterable)
+    of_numpy["arange"] = own(np.arange, lambda *args, **kwargs: visible(np.arange(*args, **kwargs)))
     of_numpy["linalg"] = _Module(np.linalg, of_linalg)
     of_math = {name: own(f, math_on_symbols(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
@@ -177,11 +180,12 @@ class _TakesLists:
         self._function, self._owner, self._method = function, owner, method
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        own = threading.get_ident() == self._owner
-        if not own or not any(map(_holds_hidden_symbols, (*args, *kwargs.values()))):
+        if threading.get_ident() != self._owner:
             return getattr(self._function, self._method)(*args, **kwargs)
+        if not any(map(holds_hidden_symbols, (*args, *kwargs.values()))):
+            return visible(getattr(self._function, self._method)(*args, **kwargs))
         if isinstance(self._function, np.ufunc):
-            return getattr(self._function, self._method)(*map(_array_of_list, args), **kwargs)
+            return getattr(self._function, self._method)(*map(array_of_list, args), **kwargs)
         return row_of(self._function, plain(args), plain(kwargs))
 
     def __getattr__(self, name: str) -> Any:
@@ -211,15 +215,6 @@ class _Joiner:
         return x[:, None] if x.ndim < self._ndim else x
 
 
-def _holds_hidden_symbols(x: Any) -> bool:
-    """Whether x holds symbols on which numpy does not dispatch: in a list or similar, or in an array of objects."""
-    return isinstance(x, (*SEQUENCES, np.ndarray)) and type(x) is not SymbolArray and holds_any(x)
-
-
-def _array_of_list(x: Any) -> Any:
-    return wrapped(ORIGINAL["array"](plain(x), object)) if _holds_hidden_symbols(x) else x
-
-
 class _Module(ModuleType):
     """A module with some functions replaced."""
 
@@ -236,9 +231,9 @@ def _array_maker(name: str) -> Callable[..., Any]:
     original = ORIGINAL[name]
 
     def filled(*args, **kwargs):
-        array = original(*map(_array_of_list, args), **kwargs)
+        array = original(*map(array_of_list, args), **kwargs)
         if array.dtype != np.float64:
-            return wrapped(array)
+            return visible(wrapped(array))
         return (0.0 * ORIGINAL["ones"](array.shape) if "empty" in name else array).astype(object).view(SymbolArray)
 
     def converted(x, *args, **kwargs):
@@ -246,13 +241,15 @@ def _array_maker(name: str) -> Callable[..., Any]:
         kind = args[0] if args else kwargs.get("dtype")
         if kind is not None and kind is not object and holds_any(x):
             return original(x, object).view(SymbolArray).astype(kind)
+        if type(x) is ConstantArray and name in ("asarray", "asanyarray"):
+            return np.asanyarray(x, *args, **kwargs)
         try:
             with unrecorded_errors():
                 array = original(x, *args, **kwargs)
         except (UntraceableError, TypeError):  # the argument holds symbols in spite of dtype=float
             return original(x, dtype=object).view(SymbolArray)
         copied = name == "array" and array.dtype == np.float64  # a copy that may be modified
-        return wrapped(array.astype(object) if copied else array)
+        return wrapped(array.astype(object)) if copied else visible(wrapped(array))
 
     return filled if name in FILLED else converted
 

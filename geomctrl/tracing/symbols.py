@@ -181,15 +181,21 @@ def add(a: Any, b: Any) -> Any:
 def _plus_constant(a: Symbol, b: Any) -> Any:
     if a.graph.finite:
         return a if b == 0.0 else _made("add", a, b)
-    if b == 0.0 and (not _is_zero(b) or _has_been_added(a)):
+    if b == 0.0 and (not _is_zero(b) or _is_never_minus_zero(a.graph.nodes, a.index)):
         return a
     return b + 0.0 if _vanishes(a) else _made("add", a, b)
 
 
-def _has_been_added(a: Symbol) -> bool:
-    """Whether a is a sum with 0.0, which is never -0.0."""
-    op, *ends = a.graph.nodes[a.index]
-    return op == "add" and ("const", 0.0, 1.0) in (a.graph.nodes[k] for k in ends)
+def _is_never_minus_zero(nodes: list[tuple], index: int, depth: int = 30) -> bool:
+    """Whether a number can not be -0.0, such as a sum with 0.0 or a square."""
+    op, *ends = nodes[index]
+    if op == "const":
+        return ends != [0.0, -1.0]
+    if op == "mul":
+        return ends[0] == ends[1]
+    if not depth or op not in ("add", "sub"):
+        return op in ("abs", "exp")
+    return any(_is_never_minus_zero(nodes, k, depth - 1) for k in (ends if op == "add" else ends[:1]))
 
 
 def _vanishes(a: Symbol) -> bool:

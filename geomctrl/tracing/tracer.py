@@ -51,7 +51,7 @@ def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> TraceResul
         several = isinstance(result, tuple)
         return several, [_numbers(y, name) for y in (result if several else [result])]
 
-    with requirements() as required, numpy_on_symbols(_globals_of(f)):
+    with requirements() as required, numpy_on_symbols(_globals_of(f), roots=[f]):
         several, outputs = joined(traced_outputs)
     if isinstance(several, Condition):
         raise UntraceableError(f"{name} can not be traced: it returns a tuple on some paths only")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import SymbolArray, dtype_of
+from .arrays import SymbolArray, TracedArray, dtype_of
 from .code_identity import WRAPPERS, functions_in
 from .graph import ConditionalKind, called_by_user, python_type
 from .operators import number_of, whole_number
@@ -74,8 +74,9 @@ class _Twin(type):
             x = x.item() if type(x) is SymbolArray and x.size == 1 else x
             own = type(x) in (Symbol, Condition) and threading.get_ident() == cls.owner
             return CONVERTED[cls.original](x) if own else cls.original(*args, **kwargs)
-        own = type(x) in (Symbol, Condition) and threading.get_ident() == cls.owner
-        return python_type(x) if own else type(*args, **kwargs)
+        if threading.get_ident() != cls.owner or type(x) not in (Symbol, Condition):
+            return np.ndarray if isinstance(x, TracedArray) else type(*args, **kwargs)
+        return python_type(x)
 
     def __instancecheck__(cls, x: Any) -> bool:
         own = type(x) in (Symbol, Condition)

@@ -85,6 +85,16 @@ def conditions_as_numbers(self, t, q, v):
     return pd(q, v, 5.0 + 2 * steps) + friction + 0.1 * (int(v[0] > 0) - float(v[1] < 0))
 
 
+MODULE_GAINS = np.array([[-5.0, -0.5], [-8.0, -1.0]])
+MODES = {"soft": MODULE_GAINS, "offsets": [np.array([0.2, -0.1])]}
+
+
+@law(weights=lambda: np.array([1, 2]))
+def arrays_of_the_module_beside_lists(self, t, q, v):
+    tau = [row @ (a, b) for row, a, b in zip(MODULE_GAINS, q, v)]
+    return tau + MODES["soft"] @ [q[1], v[1]] + MODES["offsets"][0] * [t, 1.0] - self.weights * [t, 0.0]
+
+
 @law(gains=lambda: np.array([5.0, 8.0, 12.0, 20.0]))
 def tables(self, t, q, v):
     error, times = abs(q[0] - GOAL[0]), np.array([0.1, 0.2, 0.9])

@@ -10,6 +10,7 @@ from collections import deque
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from geomctrl.tracing.backends.rounding import evaluated, has_result
 from geomctrl.tracing.tracer import traced
@@ -58,6 +59,18 @@ EXPRESSIONS = [
     *("np.r_[t, x[0]]", "np.r_[t, x, 1]", "np.r_[0:3, t, [x[0], 1.0]]", "np.c_[x, [t, 2.0]]", "np.c_[t, x[0]]"),
     *("np.r_[x > 0, t]", "np.r_[int(t > 0), 2]", "np.c_[GAINS, x]", "np.mean(deque([t, x[0]], 2))"),
     *("np.array(deque([t, x[0]]))", "np.median(deque([1.0, t, x[0]]))", "GAINS @ np.array(deque([t, x[0]]))"),
+    *(
+        "(GAINS[0] * [t, x[0]])[0]",
+        "((t, x[0]) - GAINS)[0, 0]",
+        "(GAINS @ [t, x[0]]).argmax()",
+        "np.mean(GAINS[0] @ [t, 1])",
+    ),
+    *(
+        "([t, x[0]] < GAINS).any()",
+        "GAINS.dot([t, x[0]])[0]",
+        "(GAINS * [x, x]).argmax()",
+        "1.0 / (GAINS @ [-t, -t])[0]",
+    ),
     *("GAINS @ np.array([t, x[0]])", "(GAINS[0] * np.array([t, x[0]])).max()", "GAINS[0] / np.array([t, x[0]])"),
 ]
 
@@ -113,11 +126,8 @@ HIDDEN = [
     lambda t, x: Kept.largest([t, x[0]]),
     by_default,
     by_own_import,
-    lambda t, x: (GAINS[0] * [t, x[0]])[0],
-    lambda t, x: ((t, x[0]) - GAINS)[0, 0],
-    lambda t, x: (GAINS @ [t, x[0]]).argmax() * 1.0,
-    lambda t, x: 1.0 if ([t, x[0]] < GAINS).any() else 0.0,
-    lambda t, x: GAINS.dot([t, x[0]])[0],
+    lambda t, x: (scipy.linalg.expm(GAINS) * [t, x[0]])[0, 0],
+    lambda t, x: (np.float32([1.0, 2.0]) * [t, x[0]])[0],
     lambda t, x: np.r_["0,2", t, x[0]][0, 0],
 ]
 

@@ -96,7 +96,7 @@ class ExternalState:
         self.signature: list[Any] = []
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self.reached: list[Any] = []  # all visited objects
         self._attributes = set(CONTRACT_ATTRIBUTES)  # names of attributes that the visited code uses
         self._named: list[tuple[Any, str, Any]] = []
         self._held: list[tuple[str, Any, Any, bool]] = []  # name, object, its contents or (if True) its attributes
@@ -111,7 +111,7 @@ class ExternalState:
             self._class(kind, kind.__name__)
         for place, members in REPLACEMENTS.now():
             self.signature.append((place, *map(id, members)))
-            self._kept += members
+            self.reached += members
             for x in members:
                 if is_followed(getattr(x, "__module__", "builtins")) or parts_of(x) is not None:
                     self._visit(x, place)
@@ -187,7 +187,7 @@ class ExternalState:
     def _of_library(self, x: Any, name: str) -> None:
         """Visit a member of a library's module: user code is followed, the library's own code is identified by id()."""
         self.signature.append((name, id(x)))
-        self._kept.append(x)
+        self.reached.append(x)
         if type(x) is types.ModuleType:
             self._libraries.setdefault(id(x), x)
         elif type(x) is types.FunctionType or id(x) in READERS or _is_printed(x):
@@ -204,8 +204,8 @@ class ExternalState:
             self.signature.append((name, seen))
             return
         self._seen[id(x)] = len(self._seen)
-        self._kept.append(x)
-        if len(self._kept) > MAX_THINGS:
+        self.reached.append(x)
+        if len(self.reached) > MAX_THINGS:
             raise UntraceableError(f"the code refers to more than {MAX_THINGS} objects, through {name}")
         if id(x) in READERS:
             self._attributes.add("getattr")
@@ -223,7 +223,7 @@ class ExternalState:
 
     def _function(self, x: types.FunctionType, name: str) -> None:
         self.signature.append((name, id(x.__code__)))
-        self._kept.append(x.__code__)
+        self.reached.append(x.__code__)
         if not leaves_nothing(x.__module__):
             raise UntraceableError(f"{name} (of {x.__module__}) may change or read data outside of the law")
         if x.__module__ == "dataclasses":
@@ -273,7 +273,7 @@ class ExternalState:
             self._named.append((space, other, MISSING))
             own = vars(builtins).get(other, MISSING)
             self.signature.append((other, id(own)))
-            self._kept.append(own)
+            self.reached.append(own)
             if isinstance(own, types.FunctionType):
                 self._visit(own, other)
 
@@ -288,7 +288,7 @@ class ExternalState:
 
     def _class(self, kind: type, name: str) -> None:
         self.signature.append((name, *map(id, kind.__mro__)))
-        self._kept.append(kind.__mro__)
+        self.reached.append(kind.__mro__)
         if is_own_class(type(kind)) and not type(kind).__module__.startswith("geomctrl."):
             self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:

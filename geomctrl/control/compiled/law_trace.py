@@ -74,7 +74,7 @@ def _traced(
         command = named(clone, lambda: clone(time_, q, v, state))
         return outputs_of(controller, command, robot.nv, rates, states)
 
-    with copies.used(), requirements() as required, numpy_on_symbols(space):
+    with copies.used(), requirements() as required, numpy_on_symbols(space, roots=copies.external_state.reached):
         outputs = joined(called, copies.reset)
         arrays = [np.asarray(y, object) for y in outputs.values()]
         copies.traced.append((graph, [graph.operand(x) for y in arrays for x in y.ravel().tolist()]))

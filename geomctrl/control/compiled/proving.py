@@ -180,8 +180,10 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
     t = as_python(graph.load(TIME, 0))
     y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
     y.setflags(write=False)
-    spaces = getattr(type(clone.controller).__call__, "__globals__", {}), *copies.external_state.spaces.values()
-    with copies.used(), evaluated_each_time(), numpy_on_symbols(*spaces), requirements() as required:
+    outside = copies.external_state
+    spaces = getattr(type(clone.controller).__call__, "__globals__", {}), *outside.spaces.values()
+    patched = numpy_on_symbols(*spaces, roots=outside.reached)
+    with copies.used(), evaluated_each_time(), patched, requirements() as required:
         q, v, z = state = loop.split(y)
         command = joined(lambda: _command(loop, clone.controller, t, state), copies.reset)
         outputs = outputs_of(clone.controller, command, loop.inputs, loop.rate_shapes)

@@ -28,6 +28,7 @@ from geomctrl.tracing.code_identity import (
     plain_value,
     set_attributes,
 )
+from geomctrl.tracing.constant_arrays import visible
 from geomctrl.tracing.patched_numpy import replacement_of
 from geomctrl.tracing.rebinding import empty_cells, rebind
 from geomctrl.tracing.symbols import UntraceableError, as_numpy, as_python
@@ -236,6 +237,7 @@ class SymbolicCopies:
         if x.dtype != np.float64 or self.constant or self.writable or x.size > MAX_SYMBOLIC_SIZE:
             writable = self.writable and x.dtype == np.float64 and x.size <= MAX_SYMBOLIC_SIZE
             clone = x.astype(object).view(SymbolArray) if writable else x.copy()
+            clone = visible(clone) if self.symbolic else clone
             self._begin(x, clone, *array_signature(x))
         else:
             numbers, zero = self._numbers(x), (x == 0.0).ravel() & ~np.signbit(x).ravel()

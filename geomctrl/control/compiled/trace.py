@@ -91,8 +91,12 @@ class LoopTrace(TraceOfMonitors):
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
         self.y.setflags(write=False)
         space = getattr(type(self.controller).__call__, "__globals__", {})
-        spaces = space, *self.copies.external_state.spaces.values()
-        with self.copies.used(), evaluated_each_time(), numpy_on_symbols(*spaces):
+        outside = self.copies.external_state
+        with (
+            self.copies.used(),
+            evaluated_each_time(),
+            numpy_on_symbols(space, *outside.spaces.values(), roots=outside.reached),
+        ):
             return self._equations()
 
     def _equations(self) -> TracedLoop:

@@ -1,0 +1,209 @@
+"""`ConstantArray`: views of a user's arrays of numbers that recognize lists of symbols.
+
+`K @ [e, de]` with a plain array K would be computed by numpy's loops over objects, which follow Python's rules. While a
+law is traced, the arrays that its code reaches by name are therefore replaced by views of this class: globals, class
+attributes, default arguments, closures, and the entries of lists, tuples, dicts and objects that these hold.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
+from .code_identity import MISSING, PLAIN, in_cell, origin, parts_of
+from .graph import asked_by_user
+from .symbols import UntraceableError, caller
+
+DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
+MAX_ENTRIES = 1000  # length of the longest container that is searched for arrays
+MAX_SEARCHED = 20_000  # number of objects that are searched for arrays
+
+
+class ConstantArray(TracedArray):
+    """A view of an array of numbers. It shares the array's memory, so that writing has the same effect."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+        if out is not None:
+            kwargs["out"] = tuple(map(_as_plain, out))
+        result = getattr(ufunc, method)(*(array_of_list(_as_plain(x)) for x in inputs), **kwargs)
+        return visible(result) if out is None else out[0] if len(out) == 1 else out
+
+    def __array_function__(self, func, types, args, kwargs):
+        if any(map(_reveals, (args, kwargs))):
+            return row_of(func, plain(args), plain(kwargs))
+        return visible(func(*_as_plain(args), **_as_plain(kwargs)))
+
+    def __repr__(self):
+        return repr(self.view(np.ndarray))
+
+    @property
+    def base(self) -> Any:
+        if asked_by_user():
+            raise UntraceableError(f"the attribute base of an array can not be traced{caller()}")
+        return np.ndarray.base.__get__(self)
+
+
+def visible(x: Any) -> Any:
+    """An array of numbers as a ConstantArray, also within a tuple or list of results; anything else unchanged."""
+    if type(x) is np.ndarray:
+        return x.view(ConstantArray) if x.dtype in DTYPES else x
+    if type(x) in (tuple, list):
+        return type(x)(map(visible, x))
+    return x
+
+
+def holds_hidden_symbols(x: Any) -> bool:
+    """Whether x holds symbols on which numpy does not dispatch: in a list or similar, or in an array of objects."""
+    if isinstance(x, SEQUENCES):
+        return any(map(_reveals, x))
+    return isinstance(x, np.ndarray) and type(x) is not SymbolArray and holds_symbols(x)
+
+
+def _reveals(x: Any) -> bool:
+    """Whether an argument is or holds a symbol."""
+    if isinstance(x, dict):
+        return any(map(_reveals, x.values()))
+    return any(map(_reveals, x)) if isinstance(x, SEQUENCES) else holds_symbols(x)
+
+
+def array_of_list(x: Any) -> Any:
+    """A list with symbols as the array that numpy creates from it; anything else unchanged."""
+    return wrapped(np.array(plain(x), object)) if holds_hidden_symbols(x) else x
+
+
+def _as_plain(x: Any) -> Any:
+    """Arguments with plain arrays in place of constant ones."""
+    if type(x) is ConstantArray:
+        return x.view(np.ndarray)
+    if type(x) in (tuple, list):
+        return type(x)(map(_as_plain, x))
+    return {key: _as_plain(value) for key, value in x.items()} if type(x) is dict else x
+
+
+# --- the arrays that code reaches by name ------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    """Where user code holds an array, or a tuple with arrays."""
+
+    put: Callable[[Any], Any]
+    get: Callable[[], Any]
+    original: Any
+    replacement: Any
+
+
+@contextmanager
+def visible_arrays(spaces: Iterable[dict[str, Any]], roots: Iterable[Any] = ()) -> Iterator[None]:
+    """Context in which the arrays that these globals, functions and classes hold are constant arrays."""
+    search = _Search()
+    for x in (*spaces, *roots):
+        search.visit(x)
+    try:
+        for place in search.places:
+            place.put(place.replacement)
+        yield
+    finally:
+        for place in search.places:
+            if place.get() is place.replacement:  # otherwise user code has replaced it
+                place.put(place.original)
+    for x, replacement in search.arrays.values():
+        if x.shape != replacement.shape or x.dtype != replacement.dtype:
+            raise UntraceableError("the shape of an array outside of the function is changed: write x.reshape")
+
+
+class _Search:
+    """Finds the places; equal objects have equal replacements, so that `is` has the same result."""
+
+    def __init__(self):
+        self.places: list[_Place] = []
+        self.arrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.tuples: dict[int, tuple[tuple, tuple]] = {}
+        self.seen: dict[int, Any] = {}
+
+    def visit(self, x: Any) -> None:
+        """Search an object once."""
+        kind = type(x)
+        if issubclass(kind, PLAIN) or issubclass(kind, np.ndarray) or id(x) in self.seen:
+            return
+        if len(self.seen) >= MAX_SEARCHED:
+            return
+        self.seen[id(x)] = x
+        if kind is dict or kind is list:
+            if len(x) <= MAX_ENTRIES or (kind is dict and "__name__" in x):
+                for key, value in list(x.items() if kind is dict else enumerate(x)):
+                    self._entry(x, key, value)
+        elif kind is tuple:
+            for value in x:
+                self.visit(value)
+        elif kind is types.FunctionType:
+            if _is_users(x):
+                self._function(x)
+        elif issubclass(kind, type):
+            if _is_users(x):
+                for name, value in list(vars(x).items()):
+                    self._attribute(x, name, value)
+        elif (parts := parts_of(x)) is not None:
+            for value in parts:
+                self.visit(value)
+        elif kind is types.SimpleNamespace or _is_users(kind):
+            self.visit(_attributes(x))
+
+    def _function(self, f: types.FunctionType) -> None:
+        self._attribute(f, "__defaults__", f.__defaults__)
+        self.visit(f.__kwdefaults__)
+        for cell in f.__closure__ or ():
+            if (value := in_cell(cell)) is not MISSING:
+                self._attribute(cell, "cell_contents", value)
+
+    def _entry(self, owner: Any, key: Any, value: Any) -> None:
+        replacement = self._replaced(value)
+        if replacement is value:
+            return self.visit(value)
+        get = owner.get if type(owner) is dict else lambda k: owner[k] if k < len(owner) else None
+        self.places.append(_Place(lambda y: owner.__setitem__(key, y), lambda: get(key), value, replacement))
+        return None
+
+    def _attribute(self, owner: Any, name: str, value: Any) -> None:
+        replacement = self._replaced(value)
+        if replacement is value:
+            return self.visit(value)
+        put = type.__setattr__ if isinstance(owner, type) else setattr
+        get = (lambda: vars(owner).get(name)) if isinstance(owner, type) else (lambda: getattr(owner, name))
+        self.places.append(_Place(lambda y: put(owner, name, y), get, value, replacement))
+        return None
+
+    def _replaced(self, x: Any) -> Any:
+        if type(x) is np.ndarray and x.dtype in DTYPES:
+            return self.arrays.setdefault(id(x), (x, x.view(ConstantArray)))[1]
+        if isinstance(x, tuple) and len(x) <= MAX_ENTRIES and (type(x) is tuple or hasattr(x, "_fields")):
+            return self._tuple(x)
+        return x
+
+    def _tuple(self, x: tuple) -> tuple:
+        if id(x) not in self.tuples:
+            entries = [self._replaced(y) for y in tuple.__iter__(x)]
+            replacement = x
+            if any(a is not b for a, b in zip(entries, x)):
+                for y in entries:
+                    self.visit(y)
+                replacement = tuple.__new__(type(x), entries)
+            self.tuples[id(x)] = x, replacement
+        return self.tuples[id(x)][1]
+
+
+def _is_users(x: Any) -> bool:
+    """Whether a function or class is the user's own."""
+    module = x.__module__
+    return (module is None or isinstance(module, str)) and origin(module) == "user"
+
+
+def _attributes(x: Any) -> Any:
+    try:
+        return object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return None
