@@ -17,7 +17,7 @@ import numpy as np
 
 from .dtypes import CAST, FITS, dtype_of, is_float, is_whole, known_dtype, of_one_dtype
 from .elementwise import BINARY, TERNARY, UNARY
-from .graph import asked_by_user
+from .graph import called_by_user
 from .indices import known_index
 from .operators import exact, leak, number_of, refuse_narrow
 from .requirements import on_symbols as on_symbols
@@ -46,7 +46,7 @@ from .untraceable import runs_on_symbols
 class TracedArray(np.ndarray):
     """An array whose operators and methods take lists of symbols; for user code its class is np.ndarray."""
 
-    __class__ = property(lambda self: np.ndarray if asked_by_user() else type(self))  # pyright: ignore
+    __class__ = property(lambda self: np.ndarray if called_by_user() else type(self))  # pyright: ignore
 
     def __contains__(self, x):
         return bool(np.any(self == x))

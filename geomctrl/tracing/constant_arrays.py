@@ -16,7 +16,7 @@ import numpy as np
 
 from .arrays import SEQUENCES, SymbolArray, TracedArray, holds_symbols, plain, row_of, wrapped
 from .code_identity import MISSING, PLAIN, in_cell, origin, parts_of
-from .graph import asked_by_user
+from .graph import called_by_user
 from .symbols import UntraceableError, caller
 
 DTYPES = {np.dtype(float), np.dtype(np.int64), np.dtype(bool)}
@@ -43,7 +43,7 @@ class ConstantArray(TracedArray):
 
     @property
     def base(self) -> Any:
-        if asked_by_user():
+        if called_by_user():
             raise UntraceableError(f"the attribute base of an array can not be traced{caller()}")
         return np.ndarray.base.__get__(self)
 
