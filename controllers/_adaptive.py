@@ -105,7 +105,7 @@ class AdaptiveSliding(ModelBased):
             return law(tuning.gains["rate"])
         return law(_adaptation_rate(law(RATE), tuning.rule.dt, tuning.seconds))
 
-    def _bearable(self, Y: np.ndarray, M: np.ndarray, dt: float) -> float:
+    def _stable_fraction(self, Y: np.ndarray, M: np.ndarray, dt: float) -> float:
         """Fraction of Gamma for which the dynamics of adaptation, M s'' = - Y Gamma Y^T s, is slower than 1 / dt."""
         fastest = float(np.linalg.eigvals(np.linalg.solve(M, Y @ self.Gamma @ Y.T)).real.max())
         return 1.0 / max(fastest * dt**2, 1e-300)
@@ -234,5 +234,5 @@ def _adaptation_rate(law: AdaptiveSliding, dt: float, seconds: float) -> float:
         Y = law.robot.regressor(q, v, a, v, law.form)[:, law.columns]
         if law.friction is not None:
             Y = np.hstack((Y, law.friction.columns(v)))
-        share = min(share, law._bearable(Y, law.robot.mass_matrix(q), dt))
+        share = min(share, law._stable_fraction(Y, law.robot.mass_matrix(q), dt))
     return RATE * share

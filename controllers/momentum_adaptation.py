@@ -102,10 +102,10 @@ class MomentumAdaptation(AdaptiveSliding):
         B = self._regressor(t, q, v).dot(self.Gamma + self._inverse_hessian(m))
         return B, self.follow + 0.5 * (self.K_inverse * B.dot(self.Gamma_inverse).dot(B.T)).sum()
 
-    def _bearable(self, Y, M, dt):
+    def _stable_fraction(self, Y, M, dt):
         """As in the base class; also limits the rate at which p follows m, which grows with Gamma, to 1 / dt."""
         coupled = 2.0 * float((self.K_inverse * Y.dot(self.Gamma).dot(Y.T)).sum())
-        return min(super()._bearable(Y, M, dt), max(1.0 / dt - self.follow, 0.1 / dt) / max(coupled, 1e-300))
+        return min(super()._stable_fraction(Y, M, dt), max(1.0 / dt - self.follow, 0.1 / dt) / max(coupled, 1e-300))
 
     def __call__(self, t, q, v, z):
         z, n = one_state("z", z, 2 * len(self.p0)), len(self.p0)

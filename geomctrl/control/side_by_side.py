@@ -82,7 +82,7 @@ def to_end(
             else:
                 waiting.setdefault(key, []).extend(group)
 
-    with _runs_kept(runners, runs), REPLACEMENTS.looked_at_once(), _workers(threads, interrupted) as each:
+    with _runs_kept(runners, runs), REPLACEMENTS.with_cached_result(), _workers(threads, interrupted) as each:
         each(begin, range(0, len(runners), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
         each(continue_run, rest)
@@ -189,7 +189,7 @@ class _Lanes:
         self.machine = Machine(self.traces[0].traced, width)
         spare = width - len(members)  # unused lanes repeat the first loop
         values = [trace.copies.values for trace in self.traces]
-        self.machine.numbers_are([*values, *[values[0]] * spare])
+        self.machine.set_numbers([*values, *[values[0]] * spare])
         self.filled = [*self.runners, *[self.runners[0]] * spare]
         self.alive = (1 << len(members)) - 1
 

@@ -80,7 +80,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
 
     declared, _ = sigutils.normalize_signature(signature)
     if not all(hasattr(dispatcher, name) for name in HOOKS):
-        return _not_kept(dispatcher, function, declared, fill)
+        return _without_internals(dispatcher, function, declared, fill)
     dispatcher._cache = _Cache(function, signature, fill)
 
     def compile_declared(*args, **kwargs):
@@ -94,7 +94,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     return dispatcher
 
 
-def _not_kept(dispatcher: Any, function: Callable[..., Any], declared: Any, fill: Callable[[], None]) -> Any:
+def _without_internals(dispatcher: Any, function: Callable[..., Any], declared: Any, fill: Callable[[], None]) -> Any:
     """The same with documented features of numba only, for versions with other internals: each process compiles."""
     fill()
     dispatcher.compile(declared)

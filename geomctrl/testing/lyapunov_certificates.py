@@ -32,7 +32,7 @@ from .certificates.arguments import (
 from .certificates.branching import Progress, Task, no_progress, prove
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
 from .certificates.equations import Equations, equations
-from .certificates.level_sets import SHARES, largest_level, least_on_boundary, lowest_bad, most_in_ball
+from .certificates.level_sets import SHARES, largest_level, least_on_boundary, lowest_violation, max_in_ball
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.searching import LargestExcess, search, zero_on_surface
 from .evidence import record
@@ -383,7 +383,7 @@ class CertificateRequest:
 
     def ends_in(self) -> float:
         """The level below which all solutions end that remain where the inequality holds."""
-        ends = 0.0 if self.ball is None else most_in_ball(self.bounds(self.e.value), self.box, self.ball)
+        ends = 0.0 if self.ball is None else max_in_ball(self.bounds(self.e.value), self.box, self.ball)
         if self.offset > 0.0:
             ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
         return ends
@@ -391,7 +391,7 @@ class CertificateRequest:
     def within_level(self, certificate: LyapunovCertificate) -> None:
         """Add the claim with the largest level below which the inequality is proved."""
         e, (task, statement) = self.e, self.decrease()
-        certificate.sampled = lowest_bad(e, self.box, self.ball, self.rate, self.offset, self.seed)
+        certificate.sampled = lowest_violation(e, self.box, self.ball, self.rate, self.offset, self.seed)
         bound = min(certificate.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
         proved = largest_level(e, task, self.scale, bound, self.budget) if bound > 0.0 else None
         if proved is None:

@@ -274,7 +274,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Gener
         said = evidence.summary(item.stash.get(_EVIDENCE, []))
         report.user_properties += [(f"geomctrl.{kind}", text) for kind, text in said]
         _forget(item)
-    elif report.when == "call" and report.failed and (lines := [*_kept(item, call), *_seeded(item)]):
+    elif report.when == "call" and report.failed and (lines := [*_stored_counterexample(item, call), *_seeded(item)]):
         report.sections.append(("geomctrl", "\n".join(lines)))
     return report
 
@@ -301,7 +301,7 @@ def _forget(item: pytest.Item) -> None:
             _examples(item).forget(item.nodeid)
 
 
-def _kept(item: pytest.Item, call: pytest.CallInfo) -> Iterator[str]:
+def _stored_counterexample(item: pytest.Item, call: pytest.CallInfo) -> Iterator[str]:
     """Store the counterexample that ended the test, if any, and report its file."""
     error = None if call.excinfo is None else _counterexample(call.excinfo.value)
     if error is not None:

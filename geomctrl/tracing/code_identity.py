@@ -91,7 +91,7 @@ def is_own(module: str | None) -> bool:
     return origin(module) in ("user", "installed", "geomctrl")
 
 
-def leaves_nothing(module: str | None) -> bool:
+def is_pure_module(module: str | None) -> bool:
     """Return whether a module's functions have no side effects and depend on their arguments alone.
 
     For code that is followed, the code itself decides.
@@ -266,7 +266,7 @@ class Replacements:
         self._result: list[tuple[str, list[Any]]] | None = None
 
     @contextmanager
-    def looked_at_once(self) -> Iterator[None]:
+    def with_cached_result(self) -> Iterator[None]:
         """Context in which `now` returns its initial value."""
         self._result = self.now()
         try:
@@ -279,7 +279,7 @@ class Replacements:
         if self._result is not None:
             return self._result
         if len(sys.modules) != self._imported:
-            self._look_at_new_modules()
+            self._watch_new_modules()
         if all(map(is_, chain(chain.from_iterable(self._read()), END), self._flat)):
             return []
         changed = []
@@ -305,21 +305,21 @@ class Replacements:
     def _read(self) -> Iterator[Iterable[Any]]:
         return chain((read() for _, read in self._members), (map(x, self._functions) for x in (CODE, DEFAULTS)))
 
-    def _look_at_new_modules(self) -> None:
+    def _watch_new_modules(self) -> None:
         self._imported = len(sys.modules)
         count = len(self._members)
         for name, module in list(sys.modules.items()):
             new = name not in self._modules and f"{name}.".startswith(self._packages)
             if new and not name.startswith(self._without) and isinstance(module, types.ModuleType):
                 self._modules.add(name)
-                self._look_at(name, module)
+                self._watch_module(name, module)
         codes, defaults = self._first[-2:] or ([], [])
         added = self._functions[len(codes) :]
         self._first[-2:] = [[*read()] for _, read in self._members[count:]]
         self._first += [[*codes, *map(CODE, added)], [*defaults, *map(DEFAULTS, added)]]
         self._flat = [*chain.from_iterable(self._first), *END]
 
-    def _look_at(self, name: str, module: types.ModuleType) -> None:
+    def _watch_module(self, name: str, module: types.ModuleType) -> None:
         members = {k: x for k, x in vars(module).items() if isinstance(x, MEMBERS) and not k.startswith("__")}
         self._members.append((name, functools.partial(map, vars(module).get, tuple(members))))
         classes = [x for x in members.values() if isinstance(x, type) and x.__module__ == name]

@@ -62,7 +62,7 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
             (space, name, value)
             for space in rooms
             for name, value in list(space.items())
-            if id(value) in replaced or (type(value) is CACHE and not _is_room(space))
+            if id(value) in replaced or (type(value) is CACHE and not _is_own_namespace(space))
         ]
         added = [(space, name) for space in rooms for name in _names_for(space, builtin) if name not in space]
         try:
@@ -85,11 +85,11 @@ REPLACED = (ModuleType, BuiltinFunctionType, FunctionType, CACHE, type(np.sum), 
 
 def _names_for(space: dict[str, Any], builtin: dict[str, Any]) -> list[str]:
     """The builtins that are replaced in a module."""
-    left = OF_TYPES if _is_room(space) else {"float", "int"} if compares_types(space) else set()
+    left = OF_TYPES if _is_own_namespace(space) else {"float", "int"} if compares_types(space) else set()
     return [name for name in builtin if name not in left]
 
 
-def _is_room(space: dict[str, Any]) -> bool:
+def _is_own_namespace(space: dict[str, Any]) -> bool:
     return space.get("__name__", "").startswith("geomctrl.")
 
 

@@ -48,7 +48,7 @@ TRUTHS = {Condition, bool, np.bool_}
 LARGEST = float(np.finfo(float).max)
 
 
-def leave_out(graph: Graph, index: int) -> None:
+def record_omitted(graph: Graph, index: int) -> None:
     """Record that folding omitted this node, which is valid if the node is finite."""
     if graph.watched and not graph.is_bounded(index):
         require(is_finite(Symbol(graph, index)))
@@ -223,7 +223,7 @@ def sub(a: Any, b: Any) -> Any:
     if not finite:
         return add(a, 0.0) if _vanishes(b) else _made("sub", a, b)
     if a.index == b.index:
-        leave_out(b.graph, a.index)
+        record_omitted(b.graph, a.index)
         return 0.0
     minus_a = _negated(a)
     return neg(add(minus_a, b)) if minus_a is not None else _made("sub", a, b)
@@ -237,7 +237,7 @@ def mul(a: Any, b: Any) -> Any:
     minus_a = _negated(a)
     if not is_symbol(b):
         if b == 0.0 and a.graph.finite:
-            leave_out(a.graph, a.index)
+            record_omitted(a.graph, a.index)
             return 0.0
         if b == 1.0:
             return a
@@ -262,7 +262,7 @@ def div(a: Any, b: Any) -> Any:
     if not is_symbol(a):
         quotient = _made("div", a, b)  # 0 / b is kept, so that proofs see where b is zero
         if a == 0.0 and b.graph.finite:
-            leave_out(b.graph, quotient.index)
+            record_omitted(b.graph, quotient.index)
             return 0.0
         return quotient
     minus_a = _negated(a)
@@ -289,7 +289,7 @@ def binary(op: str, a: Any, b: Any) -> Any:
 def relation(op: str, a: Any, b: Any) -> Any:
     """lt, le or eq of two numbers: a condition, or True or False if known; a finite number equals itself."""
     if is_symbol(a) and is_symbol(b) and a.index == b.index and a.graph.finite:
-        leave_out(a.graph, a.index)
+        record_omitted(a.graph, a.index)
         return op != "lt"
     return compare(op, a, b) if _is_traced(a) or _is_traced(b) else bool(VALUES[op](a, b))
 

@@ -96,7 +96,7 @@ def _answer(token: str | None, inner: Callable[[Any, Any], Any] | None, connecti
         return connection.respond(HTTPStatus.FORBIDDEN, f"{why}\n")
     cookie = f"geomctrl_{connection.local_address[1]}"
     shown = parse_qs(urlsplit(request.path).query).get("token", [])
-    if token is not None and not _knows(token, [*shown, *_cookies(request.headers, cookie)]):
+    if token is not None and not _is_valid_token(token, [*shown, *_cookies(request.headers, cookie)]):
         return connection.respond(HTTPStatus.FORBIDDEN, "open the address that geomctrl printed, with its token\n")
     response = inner(connection, request) if inner else None
     if response is not None and token is not None:
@@ -126,5 +126,5 @@ def _cookies(headers: Any, name: str) -> list[str]:
     return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
-def _knows(token: str, shown: list[str]) -> bool:
+def _is_valid_token(token: str, shown: list[str]) -> bool:
     return any(hmac.compare_digest(token.encode(), x.encode(errors="replace")) for x in shown)

@@ -10,7 +10,7 @@ from geomctrl import models
 from geomctrl.identification import RegressorModel
 from geomctrl.identification.excitation import Surroundings, Trajectory, excite, link_capsules, optimize
 from geomctrl.identification.excitation.clearance import BOXES, FLOOR, SELF, clearances_of, sweeps
-from geomctrl.identification.excitation.excite import keeps_clear, margins, nearest
+from geomctrl.identification.excitation.excite import keeps_clearance, margins, nearest
 from geomctrl.identification.excitation.problem import limits_of
 from geomctrl.models.io.urdf_geometry import collision_capsules
 
@@ -156,7 +156,7 @@ def test_the_proof_agrees_with_dense_sampling_on_both_sides():
     assert 0.005 < there < 0.3
     for less, holds in ((1e-4, True), (-1e-4, False)):
         again, _ = around(robot, clearance=there - less)
-        assert keeps_clear(again, limits, motion) is holds
+        assert keeps_clearance(again, limits, motion) is holds
 
 
 @pytest.mark.parametrize("samples", [4, 8, 34])
@@ -174,7 +174,7 @@ def test_what_happens_between_samples_is_seen(samples, monkeypatch):
     monkeypatch.setattr(excite, "FINE_SAMPLES", samples)
     for less, holds in ((1e-4, True), (-1e-4, False)):
         again, _ = around(robot, clearance=there - less)
-        assert keeps_clear(again, limits, motion) is holds
+        assert keeps_clearance(again, limits, motion) is holds
 
 
 def test_limits_between_samples():

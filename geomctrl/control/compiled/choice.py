@@ -85,7 +85,7 @@ def machine_for(
     try:
         trace = known_trace(loop, record.watchers, strict)
         machine = Machine(trace.traced)
-        machine.numbers_are([trace.copies.values])
+        machine.set_numbers([trace.copies.values])
         comparison = Comparison(loop, machine, 0, trace.parts)
         comparison.before(*times)
     except UntraceableError as error:

@@ -32,7 +32,7 @@ from geomctrl.tracing.code_identity import (
     is_followed,
     is_own_class,
     is_own_function,
-    leaves_nothing,
+    is_pure_module,
     locate_use,
     names_of,
     origin,
@@ -224,7 +224,7 @@ class ExternalState:
     def _function(self, x: types.FunctionType, name: str) -> None:
         self.signature.append((name, id(x.__code__)))
         self.reached.append(x.__code__)
-        if not leaves_nothing(x.__module__):
+        if not is_pure_module(x.__module__):
             raise UntraceableError(f"{name} (of {x.__module__}) may change or read data outside of the law")
         if x.__module__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
@@ -305,7 +305,7 @@ class ExternalState:
 
     def _module(self, x: types.ModuleType, name: str) -> None:
         self.signature.append((name, id(x)))
-        if not leaves_nothing(x.__name__):
+        if not is_pure_module(x.__name__):
             raise UntraceableError(f"{name} is used: it may change or read data outside of the law")
         if x.__name__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
@@ -319,7 +319,7 @@ class ExternalState:
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
-        if not is_bound or not leaves_nothing(module) or is_followed(module) or _is_printed(x):
+        if not is_bound or not is_pure_module(module) or is_followed(module) or _is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) may change or read data outside of the law")
 
     def _visit_object(self, x: Any, name: str) -> None:

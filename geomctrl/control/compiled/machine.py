@@ -73,7 +73,7 @@ class Machine:
         """(count, lanes): an area of the memory."""
         return self.memory[start : start + count * self.width].reshape(count, self.width)
 
-    def numbers_are(self, values: Sequence[np.ndarray]) -> None:
+    def set_numbers(self, values: Sequence[np.ndarray]) -> None:
         """The model's numbers of each lane, in the order of `SymbolicCopies`."""
         self.values = self.numbers.filled(values)
         self.addresses = self.values.ctypes.data, self.memory.ctypes.data

@@ -129,7 +129,7 @@ class LoopTrace(TraceOfMonitors):
         with requirements() as of_sample:
             signals = {name: x for (_, name), x in signals_of(outputs).items()}
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
-            values, watched, desired, applied = self._looked_at(tau, at_work, signals)
+            values, watched, desired, applied = self._monitor_values(tau, at_work, signals)
         self._compare_with_worst(values, of_sample)
         outputs_by_name: dict[tuple[str, str], Any] = {}
         if not loop.hold:
@@ -261,7 +261,9 @@ class LoopTrace(TraceOfMonitors):
         rate = [0.0] * loop.z_group.dim if z_rate is None else as_symbols(z_rate).ravel().tolist()
         return [*out[:n], *rate, *out[n:]]
 
-    def _looked_at(self, tau: Any, at_work: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any, Any]:
+    def _monitor_values(
+        self, tau: Any, at_work: Any, signals: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], Any, Any]:
         """Values and signals of monitors, the desired motion, and the joint torques."""
         loop = self.loop
         q, v, z = loop.split(self.y)

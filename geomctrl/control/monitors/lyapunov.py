@@ -110,7 +110,7 @@ class LyapunovDecrease(Monitor):
             said = "the law acts on measurements, whose errors feed V as well as the law may"
             return Finding(UNRESOLVED, said, "judge the law on the true state")
         findings, budget = [], MAX_PARTS_OF_ALL
-        for step in self._accused(replay, values):
+        for step in self._steps_to_repeat(replay, values):
             repeated = _RepeatedStep(self, replay, step)
             findings.append(repeated.finding())
             budget -= repeated.parts
@@ -119,7 +119,7 @@ class LyapunovDecrease(Monitor):
         severity = {HELD: 0, UNRESOLVED: 1, VIOLATED: 2}
         return max(findings, key=lambda f: (severity[f.verdict], -np.nan_to_num(f.dt, nan=np.inf)))
 
-    def _accused(self, replay: Replay, values: np.ndarray) -> list[Step]:
+    def _steps_to_repeat(self, replay: Replay, values: np.ndarray) -> list[Step]:
         """The steps to repeat: the worst of all, and those of stored samples beyond the limit."""
         run, held, steps = replay.run, self.law is not None, []
         largest = np.fmax.accumulate(run.signals["lyapunov"])

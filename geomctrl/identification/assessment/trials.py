@@ -159,7 +159,12 @@ def _mistake(evidence: Evidence, rows: Rows, fit: FreeFit, x: TrialFit, least: f
     right = x.trial.applied(rows)
     after = fit_rows(evidence.model, right)
     fatal = max(x.evidence, after.evidence_over(fit, x.trial.order, own=True)) > least + FATAL_EVIDENCE
-    finding = _finding(x.trial, fit, after, evidence.names, fatal)
+    worst = int(np.argmax(fit.residuals / np.maximum(after.residuals, 1e-300)))
+    seen = (
+        f"the log is explained better if {x.trial.clause}: of the torques of {evidence.names[worst]!r}"
+        f" {100 * fit.relative[worst]:.3g} % are left unexplained, and {100 * after.relative[worst]:.3g} % then"
+    )
+    finding = Finding(x.trial.kind, seen, ADVICE[x.trial.kind], fatal)
     return Explanation(x.evidence, finding, x.trial.clause, right, after, x.trial.applied)
 
 
@@ -252,13 +257,6 @@ ADVICE = {
     " friction acts",
     "scale": "Give the unit: --unit q=deg, or one a joint",
 }
-
-
-def _finding(best: Trial, before: FreeFit, after: FreeFit, names, fatal: bool) -> Finding:
-    worst = int(np.argmax(before.residuals / np.maximum(after.residuals, 1e-300)))
-    share = f"of the torques of {names[worst]!r} {100 * before.relative[worst]:.3g} % are left unexplained"
-    seen = f"the log is explained better if {best.clause}: {share}, and {100 * after.relative[worst]:.3g} % then"
-    return Finding(best.kind, seen, ADVICE[best.kind], fatal)
 
 
 # --- couplings that the model does not declare -----------------------------------------------------------------------

@@ -34,7 +34,7 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from .estimate import Estimator
 from .folds import FOLDS, Folds, folds_of
 from .least_squares import weights_of
-from .prior_problem import FoldProblem, Prior, at_the_edge, is_ours, prior_for
+from .prior_problem import FoldProblem, Prior, at_the_edge, prior_for, uses_barrier
 from .semidefinite import Penalties
 
 AUTO = "auto"
@@ -111,7 +111,7 @@ def _check(estimator: Estimator, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if is_auto(value) and name not in choices:
             raise ArgumentError(f"{name}: expected a value, got 'auto', which is for {', '.join(map(str, choices))}")
-    if is_ours(estimator):
+    if uses_barrier(estimator):
         plain = {k: options.get(k, estimator.options[k]) for k in ("regularization", "entropic", "margin")}
         numbers = {k: 1.0 if is_auto(v) else v for k, v in plain.items()}
         Penalties(**numbers, friction_signs=options.get("friction_signs", True))
@@ -258,7 +258,7 @@ class _Search:
         self, setting: _Setting, problem: FoldProblem, weighted: bool, best: float
     ) -> tuple[_Setting, str]:
         """(a setting whose bodies are not at the edge of physical feasibility, if possible; a description)."""
-        if not is_ours(self.estimator) or "entropic" not in self.auto:
+        if not uses_barrier(self.estimator) or "entropic" not in self.auto:
             return setting, ""
         model, stronger = self.model, setting
         prior_at_edge = at_the_edge(self.prior.x[: model.inertial].reshape(-1, 10), 2.0 * EDGE_RATIO)

@@ -148,7 +148,7 @@ def prior_for(model: RegressorModel, folds: Folds, options: Mapping[str, Any]) -
     return Prior(np.concatenate((bodies.ravel(), x[model.inertial :])), names)
 
 
-def is_ours(estimator: Estimator) -> bool:
+def uses_barrier(estimator: Estimator) -> bool:
     """Whether it minimises the objective of `consistent`, which `barrier` solves."""
     return estimator.physical and {"regularization", "entropic", "margin"} <= set(estimator.options)
 
@@ -160,7 +160,7 @@ class FoldProblem:
                  estimator: Estimator):  # fmt: skip
         self.model, self.folds, self.prior, self.options, self.estimator = model, folds, prior, options, estimator
         self.near: dict[int, np.ndarray] = {}
-        self.weights, self.ours = w, is_ours(estimator)
+        self.weights, self.ours = w, uses_barrier(estimator)
         if not self.ours:
             return
         self.scaled = in_natural_units(model, folds.whole, w, prior.x)

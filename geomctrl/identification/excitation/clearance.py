@@ -147,16 +147,13 @@ class Clearances:
     @property
     def names(self) -> list[str]:
         """A description of each of the C distances."""
-        bodies = [self.body_name(c.body) for c in self.capsules]
+        bodies = ["the base" if c.body < 0 else repr(self.robot.body_names[c.body]) for c in self.capsules]
         ends = [*bodies, *bodies]
         return [
             *(f"{ends[i]} over the floor" for i in self.rows.floor),
             *(f"{bodies[i]} off keep-out box {j + 1}" for i, j in self.rows.boxes),
             *(f"{bodies[i]} off {bodies[j]}" for i, j in self.rows.pairs),
         ]
-
-    def body_name(self, body: int) -> str:
-        return "the base" if body < 0 else repr(self.robot.body_names[body])
 
     def values(self, q: np.ndarray) -> np.ndarray:
         """(N, C) at configurations (N, nq)."""

@@ -56,7 +56,7 @@ def margins(model: RegressorModel, limits: Limits, trajectory: Trajectory) -> di
     return out
 
 
-def keeps_clear(clearances: Clearances, limits: Limits, trajectory: Trajectory) -> bool:
+def keeps_clearance(clearances: Clearances, limits: Limits, trajectory: Trajectory) -> bool:
     """Whether every distance is at least the required clearance at every time: True is a proof, up to rounding."""
     least = clearances.surroundings.clearance
     L = sweeps(clearances, limits.lower, limits.upper)  # (C, nv)

@@ -20,7 +20,7 @@ from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
 
 from .clearance import Surroundings, clearances_of
-from .excite import Excitation, compared, keeps_clear, margins
+from .excite import Excitation, compared, keeps_clearance, margins
 from .problem import FELT_CLEARANCE, Problem, limits_of
 from .trajectory import Trajectory
 
@@ -320,7 +320,7 @@ def _contracted(problem: Problem, z: np.ndarray, centre: np.ndarray) -> np.ndarr
     for _ in range(MAX_CONTRACTIONS):
         trajectory = problem.trajectory(z)
         if all(x.min() >= 0.0 for x in margins(problem.model, problem.limits, trajectory).values()) and (
-            problem.clearances is None or keeps_clear(problem.clearances, problem.limits, trajectory)
+            problem.clearances is None or keeps_clearance(problem.clearances, problem.limits, trajectory)
         ):
             return z
         z = still + CONTRACTION * (z - still)

@@ -269,12 +269,8 @@ def filtered(
         cutoff, torque_cutoff = min(f.cutoff for f in filters), min(f.torque_cutoff for f in filters)
         both = replace(filtering, cutoff=cutoff, torque_cutoff=torque_cutoff)
         filters = [LogFilter.of(both, data) for data in logs]
-    return [_clean(f, data, robot) for f, data in zip(filters, logs)], findings
-
-
-def _clean(f: LogFilter, data: Dataset, robot: Robot) -> Dataset:
-    data = f.without_outliers(f.without_saturation(data, robot))
-    return f.without_standstill(f.filtered(data))
+    cleaned = [f.without_outliers(f.without_saturation(data, robot)) for f, data in zip(filters, logs)]
+    return [f.without_standstill(f.filtered(data)) for f, data in zip(filters, cleaned)], findings
 
 
 def _numbered(names: tuple[str, ...]) -> bool:

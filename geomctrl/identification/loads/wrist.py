@@ -326,9 +326,12 @@ def _motion(recording: reading.Recording, robot: Robot, options: Reading, label:
     """The log without its wrench and torques."""
     joints = joints_of(robot, options)
     n = len(next(iter(recording.arrays.values()), ()))
-    silent = replace(recording, arrays={**recording.arrays, "no torques": np.zeros((n, _actuators(robot, options)))})
+    actuators = robot.nv if options.mapping is None else len(options.mapping.matrix)
+    silent = replace(recording, arrays={**recording.arrays, "no torques": np.zeros((n, actuators))})
     keys = {k: x for k, x in (options.keys or {}).items() if k not in ("tau", "i")} | {"tau": "no torques"}
-    rows = options.drop_bad_rows or _has_holes(recording)
+    arrays = (np.asarray(x) for x in recording.arrays.values())
+    has_holes = any(x.dtype.kind == "f" and np.isnan(x).any() for x in arrays)  # rows of several topics
+    rows = options.drop_bad_rows or has_holes
     values, names = reading.fields(
         silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows)
     )
@@ -342,16 +345,6 @@ def _holding(data: Dataset, robot: Robot) -> np.ndarray:
     """Gravity torques, in place of measured ones, for the check of units."""
     data.check(robot, units=False)
     return robot.gravity_force(data.q)
-
-
-def _actuators(robot: Robot, options: Reading) -> int:
-    return robot.nv if options.mapping is None else len(options.mapping.matrix)
-
-
-def _has_holes(recording: reading.Recording) -> bool:
-    """Whether a table has rows of several topics."""
-    arrays = (np.asarray(x) for x in recording.arrays.values())
-    return any(x.dtype.kind == "f" and np.isnan(x).any() for x in arrays)
 
 
 def _times_and_wrenches(recording: reading.Recording, columns: list[str], options: Reading):

@@ -173,7 +173,7 @@ def _put(samples: Samples, values: dict[str, Any]) -> None:
 
 
 def _numbers(label: str, name: str, value: Any, ndim: int) -> np.ndarray:
-    x = value if _is_ours(value) else reading.real(label, name, value)
+    x = value if _is_shareable(value) else reading.real(label, name, value)
     if x.ndim != ndim:
         shape = "(N,)" if ndim == 1 else "(N, joints)"
         raise DataError(f"{label}: {name}: expected shape {shape}, got {x.shape}")
@@ -186,7 +186,7 @@ def _numbers(label: str, name: str, value: Any, ndim: int) -> np.ndarray:
     return x
 
 
-def _is_ours(x) -> bool:
+def _is_shareable(x) -> bool:
     """Whether an array of floats is read-only and not a view of a writable one: such an array is shared, not copied."""
     return isinstance(x, np.ndarray) and x.dtype == np.float64 and x.base is None and not x.flags.writeable
 

@@ -55,7 +55,9 @@ def provenance(robot: Robot, log: Dataset | str | Path, settings: Settings, mode
     }
     arguments = ", ".join(["robot", _words(log), *(f"{k}={_words(v)}" for k, v in changes.items())])
     call = f"identify({arguments})  # robot: {robot.name!r}"
-    return Provenance(tuple(map(checksum, logs)), call, None, _versions())
+    packages = ("geomctrl", "numpy", "scipy", "cvxpy", "clarabel")
+    versions = tuple((package, installed_version(package)) for package in packages)
+    return Provenance(tuple(map(checksum, logs)), call, None, versions)
 
 
 def checksum(log: Dataset | str | Path) -> Checksum:
@@ -81,14 +83,11 @@ def _digest(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def _versions() -> tuple[tuple[str, str], ...]:
-    def version(name: str) -> str:
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:  # not installed
-            return "not installed"
-
-    return tuple((name, version(name)) for name in ("geomctrl", "numpy", "scipy", "cvxpy", "clarabel"))
+def installed_version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _words(x: Any) -> str:

@@ -7,7 +7,6 @@ import io
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from geomctrl.terms.base_parameters import SYMBOLS
 from . import identifiability as findings
 from . import tables
 from .numbers import ReportNumbers, first_line
+from .provenance import installed_version
 from .rendering import DEFINITIONS, GLOSSARY, LABELS, TEMPLATES, Report, plain, rendered, shortened
 
 
@@ -123,7 +123,7 @@ def page(report: ReportNumbers, pictures: Pictures | None) -> str:
         unfelt=_without_effect(report),
         hold_zero=[row["name"] for row in report._parameter_table() if row.get("low", 1) <= 0 <= row.get("high", 0)],
         masses=[sum(pair[k].mass for pair in findings.bodies(e)) for k in (0, 1)],
-        version=_version(report),
+        version=dict(report.provenance.versions)["geomctrl"] if report.provenance else installed_version("geomctrl"),
     )  # fmt: skip
 
 
@@ -158,15 +158,6 @@ def _split_by_prior(report: ReportNumbers) -> list[tuple[findings.NonInertialPar
         for row in report.non_inertial
         if row.remark == findings.BY_PRIOR
     ]
-
-
-def _version(report: ReportNumbers) -> str:
-    if report.provenance is not None:
-        return dict(report.provenance.versions)["geomctrl"]
-    try:
-        return metadata.version("geomctrl")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
 
 
 # --- the report ------------------------------------------------------------------------------------------------------

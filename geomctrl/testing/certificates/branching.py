@@ -147,16 +147,16 @@ def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> n
             low[:, i], high[:, i] = a, b
             lows.append(low)
             highs.append(high)
-    lacks = _lack(merits(task, Boxes.of(np.concatenate(lows), np.concatenate(highs), n))).reshape(
+    lacks = _distance_from_decision(merits(task, Boxes.of(np.concatenate(lows), np.concatenate(highs), n))).reshape(
         len(sides), 2, len(lo)
     )
-    gain = (_lack(merits(task, sample)) - 0.75 * lacks.max(1) - 0.25 * lacks.min(1)).mean(1)
+    gain = (_distance_from_decision(merits(task, sample)) - 0.75 * lacks.max(1) - 0.25 * lacks.min(1)).mean(1)
     share = ((hi - lo) / np.where(width > 0.0, width, 1.0)).mean(0)[sides]
     gain = np.maximum(gain, 0.0) / np.maximum(share, 1e-12)
     return gain + (1e-3 * gain.max() or 1.0)  # without any benefit the widest side is divided
 
 
-def _lack(merit: np.ndarray) -> np.ndarray:
+def _distance_from_decision(merit: np.ndarray) -> np.ndarray:
     """Distance of a box from being decided, as an exponent; bounds that are still infinite count little."""
     return np.log(np.clip(-merit, 1e-9, 1e9))
 

@@ -60,7 +60,7 @@ def _seen(below: Bounds, boxes: Boxes) -> float:
     return float((-high).min()) if len(e.x) else np.inf
 
 
-def most_in_ball(above: Bounds, box: Boxes, ball: np.ndarray) -> float:
+def max_in_ball(above: Bounds, box: Boxes, ball: np.ndarray) -> float:
     """An upper bound of V on the part of the box in the ball sum (x / ball)^2 <= 1; `above` bounds V."""
     lo, hi = np.maximum(box.lo, -ball), np.minimum(box.hi, ball)
     form = above.form(Boxes(lo, hi, box.p_lo, box.p_hi))
@@ -73,7 +73,9 @@ SAMPLES = 40_000
 SHARES = (0.99, 0.97, 0.95, 0.92, 0.88, 0.8, 0.65, 0.5, 0.3, 0.1)
 
 
-def lowest_bad(e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, offset: float, seed: int = 0) -> float:
+def lowest_violation(
+    e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, offset: float, seed: int = 0
+) -> float:
     """The smallest V among random states of the box, outside the ball, that violate V' < - rate V + offset."""
     rng = np.random.default_rng(seed)
     lo, hi, p_lo, p_hi = box.lo[0], box.hi[0], box.p_lo[0], box.p_hi[0]

@@ -196,7 +196,7 @@ def is_continuous_everywhere(loop: Any) -> bool:
         return False
     fixed = {k: x for k, (x, _) in intervals.items() if k not in moving}
     rest = {graph.nodes[k][0] for k in nodes} - EVERYWHERE - {"div", "where"}
-    return not rest and all(_meets(graph, k, fixed) for k in _jumping(graph, loop.value, moving))
+    return not rest and all(_meets(graph, k, fixed) for k in _discontinuous_nodes(graph, loop.value, moving))
 
 
 def jump_of(equations: Any, box: Boxes, seed: int) -> Jump | None:
@@ -223,12 +223,12 @@ def _open(e: Any, box: Boxes) -> list[int]:
     graph, intervals = e.graph, inputs(e, box, box.lo, box.hi)
     moving = {*e.x, e.loop.t.index}
     return [
-        k for k in _jumping(graph, e.loop.value, moving)
+        k for k in _discontinuous_nodes(graph, e.loop.value, moving)
         if not _settled(graph, k, intervals) and not _meets(graph, k, e.numbers)
     ]  # fmt: skip
 
 
-def _jumping(graph: Any, F: Any, moving: set[int]) -> Iterator[int]:
+def _discontinuous_nodes(graph: Any, F: Any, moving: set[int]) -> Iterator[int]:
     for k in graph.needed([graph.operand(F)]):
         op, *rest = graph.nodes[k]
         if op in JUMPING and degree_in(graph, Symbol(graph, rest[0] if op == "where" else k), moving):

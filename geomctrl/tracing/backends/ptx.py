@@ -169,7 +169,7 @@ class Kernel(Line):
         self.loads: dict[tuple[int, int], str] = {}
         self._reduce_angles()
         self._straight_line()
-        self._judge()
+        self._mark_invalid()
         return "\n".join([f"define ptx_kernel void @{name}({', '.join(arguments)}) nounwind {{", *self.lines, "}"])
 
     def compute(self, ends: Iterable[int]) -> None:
@@ -303,7 +303,7 @@ class Kernel(Line):
 
     # --- states without a result ---
 
-    def _judge(self) -> None:
+    def _mark_invalid(self) -> None:
         """For a state without a result, set the outputs to nan and lower the report."""
         t = self.vector.type
         for array, size in enumerate(self.trace.inputs, 1):

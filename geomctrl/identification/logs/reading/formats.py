@@ -17,7 +17,7 @@ import numpy as np
 from geomctrl.identification.errors import DataError
 
 from . import ros
-from .recording import Recording, library, lined_up
+from .recording import Recording, library, require_samples
 
 
 def read_npz(path: Path, topic: str | None = None) -> Recording:
@@ -164,7 +164,7 @@ LEROBOT_INFO = "meta/info.json"  # of a LeRobot dataset, whose parquet files are
 def read_parquet(path: Path, topic: str | None = None) -> Recording:
     """Numeric columns, nulls as nan; lists of equal length as arrays; times as seconds since the first."""
     label = f"log {str(path)!r}"
-    return Recording(label, lined_up(label, _columns(path)))
+    return Recording(label, require_samples(label, _columns(path)))
 
 
 def read_lerobot(path: Path, topic: str | None = None) -> Recording:
@@ -189,7 +189,7 @@ def read_lerobot(path: Path, topic: str | None = None) -> Recording:
         entries = _names(feature)
         if name in arrays and arrays[name].ndim == 2 and arrays[name].shape[1] == len(entries):
             arrays |= {f"{name}.{entry}": x for entry, x in zip(entries, arrays[name].T)}
-    return Recording(label, lined_up(label, arrays))
+    return Recording(label, require_samples(label, arrays))
 
 
 def _names(feature: Any) -> list[str]:

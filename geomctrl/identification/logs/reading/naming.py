@@ -45,14 +45,14 @@ def columns_of_joints(
         if anonymous and joints and needed:
             raise _no_such_joint(recording, anonymous, joints, joints[0])
         return {}
-    whole = {name: x for name, x in by_topic.items() if _lacking(x, joints, needed) is None}
+    whole = {name: x for name, x in by_topic.items() if _missing_field(x, joints, needed) is None}
     pool = whole if whole and topic is None else by_topic
     sizes = {name: sum(map(len, x.values())) for name, x in pool.items()}
     if whole or topic is not None:
         name = chosen(recording.label, {k: f"{n} columns" for k, n in sizes.items()}, topic)
     else:
         name = max(sizes, key=lambda k: sizes[k])
-    if (lacking := _lacking(by_topic[name], joints, needed)) is not None:
+    if (lacking := _missing_field(by_topic[name], joints, needed)) is not None:
         field, joint = lacking
         if joints is not None and joint and not any(joint in x for x in by_topic[name].values()):
             raise _no_such_joint(recording, anonymous, joints, joint)
@@ -89,7 +89,7 @@ def whole_rows(
     return {f: x[there] for f, x in arrays.items()}, notes
 
 
-def _lacking(fields: Columns, joints: Sequence[str] | None, needed: set[str]) -> tuple[str, str] | None:
+def _missing_field(fields: Columns, joints: Sequence[str] | None, needed: set[str]) -> tuple[str, str] | None:
     """(a needed field, a joint without a column of it, "" if no joint has one); None if all exist."""
     for field in sorted(needed):
         missing = []

@@ -59,7 +59,7 @@ def library(path: Path, file_kind: str) -> Iterator[None]:
         raise DataError(f"log {str(path)!r}: not a readable {file_kind}, or a damaged one: {reason:.200}") from None
 
 
-def lined_up(label: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+def require_samples(label: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """Return the arrays. Raises DataError if there are no samples."""
     if not any(len(x) for x in arrays.values()):
         raise DataError(f"{label}: no samples")
