@@ -125,13 +125,18 @@ def assert_lyapunov(
     _sample(checks, np.random.default_rng(seed), states)
     evidence.record("sampled", subject, states=states, seed=seed, **settings)
     if search:
-        hunt = LyapunovSearch(checks, np.random.default_rng([seed, 1]), search)
+        searcher = LyapunovSearch(checks, np.random.default_rng([seed, 1]), search)
         try:
-            hunt.run()
+            searcher.run()
         finally:
-            facts = {"starts": hunt.starts, "evaluations": hunt.evaluations, "gradients": hunt.how, "seed": seed}
-            facts |= {"zeros followed": hunt.zeros, **cut_short(hunt.cut_short)}
-            facts |= {"continuity": "proved"} if hunt.continuous else {"lines": hunt.lines}
+            facts = {
+                "starts": searcher.starts,
+                "evaluations": searcher.evaluations,
+                "gradients": searcher.how,
+                "seed": seed,
+            }
+            facts |= {"zeros followed": searcher.zeros, **cut_short(searcher.cut_short)}
+            facts |= {"continuity": "proved"} if searcher.continuous else {"lines": searcher.lines}
             evidence.record("searched", subject, **facts)
     rng = np.random.default_rng([seed, 2])
     undecided: list[str] = []

@@ -142,21 +142,21 @@ def worst_case(
     level = number("level", level, "a number >= 0", lambda x: x >= 0.0)
     if measure is not None:
         function("measure", measure, "of Rates")
-    hunt = _ParameterSearch(make, box, measure, level, (region_of(region), count("search", search, 1), seed))
+    searcher = _ParameterSearch(make, box, measure, level, (region_of(region), count("search", search, 1), seed))
     lower, upper = np.array(list(box.values())).T
     middle = 0.5 * (lower + upper)
-    hunt.row("middle", middle)
+    searcher.row("middle", middle)
     for k, name in enumerate(box):
         for label, side in (("least", lower), ("largest", upper)):
-            hunt.row(f"{label} {name}", np.where(np.arange(len(box)) == k, side, middle))
+            searcher.row(f"{label} {name}", np.where(np.arange(len(box)) == k, side, middle))
     rng = np.random.default_rng([seed, 3])
     for corner in _corners(lower, upper, rng):
-        hunt.row("corner", corner)
+        searcher.row("corner", corner)
     for _ in range(points):
-        hunt.row("random", rng.uniform(lower, upper))
-    hunt.climb(lower, upper)
+        searcher.row("random", rng.uniform(lower, upper))
+    searcher.climb(lower, upper)
     measured = "V' / V [1/s]" if measure is None else getattr(measure, "__name__", "measure")
-    return Robustness(measured, hunt.rows, len(hunt.rows), hunt.evaluations)
+    return Robustness(measured, searcher.rows, len(searcher.rows), searcher.evaluations)
 
 
 def assert_robust(

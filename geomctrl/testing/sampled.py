@@ -275,7 +275,7 @@ class HeldLoop:
 
 
 def _problem_of(controller, plant, region, search, seed) -> tuple[SearchProblem, float]:
-    """(The inquiry, a typical value of V)."""
+    """(The problem, a typical value of V)."""
     problem = SearchProblem(controller, plant, region, search, seed)
     require_lyapunov(problem.controller)
     law: Any = problem.controller

@@ -55,8 +55,8 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
     call them with numbers. Arrays of user modules, and of the functions and classes `roots`, are `visible_arrays`.
     """
     with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
-        twins, builtin = _replacements(threading.get_ident())
-        replaced = {id(x) for x in twins}
+        replacements, builtin = _replacements(threading.get_ident())
+        replaced = {id(x) for x in replacements}
         rooms = [*{id(space): space for space in (*_spaces(), *spaces)}.values()]
         places = [
             (space, name, value)
@@ -67,10 +67,10 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
         added = [(space, name) for space in rooms for name in _names_for(space, builtin) if name not in space]
         try:
             for space, name, value in places:
-                space[name] = twins[value] if id(value) in replaced else _cached(value)
+                space[name] = replacements[value] if id(value) in replaced else _cached(value)
             for space, name in added:
                 space[name] = builtin[name]
-            with visible_arrays((x for x in rooms if not _is_room(x)), roots):
+            with visible_arrays((x for x in rooms if not _is_own_namespace(x)), roots):
                 yield
         finally:
             for space, name, value in places:
@@ -142,8 +142,8 @@ ROOMS = tuple(
 def _replacements(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     """The replacements of numpy, math, their functions and builtins by name, for that thread."""
 
-    def own(original: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: (twin if threading.get_ident() == owner else original)(*args, **kwargs)
+    def own(original: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: (replacement if threading.get_ident() == owner else original)(*args, **kwargs)
 
     of_numpy: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np)}
     of_linalg: dict[str, Any] = {name: _TakesLists(f, owner) for name, f in _functions_of(np.linalg)}
@@ -156,12 +156,12 @@ def _replacements(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
     builtin |= type_replacements(owner)
     of_statistics = {name: own(getattr(statistics, name), mean_on_symbols(name)) for name in ("mean", "fmean")}
-    twins: dict[Any, Any] = {}
+    replacements: dict[Any, Any] = {}
     modules = (np.linalg, of_linalg), (np, of_numpy), (math, of_math), (statistics, of_statistics)
     for module, functions in modules:
-        twins |= {getattr(module, name): f for name, f in functions.items()}
-        twins[module] = _Module(module, functions)
-    return twins, builtin
+        replacements |= {getattr(module, name): f for name, f in functions.items()}
+        replacements[module] = _Module(module, functions)
+    return replacements, builtin
 
 
 def _functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:

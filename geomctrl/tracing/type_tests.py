@@ -59,7 +59,7 @@ def _dtype(self: SymbolArray) -> np.dtype:
 SymbolArray.dtype = property(_dtype)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-class _Twin(type):
+class _TypeReplacement(type):
     """A class that replaces `type`, `float` or `int` in user modules and compares equal to the original.
 
     In the tracing thread it accepts symbols; for other threads and for numbers it behaves like the original.
@@ -100,11 +100,11 @@ CONVERTED = {
 
 def type_replacements(owner: int) -> dict[str, Any]:
     """Replacements of `type`, `float` and `int` by name, for calls from the thread `owner`."""
-    twins: dict[str, Any] = {"type": _Twin("type", (), {"owner": owner, "original": type})}
+    replacements: dict[str, Any] = {"type": _TypeReplacement("type", (), {"owner": owner, "original": type})}
     for kind in (float, int):
         space = {"owner": owner, "original": kind, "dtype": np.dtype(kind)}
-        twins[kind.__name__] = _Twin(kind.__name__, (kind,), space)
-    return twins
+        replacements[kind.__name__] = _TypeReplacement(kind.__name__, (kind,), space)
+    return replacements
 
 
 def compares_types(space: dict[str, Any]) -> bool:
