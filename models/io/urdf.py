@@ -145,7 +145,7 @@ def load_urdf(
             if positive_bodies(robot)
             else f"at the {TEST_CONFIGURATIONS} configurations tried, which proves nothing"
         )
-        said = f"no body has these inertias: {_first_messages(impossible)}. M(q) is positive definite {domain}"
+        said = f"physically impossible inertias: {_first_messages(impossible)}. M(q) is positive definite {domain}"
         warnings.warn(f"{label}: {said}", stacklevel=2)
     return robot
 

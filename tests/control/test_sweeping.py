@@ -194,6 +194,15 @@ def test_runs_that_fail_are_marked_and_the_rest_goes_on():
     np.testing.assert_array_equal(found.picky, [np.nan, np.nan, np.nan, np.nan, 2.0])
 
 
+def test_a_warning_says_that_make_fails_at_every_point():
+    def law_alone(point):
+        return controllers.PDGravity(ARM, GOAL, kp=point["kp"])
+
+    with pytest.warns(UserWarning, match=r"^sweep: no point has a run; at the first, make: ArgumentError: expected \("):
+        found = gc.sweep(law_alone, {"kp": [10.0, 20.0]}, {"peak": peak}, **grouped_sweep(**ONE))
+    assert np.isnan(found.peak).all()
+
+
 # --- executors ---------------------------------------------------------------------------------------------------
 
 

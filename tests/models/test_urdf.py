@@ -30,7 +30,7 @@ def load_real(path, floating):
     does not define.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", f".*{re.escape(path.name)}: no body has these inertias")
+        warnings.filterwarnings("ignore", f".*{re.escape(path.name)}: physically impossible inertias")
         with pytest.warns(match=UNREAD[path.name]) if path.name in UNREAD else contextlib.nullcontext():
             return models.load_urdf(path, floating, mimic="independent")
 
@@ -121,7 +121,7 @@ def test_what_loads_of_the_real_files():
                 warnings.simplefilter("always")
                 models.load_urdf(path, physical=physical)
                 found[physical].add(path)
-                warned |= {path} if any("no body has these inertias" in str(w.message) for w in said) else set()
+                warned |= {path} if any("physically impossible inertias" in str(w.message) for w in said) else set()
     assert {path.name for path in set(files) - found["reported"]} == MOTIONLESS | NOT_A_URDF | SINGULAR | MISNAMED
     assert found["reported"] - found["required"] == warned
     assert len(warned) >= len(files) // 5

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -125,7 +126,16 @@ def sweep(
             for first, columns in answers:
                 kept.write(first, columns)
                 report(len(columns["success"]))
-        return table(record, space, kept.columns())
+        return _warned(table(record, space, kept.columns()))
+
+
+def _warned(results: Any) -> Any:
+    """The results; warns if `make` failed at every point, because all measures are then nan."""
+    if not results["success"].values.any():
+        reasons = [str(reason) for reason in results["reason"].values.ravel()]
+        if all(reason.startswith("make: ") for reason in reasons):
+            warnings.warn(f"sweep: no point has a run; at the first, {reasons[0]}", UserWarning, stacklevel=3)
+    return results
 
 
 def load(store: str | os.PathLike) -> Any:
