@@ -263,7 +263,8 @@ def markdown(heads: list[str], rows: list[list[str]]) -> str:
 def link_names(paths: list[str]) -> Callable[[Any, str, list[str]], None]:
     """A handler of Sphinx's event source-read: code in tables that names one of `paths` becomes a link to it.
 
-    Bare names are linked if they are unique among `paths` and look like no argument: `Passivity`, `mass_matrix`.
+    Bare names are linked if they are unique among `paths`, or methods of Robot, and look like no argument:
+    `Passivity`, `mass_matrix`.
     """
     targets: dict[str, set[str]] = {}
     for path in paths:
@@ -277,6 +278,8 @@ def link_names(paths: list[str]) -> Callable[[Any, str, list[str]], None]:
         owner = {"gc": "geomctrl", "robot": "Robot", "so3": "SO3", "se3": "SE3"}.get(owner, owner) if dot else owner
         name = f"{owner}{dot}{attribute}"
         found = targets.get(name, set())
+        if len(found) > 1:  # the methods of a robot have namesakes in gc.papers
+            found = {path for path in found if path.startswith("geomctrl.Robot.")}
         return f"{{py:obj}}`{code[1]} <{min(found)}>`" if len(found) == 1 and not set(code[1]) & set("<>|") else code[0]
 
     def read(app: Any, name: str, source: list[str]) -> None:

@@ -146,6 +146,7 @@ def test_stores_in_the_older_format_of_zarr_are_refused_by_name(whole, tmp_path)
             act(old)
 
 
+@pytest.mark.filterwarnings("ignore:sweep. no point has a run")
 def test_blocks_that_are_all_blank_are_whole(tmp_path):
     """Zarr does not write chunks of the fill value, and forgets the signs of nan in them."""
 

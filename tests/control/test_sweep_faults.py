@@ -94,6 +94,7 @@ def test_what_a_store_gives_back_is_what_was_put_in(table, tmp_path):
     assert [p.name for p in store.parent.iterdir()] == ["sweep.zarr"]
 
 
+@pytest.mark.filterwarnings("ignore:sweep. no point has a run")
 def test_every_kind_of_parameter_comes_back(tmp_path):
     space = {
         "text": ["a", "bb"],
@@ -210,6 +211,7 @@ def test_another_sweep_is_refused_with_what_differs(tmp_path):
     assert chunks(store) == before
 
 
+@pytest.mark.filterwarnings("ignore:sweep. no point has a run")
 def test_a_function_or_class_that_make_uses_is_followed(tmp_path, monkeypatch):
     def go(name, make, **options):
         return gc.sweep(
