@@ -74,7 +74,6 @@ MODULES = {
     "papers": "papers",
     "references": "control.references",
     "sensors": "control.sensors",
-    "structure_preserving": "motion.structure_preserving",
     "testing": "testing",
 }
 

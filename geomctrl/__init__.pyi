@@ -53,7 +53,6 @@ from .mechanism.joint import Joint as Joint
 from .mechanism.origin import Frame as Frame
 from .models.io.mjcf import load_mjcf as load_mjcf
 from .models.io.urdf import load_urdf as load_urdf
-from .motion import structure_preserving as structure_preserving
 from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot
 from .terms import derivatives as derivatives

@@ -35,7 +35,6 @@ MAXIMUM = {
     "papers": 71,
     "references": 6,
     "sensors": 10,
-    "structure_preserving": 2,
     "testing": 40,
 }
 WITH_MORE_PARAMETERS: dict[str, int] = {}

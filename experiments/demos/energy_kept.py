@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import models, structure_preserving
+from geomctrl import models
 from geomctrl.viewing.drawing import show
 
 robot = models.three_spheres()
@@ -22,8 +22,8 @@ v0[3:6] -= np.linalg.solve(P[:, 3:6], P @ v0)  # its mass centre at rest
 E0 = robot.energy(q0, v0)
 methods = {
     "Munthe-Kaas, order 4": (gc.rollout, "C1"),
-    "variational, order 2": (partial(structure_preserving.integrate, method="variational"), "C0"),
-    "energy-momentum, order 2": (partial(structure_preserving.integrate, method="energy_momentum"), "C2"),
+    "variational, order 2": (partial(gc.rollout, method="variational"), "C0"),
+    "energy-momentum, order 2": (partial(gc.rollout, method="energy_momentum"), "C2"),
 }
 
 plt.style.use("geomctrl.viewing.gallery")

@@ -24,7 +24,6 @@ from geomctrl.constrained import integration as generalized_alpha
 from geomctrl.errors import IntegrationError
 from geomctrl.lie.groups import SE3
 from geomctrl.motion.rollout import rollout
-from geomctrl.motion.structure_preserving import integrate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib import mueller_terze
@@ -33,10 +32,10 @@ from lib.script import Out, Quick, run_script
 METHODS = {
     "MK2": partial(rollout, method="MK2"),
     "MK4": partial(rollout, method="MK4"),
-    "momentum form, MK2": partial(integrate, method="momentum_form", tableau="MK2"),
-    "momentum form, MK4": partial(integrate, method="momentum_form", tableau="MK4"),
-    "variational": partial(integrate, method="variational"),
-    "energy-momentum": partial(integrate, method="energy_momentum"),
+    "momentum form, MK2": partial(rollout, method="momentum_form", tableau="MK2"),
+    "momentum form, MK4": partial(rollout, method="momentum_form", tableau="MK4"),
+    "variational": partial(rollout, method="variational"),
+    "energy-momentum": partial(rollout, method="energy_momentum"),
 }
 
 

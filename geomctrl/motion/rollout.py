@@ -9,31 +9,29 @@ and Monte Carlo studies; use `simulate` for closed loops with controllers writte
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.errors import ArgumentError
 from geomctrl.integrators.tableaus import Tableau
-from geomctrl.kernels import marches
-from geomctrl.kernels.marches import STAGE
 from geomctrl.robot import Robot
 
-from .trajectory import Method, Trajectory, fixed_step, march_compiled
-
-IDENTITY = np.eye(6)
+from .structure_preserving import METHODS, Torque, march_preserving
+from .trajectory import Trajectory, explicit, fixed_step, march_compiled
 
 
 def rollout(
     robot: Robot,
     q0: ArrayLike,
     v0: ArrayLike,
-    tau: ArrayLike | None,
+    tau: Torque,
     t_end: float,
     dt: float,
     method: str | Tableau = "MK4",
     every: int = 1,
     progress: Callable[[float], None] | None = None,
+    tableau: str | Tableau = "MK4",
 ) -> Trajectory:
     """Integrate a robot's motion from t = 0 to t_end without a controller.
 
@@ -45,18 +43,22 @@ def rollout(
         Initial configuration [rad, m].
     v0 : array_like, shape (nv,)
         Initial velocity [rad/s, m/s].
-    tau : array_like, shape (nv,) or (steps, nv), or None
-        Joint torques [N m, N]: constant, or constant within each step. None is zero.
+    tau : array_like, shape (nv,) or (steps, nv), callable or None
+        Joint torques [N m, N]: constant, or constant within each step. None is zero. The methods that preserve
+        something also take a function tau(t, q, v) -> (nv,), such as feedback without a state.
     t_end : float
         End time [s].
     dt : float
         Step [s]. The last step is shortened to end at t_end.
     method : str or Tableau
-        A fixed-step method of `integrators.methods()` or a tableau. Default "MK4".
+        A fixed-step method of `integrators.methods()`, a tableau, or "variational", "energy_momentum" or
+        "momentum_form" (for a free base), which preserve what the notes say. Default "MK4".
     every : int
         Store each every-th sample, the first and the last. Default 1.
     progress : callable, optional
         Called with the fraction done.
+    tableau : str or Tableau
+        For "momentum_form": any fixed-step method, which determines the order. Default "MK4".
 
     Returns
     -------
@@ -65,9 +67,26 @@ def rollout(
     Raises
     ------
     ArgumentError
-        If an argument is invalid.
+        If an argument is invalid, or "momentum_form" is chosen for a robot without a free base.
     IntegrationError
-        If a step fails. Its `solution` is the Trajectory so far.
+        If a step fails; with the implicit methods because dt is too long for the motion. Its `solution` is the
+        Trajectory so far.
+
+    Notes
+    -----
+    "variational"
+        Discrete mechanics on the group with the midpoint Lagrangian h L(q0 exp(x/2), x/h). Momentum maps are preserved
+        to round-off (the spatial momentum of a free base, without gravity). v is M^-1 p with the discrete momentum p.
+        Torques do the virtual work at the midpoint (forced discrete Euler-Lagrange equations).
+    "energy_momentum"
+        The energy changes by the work x . tau of the torques, exp x = q0^-1 q1, to round-off. The momentum of a free
+        base is preserved too, as far as gravity and torques on it permit. A single free body under gravity has no
+        joints that could absorb the correction; it keeps its energy at the cost of horizontal momentum, to second
+        order.
+    "momentum_form"
+        The state is the momentum of the whole robot about the inertial origin (Mueller 2018 (36)). A torque on the
+        coordinates of the free base, or gravity, changes it as its wrench does. The energy drifts with the order of the
+        tableau.
 
     Examples
     --------
@@ -76,33 +95,12 @@ def rollout(
     >>> trajectory = gc.rollout(robot, [0.5, 0.0], [0.0, 0.0], None, t_end=1.0, dt=1e-3)
     >>> bool(abs(robot.energy(trajectory.q[-1], trajectory.v[-1]) - robot.energy([0.5, 0.0], [0.0, 0.0])) < 1e-8)
     True
+    >>> path = gc.rollout(robot, [0.5, 0.0], [0.0, 0.0], None, t_end=1.0, dt=0.01, method="energy_momentum")
+    >>> bool(abs(robot.energy(path.q[-1], path.v[-1]) - robot.energy([0.5, 0.0], [0.0, 0.0])) < 1e-10)
+    True
     """
+    if isinstance(method, str) and method in METHODS:
+        return march_preserving(robot, q0, v0, tau, t_end, dt, method, every, progress, tableau)
+    if callable(tau):
+        raise ArgumentError(f"tau: expected an array or None: a function needs the method {' or '.join(METHODS)}")
     return march_compiled(partial(explicit, fixed_step(method)), robot, q0, v0, tau, t_end, dt, every, progress)
-
-
-# --- the method as numbers -------------------------------------------------------------------------------------------
-
-
-def explicit(tableau: Tableau, robot: Robot) -> Method:
-    return Method(tableau.name, marches.march, lambda h: plan_of(tableau, h, robot))
-
-
-@lru_cache(maxsize=64)
-def _numbers(tableau: Tableau, h: float, identity: bool) -> np.ndarray:
-    s = len(tableau.c)
-    max_rows = max(len(rows) for _, rows in tableau.stages)
-    table = np.zeros((s + 1, STAGE + s * (1 + max_rows)))
-    for i, (base, rows) in enumerate(tableau.stages):
-        table[i, :STAGE] = base, len(rows), 0
-        table[base, 2] = base > 0
-        table[i, STAGE : STAGE + s] = h * (tableau.A_classical[i] if i < s else tableau.b_classical)
-        for r, row in enumerate(rows):
-            start = STAGE + s * (1 + r)
-            table[i, start : start + len(row)] = h * row
-    return np.concatenate(([s, max_rows, float(tableau.family == "MK"), identity], table.ravel()))
-
-
-def plan_of(tableau: Tableau, h: float, robot: Robot) -> np.ndarray:
-    """Return the array that encodes steps of length h of the robot for the kernel."""
-    no_basis = robot.nq == robot.nv or all(j.dof < 6 or (j.S == IDENTITY).all() for j in robot.joints)
-    return _numbers(tableau, h, no_basis)

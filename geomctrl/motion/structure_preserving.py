@@ -43,11 +43,9 @@ from geomctrl.arguments import choice, number
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.kernels import marches as momentum_form_kernels
-from geomctrl.kernels import structure_preserving
-from geomctrl.kernels import structure_preserving as energy_momentum_kernels
+from geomctrl.kernels import structure_preserving as implicit_kernels
 from geomctrl.robot import Robot
 
-from .rollout import plan_of
 from .steppers import Midpoint, MomentumForm
 from .trajectory import (
     Method,
@@ -55,82 +53,21 @@ from .trajectory import (
     fixed_step,
     march_compiled,
     march_sampled,
+    plan_of,
     start_of,
     step_arguments,
     step_compiled,
 )
-
-__all__ = ["integrate", "step"]
 
 METHODS = ("momentum_form", "variational", "energy_momentum")
 Name = Literal["momentum_form", "variational", "energy_momentum"]
 Torque = ArrayLike | Callable[[float, np.ndarray, np.ndarray], Any] | None
 
 
-def integrate(
-    robot: Robot,
-    q0: ArrayLike,
-    v0: ArrayLike,
-    tau: Torque,
-    t_end: float,
-    dt: float,
-    method: Name = "variational",
-    tableau: str | Tableau = "MK4",
-    every: int = 1,
-    progress: Callable[[float], None] | None = None,
+def march_preserving(
+    robot: Robot, q0, v0, tau: Torque, t_end, dt, method: str, every, progress, tableau: str | Tableau
 ) -> Trajectory:
-    """Integrate a robot's motion from t = 0 to t_end; the method preserves momentum, energy or the symplectic form.
-
-    Parameters
-    ----------
-    robot : Robot
-        The robot; for "momentum_form" one with a free base.
-    q0, v0, t_end, dt, every, progress
-        As for `rollout`.
-    tau : array_like, callable or None
-        Joint torques [N m, N], or a function tau(t, q, v), see the module.
-    method : {"variational", "energy_momentum", "momentum_form"}
-        What is preserved, see the module. Default "variational".
-    tableau : str or Tableau
-        For "momentum_form": any fixed-step method of any order, as the method of `rollout`. Default "MK4".
-
-    Returns
-    -------
-    Trajectory
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is invalid, or "momentum_form" is chosen for a robot without a free base.
-    IntegrationError
-        If a step fails; with the implicit methods because dt is too long for the motion.
-
-    Notes
-    -----
-    "variational"
-        Discrete mechanics on the group with the midpoint Lagrangian h L(q0 exp(x/2), x/h). Momentum maps are preserved
-        to round-off (the spatial momentum of a free base, without gravity). v is M^-1 p with the discrete momentum p.
-        Torques do the virtual work at the midpoint (forced discrete Euler-Lagrange equations).
-    "energy_momentum"
-        The energy changes by the work x . tau of the torques, exp x = q0^-1 q1, to round-off. The momentum of a free
-        base is preserved too, as far as gravity and torques on it permit. A single free body under gravity has no
-        joints that could absorb the correction; it keeps its energy at the cost of horizontal momentum, to second
-        order.
-    "momentum_form"
-        The state is the momentum of the whole robot about the inertial origin (Mueller 2018 (36)). A torque on the
-        coordinates of the free base, or gravity, changes it as its wrench does. The energy drifts with the order of the
-        tableau.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import geomctrl as gc
-    >>> robot = gc.models.two_link()
-    >>> q0, v0 = np.array([0.5, 0.0]), np.zeros(2)
-    >>> path = gc.structure_preserving.integrate(robot, q0, v0, None, 1.0, 0.01, "energy_momentum")
-    >>> bool(abs(robot.energy(path.q[-1], path.v[-1]) - robot.energy(q0, v0)) < 1e-10)
-    True
-    """
+    """The trajectory of `rollout` with one of METHODS."""
     name, method_of, tableau = _chosen(method, tableau)
     if not callable(tau):
         return march_compiled(method_of, robot, q0, v0, tau, t_end, dt, every, progress)
@@ -149,7 +86,7 @@ def step(
     tableau: str | Tableau = "MK4",
     t: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (q, v) after one step of `integrate` from time t; dt may be negative. Raises as it does."""
+    """Return (q, v) after one step of `rollout` with this method from time t; dt may be negative. Raises as it does."""
     _, method_of, tableau = _chosen(method, tableau)
     t = number("t", t, "a finite number of seconds")
     if not callable(tau):
@@ -169,17 +106,17 @@ def _momentum_form(tableau: Tableau, robot: Robot) -> Method:
 
 
 def _variational(robot: Robot) -> Method:
-    return Method("variational", structure_preserving.march_variational, lambda h: np.array([h]))
+    return Method("variational", implicit_kernels.march_variational, lambda h: np.array([h]))
 
 
 def _energy_momentum(robot: Robot) -> Method:
     """The energy correction does not change the coordinates of a free base that carries joints."""
     free = robot.joints[0].kind == "free" and robot.parents.count(-1) == 1 and robot.nv > 6
-    march = energy_momentum_kernels.march_energy_momentum
+    march = implicit_kernels.march_energy_momentum
     return Method("energy-momentum", march, lambda h: np.array([h, 6.0 if free else 0.0]))
 
 
-def _chosen(method: Name, tableau: str | Tableau) -> tuple[str, Callable[[Robot], Method], Tableau]:
+def _chosen(method: str, tableau: str | Tableau) -> tuple[str, Callable[[Robot], Method], Tableau]:
     """(prefix of messages, the method of a robot, the tableau)."""
     choice("method", method, METHODS)
     tableau = fixed_step(tableau, "tableau")

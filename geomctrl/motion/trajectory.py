@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +15,13 @@ from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators import march, tableaus
 from geomctrl.integrators.march import March, check_storing, collect
 from geomctrl.integrators.tableaus import Tableau
-from geomctrl.kernels.marches import DONE, NOT_CONVERGED, NOT_FINITE, SINGULAR, TURNED
+from geomctrl.kernels import marches
+from geomctrl.kernels.marches import DONE, NOT_CONVERGED, NOT_FINITE, SINGULAR, STAGE, TURNED
 from geomctrl.mechanism.mechanism import require_free_joints, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 
+IDENTITY = np.eye(6)
 CHUNK = 4096  # steps for each kernel call; in between, Ctrl-C, `progress` and errors are handled
 REASONS = {
     NOT_FINITE: "the state overflows: halve dt",
@@ -203,3 +206,31 @@ def step_arguments(robot: Robot, q, v, tau, dt) -> tuple[np.ndarray, np.ndarray,
         raise ArgumentError("dt: expected a number other than zero, got 0")
     q, v = _state(robot, q=q, v=v)
     return q, v, np.zeros((1, robot.nv)) if tau is None else _state(robot, tau=tau)[0][None], float(dt)
+
+
+# --- explicit methods as numbers -------------------------------------------------------------------------------------
+
+
+def explicit(tableau: Tableau, robot: Robot) -> Method:
+    return Method(tableau.name, marches.march, lambda h: plan_of(tableau, h, robot))
+
+
+@lru_cache(maxsize=64)
+def _numbers(tableau: Tableau, h: float, identity: bool) -> np.ndarray:
+    s = len(tableau.c)
+    max_rows = max(len(rows) for _, rows in tableau.stages)
+    table = np.zeros((s + 1, STAGE + s * (1 + max_rows)))
+    for i, (base, rows) in enumerate(tableau.stages):
+        table[i, :STAGE] = base, len(rows), 0
+        table[base, 2] = base > 0
+        table[i, STAGE : STAGE + s] = h * (tableau.A_classical[i] if i < s else tableau.b_classical)
+        for r, row in enumerate(rows):
+            start = STAGE + s * (1 + r)
+            table[i, start : start + len(row)] = h * row
+    return np.concatenate(([s, max_rows, float(tableau.family == "MK"), identity], table.ravel()))
+
+
+def plan_of(tableau: Tableau, h: float, robot: Robot) -> np.ndarray:
+    """Return the array that encodes steps of length h of the robot for the kernel."""
+    no_basis = robot.nq == robot.nv or all(j.dof < 6 or (j.S == IDENTITY).all() for j in robot.joints)
+    return _numbers(tableau, h, no_basis)

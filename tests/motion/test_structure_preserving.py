@@ -12,13 +12,13 @@ from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.motion.rollout import rollout
-from geomctrl.motion.structure_preserving import METHODS, integrate
+from geomctrl.motion.structure_preserving import METHODS
 from geomctrl.motion.structure_preserving import step as one_step
 from geomctrl.testing.random_robots import random_joint
 
 
 def of_method(function, name):
-    """`integrate` or `step` with one method, whose name is the test id in pytest."""
+    """`rollout` or `step` with one method, whose name is the test id in pytest."""
 
     def run(*args, **options):
         return function(*args, method=name, **options)
@@ -27,7 +27,7 @@ def of_method(function, name):
     return run
 
 
-momentum_form, variational, energy_momentum = (of_method(integrate, name) for name in METHODS)
+momentum_form, variational, energy_momentum = (of_method(rollout, name) for name in METHODS)
 momentum_form_step, variational_step, energy_momentum_step = (of_method(one_step, name) for name in METHODS)
 
 FLOATING = models.three_spheres()

@@ -1,4 +1,4 @@
-"""Integration on groups: integrators, rollout, structure_preserving."""
+"""Integration on groups: integrators, rollout."""
 
 import numpy as np
 from hostile.calls import Example
@@ -27,7 +27,6 @@ INTERPOLANT = np.array([[1.0, -0.5], [0.0, 0.5], [0.0, 0.0]])  # u(theta) = h (t
 STEP = number(0.125, positive=True)
 ACROSS = {"t_end": number(0.5, positive=True), "dt": STEP, "every": Argument(1), "progress": fraction}
 START = {"robot": ROBOT, "q0": Q, "v0": V}
-NOW = {"robot": ROBOT, "q": Q, "v": V, "tau": Argument(A, "none"), "dt": 0.125, "t": 0.25}
 METHOD = "MK4"
 FREE = gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, BODY)])
 FREE_START = {"robot": FREE, "q0": FREE.neutral(), "v0": np.ones(6), "tau": Argument(np.ones(6), "none")}
@@ -84,21 +83,8 @@ EXAMPLES = {
         }
     ),
     "rollout": Example({**START, "tau": Argument(A, "none"), **ACROSS, "method": METHOD}),
-    "structure_preserving.integrate": Example({**START, "tau": Argument(A, "none"), **ACROSS, "method": "variational"}),
-    "structure_preserving.integrate#momentum": Example({**FREE_START, **ACROSS, "method": FORM, "tableau": METHOD}),
-    "structure_preserving.step": Example({**NOW, "method": "energy_momentum"}),
-    "structure_preserving.step#momentum": Example(
-        {
-            "robot": FREE,
-            "q": FREE.neutral(),
-            "v": np.ones(6),
-            "tau": Argument(np.ones(6), "none"),
-            "dt": 0.125,
-            "t": 0.25,
-            "method": FORM,
-            "tableau": METHOD,
-        }
-    ),
+    "rollout#variational": Example({**START, "tau": Argument(A, "none"), **ACROSS, "method": "variational"}),
+    "rollout#momentum": Example({**FREE_START, **ACROSS, "method": FORM, "tableau": METHOD}),
 }
 RESULT = "made by integrate, which says what is in it"
 LEFT_OUT = {
