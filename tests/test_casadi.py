@@ -66,7 +66,7 @@ def test_terms_of_robots(name):
         assert_close(f["difference"](q, moved), robot.difference(q, moved))
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["panda", "random", "coupled and floating"])
 def test_the_other_terms(name):
     robot = ROBOTS[name]()

@@ -224,6 +224,44 @@ class CompiledLaw:
         """
         return write_law(self, path, name, precision)
 
+    def to_fmu(
+        self, path: str | Path, q0: ArrayLike | None = None, v0: ArrayLike | None = None, *, name: str | None = None
+    ) -> Path:
+        """Write the law as an FMU for FMI 3.0 co-simulation: C sources and a library compiled for this platform.
+
+        This needs a C compiler and the package of `pip install 'geomctrl[fmu]'`; the FMU itself needs no Python.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, whose name ends with .fmu.
+        q0, v0 : array_like, shape (nq,), (nv,), optional
+            Start values of the inputs q and v. Default: neutral and at rest.
+        name : str, optional
+            Model identifier, and prefix of the C functions. Default: the name of the file.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ArgumentError
+            If the path or the name is not valid.
+        UntraceableError
+            If `start(q0, v0)` can not be traced.
+        GeomctrlError
+            If the package or a C compiler is missing, or the platform is not supported.
+
+        Notes
+        -----
+        Inputs are q and v, outputs are tau and "signal.NAME" for each signal; z is local. A step from t to t + h
+        computes tau and the signals at t from the inputs and moves z on to t + h, as `simulate` with control_dt = h
+        does. Where the law has no result, the step is discarded and nothing changes.
+        """
+        return import_module("geomctrl.interop.fmu").law_to_fmu(self, path, q0, v0, name)
+
     def to_casadi(self) -> Any:
         """The law as a casadi.Function, which CasADi differentiates and generates code from.
 

@@ -108,7 +108,7 @@ class _Export:
 
     def start(self) -> c_files.Unit:
         z = self.parameters["z"]
-        if _has_robot_state_arguments(self.controller):
+        if has_robot_state_arguments(self.controller):
             return self.start_of_robot(z)
         numbers = np.ravel(self.z0)
         prototype = f"void {self.name}_start({z.declared(self.real, constant=False)})"
@@ -238,7 +238,7 @@ class _Export:
         return "\n".join(["    {", *lines, "    }"])
 
 
-def _has_robot_state_arguments(controller: Any) -> bool:
+def has_robot_state_arguments(controller: Any) -> bool:
     try:  # only called for a law that has a state, and so `start`
         inspect.signature(controller.start).bind(None, None)
     except (TypeError, ValueError):

@@ -28,6 +28,11 @@ def plant_rate(loop: Any, plant: Any, t: Any, y: SymbolArray, tau: Any) -> list[
     """(v, vdot, x', power) of a plant (a clone) in the state y of the loop."""
     (q, v, _), x = loop.split(y), loop.plant_state(y)
     size = len(loop.plant_rates) if x is not None else 2 * loop.plant.robot.nv + 1
+    return rate_of(plant, t, q, v, x, tau, size)
+
+
+def rate_of(plant: Any, t: Any, q: Any, v: Any, x: Any, tau: Any, size: int) -> list[Any]:
+    """(v, vdot, x', power) of a plant (a clone), `size` numbers."""
     out = symbol_array([0.0] * size, (size,))
     state = () if x is None else (x,)
     named(plant, lambda: plant.rate(t, q, v, as_symbols(tau), out, *state))
