@@ -13,7 +13,6 @@ import pytest
 import geomctrl as gc
 from geomctrl import actuators, controllers, friction, models, references, so3, testing
 from geomctrl.control.compiled.law import CompiledLaw
-from geomctrl.control.references import Harmonic
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.interop import fmu as fmus
 
@@ -178,10 +177,6 @@ PLANTS = {  # law and plant
         gc.Plant(with_limits(), stops=gc.JointStops(500.0)),
     ),
     "contact": lambda: (controllers.PDGravity(ARM, HOME), gc.Plant(ARM, None, gc.Contact(["tip"], 1e3, 0.5))),
-    "motors behind springs": lambda: (
-        controllers.ElasticJoint(ARM, Harmonic(HOME, 0.3, 0.3), 5000.0, 0.5),
-        gc.control.ElasticPlant(ARM, 5000.0, 0.5),
-    ),
     "own state": lambda: (Partial(), Tank(ARM)),
     "coupled": lambda: (swinging(coupled(), [0.1, -0.4], controllers.ComputedTorque), gc.Plant(coupled())),
     "flying": lambda: (
