@@ -140,6 +140,7 @@ class Robot(Mechanism, metaclass=_RobotType):
 
     to_c = export.to_c
     to_casadi = export.to_casadi
+    to_jax = export.to_jax
     to_numba = export.to_numba
     to_ptx = export.to_ptx
     to_cuda = export.to_cuda

@@ -10,19 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from geomctrl.arguments import optional_package
-from geomctrl.compiler.catalogue import Function
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import configuration
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
-from geomctrl.terms.export import compiled_term, traced_term
+from geomctrl.terms.export import ON_GROUP, compiled_term, traced_term
 from geomctrl.terms.kinematics import Representation
 from geomctrl.tracing.backends.c_names import parameter
 from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.traces import Trace
 
 OLDEST = "3.6.4"  # of casadi, with all functions that are used
-ON_GROUP = {"integrate": Function(configuration.moved), "difference": Function(configuration.difference)}
 STATE = ("tau", "z_rate", "z_next")  # outputs of a law that are no signals
 
 

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import choice, listed, path_of
+from geomctrl.arguments import choice, listed, optional_package, path_of
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.catalogue import CATALOGUE, Function
+from geomctrl.compiler.differentiable import Differentiable, differentiable
 from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError, NameNotFoundError
 from geomctrl.files import whole
-from geomctrl.kernels import frames
+from geomctrl.kernels import configuration, frames
 from geomctrl.kernels.algorithms import Algorithm, Array
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
@@ -31,6 +32,7 @@ from geomctrl.tracing.traces import Trace
 from .batches import over_states
 from .kinematics import Representation, representation_number
 
+OLDEST_JAX = "0.6.2"  # with its versions up to 0.10 the tests have run
 FAILURE = "where the mass matrix is not positive definite"
 
 MEANINGS = {
@@ -163,6 +165,7 @@ def _known(terms: Sequence[str]) -> list[str]:
     return names
 
 
+ON_GROUP = {"integrate": Function(configuration.moved), "difference": Function(configuration.difference)}
 FRAME_TERMS = {"pose": frames.pose, "jacobian": frames.jacobian, "jacobian_rate": frames.jacobian_rate}
 
 
@@ -219,6 +222,13 @@ def traced_term(robot: Mechanism, term: Term) -> tuple[Trace, Sizes]:
     return trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.optional), Sizes(pattern)
 
 
+def differentiable_term(robot: Mechanism, term: Term) -> tuple[Differentiable, np.ndarray, Sizes]:
+    """A term as a function with derivatives, the robot's constants and parameters, and the sizes of its arrays."""
+    pattern = structure(robot._model)
+    function = differentiable(term.algorithm, pattern, {**term.numbers, **term.arrays}, term.optional)
+    return function, robot._model[[*function.constants, *function.parameters]], Sizes(pattern)
+
+
 def to_casadi(
     robot: Mechanism,
     term: str = "inverse_dynamics",
@@ -266,6 +276,68 @@ def to_casadi(
     (['q', 'v', 'a'], ['tau'])
     """
     return import_module("geomctrl.interop.casadi_functions").term_to_casadi(robot, term, frame, representation)
+
+
+def to_jax(
+    robot: Mechanism,
+    term: str = "inverse_dynamics",
+    *,
+    frame: str | None = None,
+    representation: Representation = "body",
+) -> Callable[..., Any]:
+    """Return a term as a JAX function that jits, vmaps and differentiates, on the CPU.
+
+    This needs the package `jax` (pip install 'geomctrl[jax]').
+
+    Parameters
+    ----------
+    term : str
+        As for `to_c`; also "integrate" (q, dv) and "difference" (q0, q1), the functions of configurations that have
+        the names of methods. Default "inverse_dynamics".
+    frame, representation : str
+        Of "pose", "jacobian" and "jacobian_rate", as for `Robot.jacobian`.
+
+    Returns
+    -------
+    callable
+        f(q, v, a, parameters=None), with the arguments of the term in the order of `f.inputs`, and arrays with any
+        leading axes, the same for all. parameters (nbodies, 10), or (..., nbodies, 10) for each state its own, are
+        inertial parameters instead of the robot's; they may also be the last positional argument. The result is an
+        array, or a tuple of several, which is a named tuple where the robot's method returns one.
+
+    Raises
+    ------
+    NameNotFoundError
+        If there is no such term or frame.
+    GeomctrlError
+        If jax is missing or its interface for foreign functions is not supported.
+    ModelError
+        When f is compiled, if the code of the term or of the derivative would be too long.
+
+    Notes
+    -----
+    XLA calls compiled code of geomctrl (its foreign function interface); no C compiler is needed. All robots of one
+    structure share the code.
+
+    - Derivatives of any order, forward and reverse, with respect to all arguments and `parameters`, are exact: they
+      are compiled from the derivatives of the term's operations.
+    - The 12 numbers of a pose in q can only change as the joint moves: derivatives are those along the group, and a
+      gradient with respect to q has no component that leads out of it. For derivatives with respect to velocity
+      coordinates differentiate f(integrate(q, d), ...) with respect to d at 0.
+    - Computation is in float64. float32 arrays, JAX's default, are converted and the results rounded to float32;
+      jax.config.update("jax_enable_x64", True) gives float64 throughout.
+    - Nothing raises at run time: a state with nan, infinity or an invalid pose, or without a result because the
+      mass matrix is not positive definite, gives nan. Wrong shapes and types raise ArgumentError.
+
+    Examples
+    --------
+    >>> import geomctrl as gc
+    >>> f = gc.models.two_link().to_jax("inverse_dynamics")  # doctest: +SKIP
+    >>> jax.jit(jax.grad(lambda q, v, a: f(q, v, a)[0]))(q, v, a)  # doctest: +SKIP
+    """
+    require_robot("robot", robot)
+    optional_package("to_jax", "jax", "jax", OLDEST_JAX)
+    return import_module("geomctrl.interop.jax_functions").JaxFunction(robot, term, frame, representation)
 
 
 def to_numba(

@@ -2,7 +2,8 @@
 
 `tangents` (forward mode) computes the rates of all outputs along one direction of the inputs. `pullback` (reverse mode)
 computes the derivatives of one sum of outputs with respect to all inputs, at a small multiple of the cost of the sum.
-Both apply the chain rule to the nodes of a graph: they are exact and can be repeated.
+`pushforward` and `transposed` return these as traces of their own. All apply the chain rule to the nodes of a graph:
+they are exact and can be repeated.
 
 At a kink the derivative is that of the branch which `where`, min, max or abs select.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from .operators import power, raised
@@ -18,6 +20,7 @@ from .symbols import (
     Condition,
     Graph,
     Symbol,
+    UntraceableError,
     add,
     binary,
     compare,
@@ -31,6 +34,7 @@ from .symbols import (
     unary,
     where,
 )
+from .traces import Trace
 
 CONDITIONS = {"lt", "le", "eq", "and", "or", "not"}
 
@@ -60,7 +64,7 @@ def _tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> li
 
 
 def pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
-    """d(sum weights[k] outputs[k]) / d(input) for every node of `inputs`; weights are constants."""
+    """d(sum weights[k] outputs[k]) / d(input) for every node of `inputs`."""
     with graph.of_finite_numbers():
         return _pullback(graph, outputs, weights, inputs)
 
@@ -86,6 +90,59 @@ def _pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inpu
                 share = where(compare("eq", w, 0.0), 0.0, share)
             weight[x] = add(weight.get(x, 0.0), share)
     return [weight.get(k, 0.0) for k in inputs]
+
+
+def pushforward(trace: Trace, moving: Sequence[Sequence[tuple[int, int]]]) -> Trace:
+    """The rates of a trace's outputs, each group of `moving` inputs (array, index) having its rates as a further input.
+
+    The further inputs follow those of the trace, and the outputs are linear in them.
+    """
+    graph, first = trace.graph, len(trace.inputs) + 1
+    seeds = {
+        graph.node("load", *place): graph.load(first + g, k)
+        for g, places in enumerate(moving)
+        for k, place in enumerate(places)
+    }
+    rates = tangents(graph, [Symbol(graph, index) for index in trace.outputs], seeds)
+    arrays = range(first + len(moving))
+    return _extracted(trace, rates, (*trace.inputs, *map(len, moving)), trace.sizes, dict(zip(arrays, arrays)))
+
+
+def transposed(trace: Trace, linear: Sequence[int], outputs: Sequence[int]) -> Trace:
+    """The transpose of the map from the arrays `linear`, in which the trace is linear, to the arrays `outputs`.
+
+    Its inputs are the other arrays, followed by a vector for each of `outputs`; its outputs have the sizes of `linear`.
+    Raises UntraceableError if the trace is not linear in these arrays.
+    """
+    graph, starts = trace.graph, [0, *accumulate(trace.sizes)]
+    ends = [Symbol(graph, index) for j in outputs for index in trace.outputs[starts[j] : starts[j + 1]]]
+    new = range(len(trace.inputs) + 1, len(trace.inputs) + 1 + len(outputs))
+    weights = [graph.load(array, k) for array, j in zip(new, outputs) for k in range(trace.sizes[j])]
+    sizes = tuple(trace.inputs[a - 1] for a in linear)
+    nodes = [graph.node("load", a, k) for a, size in zip(linear, sizes) for k in range(size)]
+    kept = [a for a in range(1, len(trace.inputs) + 1) if a not in linear]
+    arrays = {0: 0, **{a: k for k, a in enumerate([*kept, *new], 1)}}
+    inputs = (*(trace.inputs[a - 1] for a in kept), *(trace.sizes[j] for j in outputs))
+    return _extracted(trace, pullback(graph, ends, weights, nodes), inputs, sizes, arrays)
+
+
+def _extracted(
+    trace: Trace, ends: Sequence[Any], inputs: tuple[int, ...], sizes: tuple[int, ...], arrays: Mapping[int, int]
+) -> Trace:
+    """A trace of `ends` in a graph of their own, with the flag of `trace`; arrays: new numbers of the inputs."""
+    old, graph, new = trace.graph, Graph(), {}
+    outputs = [old.operand(x) for x in ends]
+    flag = [] if trace.flag is None else [trace.flag]
+    for index in old.needed([*outputs, *flag]):
+        op, *rest = old.nodes[index]
+        if op == "load":
+            if rest[0] not in arrays:
+                raise UntraceableError("the trace is not linear in these inputs")
+            rest[0] = arrays[rest[0]]
+        elif op != "const":
+            rest = [new[x] for x in rest]
+        new[index] = graph.node(op, *rest)
+    return Trace(graph, inputs, tuple(new[x] for x in outputs), sizes, new[flag[0]] if flag else None)
 
 
 def loads(xs: Iterable[Any]) -> list[int]:

@@ -1,5 +1,7 @@
 """A robot's terms: the methods of Robot, and the readable forms beside them."""
 
+import importlib.util
+
 import numpy as np
 from hostile.calls import Example
 from hostile.discovery import parameters, public_callables
@@ -132,7 +134,7 @@ BUILDERS = (
 )
 OF_ROBOTS = ("articulated_bodies", "closed_forms", "curvature", "derivatives", "factored", "higher_order_kinematics")
 OF_ROBOTS += ("operational_space", "representations", "sensitivities")
-CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda")
+CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda", "to_jax")
 for name, public in public_callables().items():
     module, _, method = name.partition(".")
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS, "inverse_kinematics")
@@ -156,7 +158,11 @@ for name in ("motion", "accelerations"):
     of_bodies = {"q": Q, "V": np.arange(12.0).reshape(2, 6), "A": np.ones((2, 6))}
     EXAMPLES[f"higher_order_kinematics.joint_{name}_of_bodies"].arguments.update(of_bodies)
 CUDA = "needs a GPU; arguments as for to_ptx"
-LEFT_OUT = {
+JAX = Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT)
+HAS_JAX = importlib.util.find_spec("jax") is not None
+EXAMPLES |= {"Robot.to_jax": JAX} if HAS_JAX else {}
+LEFT_OUT = {} if HAS_JAX else {"Robot.to_jax": "needs jax"}
+LEFT_OUT |= {
     "Robot.to_cuda": CUDA,
     "CudaFunction": CUDA,
     "CudaFunction.__call__": CUDA,

@@ -1,0 +1,244 @@
+"""Handlers of XLA's foreign function interface from a trace: JAX calls them on its own buffers.
+
+A handler evaluates a trace for all states of a call, `width` of them at a time. Operands are float64 arrays in C order:
+the model's constants, its parameters (shared by all states, or one row a state), and the trace's inputs, one row a
+state. Results are the trace's outputs, one row a state, and work memory of `f_work` numbers. A state without a result
+gives nan. Offsets are those of the structs in xla/ffi/api/c_api.h, which jaxlib contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from geomctrl.tracing.partition import Plan
+from geomctrl.tracing.traces import Trace
+
+from .elementary import library, sin_cos, waves
+from .ir import Vector
+from .llvm import core
+from .transposition import declarations, transposition
+
+NAMES = ["f_xla", "f_work"]
+# XLA_FFI_CallFrame: the extension, its arrays of pointers to operands and to results; XLA_FFI_Buffer
+EXTENSION, OPERANDS, RESULTS = 8, 72, 112
+DATA, RANK, DIMENSIONS = 24, 32, 40
+# XLA_FFI_Metadata_Extension: its type (1), XLA_FFI_Metadata; in that the version of the interface and the traits
+TYPE, METADATA, MAJOR, MINOR, TRAITS = 8, 24, 24, 28, 32
+LINE = 8  # numbers of a cache line
+
+
+class Sizes(NamedTuple):
+    """constants, parameters: positions in the model array. shared: whether all states have the same parameters."""
+
+    constants: Sequence[int]
+    parameters: Sequence[int]
+    shared: bool
+
+
+def module(trace: Trace, model: Sizes, width: int, side: int, version: tuple[int, int]) -> str:
+    """The text of a handler with `width` lanes, for an interface of this version; side: lanes of the processor."""
+    kinds = sorted({width, max(width, side)})
+    plan, vector = Plan(trace, max(side // width, 1)), Vector(width)
+    offsets = {position: k for k, position in enumerate(model.constants)}
+    own = {position: len(offsets) + k * (1 if model.shared else width) for k, position in enumerate(model.parameters)}
+
+    def place(index: int, _: int) -> tuple[int, bool]:
+        return (own[index], not model.shared) if index in own else (offsets[index], False)
+
+    rows = (*trace.inputs, *(() if model.shared else (len(model.parameters),)))  # what each state has
+    layout = _layout(trace, model, plan, width, sum(rows))
+    parts = [
+        library(kinds, [trace]),
+        *(sin_cos(Vector(k)) for k in kinds),
+        *(waves(Vector(k)) for k in kinds),
+        core(plan, vector, "f_core", side, place),
+        _run(trace, rows, vector, layout, len(offsets)),
+        _handler(trace, model, rows, width, layout, version),
+        f"@f_work = constant i64 {layout['end'] + LINE}",
+    ]
+    return "\n".join([*parts, *_declarations(width)])
+
+
+def _layout(trace: Trace, model: Sizes, plan: Plan, width: int, numbers: int) -> dict[str, int]:
+    """Where the parts of the work memory begin: lanes of inputs, outputs and intermediate values, the model, rows."""
+    parameters = len(model.parameters)
+    sizes = {
+        "y": width * sum(trace.inputs),
+        "s": width * len(trace.outputs),
+        "model": width * plan.slots,
+        "rows": len(model.constants) + parameters * (1 if model.shared else width),
+        "end": width * (numbers + len(trace.outputs)),
+    }
+    return dict(zip(sizes, accumulate(-(-size // LINE) * LINE for size in sizes.values())))
+
+
+def _run(trace: Trace, rows: Sequence[int], vector: Vector, layout: dict[str, int], constants: int) -> str:
+    """run(inputs, outputs, first, end, work): evaluate these states, a multiple of the lanes."""
+    width, total, t = vector.width, len(trace.outputs), vector.type
+    sources = [("in", k) for k in range(len(rows))] + [("out", k) for k in range(len(trace.sizes))]
+    lines = [
+        "define internal void @f_run(ptr noalias %inputs, ptr noalias %outputs, i64 %first, i64 %end, ptr noalias %x)"
+        " nounwind {",
+        "entry:",
+        *(f"  %{part} = getelementptr double, ptr %x, i64 {layout[part]}" for part in ("y", "s", "model")),
+        f"  %parameters = getelementptr double, ptr %model, i64 {constants}",
+        *(f"  %{name}{k}.p = getelementptr ptr, ptr %{name}puts, i64 {k}" for name, k in sources),
+        *(f"  %{name}{k} = load ptr, ptr %{name}{k}.p" for name, k in sources),
+        "  br label %head",
+        "head:",
+        "  %b = phi i64 [%first, %entry], [%next, %tail]",
+        "  %more = icmp slt i64 %b, %end",
+        "  br i1 %more, label %gather0, label %exit",
+    ]
+    starts = [*accumulate(trace.inputs, initial=0)]
+    for k, n in enumerate(rows):
+        own = k == len(trace.inputs)  # the parameters of each state, after the constants of the model
+        buffer, start = ("%parameters", 0) if own else ("%x", starts[k])
+        lines += transposition(f"gather{k}", f"%in{k}", buffer, n, start, width, gather=True)
+        lines += [f"gather{k}.done:", f"  br label %{f'gather{k + 1}' if k + 1 < len(rows) else 'compute'}"]
+    good = "%good" if width == 1 else "%all"
+    lines += ["compute:", f"  %good = call {vector.bool} @f_core(ptr %model, ptr %x, ptr %y, ptr %s)"]
+    if width > 1:
+        lines.append(f"  %all = call i1 @llvm.vector.reduce.and.v{width}i1({vector.bool} %good)")
+    lines += [
+        f"  br i1 {good}, label %scatter0, label %mark",
+        "mark:",  # states without a result
+        "  %k = phi i64 [0, %compute], [%k1, %mark]",
+        f"  %place = mul i64 %k, {width}",
+        "  %p = getelementptr double, ptr %y, i64 %place",
+        f"  %value = load {t}, ptr %p, align 8",
+        f"  %marked = select {vector.bool} %good, {t} %value, {t} {vector.constant(float('nan'))}",
+        f"  store {t} %marked, ptr %p, align 8",
+        "  %k1 = add i64 %k, 1",
+        f"  %left = icmp slt i64 %k1, {total}",
+        "  br i1 %left, label %mark, label %scatter0",
+    ]
+    for k, (n, start) in enumerate(zip(trace.sizes, accumulate(trace.sizes, initial=0))):
+        lines += transposition(f"scatter{k}", f"%out{k}", "%y", n, start, width, gather=False)
+        lines += [f"scatter{k}.done:", f"  br label %{f'scatter{k + 1}' if k + 1 < len(trace.sizes) else 'tail'}"]
+    lines += ["tail:", f"  %next = add i64 %b, {width}", "  br label %head", "exit:", "  ret void", "}"]
+    return "\n".join(lines)
+
+
+def _handler(
+    trace: Trace, model: Sizes, rows: Sequence[int], width: int, layout: dict[str, int], version: tuple[int, int]
+) -> str:
+    """f_xla(frame): reply with the version of the interface, or evaluate all states."""
+    outputs, constants, parameters = trace.sizes, len(model.constants), len(model.parameters)
+    row_operands = [2 + k for k in range(len(trace.inputs))] + ([] if model.shared else [1])
+    lines = [
+        f"define ptr @f_xla(ptr %frame) nounwind {{\nentry:\n  {_at('%frame', EXTENSION, 'extension')}",
+        "  %none = icmp eq ptr %extension, null",
+        "  br i1 %none, label %call, label %extended",
+        f"extended:\n  {_at('%extension', TYPE, 'type', 'i32')}",
+        "  %asked = icmp eq i32 %type, 1",
+        "  br i1 %asked, label %metadata, label %call",
+        f"metadata:\n  {_at('%extension', METADATA, 'm')}",
+        *(
+            f"  %m{offset} = getelementptr i8, ptr %m, i64 {offset}\n  store i32 {value}, ptr %m{offset}"
+            for offset, value in ((MAJOR, version[0]), (MINOR, version[1]), (TRAITS, 0))
+        ),
+        "  ret ptr null",
+        f"call:\n  {_at('%frame', OPERANDS, 'operands')}\n  {_at('%frame', RESULTS, 'results')}",
+    ]
+    lines += _buffers("operand", "%operands", 2 + len(trace.inputs))
+    lines += _buffers("result", "%results", len(outputs) + 1)
+    lines += [
+        f"  %address = ptrtoint ptr %result{len(outputs)} to i64",
+        f"  %up = add i64 %address, {8 * LINE - 1}",
+        f"  %even = and i64 %up, {-8 * LINE}",
+        "  %x = inttoptr i64 %even to ptr",
+        *(f"  %{part} = getelementptr double, ptr %x, i64 {layout[part]}" for part in ("model", "rows")),
+        f"  %ins = alloca ptr, i64 {len(rows)}\n  %outs = alloca ptr, i64 {len(outputs)}",
+        f"  call void @llvm.memcpy.p0.p0.i64(ptr %model, ptr %operand0, i64 {8 * constants}, i1 false)",
+    ]
+    if model.shared:
+        lines += [
+            f"  %pi = getelementptr double, ptr %model, i64 {constants}",
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr %pi, ptr %operand1, i64 {8 * parameters}, i1 false)",
+        ]
+    lines += _stored("%ins", [f"%operand{k}" for k in row_operands], "in")
+    lines += _stored("%outs", [f"%result{k}" for k in range(len(outputs))], "out")
+    lines += [
+        f"  {_at('%operands.b2', RANK, 'rank', 'i64')}\n  {_at('%operands.b2', DIMENSIONS, 'dims')}",
+        "  %axes = sub i64 %rank, 1",
+        "  br label %count",
+        "count:",
+        "  %axis = phi i64 [0, %call], [%axis1, %times]\n  %states = phi i64 [1, %call], [%states1, %times]",
+        "  %open = icmp slt i64 %axis, %axes",
+        "  br i1 %open, label %times, label %counted",
+        "times:",
+        "  %dim.p = getelementptr i64, ptr %dims, i64 %axis\n  %dim = load i64, ptr %dim.p",
+        "  %states1 = mul i64 %states, %dim\n  %axis1 = add i64 %axis, 1",
+        "  br label %count",
+        "counted:",
+        f"  %rest = urem i64 %states, {width}\n  %whole = sub i64 %states, %rest",
+        "  call void @f_run(ptr %ins, ptr %outs, i64 0, i64 %whole, ptr %x)",
+        "  %complete = icmp eq i64 %rest, 0",
+        "  br i1 %complete, label %done, label %fill",
+    ]
+    return "\n".join([*lines, *_rest(row_operands, rows, outputs, width), "done:\n  ret ptr null\n}"])
+
+
+def _rest(operands: Sequence[int], rows: Sequence[int], outputs: Sequence[int], width: int) -> list[str]:
+    """Evaluate the last states, fewer than the lanes: their rows are copied, and the last is repeated."""
+    lines = [
+        "fill:\n  %last = sub i64 %states, 1\n  br label %lane",
+        "lane:\n  %l = phi i64 [0, %fill], [%l1, %lane]",
+        "  %beyond = add i64 %whole, %l",
+        "  %state = call i64 @llvm.smin.i64(i64 %beyond, i64 %last)",
+    ]
+    starts = [*accumulate((width * n for n in (*rows, *outputs)), initial=0)]
+    places = [f"%part{k}" for k in range(len(rows) + len(outputs))]
+    lines += [f"  {place} = getelementptr double, ptr %rows, i64 {start}" for place, start in zip(places, starts)]
+    for k, (operand, n) in enumerate(zip(operands, rows)):
+        lines += _copied(f"c{k}", (places[k], "%l"), (f"%operand{operand}", "%state"), n)
+    lines += [
+        f"  %l1 = add i64 %l, 1\n  %again = icmp slt i64 %l1, {width}",
+        "  br i1 %again, label %lane, label %filled",
+        "filled:",
+        *_stored("%ins", places[: len(rows)], "rin"),
+        *_stored("%outs", places[len(rows) :], "rout"),
+        f"  call void @f_run(ptr %ins, ptr %outs, i64 0, i64 {width}, ptr %x)",
+        "  br label %return",
+        "return:\n  %r = phi i64 [0, %filled], [%r1, %return]\n  %to = add i64 %whole, %r",
+    ]
+    for k, n in enumerate(outputs):
+        lines += _copied(f"d{k}", (f"%result{k}", "%to"), (places[len(rows) + k], "%r"), n)
+    lines += ["  %r1 = add i64 %r, 1\n  %some = icmp slt i64 %r1, %rest", "  br i1 %some, label %return, label %done"]
+    return lines
+
+
+def _at(base: str, offset: int, name: str, kind: str = "ptr") -> str:
+    """%name: what a struct has at this offset."""
+    return f"%{name}.p = getelementptr i8, ptr {base}, i64 {offset}\n  %{name} = load {kind}, ptr %{name}.p"
+
+
+def _buffers(name: str, array: str, count: int) -> Iterator[str]:
+    """%nameK: the data of buffer k; ARRAY.bK: the buffer."""
+    for k in range(count):
+        yield f"  {array}.a{k} = getelementptr ptr, ptr {array}, i64 {k}\n  {array}.b{k} = load ptr, ptr {array}.a{k}"
+        yield f"  {_at(f'{array}.b{k}', DATA, f'{name}{k}')}"
+
+
+def _stored(array: str, pointers: Sequence[str], name: str) -> Iterator[str]:
+    for k, pointer in enumerate(pointers):
+        yield f"  %{name}.{k} = getelementptr ptr, ptr {array}, i64 {k}\n  store ptr {pointer}, ptr %{name}.{k}"
+
+
+def _copied(name: str, to: tuple[str, str], source: tuple[str, str], n: int) -> Iterator[str]:
+    """A row of n numbers: to and source are arrays with the number of the row."""
+    for part, (array, row) in (("t", to), ("s", source)):
+        yield f"  %{name}.{part}n = mul i64 {row}, {n}"
+        yield f"  %{name}.{part} = getelementptr double, ptr {array}, i64 %{name}.{part}n"
+    yield f"  call void @llvm.memcpy.p0.p0.i64(ptr %{name}.t, ptr %{name}.s, i64 {8 * n}, i1 false)"
+
+
+def _declarations(width: int) -> list[str]:
+    return [
+        *(declarations(width) if width > 1 else []),
+        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+        "declare i64 @llvm.smin.i64(i64, i64)",
+    ]
