@@ -13,7 +13,7 @@ from functools import partial
 
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.robot import Robot
 
@@ -103,4 +103,8 @@ def rollout(
         return march_preserving(robot, q0, v0, tau, t_end, dt, method, every, progress, tableau)
     if callable(tau):
         raise ArgumentError(f"tau: expected an array or None: a function needs the method {' or '.join(METHODS)}")
-    return march_compiled(partial(explicit, fixed_step(method)), robot, q0, v0, tau, t_end, dt, every, progress)
+    try:
+        tableau = fixed_step(method)
+    except NameNotFoundError as error:
+        raise NameNotFoundError(f"{error}; or {', '.join(METHODS)}") from None
+    return march_compiled(partial(explicit, tableau), robot, q0, v0, tau, t_end, dt, every, progress)

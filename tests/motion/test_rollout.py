@@ -8,7 +8,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models, testing
-from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 from geomctrl.integrators.driver import integrate
 from geomctrl.integrators.solution import Event
 from geomctrl.integrators.step_control import Adaptive
@@ -279,6 +279,13 @@ GOOD = {"robot": SPHERES, "q0": SPHERES.neutral(), "v0": np.zeros(8), "tau": Non
 def test_bad_arguments_are_named(change, message):
     with pytest.raises(ArgumentError, match=message):
         rollout(**{**GOOD, **change})
+
+
+def test_methods_that_preserve_something_are_named_and_take_functions():
+    with pytest.raises(NameNotFoundError, match=r"did you mean MK4.*; or momentum_form, variational, energy_momentum"):
+        rollout(SPHERES, SPHERES.neutral(), np.zeros(8), None, 0.1, 0.1, "mk4")
+    with pytest.raises(ArgumentError, match=r"tau: .* a function needs the method momentum_form or variational"):
+        rollout(SPHERES, SPHERES.neutral(), np.zeros(8), lambda t, q, v: -v, 0.1, 0.1)
 
 
 def test_an_overflow_stops_with_the_trajectory_so_far():
