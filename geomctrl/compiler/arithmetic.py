@@ -77,6 +77,8 @@ class Arithmetic:
                 complex128=complex,
                 dot=_dot,
             )
+        if isinstance(value, np.uint64):  # with numpy before 2 its sum with a Python int is a float, and no index
+            return int(value)
         inner = python_function(value)
         return value if inner is None else on(inner, self)
 

@@ -33,7 +33,8 @@ PURE = {
     *("types", "typing", "_collections_abc", "_functools", "_operator"),
 }  # modules of the standard library without side effects
 STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-PLACES = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
+# folders of installed packages; numpy's own is another one with Debian's packages, and where PYTHONPATH names one
+PLACES = [*(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")), Path(np.__file__).parents[1]]
 PACKAGES = tuple({str(path) for place in PLACES for path in (place, place.resolve())})
 OWN = __name__.partition(".")[0]
 HEAP_TYPE = 1 << 9  # flag of classes created by a class statement

@@ -10,7 +10,6 @@ import functools
 import math
 import statistics
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import SEQUENCES, SymbolArray, has_symbols, holds_any, plain, row_of, wrapped
-from .code_identity import CACHE, PLAIN
+from .code_identity import CACHE, PLAIN, origin
 from .constant_arrays import ConstantArray, array_of_list, holds_hidden_symbols, visible, visible_arrays
 from .numbers import scalar
 from .patched_math import math_on_symbols, mean_on_symbols
@@ -124,16 +123,13 @@ def _spaces() -> Iterator[dict[str, Any]]:
     for name, module in list(sys.modules.items()):
         if _without_laws.get(name) == id(module) or not isinstance(module, ModuleType):
             continue
-        file = vars(module).get("__file__") or ""
-        foreign = name in sys.builtin_module_names or file.startswith(INSTALLED)
-        if name.startswith(ROOMS) if name.startswith("geomctrl.") else not foreign:
+        if name.startswith(ROOMS) if name.startswith("geomctrl.") else origin(name) == "user":
             yield vars(module)
         else:
             _without_laws[name] = id(module)
 
 
 _without_laws: dict[str, int] = {}  # modules by name: every trace asks for them, and a process may have thousands
-INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 ROOMS = tuple(
     f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "papers", "control", "controllers")
 )

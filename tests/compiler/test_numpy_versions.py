@@ -1,4 +1,4 @@
-"""The machine code of calls reads numpy's arrays correctly with numpy 1.26 and the installed version."""
+"""With numpy 1.26 and the installed version, in its usual folder or another: calls in machine code, and traces."""
 
 import json
 import os
@@ -42,6 +42,20 @@ print(json.dumps({
 """
 
 
+TRACED = """
+import sys
+import numpy as np
+from geomctrl import models
+from geomctrl.tracing import trace
+
+assert np.__file__.startswith(sys.argv[1]), np.__file__
+robot, q = models.two_link(), [0.3, 0.2]
+for f in (lambda q: np.sin(robot.gravity_force(q)) + np.float64(2.0) * q[0], robot.mass_matrix_inverse):
+    compiled = trace(f, 2).to_llvm()
+    print(np.abs(compiled(np.array(q)) - f(np.array(q))).max() < 1e-14)
+"""
+
+
 def answers(*folders):
     path = os.pathsep.join(map(str, (*folders, Path(geomctrl.__file__).parents[1])))
     done = subprocess.run(
@@ -69,3 +83,22 @@ def test_calls(folders, version):
     np.testing.assert_allclose(found["C"], robot.terms(q, q).C, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(found["tau"], robot.inverse_dynamics(q, q, q), rtol=1e-13, atol=1e-13)
     assert found["size"] == [np.zeros((7, 7)).__sizeof__(), np.zeros(7).__sizeof__()]
+
+
+def traced(folder):
+    path = os.pathsep.join(map(str, (folder, Path(geomctrl.__file__).parents[1])))
+    command, environment = [sys.executable, "-c", TRACED, str(folder)], os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["True", "True"], done.stderr
+
+
+def test_traces_with_numpy_in_a_folder_of_its_own(tmp_path):
+    """As with Debian's packages or a folder of PYTHONPATH: numpy there is no user's code."""
+    for path in Path(np.__file__).parents[1].glob("numpy*"):
+        (tmp_path / path.name).symlink_to(path)
+    traced(tmp_path)
+
+
+@pytest.mark.skipif(not OLD.is_dir(), reason="no numpy 1.26 (make numpy1)")
+def test_traces_with_numpy_1():
+    traced(OLD)
