@@ -287,6 +287,8 @@ def _has_no_effect(key: str, x: Any) -> bool:
 
 def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
     name, out = ufunc.__name__, kwargs.pop("out", None)
+    if name == "divmod" and method == "__call__" and out is None and not kwargs:
+        return np.floor_divide(*inputs), np.remainder(*inputs)
     kwargs = {key: x for key, x in kwargs.items() if not _has_no_effect(key, x)}
     unknown = sorted(set(kwargs) - KEYWORDS.get(method, set()))
     if unknown or method not in KEYWORDS:

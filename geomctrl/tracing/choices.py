@@ -82,6 +82,7 @@ def first_of(worse: Elementwise) -> Callable[..., Any]:
 
     def first(a: Any, axis: Any = None) -> Any:
         a = entries(a)
+        a = np.frompyfunc(number_of, 1, 1)(a) if a.ndim else a
         rows = a.reshape(1, -1) if axis is None else np.moveaxis(a, axis, -1)
         out = np.empty(rows.shape[:-1], object)
         for place in np.ndindex(out.shape):

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .operators import floor_divided, modulo, truncated
+from .dtypes import is_truth
+from .operators import floor_divided, modulo, number_of, truncated
 from .symbols import (
     WHOLE,
     Condition,
@@ -35,13 +36,19 @@ def _sign(x: Any) -> Any:
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """numpy's maximum: nan if either is nan."""
+    """numpy's maximum: nan if either is nan; of two truth values, whether any is true."""
+    if is_truth(a) and is_truth(b):
+        return _any(a, b)
+    a, b = number_of(a), number_of(b)
     if is_symbol(b) and not is_symbol(a):
         a, b = b, a
     return where(_number(b), binary("max", a, b), b)
 
 
 def minimum(a: Any, b: Any) -> Any:
+    if is_truth(a) and is_truth(b):
+        return both(a, b)
+    a, b = number_of(a), number_of(b)
     if is_symbol(b) and not is_symbol(a):
         a, b = b, a
     return where(_number(b), binary("min", a, b), b)

@@ -34,6 +34,7 @@ from .choices import (
     symbolic,
     where_,
 )
+from .dtypes import CAST
 from .operators import number_of, rounded
 from .requirements import require
 from .symbols import (
@@ -44,6 +45,7 @@ from .symbols import (
     caller,
     invert,
     is_finite,
+    is_symbol,
     relation,
     where,
 )
@@ -125,6 +127,31 @@ def median(a: Any) -> Any:
 
 
 MAX_SORTED = 16
+
+
+def quantile(a: Any, q: Any, axis: Any = None, method: str = "linear") -> Any:
+    """Quantiles of all numbers by numpy's linear interpolation between neighbours in their order."""
+    if method != "linear" or (axis is not None and np.ndim(a) != 1) or any(map(is_symbol, entries(q).flat)):
+        refused('np.quantile and np.percentile can be traced only for one axis, method="linear" and a constant q')
+    x, q = sort(each(CAST[np.dtype(float)], entries(a).ravel())).tolist(), np.array(q, float)
+    if not np.all((q >= 0.0) & (q <= 1.0)):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    return each(lambda part: _interpolated(x, part), q)
+
+
+def _interpolated(x: list[Any], part: float) -> Any:
+    """numpy's rule for one quantile of ordered numbers: from the nearer neighbour; nan if the last number is nan."""
+    place = (len(x) - 1) * part
+    k = math.floor(place) if place < len(x) - 1 else -1
+    a, b, weight = x[k], x[k + 1 if k >= 0 else k], place - k
+    value = b - (b - a) * (1.0 - weight) if weight >= 0.5 else a + (b - a) * weight
+    return where(relation("eq", x[-1], x[-1]), value, x[-1])
+
+
+def sinc(x: Any) -> Any:
+    y = np.pi * symbolic(x)
+    y = symbolic(where_(np.equal(y, 0.0), np.finfo(float).eps, y))
+    return np.divide(symbolic(np.sin(y)), y)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -217,6 +244,9 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.ptp: ptp,
     np.sort: sort,
     np.median: median,
+    np.quantile: quantile,
+    np.percentile: lambda a, q, axis=None, method="linear": quantile(a, np.true_divide(q, 100.0), axis, method),
+    np.sinc: sinc,
     np.any: lambda a, axis=None, keepdims=False: _fold(np.logical_or, a, axis, keepdims),
     np.all: lambda a, axis=None, keepdims=False: _fold(np.logical_and, a, axis, keepdims),
     np.cumsum: lambda a, axis=None: np.add.accumulate(

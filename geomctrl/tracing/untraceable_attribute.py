@@ -26,7 +26,23 @@ class UntraceableAttribute:
     __slots__ = ("_what",)
 
     def __init__(self, path: str, kind: type):
-        object.__setattr__(self, "_what", f"{path.lstrip('.')} ({kind.__name__})")
+        object.__setattr__(self, "_what", unknown_object(path.lstrip("."), kind))
+
+
+def unknown_object(name: str, kind: type) -> tuple[str, str]:
+    """Why an object can not be copied, and what to write instead."""
+    if kind.__module__ == "logging":
+        return f"{name} ({kind.__name__}) writes messages", REPORT
+    return f"{name} ({kind.__name__}) may keep data between calls", "keep them in the state z"
+
+
+def outside_of_the_law(module: str | None) -> str:
+    """The reason for refusing functions of a module, with advice for warnings and messages."""
+    return f"it may change or read data outside of the law{f'; {REPORT}' if module in REPORTING else ''}"
+
+
+REPORTING = {"warnings", "logging"}
+REPORT = "return the value as a signal, Command(tau, name=value), and report it after the run"
 
 
 @contextmanager
@@ -42,8 +58,8 @@ def at_work() -> Iterator[None]:
 def _refuse(self: Any, *args: Any, **_: Any) -> Any:
     if args == ("__class__",) and not _at_work.get():
         return UntraceableAttribute
-    name = object.__getattribute__(self, "_what")
-    raise UntraceableError(f"{name} may keep data between calls: keep them in the state z{caller()}")
+    problem, advice = object.__getattribute__(self, "_what")
+    raise UntraceableError(f"{problem}: {advice}{caller()}")
 
 
 for _name in ASKED.split():

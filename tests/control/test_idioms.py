@@ -7,6 +7,7 @@ message has to name, and `ADVICE` follows it: what the message tells to write in
 import bisect
 import enum
 import functools
+import logging
 import math
 import statistics
 import threading
@@ -400,6 +401,15 @@ class Warns(Law):
         return pd(q, v)
 
 
+LOGGER = logging.getLogger("law")
+
+
+class Logs(Law):
+    def tau(self, t, q, v):
+        LOGGER.info("q = %s", q)
+        return pd(q, v)
+
+
 class Draws(Law):
     def setup(self):
         self.rng = np.random.default_rng(0)
@@ -409,7 +419,8 @@ class Draws(Law):
 
 
 REFUSED = {
-    Warns: (None, r"warnings is used, in .*test_idioms.py, line \d+: it may change or read data outside"),
+    Warns: (None, r"warnings is used, in .*test_idioms.py, line \d+: it may change .* return the value as a signal"),
+    Logs: (None, r"LOGGER \(Logger\) writes messages, in .*test_idioms.py, line \d+: return the value as a signal"),
     Draws: (DT, r"rng draws random numbers during a call, in .*test_idioms.py, line \d+: draw them in __init__"),
     ImportsWithin: (None, r"imports math, in .*test_idioms.py, line \d+: import it at the top of the module"),
     CountsOutside: (

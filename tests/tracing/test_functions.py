@@ -157,3 +157,51 @@ def test_ints_of_python_beside_numpys(name):
     ends = (1.0, -3.0, 2.6, 2.0**52, -(2.0**52), 1e19, -1e19, 1e300, -1e300)
     rows = np.array([(x, y) for x in (0.2, 0.7) for y in ends])
     require_as_python(name, WHOLE_NUMBERS[name], rows, signs=False)
+
+
+QUANTILES = {
+    "one": lambda x: [np.quantile(x, 0.3), np.percentile(x, 90), np.quantile(x[:2], 0.5), np.percentile(x[:1], 20.0)],
+    "several": lambda x: np.quantile(x, [0.0, 0.25, 0.5, 0.51, 0.75, 1.0]),
+    "axis": lambda x: np.percentile(x, (10, 60), axis=0, method="linear"),
+    "list": lambda x: np.percentile([x[0], x[1], 1.0], [[5.0, 100.0]]).ravel(),
+}
+
+
+@pytest.mark.parametrize("name", QUANTILES)
+def test_quantiles(name):
+    some = (0.0, 0.3, -2.5, 1e12, 1.0, math.inf, -math.inf, math.nan)
+    rows = np.array(list(itertools.product(some, repeat=3)))
+    f = QUANTILES[name]
+    found, good = outputs(lambda x: np.asarray(f(x)), rows)
+    assert good[np.isfinite(rows).all(axis=1)].all()  # Python computes products of infinity and 0
+    expected = in_numpy(lambda x: np.asarray(f(x)), rows[good])
+    require_same(name, rows[good], found[good], expected, ulps=4.0, signs=False)
+
+
+def test_quantiles_that_are_refused():
+    for f in (
+        lambda x: np.quantile(x, x[0]),
+        lambda x: np.percentile(x, 50, method="lower"),
+        lambda x: np.quantile(x, 2),
+    ):
+        with pytest.raises(UntraceableError):
+            tracer.traced(f, (3,))
+
+
+def test_sinc():
+    rows = np.array([x for x in GRID if abs(x) < 1e6 or not math.isfinite(x)] + [1e-17, 3e-9, 0.25])[:, None]
+    f = lambda x: np.array([np.sinc(x[0]), *np.sinc(x), *np.sinc([x[0], 1])])  # noqa: E731
+    require_same("sinc", rows, outputs(f, rows)[0], in_numpy(f, rows), ulps=4.0)
+
+
+def test_divmod_and_extremes_of_truth_values():
+    def f(x):
+        above = np.array([x[0] > x[1], x[1] > 0.0, True])
+        truths = [above.max(), above.min(), np.maximum(above, x[0] < 0.0), np.max(x > 0.5)]
+        places = [np.argmax(above), np.argmin(x < 0.3), np.maximum(above[:1], x[:1])[0]]
+        return np.concatenate(
+            [*np.divmod(x[:1], x[1]), *divmod(x[:1], [x[1]]), *map(np.ravel, map(numbers, truths)), places]
+        )
+
+    rows = np.array(PAIRS)
+    require_same("divmod", rows, outputs(f, rows)[0], in_numpy(f, rows), signs=False)

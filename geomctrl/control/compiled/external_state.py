@@ -42,6 +42,7 @@ from geomctrl.tracing.code_identity import (
 )
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.type_tests import refuse_identity_with_truth
+from geomctrl.tracing.untraceable_attribute import outside_of_the_law, unknown_object
 
 from .containers import CONTAINERS, content_of, differs, put_back, values_in
 
@@ -225,7 +226,7 @@ class ExternalState:
         self.signature.append((name, id(x.__code__)))
         self.reached.append(x.__code__)
         if not is_pure_module(x.__module__):
-            raise UntraceableError(f"{name} (of {x.__module__}) may change or read data outside of the law")
+            raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__module__)}")
         if x.__module__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
         if not is_own_function(x) or (x.__module__ or "").startswith("geomctrl."):
@@ -306,7 +307,7 @@ class ExternalState:
     def _module(self, x: types.ModuleType, name: str) -> None:
         self.signature.append((name, id(x)))
         if not is_pure_module(x.__name__):
-            raise UntraceableError(f"{name} is used: it may change or read data outside of the law")
+            raise UntraceableError(f"{name} is used: {outside_of_the_law(x.__name__)}")
         if x.__name__ == "dataclasses":
             self._attributes.add("__dataclass_fields__")
         if is_followed(x.__name__):
@@ -320,7 +321,7 @@ class ExternalState:
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
         is_bound = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
         if not is_bound or not is_pure_module(module) or is_followed(module) or _is_printed(x):
-            raise UntraceableError(f"{name} ({x.__name__}) may change or read data outside of the law")
+            raise UntraceableError(f"{name} ({x.__name__}) is used: {outside_of_the_law(module)}")
 
     def _visit_object(self, x: Any, name: str) -> None:
         """Visit an object that is no function, class or module: its parts, its contents and its attributes."""
@@ -350,7 +351,7 @@ class ExternalState:
         elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
             self._several(name, kind, wrapped)
         else:
-            raise UntraceableError(f"{name} ({kind.__name__}) may keep data between calls: keep them in the state z")
+            raise UntraceableError(": ".join(unknown_object(name, kind)))
 
     def _own_attributes(self, x: Any, name: str) -> None:
         """Visit the attributes and the class of an object of a user's class."""
