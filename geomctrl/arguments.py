@@ -212,7 +212,8 @@ def optional_package(caller: str, package: str, extra: str, oldest: str) -> Modu
         module = import_module(package)
     except ImportError:
         raise GeomctrlError(f"{caller} needs the optional package {package}: {remedy}") from None
-    if _numbers_of(version := metadata.version(package)) < _numbers_of(oldest):
+    version = getattr(module, "__version__", None) or metadata.version(package)  # of pin, by its module's name
+    if _numbers_of(version) < _numbers_of(oldest):
         raise GeomctrlError(f"{caller} needs {package} {oldest} or newer, got {version}: {remedy}")
     return module
 

@@ -53,7 +53,7 @@ class Robot(Mechanism, metaclass=_RobotType):
     """A tree of rigid bodies, with the terms of its equations of motion as methods. Instances are immutable.
 
     Create one with `geomctrl.load_urdf`, `geomctrl.load_mjcf`, a function of `geomctrl.models`, `Robot.build`,
-    `Robot.from_dh` or `Robot.from_screws`.
+    `Robot.from_dh`, `Robot.from_screws`, `Robot.from_pinocchio` or `Robot.from_mujoco`.
 
     Notes
     -----
@@ -101,6 +101,40 @@ class Robot(Mechanism, metaclass=_RobotType):
         Robot
         """
         return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # which imports this module
+
+    @classmethod
+    def from_mujoco(cls, model: Any, **options: Any) -> "Robot":
+        """Convert a mujoco.MjModel.
+
+        Parameters
+        ----------
+        model : mujoco.MjModel
+            The model.
+        **options
+            Keyword arguments of `geomctrl.interop.from_mujoco_model`, for example `ignore=("flex",)`.
+
+        Returns
+        -------
+        Robot
+        """
+        return import_module("geomctrl.interop.mujoco_model").from_mujoco_model(model, **options)
+
+    @classmethod
+    def from_pinocchio(cls, model: Any, **options: Any) -> "Robot":
+        """Convert a pinocchio.Model.
+
+        Parameters
+        ----------
+        model : pinocchio.Model
+            The model.
+        **options
+            Keyword arguments of `geomctrl.interop.from_pinocchio_model`, for example `physical="required"`.
+
+        Returns
+        -------
+        Robot
+        """
+        return import_module("geomctrl.interop.pinocchio_model").from_pinocchio_model(model, **options)
 
     neutral = configuration.neutral
     random_configuration = configuration.random_configuration

@@ -160,9 +160,9 @@ def save(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None,
     Raises
     ------
     ModelError
-        If the format can not represent the robot. URDF has revolute, prismatic and fixed joints without springs; MJCF
-        is written for revolute and prismatic joints and physically possible bodies. In both a joint follows at most one
-        other.
+        If the format can not represent the robot. URDF has revolute, prismatic and fixed joints without springs, and a
+        joint follows at most one other. MJCF has revolute, prismatic and spherical joints, free ones on the world, and
+        physically possible bodies.
     ArgumentError
         If the suffix stands for no format that is written, or the format does not take `extra` or `name`.
 

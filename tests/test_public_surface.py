@@ -9,14 +9,14 @@ import pytest
 import geomctrl as gc
 
 CALLABLES = 400  # in total, without those of gc.papers
-ROBOT_ATTRIBUTES = 62
+ROBOT_ATTRIBUTES = 64
 PARAMETERS = 10  # of one callable
 SLACK = 4  # if a part has so many callables less than its maximum, the maximum must be lowered
 
 # What each part has today. An entry grows only for a new implementation of a contract: a monitor, a law, an
 # actuator.
 MAXIMUM = {
-    "": 118,
+    "": 119,
     "actuators": 20,
     "constrained": 23,
     "control": 3,
@@ -27,7 +27,7 @@ MAXIMUM = {
     "identification": 64,
     "inertia": 11,
     "integrators": 7,
-    "interop": 10,
+    "interop": 14,
     "measures": 9,
     "models": 16,
     "monitors": 17,

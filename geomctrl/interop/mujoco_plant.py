@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,15 @@ from geomctrl.tracing.untraceable import UntraceableError
 from .states import MatchedJoint, mujoco_joints, put_mujoco, velocities_from_mujoco
 
 
-def mujoco_plant(source: str | Path, f_ext: Any = None, actuators: Any = ()) -> MujocoPlant:
-    """Create a plant from an MJCF file, or from a string of XML.
+def mujoco_plant(source: Any, f_ext: Any = None, actuators: Any = ()) -> MujocoPlant:
+    """Create a plant from an MJCF file, from a string of XML, or from a compiled model.
 
     This needs the package `mujoco` (pip install 'geomctrl[mjcf]').
 
     Parameters
     ----------
-    source : str or Path
-        The file, or the XML text itself.
+    source : str, Path or mujoco.MjModel
+        The file, the XML text itself, or a model, of which the plant keeps a copy.
     f_ext, actuators
         As for `Plant`.
 
@@ -44,12 +43,14 @@ def mujoco_plant(source: str | Path, f_ext: Any = None, actuators: Any = ()) -> 
     Raises
     ------
     ModelError
-        If the source is not a valid MJCF, or the package is not installed.
+        If the source is not a valid MJCF.
+    GeomctrlError
+        If the package is not installed or too old.
 
     Notes
     -----
     Contacts, equality constraints, limits, tendons, friction, damping, springs and fluid forces are MuJoCo's. The
-    file's actuators are disabled: a controller commands joint torques, or the inputs of `actuators`. Runs are in
+    model's actuators are disabled: a controller commands joint torques, or the inputs of `actuators`. Runs are in
     Python.
 
     Monitors work as usual, with two exceptions. The energy balance includes the power of MuJoCo's forces. It closes to
@@ -69,7 +70,7 @@ class MujocoPlant(Plant):
     _joints: list[MatchedJoint]
     _own: threading.local  # MuJoCo's data, one for each thread
 
-    def __init__(self, source: str | Path, f_ext: Any = None, actuators: Any = ()):
+    def __init__(self, source: Any, f_ext: Any = None, actuators: Any = ()):
         mujoco, model, robot, beyond = with_descriptions(source, "mujoco_plant")
         super().__init__(robot, None, f_ext, actuators=actuators)
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
@@ -135,10 +136,10 @@ class MujocoPlant(Plant):
 
     def _rate_of(self, q, v, data) -> np.ndarray:
         a = self._ours(q, data.qacc)
-        for joint, _, vs, _, _ in self._joints:
-            if joint.kind == "free":  # MuJoCo's linear velocity is R v, so its rate has the additional term R (w x v)
-                w, linear = v[vs][:3], v[vs][3:]
-                a[vs.start + 3 : vs.stop] -= np.cross(w, linear)
+        for match in self._joints:
+            if match.joint.kind == "free":  # MuJoCo's linear velocity is R v, whose rate has the term R (w x v)
+                w, linear = v[match.v][:3], v[match.v][3:]
+                a[match.v.start + 3 : match.v.stop] -= np.cross(w, linear)
         return a
 
     def constraint_torque(

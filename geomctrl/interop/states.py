@@ -16,6 +16,8 @@ from geomctrl.mechanism.states import as_batch
 from geomctrl.models.io.mjcf import joint_names
 from geomctrl.robot import Robot
 
+from .pinocchio_model import IDENTITY, parts, planar_axes
+
 
 def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Convert a state to the coordinates of a pinocchio.Model of the same robot.
@@ -97,6 +99,7 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
+    q, v, robot = robot.coupling.tree_configuration(q), v @ robot.coupling.matrix.T, robot.tree
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
     put_mujoco(mujoco_joints(robot, model), q, v, x, u)
     return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
@@ -107,35 +110,57 @@ def put_mujoco(joints: list[MatchedJoint], q: np.ndarray, v: np.ndarray, x: np.n
 
     Forces are converted like velocities, because the velocity maps are orthogonal.
     """
-    for joint, qs, vs, theirs, rates in joints:
-        x[:, theirs] = _their_coordinates(joint, q[:, qs], theirs.stop - theirs.start, scalar_first=True)
-        moved = v[:, vs] @ _linear_first(joint).T
+    for match in joints:
+        joint, own = match.joint, _in_world(match, q)
+        x[:, match.their_q] = _their_coordinates(
+            joint, own, match.their_q.stop - match.their_q.start, scalar_first=True
+        )
+        moved = v[:, match.v] @ _linear_first(joint).T
         if joint.kind == "free":
-            moved[:, :3] = np.einsum("bij,bj->bi", _rotations(q[:, qs]), moved[:, :3])
-        u[:, rates] = moved
+            moved[:, :3] = np.einsum("bij,bj->bi", _rotations(own), moved[:, :3])
+        u[:, match.their_v] = moved
 
 
 def velocities_from_mujoco(joints: list[MatchedJoint], q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Convert MuJoCo's velocities, or forces, to ours (states, nv) at our configurations q."""
     v = np.empty_like(u)
-    for joint, qs, vs, _, rates in joints:
-        moved = u[:, rates].copy()
-        if joint.kind == "free":
-            moved[:, :3] = np.einsum("bji,bj->bi", _rotations(q[:, qs]), moved[:, :3])
-        v[:, vs] = moved @ np.linalg.inv(_linear_first(joint)).T
+    for match in joints:
+        moved = u[:, match.their_v].copy()
+        if match.joint.kind == "free":
+            moved[:, :3] = np.einsum("bji,bj->bi", _rotations(_in_world(match, q)), moved[:, :3])
+        v[:, match.v] = moved @ np.linalg.inv(_linear_first(match.joint)).T
     return v
+
+
+def _in_world(match: MatchedJoint, q: np.ndarray) -> np.ndarray:
+    """The coordinates (b, n) of a joint; for a free one, whose pose is in the world in MuJoCo, placement times pose."""
+    own, M = q[:, match.q], match.placement
+    if match.joint.kind != "free" or np.array_equal(M, np.eye(4)):
+        return own
+    pose = M[:3, :3] @ own.reshape(-1, 3, 4)
+    pose[:, :, 3] += M[:3, 3]
+    return pose.reshape(-1, 12)
 
 
 def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Convert (qpos, qvel) of a mujoco.MjModel of the same robot to (q (..., nq), v (..., nv)): the inverse of
     `to_mujoco`.
+
+    The coordinates of joints that follow others, which MuJoCo keeps by constraints, are not read.
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)
-    ours, joints = np.empty((len(x), robot.nq)), mujoco_joints(robot, model)
-    for joint, qs, _, theirs, _ in joints:
-        ours[:, qs] = _our_coordinates(joint, x[:, theirs], scalar_first=True)
-    return ours.reshape(*lead, robot.nq), velocities_from_mujoco(joints, ours, u).reshape(*lead, robot.nv)
+    tree = robot.tree
+    q, joints = np.empty((len(x), tree.nq)), mujoco_joints(tree, model)
+    for match in joints:
+        q[:, match.q] = _our_coordinates(match.joint, x[:, match.their_q], scalar_first=True)
+        if match.joint.kind == "free":
+            q[:, match.q] = _in_world(match._replace(placement=np.linalg.inv(match.placement)), q)
+    v = velocities_from_mujoco(joints, q, u)
+    if robot.couplings:
+        own = [k for k, rates in enumerate(robot.v_slices) if rates.start < rates.stop]
+        q, v = (np.hstack([y[:, s[k]] for k in own]) for y, s in ((q, tree.q_slices), (v, tree.v_slices)))
+    return q.reshape(*lead, robot.nq), v.reshape(*lead, robot.nv)
 
 
 class MatchedJoint(NamedTuple):
@@ -144,11 +169,21 @@ class MatchedJoint(NamedTuple):
     joint: Joint
     q: slice
     v: slice
-    at: slice
-    rates: slice
+    their_q: slice
+    their_v: slice
+    placement: np.ndarray
 
 
-PINOCCHIO = ("names", "nq", "nv", "nqs", "nvs", "idx_qs", "idx_vs", "getJointId")  # attributes that a model must have
+PINOCCHIO = (
+    "names",
+    "nq",
+    "nv",
+    "njoints",
+    "joints",
+    "idx_qs",
+    "idx_vs",
+    "getJointId",
+)  # attributes that a model must have
 MUJOCO = ("nq", "nv", "njnt", "jnt_qposadr", "jnt_dofadr", "joint")
 
 
@@ -167,14 +202,24 @@ def _their_state(model, **state):
 
 def _pinocchio_joints(robot, model):
     """(joint, our slices of q and v, Pinocchio's) of each joint."""
-    _check_same_joints(robot, [n for n, dofs in zip(model.names, model.nvs) if dofs])
-    for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
+    theirs = {part.name: part for j in range(1, model.njoints) for part in parts(model, j)}
+    _check_same_joints(robot, [name for name, part in theirs.items() if part.v.start < part.v.stop])
+    for joint, body, qs, vs in zip(robot.joints, robot.body_names, robot.q_slices, robot.v_slices):
         if vs.start == vs.stop:  # it follows other joints, also in Pinocchio's model
             continue
-        j = model.getJointId(joint.name)
-        k, d = model.idx_qs[j], model.idx_vs[j]
-        _check_same_kind(joint, model.nqs[j], model.nvs[j], continuous=True)
-        yield joint, qs, vs, slice(k, k + model.nqs[j]), slice(d, d + model.nvs[j])
+        part = theirs[joint.name]
+        _check_same_kind(joint, part.q.stop - part.q.start, part.v.stop - part.v.start, continuous=True)
+        if joint.kind == "planar":
+            _check_same_plane(joint, body, model)
+        yield joint, qs, vs, part.q, part.v
+
+
+def _check_same_plane(joint, body, model):
+    """Check that a planar joint whose normal is not z is on a frame that is turned, as `to_pinocchio_model` does it."""
+    R, j = planar_axes(joint), model.getJointId(joint.name)
+    frames = [f.placement.rotation for f in model.frames if f.name == body and f.parentJoint == j]
+    if R is not IDENTITY and not any(np.abs(turn - R.T).max() < 1e-9 for turn in frames):
+        raise ArgumentError(f"robot: joint {joint.name!r}: planar joints of other libraries have the normal z only")
 
 
 def mujoco_joints(robot: Robot, model: Any) -> list[MatchedJoint]:
@@ -182,11 +227,11 @@ def mujoco_joints(robot: Robot, model: Any) -> list[MatchedJoint]:
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
     names, matched = joint_names(model), []
     _check_same_joints(robot, names)
-    for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
+    for joint, qs, vs, M in zip(robot.joints, robot.q_slices, robot.v_slices, robot.placements):
         j = names.index(str(joint.name))
         coordinates, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
         _check_same_kind(joint, coordinates.stop - coordinates.start, dofs.stop - dofs.start, continuous=False)
-        matched.append(MatchedJoint(joint, qs, vs, coordinates, dofs))
+        matched.append(MatchedJoint(joint, qs, vs, coordinates, dofs, M))
     return matched
 
 
@@ -208,15 +253,16 @@ def _check_same_kind(joint, nq, nv, continuous):
         raise ArgumentError(
             f"model: joint {joint.name!r} is {joint.kind} in the robot, but has nq = {nq}, nv = {nv} in the model"
         )
-    if joint.kind == "planar" and abs(joint.S[2, 2] - 1.0) > 1e-12:
-        raise ArgumentError(f"robot: joint {joint.name!r}: planar joints of other libraries have the normal z only")
 
 
 def _linear_first(joint):
     """The matrix that maps our velocity of one joint to the other library's."""
     if joint.kind == "free":
         return np.eye(6)[[3, 4, 5, 0, 1, 2]]
-    return joint.S[[3, 4, 2]] if joint.kind == "planar" else np.eye(joint.dof)
+    if joint.kind == "planar":
+        R = planar_axes(joint)
+        return np.vstack((R.T @ joint.S[3:], R.T @ joint.S[:3]))[[0, 1, 5]]
+    return np.eye(joint.dof)
 
 
 def _rotations(q):
@@ -229,7 +275,8 @@ def _their_coordinates(joint, q, n, scalar_first):
         return q if n == 1 else np.hstack((np.cos(q), np.sin(q)))
     pose = q.reshape(-1, 3, 4)
     if joint.kind == "planar":
-        return np.hstack((pose[:, :2, 3], pose[:, :2, 0]))
+        R = planar_axes(joint)
+        return np.hstack((pose[:, :, 3] @ R[:, :2], (R.T @ pose[:, :, :3] @ R)[:, :2, 0]))
     quaternion = Rotation.from_matrix(pose[:, :, :3]).as_quat()  # (x, y, z, w)
     if scalar_first:
         quaternion = np.roll(quaternion, 1, axis=1)
@@ -242,8 +289,9 @@ def _our_coordinates(joint, x, scalar_first):
         return x if x.shape[1] == 1 else _angle(joint, x)
     pose = np.zeros((len(x), 3, 4))
     if joint.kind == "planar":
-        pose[:, :, :3] = Rotation.from_rotvec(_angle(joint, x[:, 2:]) * (0.0, 0.0, 1.0)).as_matrix()
-        pose[:, :2, 3] = x[:, :2]
+        R = planar_axes(joint)
+        pose[:, :, :3] = Rotation.from_rotvec(_angle(joint, x[:, 2:]) * R[:, 2]).as_matrix()
+        pose[:, :, 3] = x[:, :2] @ R[:, :2].T
         return pose.reshape(-1, 12)
     quaternion = np.roll(x[:, -4:], -1, axis=1) if scalar_first else x[:, -4:]
     _check_unit(joint, "a unit quaternion", quaternion)

@@ -290,7 +290,7 @@ COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balancein
 def _updated_mjcf(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
     """Return the MJCF text with the robot's numbers. Raises ModelError, ArgumentError."""
     mujoco = require_mujoco("update_model_file")
-    label, _, _, m = compile_mjcf(mujoco, path)
+    label, _, m = compile_mjcf(mujoco, path)
     try:
         own = robot_of(mujoco, m, gravity=robot.gravity)
         root = parsed(text)

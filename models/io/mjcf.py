@@ -1,5 +1,7 @@
 """Load MJCF files: the optional package `mujoco` compiles them, and the compiled model is read body by body."""
 
+import copy
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import listed
+from geomctrl.arguments import listed, optional_package
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
@@ -19,6 +21,7 @@ from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.robot import Robot
 
 IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")
+UNLIMITED = 1e10  # MuJoCo's largest number: it stands for infinity if a joint has a limit on its other side only
 MENTIONED = 6  # elements that an error message lists for each reason
 
 
@@ -71,27 +74,55 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
     - Geometry, contacts, actuators and sensors are not read.
     """
     mujoco = require_mujoco("load_mjcf")
+    ignored = _ignored(ignore)
+    label, lines, m = compile_mjcf(mujoco, source)
+    return _read(mujoco, label, lines, m, ignored, gravity)
+
+
+def read_model(model: Any, ignore: Iterable[str], caller: str) -> Robot:
+    """Return the robot of a mujoco.MjModel; raises as `load_mjcf` does, with names but without lines."""
+    mujoco, ignored = require_mujoco(caller), _ignored(ignore)
+    return _read(mujoco, "model", _no_lines, _checked_model(mujoco, model), ignored, None)
+
+
+def _ignored(ignore):
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
     if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
-    label, documents, spec, m = compile_mjcf(mujoco, source)
+    return ignored
+
+
+def _checked_model(mujoco, model):
+    if isinstance(model, mujoco.MjSpec):
+        raise ArgumentError("model: expected a mujoco.MjModel, got a mujoco.MjSpec: give its compile()")
+    if not isinstance(model, mujoco.MjModel):
+        hint = ": use load_mjcf" if isinstance(model, str | Path) else ""
+        raise ArgumentError(f"model: expected a mujoco.MjModel, got {model!r:.80}{hint}")
+    return model
+
+
+def _read(mujoco, label, lines, m, ignored, gravity):
     try:
-        _check_represented(mujoco, documents, spec, m, ignored)
+        _check_represented(mujoco, lines, m, ignored)
         return robot_of(mujoco, m, ignored, gravity)
     except GeomctrlError as error:
         raise type(error)(f"{label}: {error}") from None
 
 
-def with_descriptions(source: str | Path, caller: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
-    """Return (mujoco, the compiled model of an MJCF, its tree, descriptions of what the tree does not represent).
+def with_descriptions(source: Any, caller: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
+    """Return (mujoco, the compiled model of an MJCF or a copy of the given mujoco.MjModel, its tree, descriptions of
+    what the tree does not represent).
 
     caller: the function that needs the package, for its error message. Raises as `load_mjcf` does, except for features
     that a tree does not represent.
     """
     mujoco = require_mujoco(caller)
-    label, documents, spec, m = compile_mjcf(mujoco, source)
+    if isinstance(source, mujoco.MjModel):
+        label, lines, m = "source", _no_lines, copy.copy(source)
+    else:
+        label, lines, m = compile_mjcf(mujoco, source)
     try:
-        beyond = {key: where for key, where in _beyond(mujoco, documents, spec, m, coupled=False) if where}
+        beyond = {key: where for key, where in _beyond(mujoco, lines, m, coupled=False) if where}
         robot = robot_of(mujoco, m, (*beyond, "equality"))
     except GeomctrlError as error:
         raise type(error)(f"{label}: {error}") from None
@@ -99,12 +130,8 @@ def with_descriptions(source: str | Path, caller: str) -> tuple[Any, Any, Robot,
 
 
 def require_mujoco(caller: str) -> Any:
-    """Import mujoco, or raise a ModelError that says which function needs it and how to install it."""
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError(f"{caller} needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
-    return mujoco
+    """Import mujoco for the function `caller`; raises GeomctrlError if it is missing or too old."""
+    return optional_package(caller, "mujoco", "mjcf", "3.3")
 
 
 def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: ArrayLike | None = None) -> Robot:
@@ -117,7 +144,7 @@ def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: A
 
 
 def compile_mjcf(mujoco, source):
-    """Return (label for errors, XML of the file and of included files, MjSpec, which knows lines, MjModel)."""
+    """Return (label for errors, function of an element's kind, number and name that returns its lines, MjModel)."""
     located = locate(source)
     is_text = isinstance(located, str)
     label = "MJCF text" if is_text else str(located)
@@ -131,7 +158,7 @@ def compile_mjcf(mujoco, source):
             raise ModelError(f"entity {entity.name!r}: MuJoCo does not replace entities by what they stand for")
         spec = mujoco.MjSpec.from_string(located) if is_text else mujoco.MjSpec.from_file(str(located))
         documents = {"the text": root} if is_text else _included(located, root, located.parent)
-        return label, documents, spec, spec.compile()
+        return label, functools.partial(_lines, documents, spec), spec.compile()
     except ValueError as error:
         raise ModelError(f"{label}: {error}") from None
 
@@ -183,8 +210,8 @@ def _unique(name, taken):
 # --- what a tree does not represent -------------------------------------------------------------------------------
 
 
-def _check_represented(mujoco, documents, spec, m, ignore):
-    refused = {key: where for key, where in _beyond(mujoco, documents, spec, m) if where and key not in ignore}
+def _check_represented(mujoco, lines, m, ignore):
+    refused = {key: where for key, where in _beyond(mujoco, lines, m) if where and key not in ignore}
     if refused:
         reasons = "; ".join(
             f"{key} of {', '.join(where[:MENTIONED])}"
@@ -194,59 +221,70 @@ def _check_represented(mujoco, documents, spec, m, ignore):
         raise ModelError(f"can not be represented: {reasons}. Load with ignore={tuple(refused)} to leave it out")
 
 
-JOINTS = "//*[self::joint or self::freejoint][not(parent::equality)]"  # where elements stand in the XML
-BODIES, ACTUATORS, EQUALITIES, TENDONS, FLEXES = "//body", "//actuator/*", "//equality/*", "//tendon/*", "//flex"
+WHERE = {  # where the elements of a kind stand in the XML
+    "joint": "//*[self::joint or self::freejoint][not(parent::equality)]", "body": "//body", "flex": "//flex",
+    "actuator": "//actuator/*", "equality": "//equality/*", "tendon": "//tendon/*",
+}  # fmt: skip
+OF_SPEC = {"joint": "joints", "body": "bodies", "flex": "flexes", "actuator": "actuators", "equality": "equalities",
+           "tendon": "tendons"}  # fmt: skip
 
 
-def _where(name, line, documents, path):
-    """The line of an element, from MuJoCo; it has none for elements of included files."""
+def _no_lines(kind, number, name):
+    return [""]
+
+
+def _lines(documents, spec, kind, number, name):
+    """The lines of an element, from MuJoCo; it has none for elements of included files. Options may stand in
+    several.
+    """
+    if kind == "option":
+        options = [(file, e) for file, root in documents.items() for e in root.iter("option")]
+        return [f" (line {e.sourceline} of {f})" for f, e in options if e.get("density") or e.get("viscosity")]
+    line = next((e.info for e in getattr(spec, OF_SPEC[kind]) if int(e.id) == number), "")
     if line and line != "line 0":
-        return line
+        return [f" ({line})"]
     for file, root in documents.items():
-        for element in root.xpath(path):
+        for element in root.xpath(WHERE[kind]):
             if element.get("name") == name:
-                return f"line {element.sourceline} of {file}"
-    return "of an included file"
+                return [f" (line {element.sourceline} of {file})"]
+    return [" (of an included file)"]
 
 
-def _beyond(mujoco, documents, spec, m, coupled=True):
+def _beyond(mujoco, lines, m, coupled=True):
     """Return the features that a tree does not represent, each with its elements and their lines."""
 
-    def elements(kind, path, flags):
-        named = {int(e.id): (e.name or f"#{e.id}", e.info) for e in kind}
-        labels = [named.get(int(i), (f"#{i}", "")) for i in np.flatnonzero(flags)]
-        return [f"{name!r} ({_where(name, line, documents, path)})" for name, line in labels]
+    def elements(kind, flags):
+        object_type = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        names = [(int(i), mujoco.mj_id2name(m, object_type, int(i)) or f"#{i}") for i in np.flatnonzero(flags)]
+        return [f"{name!r}{line}" for i, name in names for line in lines(kind, i, name)]
 
     def nonzero(name, rows):  # older versions of MuJoCo lack some of these
         x = np.asarray(getattr(m, name, ()))
         return x.reshape(rows, -1).any(axis=1) if x.size else np.zeros(rows, bool)
 
-    def of_joints(name):
-        flags = np.zeros(m.njnt, bool)
-        np.logical_or.at(flags, m.dof_jntid, nonzero(name, m.nv))
-        return flags
+    def of_joints(flags):
+        return np.bincount(m.dof_jntid[flags], minlength=m.njnt) > 0
 
     linear = np.isin(m.jnt_type, (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE))
     driven = _joints_of_actuators(mujoco, m)
     elsewhere = nonzero("actuator_armature", m.nu) & ~(driven >= 0)
-    geared = elements(spec.actuators, ACTUATORS, elsewhere)
-    yield "armature", elements(spec.joints, JOINTS, of_joints("dof_armature") & ~linear) + geared
+    heavy = of_joints(nonzero("dof_armature", m.nv)) & ~linear
+    yield "armature", elements("joint", heavy) + elements("actuator", elsewhere)
     curved = nonzero("jnt_stiffnesspoly", m.njnt) | nonzero("jnt_springyield", m.njnt)
-    yield "stiffness", elements(spec.joints, JOINTS, curved | (nonzero("jnt_stiffness", m.njnt) & ~linear))
-    yield "damping", elements(spec.joints, JOINTS, of_joints("dof_dampingpoly"))
+    yield "stiffness", elements("joint", curved | (nonzero("jnt_stiffness", m.njnt) & ~linear))
+    losses, first = np.stack((m.dof_damping, m.dof_frictionloss)), m.jnt_dofadr[m.dof_jntid]
+    uneven = (losses != losses[:, first]).any(axis=0)  # an edited model may have them
+    yield "damping", elements("joint", of_joints(nonzero("dof_dampingpoly", m.nv) | uneven))
     other = np.array([c is None or not coupled for c in _couplings(mujoco, m)], bool)
-    yield "equality", elements(spec.equalities, EQUALITIES, _active(mujoco, m) & other)
+    yield "equality", elements("equality", _active(mujoco, m) & other)
     acting = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature", "limited")
     acts = [nonzero(f"tendon_{key}", m.ntendon) for key in acting]
-    yield "tendon", elements(spec.tendons, TENDONS, np.logical_or.reduce(acts))
-    yield "gravcomp", elements(spec.bodies, BODIES, m.body_gravcomp)
-    options = [(file, e) for file, root in documents.items() for e in root.iter("option")]
-    fluid = [
-        f"'option' (line {e.sourceline} of {file})" for file, e in options if e.get("density") or e.get("viscosity")
-    ]
+    yield "tendon", elements("tendon", np.logical_or.reduce(acts))
+    yield "gravcomp", elements("body", m.body_gravcomp)
+    fluid = [f"'option'{line}" for line in lines("option", 0, "")]
     yield "fluid", fluid if m.opt.density or m.opt.viscosity else []
-    yield "flex", elements(spec.flexes, FLEXES, np.ones(m.nflex))
-    yield "plugin", elements(spec.bodies, BODIES, m.body_plugin >= 0)
+    yield "flex", elements("flex", np.ones(m.nflex))
+    yield "plugin", elements("body", m.body_plugin >= 0)
 
 
 def _active(mujoco, m):
@@ -368,7 +406,8 @@ class _Tree:
         if kind == types.mjJNT_BALL:
             return Joint.spherical(point, **options), np.eye(4)
         if m.jnt_limited[j]:
-            options["lower"], options["upper"] = map(float, m.jnt_range[j])
+            bounds = np.where(np.abs(m.jnt_range[j]) < UNLIMITED, m.jnt_range[j], (-np.inf, np.inf))
+            options["lower"], options["upper"] = map(float, bounds)
         if m.jnt_actfrclimited[j]:
             options["effort"] = float(np.abs(m.jnt_actfrcrange[j]).max())
         if self.stiffness[j]:

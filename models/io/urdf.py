@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,7 @@ from geomctrl.models.io.urdf_geometry import UrdfVisuals
 from geomctrl.models.io.xml_text import locate, read_xml
 from geomctrl.robot import Robot
 
+PHYSICAL = ("reported", "required", "unchecked")
 MENTIONED = 8  # entries that one warning lists
 
 
@@ -109,7 +111,7 @@ def load_urdf(
     """
     flag("floating_base", floating_base)
     choice("mimic", mimic, ("coupled", "fixed", "independent", "error"))
-    choice("physical", physical, ("reported", "required", "unchecked"))
+    choice("physical", physical, PHYSICAL)
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     located = locate(source, package_dirs)
     label = "URDF text" if isinstance(located, str) else str(located)
@@ -127,26 +129,33 @@ def load_urdf(
         bodies = _bodies(model, root, motors, floating_base, mimic)
         visual = UrdfVisuals(located, tuple(package_dirs))
         options = {"name": model.name, "gravity": gravity, "couplings": _couplings(model) if mimic == "coupled" else ()}
-        if physical == "unchecked":
-            robot = _unchecked(bodies, **options)
-            return replace(robot, origin=replace(robot.origin, visual=visual))
-        impossible = _impossible(bodies)
-        if impossible and physical == "required":
-            raise InertiaError(f"{'; '.join(impossible)}; physical='reported' keeps these numbers")
-        robot = Robot.build(bodies, **options, physical=False)
-        robot = replace(robot, origin=replace(robot.origin, visual=visual))
+        robot = build_reported(label, bodies, physical, **options)
+        return replace(robot, origin=replace(robot.origin, visual=visual))
     except GeomctrlError as error:
         enough = "; if you only need the geometry, as for identification, use physical='unchecked'"
         hint = enough if "mass matrix" in str(error) else ""
         raise type(error)(f"{label}: {error}{hint}") from None
+
+
+def build_reported(label: str, bodies: list[Body], physical: str, **options: Any) -> Robot:
+    """Build a robot whose inertias may be impossible, which `physical` reports, refuses or accepts as in `load_urdf`.
+
+    The warning is one of the function that called the caller.
+    """
+    if physical == "unchecked":
+        return _unchecked(bodies, **options)
+    impossible = _impossible(bodies)
+    if impossible and physical == "required":
+        raise InertiaError(f"{'; '.join(impossible)}; physical='reported' keeps these numbers")
+    robot = Robot.build(bodies, **options, physical=False)
     if impossible:
         domain = (
             "at all q"
             if positive_bodies(robot)
             else f"at the {TEST_CONFIGURATIONS} configurations tried, which proves nothing"
         )
-        said = f"physically impossible inertias: {_first_messages(impossible)}. M(q) is positive definite {domain}"
-        warnings.warn(f"{label}: {said}", stacklevel=2)
+        message = f"physically impossible inertias: {_first_messages(impossible)}. M(q) is positive definite {domain}"
+        warnings.warn(f"{label}: {message}", stacklevel=3)
     return robot
 
 

@@ -13,11 +13,12 @@ import numpy as np
 from geomctrl.arguments import instance, path_of
 from geomctrl.errors import ModelError
 from geomctrl.files import whole, write_text
-from geomctrl.lie import so3
+from geomctrl.lie import se3, so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
+from geomctrl.models.io.mjcf import UNLIMITED
 from geomctrl.models.io.xml_text import number_text
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends.c_files import comment, prefix, prefix_of
@@ -217,13 +218,10 @@ def _unique(name, taken):
 def save_mjcf(robot: Robot, path: str | Path) -> Path:
     """Write the robot as MJCF. `load_mjcf` and MuJoCo read it back to the same dynamics, up to rounding.
 
-    Gravity, damping, friction, springs, limits and armature of the joints are written. So are couplings, which MuJoCo
-    enforces as constraints, and frames, as sites.
-
     Parameters
     ----------
     robot : Robot
-        A robot with revolute and prismatic joints, whose bodies are all physically possible.
+        A robot with revolute, prismatic and spherical joints, and free ones on the world.
     path : str or Path
         The file to write. Its folder is created if it does not exist.
 
@@ -235,41 +233,74 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     Raises
     ------
     ModelError
-        If a joint has several degrees of freedom or a pitch, a body is not physically possible, or a joint follows
-        several others.
+        If MJCF has no such joint (helical, cylindrical, planar, free on a body that moves) or a body is not physically
+        possible.
+
+    Notes
+    -----
+    Gravity, damping, friction, springs, armature and limits of position and effort are written. So are couplings, which
+    MuJoCo enforces as constraints, and frames, as sites. A massless body that carries one other becomes part of it,
+    because MuJoCo has several joints in a body instead. MJCF has no limits of velocity, and limits of effort only at
+    joints with one degree of freedom.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
+    text = mjcf_text(robot)
+    with whole(path) as file:
+        file.write(text.encode())
+    return path
+
+
+def mjcf_text(robot: Robot) -> str:
+    """The robot as MJCF; raises as `save_mjcf` does."""
     root = ElementTree.Element("mujoco", model=robot.name)
     ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true")
     ElementTree.SubElement(root, "option", gravity=number_text(robot.gravity))
-    world = ElementTree.SubElement(root, "worldbody")
-    elements: list[ElementTree.Element] = []
-    for name, parent, joint, M, pi in zip(
-        robot.body_names, robot.parents, robot.joints, robot.placements, robot.parameters
-    ):
+    elements: dict[int, ElementTree.Element] = {-1: ElementTree.SubElement(root, "worldbody")}
+    merged: dict[int, tuple[int, list[tuple[Joint, np.ndarray]], np.ndarray]] = {}  # of massless bodies
+    for i, (name, joint, M, pi) in enumerate(zip(robot.body_names, robot.joints, robot.placements, robot.parameters)):
+        parent, joints, above = merged.get(robot.parents[i], (robot.parents[i], [], np.eye(4)))
+        joints = [(x, se3.Ad(_inverse(M)) @ S) for x, S in joints] + [(joint, joint.S)]  # in the frame of this body
+        if not pi.any() and robot.parents.count(i) == 1 and joint.kind != "free":
+            merged[i] = parent, joints, above @ M
+            continue
         if not inertia.is_physical(pi, strict=True):
             raise ModelError(f"body {name!r}: MuJoCo needs a physical inertia: {inertia.violation(pi)}")
-        element = ElementTree.SubElement(elements[parent] if parent >= 0 else world, "body", _placed(name, M))
+        element = elements[i] = ElementTree.SubElement(elements[parent], "body", _placed(name, above @ M))
         ElementTree.SubElement(element, "inertial", mjcf_inertial(pi))
-        ElementTree.SubElement(element, "joint", _joint(joint))
-        elements.append(element)
+        for own, S in joints:
+            ElementTree.SubElement(element, "joint", _joint(own, S, parent))
     for frame in robot.frames:
-        on = elements[frame.body] if frame.body >= 0 else world
-        if frame.name not in robot.body_names:
-            ElementTree.SubElement(on, "site", _placed(frame.name, frame.placement))
-    if robot.couplings:
-        equality = ElementTree.SubElement(root, "equality")
-        for coupling in robot.couplings:
-            if len(coupling.follows) != 1:
-                raise ModelError(f"joint {coupling.joint!r}: follows several joints, which needs a tendon in MJCF")
-            ((leader, ratio),) = coupling.follows.items()
-            polynomial = number_text((coupling.offset, ratio, 0.0, 0.0, 0.0))
-            ElementTree.SubElement(equality, "joint", joint1=coupling.joint, joint2=leader, polycoef=polynomial)
+        if frame.name in (WORLD, *robot.body_names):
+            continue
+        if frame.body in merged:
+            on = robot.body_names[frame.body]
+            raise ModelError(f"frame {frame.name!r}: its body {on!r} has no mass and is not written as MJCF")
+        ElementTree.SubElement(elements[frame.body], "site", _placed(frame.name, frame.placement))
+    _write_couplings(root, robot.couplings)
     ElementTree.indent(root)
-    with whole(path) as file:
-        ElementTree.ElementTree(root).write(file, encoding="utf-8")
-    return path
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _write_couplings(root: ElementTree.Element, couplings: Sequence[Coupling]) -> None:
+    """Add constraints; a joint that follows several others is in a fixed tendon with them, whose length is constant."""
+    several = any(len(c.follows) > 1 for c in couplings)
+    tendons = ElementTree.SubElement(root, "tendon") if several else root
+    equality = ElementTree.SubElement(root, "equality") if couplings else root
+    for coupling in couplings:
+        ratios = coupling.follows
+        if len(ratios) > 1:
+            tendon = ElementTree.SubElement(tendons, "fixed", name=f"{coupling.joint} follows")
+            for joint, coefficient in ({coupling.joint: -1.0} | ratios).items():
+                ElementTree.SubElement(tendon, "joint", joint=joint, coef=repr(-coefficient))
+            polynomial = number_text((coupling.offset, 0.0, 0.0, 0.0, 0.0))
+            ElementTree.SubElement(equality, "tendon", tendon1=f"{coupling.joint} follows", polycoef=polynomial)
+        else:
+            slope = sum(ratios.values())
+            polynomial = number_text((coupling.offset, slope, 0.0, 0.0, 0.0))
+            element = ElementTree.SubElement(equality, "joint", joint1=coupling.joint, polycoef=polynomial)
+            for leader in ratios:
+                element.set("joint2", leader)
 
 
 def central(pi: np.ndarray) -> tuple[str, str, dict[str, float]]:
@@ -285,16 +316,24 @@ def mjcf_inertial(pi: np.ndarray) -> dict[str, str]:
     return {"pos": com, "mass": mass, "fullinertia": number_text(moments[key] for key in FULL_INERTIA)}
 
 
-def _joint(joint: Joint) -> dict[str, str]:
-    if joint.kind not in ("revolute", "prismatic"):
-        raise ModelError(f"joint {joint.name!r}: a {joint.kind} joint is not written as MJCF")
-    slides = joint.kind == "prismatic"
-    w, v = joint.S[:3, 0], joint.S[3:, 0]
-    out = {"name": str(joint.name), "type": "slide" if slides else "hinge", "axis": number_text(v if slides else w)}
-    out |= {} if slides else {"pos": number_text(np.cross(w, v))}
-    if math.isfinite(joint.lower) and math.isfinite(joint.upper):
-        out["range"] = number_text((joint.lower, joint.upper))
-    if math.isfinite(joint.effort) and joint.effort > 0.0:
+MJCF_JOINTS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
+
+
+def _joint(joint: Joint, S: np.ndarray, parent: int) -> dict[str, str]:
+    """Attributes of a joint whose screws in the frame of its body are S (6, dof)."""
+    if joint.kind not in MJCF_JOINTS or (joint.kind == "free" and parent >= 0):
+        on = " on a body that moves" if joint.kind == "free" else ""
+        raise ModelError(f"joint {joint.name!r}: a {joint.kind} joint{on} is not written as MJCF")
+    out = {"name": str(joint.name), "type": MJCF_JOINTS[joint.kind]}
+    if joint.kind == "spherical":
+        out["pos"] = number_text((S[5, 1], S[3, 2], S[4, 0]))
+    elif joint.kind != "free":
+        w, v = S[:3, 0], S[3:, 0]
+        out |= {"axis": number_text(v)} if joint.kind == "prismatic" else {
+            "axis": number_text(w), "pos": number_text(np.cross(w, v))}  # fmt: skip
+    if joint.dof == 1 and (math.isfinite(joint.lower) or math.isfinite(joint.upper)):
+        out["range"] = number_text(np.clip((joint.lower, joint.upper), -UNLIMITED, UNLIMITED))
+    if joint.dof == 1 and math.isfinite(joint.effort) and joint.effort > 0.0:
         out["actuatorfrcrange"] = number_text((-joint.effort, joint.effort))
     numbers = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
     numbers |= {"stiffness": joint.stiffness, "springref": joint.rest if joint.stiffness else 0.0}

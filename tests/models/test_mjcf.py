@@ -323,5 +323,5 @@ def test_entities_which_mujoco_does_not_replace_are_refused():
 
 def test_without_mujoco(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(gc.errors.ModelError, match=r"optional package mujoco: pip install 'geomctrl\[mjcf\]'"):
+    with pytest.raises(gc.GeomctrlError, match=r"optional package mujoco: pip install 'geomctrl\[mjcf\]'"):
         models.load_mjcf(arm())
