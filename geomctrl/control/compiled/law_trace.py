@@ -82,7 +82,7 @@ def _traced(
     trace = finished(graph, [(n,) for n in lengths], arrays, required)
     if trace is None:
         raise UntraceableError(f"{class_name(controller)}: a term of the robot is undefined at every state")
-    return trace, {name: np.shape(y) for name, y in outputs.items()}
+    return trace, {name: tuple(map(int, np.shape(y))) for name, y in outputs.items()}
 
 
 def _rate_shapes(controller: Any, z0: np.ndarray) -> set[tuple[int, ...]]:
