@@ -1,10 +1,10 @@
 """Fixtures of several packages."""
 
 import gc
+import os
 import signal
 import sys
 
-import numpy as np
 import pytest
 
 pytest_plugins = ["pytester", "geomctrl.testing.plugin"]  # the latter also where it is not installed
@@ -23,29 +23,51 @@ def pytest_configure(config):
     getattr(finder, "_must_rewrite", set()).discard("geomctrl")
     getattr(finder, "_marked_for_rewrite_cache", {}).clear()
 
+    if "not slow" in config.option.markexpr:
+        os.environ["GEOMCTRL_QUICK_TESTS"] = "1"
+        _leave_in_python()
     _fix_what_is_compiled()
 
 
 def _fix_what_is_compiled():
-    """Straight-line code for robots with one or two coordinates, whose compilation takes no time, and for the small
-    bundled robots, which many tests share; numba's loops for all others.
+    """Straight-line code for the small bundled robots, which many tests share; numba's loops for all others.
 
     By default a process compiles the terms of the robots that it meets first, and of others those it calls often: what
     a test runs, and its results' last bits, would depend on the tests before it. See `compiled_terms`.
     """
     from geomctrl.compiler import code
-    from geomctrl.kernels.tree import n_v
 
     code.EAGER, code.CALLS = 0, 10**12
     shared, small = code._structure, _small_bundled_robots()
 
     def structure(pattern):
         result = shared(pattern)
-        result.eager = result.eager or n_v(np.frombuffer(pattern)) <= 2 or pattern in small
+        result.eager = result.eager or pattern in small
         return result
 
     structure.cache_clear = shared.cache_clear
     code._structure = structure
+
+
+# algorithms that quick tests call a few times: numba would take a second for each, some of them five
+SELDOM_CALLED = {
+    *("articulated_handles", "body_wrenches", "center_of_mass", "centroidal_momentum", "coriolis_transpose_product"),
+    *("derivatives_along", "geometric_sensitivity", "hybrid_inverse_dynamics", "inverse_dynamics_rates"),
+    *("mass_matrix_derivative", "mass_matrix_product", "momentum_rate_regressor", "momentum_regressor"),
+    *("operational_inertia", "operational_mobility", "spatial_inverse_dynamics"),
+}
+
+
+def _leave_in_python():
+    from geomctrl.kernels import algorithms, numba_loops
+
+    numba = algorithms.compiled
+
+    def entry(function, signature):
+        seldom = function.__name__.rpartition("_")[0] in SELDOM_CALLED
+        return (numba_loops.uncompiled_entry if seldom else numba)(function, signature)
+
+    algorithms.compiled = entry
 
 
 def _small_bundled_robots():
@@ -104,6 +126,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish(session):
     gc.freeze()  # modules and tests stay until the end
+    gc.set_threshold(10_000, 10, 10)  # Python's 700 objects cost a twentieth of the time
     gc.enable()
     for module in {item.module for item in session.items}:
         sys.modules.pop(module.__name__, None)

@@ -1,6 +1,7 @@
 """Shared by the tests of the core: hypothesis cases, comparison, the complex step, and Pinocchio as reference."""
 
 import functools
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from geomctrl.papers import factored
 PINOCCHIO_KINDS = ("revolute", "prismatic", "helical", "planar", "spherical", "free")
 ONE_DOF = ("revolute", "prismatic", "helical")
 
-properties = settings(deadline=None, derandomize=True, max_examples=25)
+properties = settings(deadline=None, derandomize=True, max_examples=10 if "GEOMCTRL_QUICK_TESTS" in os.environ else 25)
 
 
 def cases(robots=None, **options):

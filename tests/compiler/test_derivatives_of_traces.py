@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from compiler.evaluation import evaluate
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geomctrl import models
@@ -84,6 +84,7 @@ def test_no_operation_is_forgotten():
     assert set(RULES) >= COMMUTATIVE - {"eq", "and", "or"}
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_forward_and_reverse_agree_on_a_robot_s_terms(seed):
     """w . (J u) = (J^T w) . u for the Jacobian J of inverse dynamics, and J u agrees with a complex step."""

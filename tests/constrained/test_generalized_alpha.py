@@ -27,7 +27,7 @@ def test_second_order_and_constraints_to_round_off(group):
 
     exact = quantities(integrate_index1(case.system, case.y0, (0.0, 0.2), 1e-3, "MK4", every=10**6).y[-1])
     errors = []
-    for h in (4e-3, 2e-3, 1e-3):
+    for h in (4e-3, 2e-3):
         y = generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 0.2), h, every=10).y
         assert case.system.violation(y).max() < 1e-12
         errors.append([np.abs(a - b).max() for a, b in zip(quantities(y[-1]), exact)])

@@ -312,7 +312,7 @@ def spied(monkeypatch):
     return seen
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("tolerances", TOLERANCES)
 @pytest.mark.parametrize("control_dt", [None, 0.1])
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])

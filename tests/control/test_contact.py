@@ -154,6 +154,7 @@ def test_on_a_slope_it_slides_where_friction_does_not_hold_it(mu):
 # --- power and energy --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("seed", range(4))
 def test_power_is_lost_or_stored(seed):
     """-f . v = dE/dt + dissipation at any state, with dissipation >= 0; the plant has the same force."""

@@ -204,6 +204,7 @@ def test_skew_monitor_sees_a_controller_on_the_plain_coriolis_matrix():
     assert len(caught.value.run.t) >= 1
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("form", ["ploen", "christoffel", "plain"])
 def test_the_residual_of_skewness_is_what_it_says(form):
     """|N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by numpy."""

@@ -151,10 +151,10 @@ def test_a_wrong_model_breaks_the_promise():
 
 def test_impedances_are_passive_at_their_ports():
     joints = law_of(controllers.JointImpedance, "two_link", 0.0)
-    testing.assert_passive_port(joints, joints.robot, search=300, region=0.3)
+    testing.assert_passive_port(joints, joints.robot, search=100, region=0.3)
     for kind in (controllers.CartesianImpedance, controllers.GeometricImpedance):
         law = law_of(kind, "ur10", 0.0)
-        testing.assert_passive_port(law, law.robot, port=law.frame, search=40, region=0.2)
+        testing.assert_passive_port(law, law.robot, port=law.frame, search=15, region=0.2)
 
 
 def test_operational_space_is_not_passive_at_the_frame():

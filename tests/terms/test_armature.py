@@ -64,6 +64,7 @@ MASS_MATRICES = {
 }
 
 
+@pytest.mark.usefixtures("kernels")
 @ROBOTS
 @pytest.mark.parametrize("name", INVERSE_DYNAMICS)
 def test_inverse_dynamics_takes_armature_times_acceleration(robot, name):
@@ -73,6 +74,7 @@ def test_inverse_dynamics_takes_armature_times_acceleration(robot, name):
     assert_close(taken, robot.armature * a, 1e-12, force_scale(robot, q, v, a))
 
 
+@pytest.mark.usefixtures("kernels")
 @ROBOTS
 @pytest.mark.parametrize("name", MASS_MATRICES)
 def test_armature_is_on_the_diagonal_of_the_mass_matrix(robot, name):

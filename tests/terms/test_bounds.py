@@ -385,6 +385,7 @@ def test_the_mass_matrix_and_coriolis_forget_the_first_joint():
         assert same == (name != "k_g")
 
 
+@pytest.mark.usefixtures("kernels")
 def test_central_differences_are_as_good_as_they_say():
     """Compare dGamma/dq of branch and bound with the analytic mixed derivatives of C v."""
     robot = testing.random_robot(np.random.default_rng(7), ["revolute", "prismatic", "helical"], [-1, 0, 1])

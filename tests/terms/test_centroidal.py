@@ -43,6 +43,7 @@ def momentum_body_by_body(robot, q, v):
     return total
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 def test_sums_over_bodies(robot):

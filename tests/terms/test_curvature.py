@@ -95,6 +95,7 @@ def test_covariant_derivative_is_metric_and_vanishes_on_free_motions(case):
     )
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("seed", range(4))
 def test_curvature_is_that_of_park_bobrow_ploen_66(seed):
     robot, q, *_ = random_motion(("revolute", "helical", "prismatic", "revolute", "revolute"), seed)

@@ -395,6 +395,7 @@ def conjugated(robot, q, i, U):
     return out
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("seed", range(3))
 def test_geometric_sensitivity_by_displaced_robots(seed):
     rng = np.random.default_rng(seed)

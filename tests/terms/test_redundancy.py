@@ -79,6 +79,7 @@ def test_they_trace():
 TREE = testing.random_robot(np.random.default_rng(5), ["free", "spherical", "revolute", "cylindrical"], [-1, 0, 1, 2])
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("representation", ["body", "spatial", "hybrid", "mixed"])
 @pytest.mark.parametrize("robot", [ARM, TREE], ids=["arm", "tree"])
 def test_a_frame_s_inertia_is_the_inverse_of_its_mobility(robot, representation):

@@ -199,7 +199,7 @@ def _filled(q, v):
     return x.ravel()
 
 
-@pytest.mark.quick(94)
+@pytest.mark.quick(71)
 @pytest.mark.parametrize("name", TRACED)
 def test_traced_expressions_are_numpys(name):
     def f(x):

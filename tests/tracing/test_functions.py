@@ -110,7 +110,7 @@ def test_rounding_to_digits():
     require_same("round", rows, outputs(f, rows)[0], in_numpy(f, rows))
 
 
-@pytest.mark.quick(28)
+@pytest.mark.quick(22)
 @pytest.mark.parametrize("axis", [{}, {"axis": None}, {"axis": 0}, {"axis": 1}, {"axis": -1, "keepdims": True}])
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "std", "var", "any", "all", "cumsum", "ptp"])
 def test_reductions_of_matrices(name, axis):
