@@ -61,7 +61,7 @@ def by_library(robot, name, arrays):
     algorithm, fixed, _, optional = CATALOGUE[name]
     rows = iter(arrays)
     taken = [next(rows) if not x.optional or x.name in optional else np.empty((0, 0)) for x in algorithm.inputs]
-    taken = [np.ascontiguousarray(x.reshape(len(x), -1)) for x in taken]
+    taken = [np.ascontiguousarray(x.reshape(len(x), -1)) if len(x) else x for x in taken]
     out = fitting(algorithm, robot._model).many(robot._model, *taken, *fixed.values())
     return out[0] if algorithm.may_fail else out
 
