@@ -187,7 +187,7 @@ def check_derivatives(robot, term):
         sum(np.sum(g * d) for g, d in zip(flat(gradient), rates)),
         sum(np.sum(w * y) for w, y in zip(weights, flat(forward))),
         1e-9,
-        size,
+        max(1.0, size),
     )
 
 
