@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays, linear_algebra
+from . import arrays, graph, linear_algebra
 from .choices import (
     clip,
     count_nonzero,
@@ -34,10 +34,11 @@ from .choices import (
     symbolic,
     where_,
 )
-from .dtypes import CAST
+from .dtypes import CAST, dtype_of
 from .operators import number_of, rounded
 from .requirements import require
 from .symbols import (
+    Symbol,
     UntraceableError,
     as_numpy,
     as_python,
@@ -214,6 +215,22 @@ def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
+def result_type(*arguments):
+    """np.result_type of arrays and scalars of the same types, whose values do not matter."""
+    examples: dict[Any, Any] = {graph.NUMPY: np.float64(0.0), graph.FLOAT: 0.0, graph.INT: 0, graph.INT64: np.int64(0)}
+
+    def example(x):
+        if isinstance(x, np.ndarray) and x.dtype == object:
+            return np.zeros(x.ndim * (1,), dtype_of(x))
+        if isinstance(x, Symbol) and x.kind in examples:
+            return examples[x.kind]
+        if is_symbol(x):
+            raise UntraceableError(f"np.result_type of conditions can not be traced{caller()}")
+        return x
+
+    return np.result_type(*map(example, arguments))
+
+
 NUMPY: dict[Any, Callable[..., Any]] = {
     np.where: where_,
     np.clip: clip,
@@ -247,6 +264,7 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.quantile: quantile,
     np.percentile: lambda a, q, axis=None, method="linear": quantile(a, np.true_divide(q, 100.0), axis, method),
     np.sinc: sinc,
+    np.result_type: result_type,
     np.any: lambda a, axis=None, keepdims=False: _fold(np.logical_or, a, axis, keepdims),
     np.all: lambda a, axis=None, keepdims=False: _fold(np.logical_and, a, axis, keepdims),
     np.cumsum: lambda a, axis=None: np.add.accumulate(
@@ -290,10 +308,19 @@ vsplit(ary,indices_or_sections) insert(arr,obj,values,axis=None) delete(arr,obj,
 fill_diagonal(a,val) inner(a,b,/) outer(a,b) dot(a,b) vdot(a,b,/) kron(a,b) tensordot(a,b,axes=2)
 cross(a,b,axisa=-1,axisb=-1,axisc=-1,axis=None) diff(a,n=1,axis=-1) convolve(a,v,mode="full")
 correlate(a,v,mode="valid") polyval(p,x) meshgrid(*xi,indexing="xy") einsum(*operands,optimize=False)
-result_type(*arrays_and_dtypes) iscomplexobj(x) isrealobj(x)
+iscomplexobj(x) isrealobj(x)
 """
 
 
+OF_PYTHON = {
+    np.allclose,
+    np.array_equal,
+    np.iscomplexobj,
+    np.isrealobj,
+    np.shape,
+    np.ndim,
+    np.size,
+}  # their results are of Python's types
 SUMS = {np.dot, np.inner, np.vdot, np.tensordot, np.trace, np.convolve, np.correlate}
 
 
@@ -313,8 +340,8 @@ class Row:
         return arrays.sum_from_zero(result) if self.function in SUMS and any(map(np.ndim, args)) else result
 
     def result(self, x: Any) -> Any:
-        """Convert a result to numpy's types; np.allclose and np.array_equal return a Python bool."""
-        if self.function in (np.allclose, np.array_equal):
+        """Convert a result to numpy's types, if numpy's function does not return Python's."""
+        if self.function in OF_PYTHON:
             return as_python(x)
         return arrays.wrapped(symbolic(x) if self.function in (np.where, np.select) else x)
 

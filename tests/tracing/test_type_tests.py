@@ -88,3 +88,24 @@ def test_identity_with_true_is_seen_in_what_is_computed_only():
     assert "is True" in identity_with_truth((lambda t: (t > 1.0) is True).__code__)
     assert "is False" in identity_with_truth((lambda t: [y for y in [t] if (y < 1.0) is False]).__code__)
     assert not identity_with_truth((lambda t: flag is True and Law.strict is True and t is not None).__code__)
+
+
+OF_TYPES = {
+    "array": lambda q: np.result_type(q),
+    "number": lambda q: np.result_type(q[0]),
+    "Python's float beside float32": lambda q: np.result_type(np.zeros(2, "f4"), q[0].item()),
+    "numpy's float beside float32": lambda q: np.result_type(np.zeros(2, "f4"), q[:1]),
+    "integers beside a float": lambda q: np.result_type(q.astype(int), q[0].item()),
+    "truths": lambda q: np.result_type(q > 0.0),
+    "shape": lambda q: type(np.shape(q)[0]),
+    "size": lambda q: type(np.size(q)),
+    "ndim": lambda q: type(np.ndim(q)),
+    "isrealobj": lambda q: type(np.isrealobj(q)),
+}
+
+
+@pytest.mark.parametrize("name", OF_TYPES)
+def test_types_that_numpy_answers_are_those_in_python(name):
+    seen = []
+    trace(lambda q: (seen.append(OF_TYPES[name](q)), q)[1], 2)
+    assert {*map(str, seen)} == {str(OF_TYPES[name](np.array([0.3, -0.2])))}
