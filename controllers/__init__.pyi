@@ -1,7 +1,7 @@
 # The controllers that __init__.py finds in its folder, for type checkers; a test compares the two.
 from typing import Any, Literal, overload
 
-from geomctrl.control.tuning import Tuned
+from geomctrl.control.tuning import TunableController
 from geomctrl.controllers.attitude_tracking import AttitudeTracking as AttitudeTracking
 from geomctrl.controllers.cartesian_impedance import CartesianImpedance as CartesianImpedance
 from geomctrl.controllers.composite import Composite as Composite
@@ -33,6 +33,6 @@ from geomctrl.controllers.swing_up import SwingUp as SwingUp
 
 def __getattr__(name: str) -> Any: ...
 @overload
-def classes(tuned: Literal[True]) -> dict[str, type[Tuned]]: ...
+def classes(tuned: Literal[True]) -> dict[str, type[TunableController]]: ...
 @overload
 def classes(tuned: bool = False) -> dict[str, type]: ...

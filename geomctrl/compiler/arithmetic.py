@@ -77,7 +77,7 @@ class Arithmetic:
                 complex128=complex,
                 dot=_dot,
             )
-        if isinstance(value, np.uint64):  # with numpy before 2 its sum with a Python int is a float, and no index
+        if type(value) is np.uint64:  # with numpy before 2 its sum with a Python int is a float, and no index
             return int(value)
         inner = python_function(value)
         return value if inner is None else on(inner, self)
@@ -121,7 +121,7 @@ def evaluated(
 class Sizes:
     """Sizes of arrays for one structure and the integer options of an algorithm."""
 
-    def __init__(self, pattern: np.ndarray, options: dict[str, int] | None = None):
+    def __init__(self, pattern: np.ndarray, options: dict[str, Any] | None = None):
         nq, nv, nb = map(int, pattern[-tree.WIDTH :][: tree.FIRST])
         self.names = {"nb": nb, "nq": nq, "nv": nv} | (options or {})
 

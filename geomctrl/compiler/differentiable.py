@@ -53,7 +53,7 @@ class Differentiable:
         self.key, self.inputs, self.outputs, self._make = key, inputs, outputs, make
         self.constants, self.parameters = model
         self._derived: dict[tuple, Differentiable] = {}
-        self._addresses: dict[tuple, tuple[str, list[host.Address]]] = {}
+        self._addresses: dict[str, tuple[str, list[host.Address]]] = {}
 
     @cached_property
     def _trace(self) -> Trace:

@@ -31,7 +31,8 @@ class Matrix(NamedTuple):
 
     @property
     def rows_and_columns(self) -> tuple[int, int]:
-        return (*self.shape, 1, 1)[:2]
+        rows, columns, *_ = (*self.shape, 1, 1)
+        return rows, columns
 
 
 def term_to_casadi(robot: Robot, term: str, frame: str | None, representation: Representation) -> Any:

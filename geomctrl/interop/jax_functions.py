@@ -60,7 +60,7 @@ class JaxFunction:
     def __call__(self, *arrays: Any, parameters: Any = None) -> Any:
         count = len(self.inputs)
         if len(arrays) == count + 1 and parameters is None:
-            *arrays, parameters = arrays
+            arrays, parameters = arrays[:-1], arrays[-1]
         if len(arrays) != count:
             names = ", ".join(self.inputs)
             raise ArgumentError(f"{self.term}: expected {names} and optionally parameters, got {len(arrays)} arrays")
@@ -263,7 +263,8 @@ def _lowered(ctx: Any, parameters: Any, *arrays: Any, function: Differentiable, 
 
 
 def _constant(x: np.ndarray) -> Any:
-    return stablehlo.constant(ir.DenseElementsAttr.get(x))
+    values: Any = x  # the binding's types do not know numpy's arrays
+    return stablehlo.constant(ir.DenseElementsAttr.get(values))
 
 
 def _converted(x: Any, real: Any = None) -> Any:

@@ -88,7 +88,7 @@ class SO3(MatrixGroup):
     kernels: ClassVar = so3_kernels
     hat = staticmethod(of_rotations.hat)
     vee = staticmethod(of_rotations.vee)
-    exp = staticmethod(of_rotations.exp)
+    exp = staticmethod(of_rotations.exp)  # pyright: ignore[reportAssignmentType]
     inverse = staticmethod(of_rotations.inverse)
     log = staticmethod(of_rotations.log)
     Ad = staticmethod(of_rotations.Ad)
@@ -129,7 +129,7 @@ class SE3(MatrixGroup):
     kernels: ClassVar = se3_kernels
     hat = staticmethod(of_transforms.hat)
     vee = staticmethod(of_transforms.vee)
-    exp = staticmethod(of_transforms.exp)
+    exp = staticmethod(of_transforms.exp)  # pyright: ignore[reportAssignmentType]
     inverse = staticmethod(of_transforms.inverse)
     log = staticmethod(of_transforms.log)
     Ad = staticmethod(of_transforms.Ad)

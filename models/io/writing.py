@@ -291,7 +291,7 @@ def _write_couplings(root: ElementTree.Element, couplings: Sequence[Coupling]) -
         ratios = coupling.follows
         if len(ratios) > 1:
             tendon = ElementTree.SubElement(tendons, "fixed", name=f"{coupling.joint} follows")
-            for joint, coefficient in ({coupling.joint: -1.0} | ratios).items():
+            for joint, coefficient in ({coupling.joint: -1.0} | dict(ratios)).items():
                 ElementTree.SubElement(tendon, "joint", joint=joint, coef=repr(-coefficient))
             polynomial = number_text((coupling.offset, 0.0, 0.0, 0.0, 0.0))
             ElementTree.SubElement(equality, "tendon", tendon1=f"{coupling.joint} follows", polycoef=polynomial)
