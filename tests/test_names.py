@@ -8,7 +8,6 @@ NO_NAMES = {"at", "beside", "far", "few", "found", "given", "known", "made", "mo
 # arguments and fields that read well where they are used: external_forces(at=3), Port(at="hand")
 EXCEPTIONS = {
     ("geomctrl/control/run.py", "at"),
-    ("geomctrl/interop/states.py", "at"),
     ("geomctrl/terms/bounding/closed_form.py", "far"),
     ("geomctrl/testing/settings.py", "at"),
     ("geomctrl/viewing/samples.py", "at"),

@@ -137,7 +137,7 @@ def count_operations(methods: list[str]) -> None:
     """Print the operations of one step besides forward dynamics as JSON; for a Python without numba's compiler."""
     from geomctrl.kernels import exponentials
     from geomctrl.kernels.marches import StageWork, rk_step
-    from geomctrl.motion.rollout import plan_of
+    from geomctrl.motion.trajectory import plan_of
 
     exponentials.math = CountingMath()
     results = {}

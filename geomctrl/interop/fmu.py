@@ -185,7 +185,7 @@ def _wrapper(model: Model, header: str, token: str, standard: Path) -> str:
     """The C functions of FMI; those that the model does not have return an error."""
     y = model.variables
     start = np.concatenate([np.zeros(x.size) if x.start is None else x.start.ravel() for x in y])
-    words = {
+    values = {
         "HEADER": header,
         "MODEL": model.functions,
         "TOKEN": token,
@@ -196,12 +196,14 @@ def _wrapper(model: Model, header: str, token: str, standard: Path) -> str:
         "SETTABLE": ", ".join(x.settable for x in y),
         "START": _numbers(start),
     }
-    text = re.sub(r"@(\w+)@", lambda match: words[match[1]], TEMPLATE.read_text(encoding="utf-8"))
+    text = re.sub(r"@(\w+)@", lambda match: values[match[1]], TEMPLATE.read_text(encoding="utf-8"))
     types = (standard / "fmi3FunctionTypes.h").read_text(encoding="utf-8")
     declared = re.findall(r"typedef\s+(fmi3Status|fmi3Instance)\s+(fmi3\w+)TYPE\s*\(([^)]*)\);", types)
     results = {"fmi3Status": "fmi3Error", "fmi3Instance": "NULL"}
     others = [x for x in declared if not re.search(rf"\b{x[1]}\([^;{{]*\)\s*{{", text)]
-    return text + "".join(f"\n{kind} {name}({given}) {{ return {results[kind]}; }}\n" for kind, name, given in others)
+    return text + "".join(
+        f"\n{kind} {name}({parameters}) {{ return {results[kind]}; }}\n" for kind, name, parameters in others
+    )
 
 
 def _compiled(folder: Path, name: str, files: Sequence[str], test: Sequence[str], suffix: str) -> Path:

@@ -321,7 +321,7 @@ def test_the_fastest_rate_and_the_longest_stable_step_are_those_of_the_textbook(
 def test_growth_that_other_numbers_of_parts_do_not_show_is_not_confirmed(monkeypatch, others, verdict):
     """The result for 1 in 1, 2, 4, ... parts looks converged; it is only if 63 parts, for example, agree."""
     growth = staticmethod(lambda parts, stretch=1.0: 1.0 if parts & (parts - 1) == 0 else others)
-    monkeypatch.setattr("geomctrl.control.monitors.lyapunov._Repeated.growth", growth)
+    monkeypatch.setattr("geomctrl.control.monitors.lyapunov._RepeatedStep.growth", growth)
     assert monitored(0.3, 0.0).verdict == verdict
 
 

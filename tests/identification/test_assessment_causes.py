@@ -14,7 +14,7 @@ from geomctrl.identification.assessment.causes import likely_causes
 from geomctrl.identification.assessment.evidence import fit_rows
 from geomctrl.identification.assessment.fit_checks import SPEEDS, shape_of, steps
 from geomctrl.identification.assessment.rows import rows_of
-from geomctrl.identification.assessment.search import ViewTest, held_out, tested_in_views
+from geomctrl.identification.assessment.search import ViewTest, compared_in_views, held_out
 from geomctrl.identification.assessment.trials import likely_trials, trial_fits
 from geomctrl.identification.estimators.cutoffs import LogFilter
 from geomctrl.identification.logs.signals import without_delay
@@ -236,9 +236,9 @@ def test_a_mistake_holds_in_all_views_and_a_neighbour_does_not(right):
     attempts = trial_fits(model, seen.rows, fit, seen.names)
     best = likely_trials(seen, seen.rows, fit, attempts)[0]
     assert "torque of 'elbow_joint' has the other sign" in best.clause
-    assert tested_in_views(seen, [], fit, best).certain
+    assert compared_in_views(seen, [], fit, best).certain
     worse = dataclasses.replace(best, change=lambda rows: rows.with_torques(np.diag([1.0, -1, -1, 1, 1, 1])))
-    assert not tested_in_views(seen, [], fit, worse).likely
+    assert not compared_in_views(seen, [], fit, worse).likely
 
 
 def test_what_hangs_on_one_view_is_not_certain():

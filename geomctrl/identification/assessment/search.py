@@ -52,7 +52,7 @@ class ViewTest(NamedTuple):
         return bool((self.gains > 0.0).sum() >= len(self.gains) - 1 and self.gains.mean() > 0.0)
 
 
-def tested_in_views(
+def compared_in_views(
     evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, mistake: Explanation
 ) -> ViewTest:
     """Test of an explanation in all views, after those that `changes` undo; fit: of the rows with them undone."""
@@ -155,7 +155,7 @@ def undo_mistakes(evidence: Evidence) -> SearchOutcome:
 def _surviving(evidence: Evidence, changes: list, fit: FreeFit, candidates: list[Explanation]) -> Explanation | None:
     """The likeliest explanation that holds in other views; fatal if in all, and no likelier one failed."""
     for best in candidates[:MAX_CANDIDATES]:
-        seen = tested_in_views(evidence, changes, fit, best)
+        seen = compared_in_views(evidence, changes, fit, best)
         # columns of unknown size are flexible enough to mislead
         columns = not best.finding.fatal and best.finding.kind != "delay"
         if not (seen.clear if columns else seen.likely):
