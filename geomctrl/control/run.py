@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -323,6 +324,51 @@ class Run(Samples):
         with whole(path) as file:
             np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
         return path
+
+    def to_xarray(self) -> Any:
+        """The run as an xarray.Dataset: all arrays along the time "t", with names of joints and results of monitors.
+
+        This needs the packages of `pip install 'geomctrl[tables]'`.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables q, v, tau, applied, z, x, q_desired, v_desired, a_desired, and "signal_NAME", "measured_NAME" and
+            "monitor_NAME", as far as the run has them, in SI units. The dimensions "coordinate", "dof" and "input" have
+            the names of the robot's joints. Monitors have the attributes description, limit and verdict.
+
+        Raises
+        ------
+        GeomctrlError
+            If xarray is missing or too old.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> law = gc.controllers.PDGravity(gc.models.two_link(), [0.5, 0.2], kp=50.0, kd=10.0)
+        >>> run = gc.simulate(law.robot, law, [0.0, 0.0], [0.0, 0.0], t_end=0.5, dt=1e-3)
+        >>> position = run.to_xarray().q.sel(coordinate="joint1")
+        >>> bool(position.sel(t=0.2, method="nearest") == run.q[200, 0])
+        True
+        """
+        return import_module("geomctrl.interop.run_tables").to_xarray(self)
+
+    def to_dataframe(self) -> Any:
+        """The run as a pandas.DataFrame with the time as index; columns as in "q.joint1", "signal_e.0".
+
+        This needs the packages of `pip install 'geomctrl[tables]'`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The variables of `to_xarray`, one column for each number.
+
+        Raises
+        ------
+        GeomctrlError
+            If xarray or pandas are missing or too old.
+        """
+        return import_module("geomctrl.interop.run_tables").to_dataframe(self)
 
     @classmethod
     def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
