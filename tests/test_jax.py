@@ -175,8 +175,9 @@ def check_derivatives(robot, term):
         for k in range(len(flat(forward)))
     ]
     size = max(np.abs(y).max() for y in quotients)
+    values = max(np.abs(y).max() for y in flat(by_library(robot, term, arrays)))  # their rounding is in the quotients
     for y, z in zip(flat(forward), quotients, strict=True):
-        assert_close(y, z, 1e-8, max(1.0, size))
+        assert_close(y, z, 1e-8, max(1.0, size, 0.05 * values))
     weights = [rng.normal(size=y.shape) for y in flat(forward)]
 
     def weighted(*x):
