@@ -197,8 +197,7 @@ ON_RUN = {
     **_each("state states trajectory data results", "run.t, run.q, run.v and run.tau, arrays with one row per sample"),
     **_each("y outputs measurements", "run.measured, by name"), "error": "run.tracking_error()",
     **_each("V lyapunov", 'run.signals["lyapunov"]'), "rms": "run.tracking_rms()",
-    **_each("to_csv to_dataframe to_numpy write", "numpy.column_stack((run.t, run.q, run.v, run.tau)); run.save(path) "
-            "writes all in one .npz file"),
+    **_each("to_csv to_numpy write", "run.to_dataframe(); run.save(path) writes one .npz file"),
     **_each("show", "run.plot() or run.animate()"), "read": "geomctrl.Run.load(path)",
 }  # fmt: skip
 
