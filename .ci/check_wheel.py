@@ -5,7 +5,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-SUFFIXES = (".py", ".pyi", ".typed", ".html", ".css", ".js", ".txt", ".mplstyle")
+SUFFIXES = (".py", ".pyi", ".typed", ".c", ".html", ".css", ".js", ".txt", ".mplstyle")
 BESIDE = ("models", "controllers")  # in the repository; inside geomctrl in a wheel
 
 
