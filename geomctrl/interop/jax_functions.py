@@ -5,6 +5,8 @@ transposed (`transposed`), how further axes are added and how XLA calls the code
 these: jit, vmap, grad, jvp, hessian, lax.scan.
 """
 
+# pyright: reportMissingImports=false  # JAX is not in the environment of `make lint`
+
 from __future__ import annotations
 
 import ctypes
