@@ -5,7 +5,8 @@ transposed (`transposed`), how further axes are added and how XLA calls the code
 these: jit, vmap, grad, jvp, hessian, lax.scan.
 """
 
-# pyright: reportMissingImports=false  # JAX is not in the environment of `make lint`
+# JAX is not in the environment of `make lint`:
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 
