@@ -1,4 +1,4 @@
-"""A run as an xarray.Dataset or a pandas.DataFrame, with the names of joints and units."""
+"""A run as an xarray.Dataset or a pandas.DataFrame, with the names of its joints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def to_xarray(run: Run) -> xarray.Dataset:
 def to_dataframe(run: Run) -> pandas.DataFrame:
     """See `Run.to_dataframe`."""
     data = to_xarray(run)
-    pandas = optional_package("Run.to_dataframe", "pandas", "tables", "2.0")
+    pandas = optional_package("Run.to_dataframe", "pandas", "tables", "2.1")
     columns = {}
     for name, x in data.data_vars.items():
         labels = [data[d].values.astype(str) if d in data.coords else range(n) for d, n in list(x.sizes.items())[1:]]
