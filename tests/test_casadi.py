@@ -315,3 +315,15 @@ def test_casadi_that_is_missing_or_too_old(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "casadi", None)
     with pytest.raises(GeomctrlError, match=r"needs the optional package casadi: pip install 'geomctrl\[casadi\]'"):
         gc.compile(Branching()).to_casadi()
+
+
+def test_a_law_is_compared_with_python(monkeypatch):
+    law = gc.compile(gc.controllers.PDGravity(gc.models.two_link(), [0.3, 0.6]))
+    operations = casadi_functions._operations
+
+    def wrong(casadi):
+        return operations(casadi) | {"cos": casadi.sin}
+
+    monkeypatch.setattr(casadi_functions, "_operations", wrong)
+    with pytest.raises(gc.GeomctrlError, match="PDGravity: the CasADi function differs from Python"):
+        law.to_casadi()

@@ -9,17 +9,23 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from geomctrl.arguments import optional_package
+from geomctrl.control.compiled.law_trace import parts_of, trial_state
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.export import ON_GROUP, compiled_term, traced_term
 from geomctrl.terms.kinematics import Representation
 from geomctrl.tracing.backends.c_names import parameter
+from geomctrl.tracing.backends.rounding import tolerances
 from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.traces import Trace
+from geomctrl.tracing.untraceable import UntraceableError
 
 OLDEST = "3.6.4"  # of casadi, with all functions that are used
+STATES = 6  # at which a law is compared with Python
 STATE = ("tau", "z_rate", "z_next")  # outputs of a law that are no signals
 
 
@@ -56,7 +62,28 @@ def law_to_casadi(law: Any) -> Any:
             raise ArgumentError(f"law: CasADi has no arrays of more than two axes, as its signal {name!r} of {shape}")
         own = name if name in STATE else parameter(f"signal_{name}", [y.name for y in outputs])
         outputs.append(Matrix(own, shape))
-    return _function(casadi, parameter(type(law.uncompiled).__name__).rstrip("_"), law._trace, inputs, outputs)
+    name = parameter(type(law.uncompiled).__name__).rstrip("_")
+    function = _function(casadi, name, law._trace, inputs, outputs)
+    _compare(law, function)
+    return function
+
+
+def _compare(law: Any, function: Any) -> None:
+    """Raise UntraceableError unless the function and the controller in Python agree at `STATES` states."""
+    rng = np.random.default_rng(0)
+    for k in range(STATES):
+        state = trial_state(law.uncompiled, law._robot, law._z0, rng, k)
+        try:
+            expected = [np.asarray(x, float) for x in parts_of(law.uncompiled(*state)).values()]
+        except Exception:  # the law has no result there, and the function nan
+            continue
+        arrays = [np.asarray(x) for x in state if x is not None]
+        allowed = tolerances(law._trace, [np.ravel(x) for x in arrays], expected, "double")
+        for x, y, tolerance in zip(expected, function.call(arrays), allowed, strict=True):
+            if not np.allclose(np.ravel(np.asarray(y)), np.ravel(x), rtol=0.0, atol=tolerance, equal_nan=True):
+                raise UntraceableError(
+                    f"{function.name()}: the CasADi function differs from Python at t = {state[0]:g}"
+                )
 
 
 def _function(casadi: Any, name: str, trace: Trace, inputs: Sequence[Matrix], outputs: Sequence[Matrix]) -> Any:
