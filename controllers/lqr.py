@@ -16,6 +16,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
+from geomctrl.terms.derivatives import linearize
 from geomctrl.tracing.numbers import scalar
 
 SHARE = 0.1  # fraction of the linearisation's decay rate that the nonlinear loop is required to reach
@@ -51,8 +52,8 @@ class LQR(ModelBased):
     -----
     V = x . S x,   V' <= -1/10 x . (Q + K^T R K) x        where V < level
 
-    S solves the Riccati equation (python-control) of `robot.linearize` at (q_d, 0). For the linearisation V' is ten
-    times the bound. {V < level} is invariant, and errors in it decrease exponentially. Angles of revolute joints
+    S solves the Riccati equation (python-control) of `derivatives.linearize` at (q_d, 0). For the linearisation V' is
+    ten times the bound. {V < level} is invariant, and errors in it decrease exponentially. Angles of revolute joints
     without limits are equivalent modulo 2 pi.
     """
 
@@ -79,7 +80,7 @@ class LQR(ModelBased):
         self.endless = turning & np.isinf(robot.limits.lower) & np.isinf(robot.limits.upper)
         import control  # imported here because it takes longer than all of geomctrl
 
-        A, M_inverse, _ = robot.linearize(q, np.zeros(n), self.tau_d)
+        A, M_inverse, _ = linearize(robot, q, np.zeros(n), self.tau_d)
         try:
             K, self.S, _ = control.lqr(A, M_inverse @ self.B, self.Q, R)
         except Exception as error:  # of slycot or scipy, depending on the solver

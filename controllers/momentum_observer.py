@@ -22,7 +22,7 @@ from geomctrl.controllers._component import (
 )
 from geomctrl.controllers._model_based import Law, true_robot
 from geomctrl.errors import ArgumentError
-from geomctrl.terms import operational_space
+from geomctrl.terms import derivatives, operational_space
 from geomctrl.tracing.numbers import scalar
 
 
@@ -110,7 +110,7 @@ class MomentumObserver(Law):
         own, estimate = self._split(z)
         command = self.law(t, q, v, own)
         r = self.gain.dot(self.robot.mass_matrix_product(q, v) - estimate)
-        rate = command.tau + self.robot.coriolis_transpose_product(q, v) - self.robot.gravity_force(q) + r
+        rate = command.tau + derivatives.coriolis_transpose_product(self.robot, q, v) - self.robot.gravity_force(q) + r
         if self.friction is not None:
             rate = rate - self.friction.torque(one_state("v", v, self.robot.nv), command.tau)
         signals = {**command.signals, "residual": r}

@@ -56,7 +56,6 @@ NAMES = {
 }
 MODULES = {
     "actuators": "control.actuators",
-    "constrained": "constrained",
     "control": "control",
     "controllers": "controllers",
     "derivatives": "terms.derivatives",

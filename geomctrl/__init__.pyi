@@ -1,5 +1,4 @@
 # What geomctrl/__init__.py loads when asked, for type checkers; a test compares the two.
-from . import constrained as constrained
 from . import control as control
 from . import controllers as controllers
 from . import errors as errors

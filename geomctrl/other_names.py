@@ -85,6 +85,11 @@ ON_ROBOT = {
     "state_space": "geomctrl.interop.state_space(robot, q, v, tau)",
     "simulate": "geomctrl.simulate(robot, controller, q0, v0, ...) or geomctrl.rollout(robot, ...)",
     # functions in other modules
+    "from_urdf": "geomctrl.load_urdf(path)", "tree": "robot.coupling.tree",
+    "linearize": "geomctrl.derivatives.linearize(robot, q, v, tau)",
+    "linearise": "geomctrl.derivatives.linearize(robot, q, v, tau)",
+    "coriolis_transpose_product": "geomctrl.derivatives.coriolis_transpose_product(robot, q, v, x)",
+    "to_numba": 'geomctrl.interop.to_numba(robot, "inverse_dynamics")',
     "turning": "robot.is_rotational", "stiffness": "robot.springs.stiffness", "rest": "robot.springs.rest",
     **_each("dynamically_consistent_inverse null_space_projector", "geomctrl.operational_space.{name}(robot, q, J)"),
     "operational_inertia": 'geomctrl.operational_space.inertia(robot, q, "frame")',
@@ -107,7 +112,8 @@ ON_PACKAGE = {
     **_each("buildModelFromUrdf loadURDF read_urdf from_urdf urdf URDF Parser", "geomctrl.load_urdf(path)"),
     **_each("MjModel from_xml_path from_mjcf mjcf MJCF", "geomctrl.load_mjcf(path)"),
     **_each("buildModelFromMJCF load_xml", "geomctrl.load_mjcf(path)"),
-    **_each("from_pinocchio from_mujoco", "geomctrl.interop.{name}_model(model)"),
+    "constrained": "geomctrl.papers.constrained",
+    **_each("from_pinocchio from_mujoco", "geomctrl.Robot.{name}(model)"),
     **_each("to_pinocchio to_mujoco", "geomctrl.interop.{name}_model(robot)"),
     **_each("load load_model load_robot robots", "geomctrl.models.load(name) or geomctrl.load_urdf(path)"),
     **_each("DHRobot SerialLink DHLink from_dh", "geomctrl.Robot.from_dh(a, alpha, d, theta, ...)"),
@@ -187,6 +193,11 @@ ON_MODULE = {
         **_each("assert_stable check_lyapunov verify_lyapunov falsify",
                 "geomctrl.testing.assert_lyapunov(controller, plant)"),
         **_each("prove verify prove_lyapunov", "geomctrl.testing.certify_lyapunov(controller, plant, box)"),
+    },
+    "interop": {
+        "from_mujoco_model": "geomctrl.Robot.from_mujoco(model)",
+        "from_pinocchio_model": "geomctrl.Robot.from_pinocchio(model)",
+        "signal_names": "the labels of geomctrl.interop.nonlinear_system(robot)",
     },
 }  # fmt: skip
 

@@ -2,9 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from geomctrl.errors import ArgumentError
@@ -17,6 +16,7 @@ from geomctrl.terms import (
     dynamics,
     energy_and_momentum,
     export,
+    gpu,
     inverse_kinematics,
     kinematics,
     regressor,
@@ -86,55 +86,99 @@ class Robot(Mechanism, metaclass=_RobotType):
     with_gravity = variants.with_gravity
 
     @classmethod
-    def from_urdf(cls, source: str | Path, **options: Any) -> "Robot":
-        """Load a robot from a URDF file.
-
-        Parameters
-        ----------
-        source : str or Path
-            The file, or the XML text itself.
-        **options
-            Keyword arguments of `geomctrl.load_urdf`, for example `floating_base=True`.
-
-        Returns
-        -------
-        Robot
-        """
-        return import_module("geomctrl.models.io.urdf").load_urdf(source, **options)  # which imports this module
-
-    @classmethod
-    def from_mujoco(cls, model: Any, **options: Any) -> "Robot":
-        """Convert a mujoco.MjModel.
+    def from_mujoco(cls, model: Any, *, ignore: Iterable[str] = ()) -> "Robot":
+        """Return the robot of a mujoco.MjModel, with the numbers that the model has now.
 
         Parameters
         ----------
         model : mujoco.MjModel
-            The model.
-        **options
-            Keyword arguments of `geomctrl.interop.from_mujoco_model`, for example `ignore=("flex",)`.
+            A compiled model; it may have been edited since.
+        ignore : iterable of str
+            Features of the model that a rigid-body tree does not represent and that are left out instead of raising
+            ModelError, as for `geomctrl.load_mjcf`: "armature", "stiffness", "damping", "equality", "tendon",
+            "gravcomp", "fluid", "flex", "plugin".
 
         Returns
         -------
         Robot
+            `interop.to_mujoco` and `interop.from_mujoco` convert its states.
+
+        Raises
+        ------
+        ModelError
+            If the model has features that are not in `ignore`.
+        ArgumentError
+            If `model` is not a mujoco.MjModel.
+        GeomctrlError
+            If the package is not installed or too old.
+
+        Notes
+        -----
+        The robot is what `geomctrl.load_mjcf` loads from the model's file; its notes hold here. Geometry, contacts,
+        actuators and sensors are not read. To simulate them with a controller, use `interop.mujoco_plant`.
+
+        Examples
+        --------
+        >>> import geomctrl as gc
+        >>> model = gc.interop.to_mujoco_model(gc.models.two_link())
+        >>> model.body("link1").mass = 2.0
+        >>> float(gc.Robot.from_mujoco(model).parameters[0, 0])
+        2.0
         """
-        return import_module("geomctrl.interop.mujoco_model").from_mujoco_model(model, **options)
+        return import_module("geomctrl.interop.mujoco_model").from_mujoco_model(model, ignore=ignore)
 
     @classmethod
-    def from_pinocchio(cls, model: Any, **options: Any) -> "Robot":
-        """Convert a pinocchio.Model.
+    def from_pinocchio(cls, model: Any, *, ignore: Iterable[str] = (), physical: str = "reported") -> "Robot":
+        """Return the robot of a pinocchio.Model, with the numbers that the model has now.
 
         Parameters
         ----------
         model : pinocchio.Model
-            The model.
-        **options
-            Keyword arguments of `geomctrl.interop.from_pinocchio_model`, for example `physical="required"`.
+            A model, for example of `pinocchio.buildModelFromUrdf` or the `model` of a RobotWrapper.
+        ignore : iterable of str
+            "armature": leave out all armatures, instead of raising ModelError for a joint that has several degrees of
+            freedom and an armature, which a robot does not represent.
+        physical : {"reported", "required", "unchecked"}
+            What to do with inertias that no rigid body can have, as for `geomctrl.load_urdf`.
 
         Returns
         -------
         Robot
+            `interop.to_pinocchio` and `interop.from_pinocchio` convert its states.
+
+        Raises
+        ------
+        ModelError
+            If the model has a joint, an armature or a gravity that a robot does not represent; the message names it.
+        InertiaError
+            If inertias are impossible and `physical` refuses them.
+        ArgumentError
+            If an argument is invalid.
+        GeomctrlError
+            If the package is not installed or too old.
+
+        Notes
+        -----
+        - All joints but JointModelEllipsoid are read. Composite, universal, SphericalZYX and translation joints become
+          chains of joints "name/1", "name/2", ... with massless bodies between. Mimic joints become
+          `geomctrl.Coupling`.
+        - A body has the name and the frame of its joint's first body frame, or those of the joint if there is none. All
+          other frames are kept but those of joints.
+        - Limits of velocity and effort are the upper ones; those of position are read for joints with one degree of
+          freedom. Friction and damping become the joints' `friction` and `damping`. If they differ within one joint,
+          the robot has none there, and a warning says so.
+        - The rotors' inertias of a model have no effect in Pinocchio and are not read; its armatures are. Reference
+          configurations are not read.
+
+        Examples
+        --------
+        >>> import pinocchio
+        >>> import geomctrl as gc
+        >>> gc.Robot.from_pinocchio(pinocchio.buildSampleModelManipulator()).nv
+        6
         """
-        return import_module("geomctrl.interop.pinocchio_model").from_pinocchio_model(model, **options)
+        read = import_module("geomctrl.interop.pinocchio_model").from_pinocchio_model
+        return read(model, ignore=ignore, physical=physical)
 
     neutral = configuration.neutral
     random_configuration = configuration.random_configuration
@@ -152,7 +196,6 @@ class Robot(Mechanism, metaclass=_RobotType):
     mass_matrix_rate = dynamics.mass_matrix_rate
     coriolis_matrix = dynamics.coriolis_matrix
     mass_matrix_product = dynamics.mass_matrix_product
-    coriolis_transpose_product = dynamics.coriolis_transpose_product
     gravity_force = dynamics.gravity_force
     inverse_dynamics = dynamics.inverse_dynamics
     forward_dynamics = dynamics.forward_dynamics
@@ -169,15 +212,13 @@ class Robot(Mechanism, metaclass=_RobotType):
 
     inverse_dynamics_derivatives = derivatives.inverse_dynamics_derivatives
     forward_dynamics_derivatives = derivatives.forward_dynamics_derivatives
-    linearize = derivatives.linearize
     bounds = bounds.bounds
 
     to_c = export.to_c
     to_casadi = export.to_casadi
     to_jax = export.to_jax
-    to_numba = export.to_numba
-    to_ptx = export.to_ptx
-    to_cuda = export.to_cuda
+    to_ptx = gpu.to_ptx
+    to_cuda = gpu.to_cuda
 
     def __getattr__(self, name: str):
         public = [] if name.startswith("_") else dir(self)

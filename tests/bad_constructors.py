@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import constrained, controllers, derivatives, groups, inertia, integrators, models, references
+from geomctrl import controllers, derivatives, groups, inertia, integrators, models, references
+from geomctrl.papers import constrained
 
 LONGEST = 30.0  # seconds that a case may take
 

@@ -16,7 +16,7 @@ from geomctrl import derivatives, models, testing
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError, NameNotFoundError
 from geomctrl.kernels.couplings import fitting
-from geomctrl.terms.export import FRAME_TERMS
+from geomctrl.terms.requested_terms import FRAME_TERMS
 from geomctrl.tracing.traces import Trace
 
 jax = pytest.importorskip("jax", reason="needs jax: pip install 'geomctrl[jax]'")

@@ -157,7 +157,7 @@ def test_calling_gravity_names_the_method():
 
 
 @pytest.mark.parametrize(
-    "term", ["mass_matrix", "terms", "jacobian", "to_c", "with_gravity", "neutral", "regressor", "bounds", "linearize"]
+    "term", ["mass_matrix", "terms", "jacobian", "to_c", "with_gravity", "neutral", "regressor", "bounds"]
 )
 @pytest.mark.parametrize("owner", [gc.Robot, type("Own", (gc.Robot,), {})])
 def test_terms_called_on_the_class_say_what_they_need(owner, term):
@@ -175,7 +175,7 @@ def test_terms_of_the_class_are_those_of_its_robots():
 def test_robots_of_urdf_files(tmp_path):
     path = models.save(ROBOT, tmp_path / "two_link.urdf")
     q = np.array([0.3, -0.2])
-    for robot in (gc.load_urdf(path), gc.Robot.from_urdf(path), models.load_urdf(path)):
+    for robot in (gc.load_urdf(path), models.load_urdf(path)):
         np.testing.assert_allclose(robot.mass_matrix(q), ROBOT.mass_matrix(q), rtol=1e-12)
         assert set(robot.frame_names) >= {"world", *robot.body_names}
         assert all(robot.frame(name).name == name for name in robot.frame_names)

@@ -114,7 +114,7 @@ def test_bundled_robots_in_pinocchio(name):
     robot = models.load(name)
     model = interop.to_pinocchio_model(robot)
     assert_pinocchio(robot, model)
-    back = interop.from_pinocchio_model(model)
+    back = gc.Robot.from_pinocchio(model)
     assert_pinocchio(back, model, 1)
     assert_same_robot(back, robot, PINOCCHIO_KEEPS)
 
@@ -124,7 +124,7 @@ def test_bundled_robots_in_mujoco(name):
     robot = models.load(name)
     model = interop.to_mujoco_model(robot)
     assert_mujoco(robot, model)
-    back = interop.from_mujoco_model(model)
+    back = gc.Robot.from_mujoco(model)
     assert_mujoco(back, model, 1)
     assert_same_robot(back, robot, MUJOCO_KEEPS)
     for key in ("lower", "upper"):
@@ -138,7 +138,7 @@ def test_random_trees_in_pinocchio():
         robot = testing.random_robot(rng, [str(k) for k in kinds], driven=True)
         model = interop.to_pinocchio_model(robot)
         assert_pinocchio(robot, model, seed, 1)
-        assert_pinocchio(interop.from_pinocchio_model(model), model, seed, 1)
+        assert_pinocchio(gc.Robot.from_pinocchio(model), model, seed, 1)
 
 
 def test_random_trees_in_mujoco():
@@ -150,7 +150,7 @@ def test_random_trees_in_mujoco():
         robot = testing.random_robot(rng, kinds, parents, driven=True)
         model = interop.to_mujoco_model(robot)
         assert_mujoco(robot, model, seed, 1)
-        assert_mujoco(interop.from_mujoco_model(model), model, seed, 1)
+        assert_mujoco(gc.Robot.from_mujoco(model), model, seed, 1)
 
 
 # --- Pinocchio -----------------------------------------------------------------------------------------------------
@@ -216,14 +216,14 @@ def test_every_joint_of_pinocchio(name):
     model = chain(pin.JointModelRZ(), JOINTS[name](), pin.JointModelPX())
     if name not in ("planar", "spherical", "free", "composite"):
         model.armature = np.linspace(0.1, 0.5, model.nv)
-    robot = interop.from_pinocchio_model(model)
+    robot = gc.Robot.from_pinocchio(model)
     assert robot.nv == model.nv
     assert_pinocchio(robot, model, states=3)
     assert_pinocchio(robot, interop.to_pinocchio_model(robot), states=3)
 
 
 def test_chains_name_their_parts():
-    robot = interop.from_pinocchio_model(chain(pin.JointModelRZ(), composite()))
+    robot = gc.Robot.from_pinocchio(chain(pin.JointModelRZ(), composite()))
     assert robot.joint_names == ("j0", "j1/1", "j1/2", "j1/3")
     assert robot.body_names == ("j0", "j1/1", "j1/2", "j1")
 
@@ -238,12 +238,12 @@ def continuous(axis):
 @pytest.mark.parametrize("axis", ["1 0 0", "0 0 1", "0 .6 .8", "0 0 -1"])
 def test_continuous_joints_stay_continuous(axis):
     model = continuous(axis)
-    robot = interop.from_pinocchio_model(model)
+    robot = gc.Robot.from_pinocchio(model)
     again = interop.to_pinocchio_model(robot)
     assert (again.nq, again.nv) == (model.nq, model.nv) == (2, 1)
     assert_pinocchio(robot, model)
     assert_pinocchio(robot, again)
-    assert_pinocchio(interop.from_pinocchio_model(again), again)
+    assert_pinocchio(gc.Robot.from_pinocchio(again), again)
 
 
 def gripper(**options):
@@ -262,7 +262,7 @@ def test_mimic_joints():
     model = interop.to_pinocchio_model(robot)
     assert (model.nq, model.nv, model.njoints) == (1, 1, 4)
     assert_pinocchio(robot, model)
-    back = interop.from_pinocchio_model(model)
+    back = gc.Robot.from_pinocchio(model)
     assert_pinocchio(back, model)
     assert {c.joint: (dict(c.follows), c.offset) for c in back.couplings} == {
         "b": ({"a": -0.7}, 0.2),
@@ -278,7 +278,7 @@ def test_limits_losses_and_motors_are_pinocchios():
         setattr(model, key, np.r_[np.arange(1.0, 4.0), np.full(6, 4.0)] + k)
     model.armature = np.r_[0.1, 0.2, 0.3, np.zeros(6)]
     model.lowerPositionLimit = -np.arange(1.0, model.nq + 1.0)
-    robot = interop.from_pinocchio_model(model)
+    robot = gc.Robot.from_pinocchio(model)
     assert robot.dof_names[:3] == ("j0", "j1/1", "j1/2")
     for k, own in enumerate((robot.damping, robot.friction, robot.limits.velocity, robot.limits.effort)):
         np.testing.assert_array_equal(own, np.r_[np.arange(1.0, 4.0), np.full(6, 4.0)] + k)
@@ -286,14 +286,14 @@ def test_limits_losses_and_motors_are_pinocchios():
     np.testing.assert_array_equal(robot.armature[:3], [0.1, 0.2, 0.3])
     np.testing.assert_array_equal(robot.limits.lower[:3], [-1.0, -2.0, -3.0])
     assert np.isinf(robot.limits.upper[:3]).all()
-    back = interop.from_pinocchio_model(interop.to_pinocchio_model(robot))
+    back = gc.Robot.from_pinocchio(interop.to_pinocchio_model(robot))
     assert_same_robot(back, robot, PINOCCHIO_KEEPS)
 
 
 def test_a_coriolis_matrix_for_pinocchios_model():
     """Mdot - 2C is skew, C v is Pinocchio's bias less gravity, Mdot is the difference quotient of its crba."""
     model = pin.buildSampleModelManipulator()
-    robot, data, rng = interop.from_pinocchio_model(model), model.createData(), np.random.default_rng(0)
+    robot, data, rng = gc.Robot.from_pinocchio(model), model.createData(), np.random.default_rng(0)
     q, v = rng.normal(size=(2, 6))
 
     def crba(t):
@@ -311,7 +311,7 @@ def with_frame(name, kind, parent=1):
     model = chain(pin.JointModelRX())
     model.addFrame(pin.Frame("hand", 1, 1, pin.SE3.Identity(), pin.FrameType.BODY))
     model.addFrame(pin.Frame(name, parent, 0, pin.SE3(se3.exp(np.arange(6) / 3)), kind))
-    return interop.from_pinocchio_model(model)
+    return gc.Robot.from_pinocchio(model)
 
 
 def test_names_of_frames():
@@ -327,21 +327,21 @@ def test_what_pinocchio_has_and_we_have_not():
         model = chain(pin.JointModelRX(), joint)
         model.armature = np.r_[0.1, np.full(joint.nv, 0.2)]
         with pytest.raises(ModelError, match=r"model: joint 'j1': armature: expected none .*ignore='armature'"):
-            interop.from_pinocchio_model(model)
-        robot = interop.from_pinocchio_model(model, ignore="armature")
+            gc.Robot.from_pinocchio(model)
+        robot = gc.Robot.from_pinocchio(model, ignore="armature")
         model.armature = np.zeros(model.nv)
         assert_pinocchio(robot, model)
     model = chain(pin.JointModelRX())
     model.gravity.angular = np.array([0.0, 0.0, 1.0])
     with pytest.raises(ModelError, match="model: gravity: expected a linear acceleration, got angular"):
-        interop.from_pinocchio_model(model)
+        gc.Robot.from_pinocchio(model)
     if hasattr(pin, "JointModelEllipsoid"):
         with pytest.raises(ModelError, match="joint 'j0': a JointModelEllipsoid is not represented"):
-            interop.from_pinocchio_model(chain(pin.JointModelEllipsoid(1.0, 2.0, 3.0)))
+            gc.Robot.from_pinocchio(chain(pin.JointModelEllipsoid(1.0, 2.0, 3.0)))
     model = chain(pin.JointModelFreeFlyer())
     model.damping = np.arange(6.0)
     with pytest.warns(UserWarning, match="model: not read, because they differ within a joint: damping of joint 'j0'"):
-        robot = interop.from_pinocchio_model(model)
+        robot = gc.Robot.from_pinocchio(model)
     np.testing.assert_array_equal(robot.damping, np.zeros(6))
 
 
@@ -349,12 +349,12 @@ def test_impossible_inertias_are_reported():
     model = chain(pin.JointModelRX())
     model.inertias[1] = pin.Inertia(1.0, np.zeros(3), np.diag([0.1, 0.1, 0.3]))
     with pytest.warns(UserWarning, match="model: physically impossible inertias: link 'j0': triangle inequality fails"):
-        interop.from_pinocchio_model(model)
+        gc.Robot.from_pinocchio(model)
     with pytest.raises(InertiaError, match="model: link 'j0': triangle inequality fails"):
-        interop.from_pinocchio_model(model, physical="required")
+        gc.Robot.from_pinocchio(model, physical="required")
     model.inertias[1] = pin.Inertia(-1.0, np.zeros(3), np.eye(3))
     with pytest.raises(InertiaError, match=r"model: body 'j0': mass -1\.0 is negative"):
-        interop.from_pinocchio_model(model)
+        gc.Robot.from_pinocchio(model)
 
 
 def test_what_we_have_and_pinocchio_has_not():
@@ -377,13 +377,13 @@ def test_what_we_have_and_pinocchio_has_not():
 
 def test_arguments_for_pinocchio(monkeypatch):
     with pytest.raises(ArgumentError, match=r"model: expected a pinocchio\.Model, got 3"):
-        interop.from_pinocchio_model(3)
+        gc.Robot.from_pinocchio(3)
     with pytest.raises(ArgumentError, match="ignore: expected some of armature, got \\['friction'\\]"):
-        interop.from_pinocchio_model(pin.Model(), ignore="friction")
+        gc.Robot.from_pinocchio(pin.Model(), ignore="friction")
     with pytest.raises(ArgumentError, match="robot: expected a Robot, got 3"):
         interop.to_pinocchio_model(3)
     with pytest.raises(ModelError, match="bodies: expected at least one, got none"):
-        interop.from_pinocchio_model(pin.Model())
+        gc.Robot.from_pinocchio(pin.Model())
     monkeypatch.setattr(pin, "__version__", "2.7.0")
     with pytest.raises(
         GeomctrlError, match=r"to_pinocchio_model needs pinocchio 3\.3 or newer, got 2\.7\.0: pip install"
@@ -422,7 +422,7 @@ def test_an_edited_model():
     model = interop.to_mujoco_model(models.panda())
     model.body_mass[3], model.body_ipos[4, 0], model.opt.gravity[:] = 7.0, 0.123, (1.0, 2.0, 3.0)
     model.dof_armature[:] = 0.3
-    robot = interop.from_mujoco_model(model)
+    robot = gc.Robot.from_mujoco(model)
     assert_mujoco(robot, model)
     assert robot.parameters[2, 0] == 7.0
     np.testing.assert_array_equal(robot.gravity, [1.0, 2.0, 3.0])
@@ -444,7 +444,7 @@ def test_couplings_are_constraints_of_mujoco(follows):
     robot = gripper(couplings=[Coupling("c", follows, 0.2)])
     model = interop.to_mujoco_model(robot)
     assert_mujoco(robot, model)
-    back = interop.from_mujoco_model(model)
+    back = gc.Robot.from_mujoco(model)
     assert {c.joint: (dict(c.follows), c.offset) for c in back.couplings} == {"c": (follows, 0.2)}
     q, v = np.array([0.3, -0.1]), np.array([1.0, 2.0])
     qpos, qvel = interop.to_mujoco(robot, model, q, v)
@@ -457,7 +457,7 @@ def test_couplings_are_constraints_of_mujoco(follows):
 
 def test_a_limit_on_one_side():
     robot = Robot.build([Body("b", None, Joint.revolute((0, 0, 1), lower=-0.5, effort=3.0), None, LINK)])
-    back = interop.from_mujoco_model(interop.to_mujoco_model(robot))
+    back = gc.Robot.from_mujoco(interop.to_mujoco_model(robot))
     assert [float(x[0]) for x in back.limits] == [-0.5, np.inf, np.inf, 3.0]
 
 
@@ -466,13 +466,13 @@ def test_what_a_model_of_mujoco_has_beyond_a_tree():
     <geom size="1"/></body></worldbody></mujoco>"""
     model = mujoco.MjModel.from_xml_string(text)
     with pytest.raises(ModelError, match=r"model: can not be represented: armature of 'ball'; gravcomp of 'b'\. Load"):
-        interop.from_mujoco_model(model)
-    assert interop.from_mujoco_model(model, ignore=("armature", "gravcomp")).nv == 3
+        gc.Robot.from_mujoco(model)
+    assert gc.Robot.from_mujoco(model, ignore=("armature", "gravcomp")).nv == 3
     model.dof_armature[:] = 0.0
     model.body_gravcomp[:] = 0.0
     model.dof_damping[:] = (1.0, 2.0, 3.0)
     with pytest.raises(ModelError, match="model: can not be represented: damping of 'ball'"):
-        interop.from_mujoco_model(model)
+        gc.Robot.from_mujoco(model)
     plant = interop.mujoco_plant(model)
     assert plant.beyond == ("damping of 'ball'",)
     assert plant.model is not model
@@ -498,11 +498,11 @@ def test_what_we_have_and_mujoco_has_not():
 
 def test_arguments_for_mujoco(monkeypatch):
     with pytest.raises(ArgumentError, match=r"model: expected a mujoco\.MjModel, got 'arm\.xml': use load_mjcf"):
-        interop.from_mujoco_model("arm.xml")
+        gc.Robot.from_mujoco("arm.xml")
     with pytest.raises(ArgumentError, match=r"model: expected a mujoco\.MjModel, got a mujoco\.MjSpec"):
-        interop.from_mujoco_model(mujoco.MjSpec())
+        gc.Robot.from_mujoco(mujoco.MjSpec())
     with pytest.raises(ArgumentError, match=r"ignore: expected some of armature, .*got \['mass'\]"):
-        interop.from_mujoco_model(interop.to_mujoco_model(models.two_link()), ignore="mass")
+        gc.Robot.from_mujoco(interop.to_mujoco_model(models.two_link()), ignore="mass")
     with pytest.raises(ArgumentError, match="robot: expected a Robot, got 3"):
         interop.to_mujoco_model(3)
     monkeypatch.setattr(mujoco, "__version__", "2.3.7")
@@ -512,7 +512,7 @@ def test_arguments_for_mujoco(monkeypatch):
 
 def test_a_controller_runs_on_both():
     """A law for a robot from Pinocchio tracks in MuJoCo's equations of motion, by way of both."""
-    robot = interop.from_pinocchio_model(pin.buildSampleModelManipulator())
+    robot = gc.Robot.from_pinocchio(pin.buildSampleModelManipulator())
     plant = interop.mujoco_plant(interop.to_mujoco_model(robot))
     q_d = np.full(6, 0.3)
     law = gc.controllers.PDGravity(robot, q_d)

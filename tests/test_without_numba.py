@@ -12,7 +12,7 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, derivatives, groups, models, references
 from geomctrl.papers import curvature
-from geomctrl.constrained import ConstrainedBody, ConstrainedSystem, Constraint, integrate_index1
+from geomctrl.papers.constrained import ConstrainedBody, ConstrainedSystem, Constraint, integrate_index1
 
 out = []
 for robot in (models.two_link(), models.three_spheres()):
@@ -22,7 +22,7 @@ for robot in (models.two_link(), models.three_spheres()):
     out += [robot.forward_dynamics(q, v, a), *robot.terms(q, v), robot.integrate(q, v)]
     out += [derivatives.mass_matrix_derivative(robot, q), curvature.christoffel_symbols(robot, q)]
     out += [robot.mass_matrix_solve(q, v), robot.jacobian(q, robot.body_names[-1])]
-    out.append(robot.to_numba("inverse_dynamics")(q, v, a) if {CODE} else robot.inverse_dynamics(q, v, a))
+    out.append(interop.to_numba(robot, "inverse_dynamics")(q, v, a) if {CODE} else robot.inverse_dynamics(q, v, a))
     out.append(gc.rollout(robot, q, v, None, 0.005, 0.001).v)
 arm = models.two_link()
 out.append(arm.mass_matrix(np.array([1, 2], np.int8)))

@@ -226,9 +226,9 @@ def mueller_terze_page(rows: list | None) -> str:
         return text + NOT_RUN
     text += (
         "By how much joints are violated after 1 s, MK4, h = 1 ms, nothing stabilised"
-        " ({py:obj}`geomctrl.constrained.integrate_index1`): |g| in m. The paper prints curves and no numbers, and"
-        " leaves masses out; what is expected, and the completed data, are those of {doc}`/reference/formulas`. Below"
-        " 1e-11 it is rounding. The script runs to 10 s and goes through the paper's claims.\n\n"
+        " ({py:obj}`geomctrl.papers.constrained.integrate_index1`): |g| in m. The paper prints curves and no numbers,"
+        " and leaves masses out; what is expected, and the completed data, are those of {doc}`/reference/formulas`."
+        " Below 1e-11 it is rounding. The script runs to 10 s and goes through the paper's claims.\n\n"
     )
     return text + table(
         ["example", "poses on", "joint", "|g|", "expected"],

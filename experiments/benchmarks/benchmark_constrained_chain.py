@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from geomctrl import inertia, integrators
-from geomctrl.constrained.integration import integrate_index1
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.papers.constrained.integration import integrate_index1
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.script import Quick, run_script

@@ -68,7 +68,7 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
             {"our derivatives": lambda: robot.inverse_dynamics_derivatives(q, v, a)},
         ),
         "linearize": (
-            lambda: robot.linearize(q, v, tau),
+            lambda: derivatives.linearize(robot, q, v, tau),
             {"computeABADerivatives": lambda: pin.computeABADerivatives(model, data, pq, pv, ptau)},
         ),
     }

@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import constrained
-from geomctrl.constrained import integration as generalized_alpha
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import IntegrationError
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout
+from geomctrl.papers import constrained
+from geomctrl.papers.constrained import integration as generalized_alpha
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib import bruels_top, mueller_terze

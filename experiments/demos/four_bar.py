@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import geomctrl as gc
-from geomctrl.constrained import ClosedLoops, Constraint, integrate_index1
+from geomctrl.papers.constrained import ClosedLoops, Constraint, integrate_index1
 from geomctrl.viewing.drawing import show
 
 

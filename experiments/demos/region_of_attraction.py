@@ -16,7 +16,7 @@ from geomctrl.viewing.drawing import show
 rod = gc.inertia.from_com(1.0, (0, 0, 0.5), np.diag([0.0833, 0.0833, 1e-4]))  # 1 kg, 1 m
 robot = gc.Robot.build([gc.Body("rod", None, gc.Joint.revolute((0, 1, 0)), None, rod)], name="pendulum")
 most = 0.4 * 9.81 * 0.5  # N m
-K, S, _ = control.lqr(*robot.linearize([0.0], [0.0], [0.0])[:2], np.eye(2), np.eye(1))
+K, S, _ = control.lqr(*gc.derivatives.linearize(robot, [0.0], [0.0], [0.0])[:2], np.eye(2), np.eye(1))
 
 
 class Limited:

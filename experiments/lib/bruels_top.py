@@ -6,8 +6,8 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import inertia
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 MASS, I_COM = 15.0, np.diag([0.234375, 0.46875, 0.234375])  # kg, kg m^2
 X0 = np.array([0.0, 1.0, 0.0])  # m, from the pivot to the centre of mass

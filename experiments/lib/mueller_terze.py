@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl import inertia, so3
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.lie.groups import SE3, SO3xR3
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 GROUPS = {"SE(3)": SE3(), "SO(3)xR3": SO3xR3()}
 BOX = (0.2, 0.1, 0.05)  # m, the bars of section 5.2

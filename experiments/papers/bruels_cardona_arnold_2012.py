@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.constrained import integration as generalized_alpha
-from geomctrl.constrained.integration import integrate_index1
 from geomctrl.integrators import Adaptive
 from geomctrl.integrators.tableaus import method, methods
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout
+from geomctrl.papers.constrained import integration as generalized_alpha
+from geomctrl.papers.constrained.integration import integrate_index1
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.bruels_top import ENERGY, OMEGA0, REFERENCE, T_END, X0, robot, top

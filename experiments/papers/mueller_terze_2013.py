@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.constrained.equations import GGL, Baumgarte
-from geomctrl.constrained.integration import integrate_index1
-from geomctrl.constrained.joints import ConstrainedBody
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.lie.groups import SE3, SO3xR3
+from geomctrl.papers.constrained.equations import GGL, Baumgarte
+from geomctrl.papers.constrained.integration import integrate_index1
+from geomctrl.papers.constrained.joints import ConstrainedBody
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.mueller_terze import CASES, GRAVITY, GROUPS, Case, double_pendulum, heavy_top

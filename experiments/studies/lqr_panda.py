@@ -59,12 +59,12 @@ def responses(robot: gc.Robot, q_d: np.ndarray, K: np.ndarray, system, x0: np.nd
     linear = control.initial_response(closed, t, x0).states.T
 
     plant = interop.nonlinear_system(robot, q_d, name="plant")
-    names = interop.signal_names(robot)
+    states, inputs = plant.state_labels, plant.input_labels
     feedforward = robot.gravity_force(q_d)
     law = control.NonlinearIOSystem(
-        None, lambda t, x, u, params: feedforward - K @ u, inputs=names["states"], outputs=names["inputs"], name="lqr"
+        None, lambda t, x, u, params: feedforward - K @ u, inputs=states, outputs=inputs, name="lqr"
     )
-    loop = control.interconnect([plant, law], inplist=[], outlist=names["states"], check_unused=False)
+    loop = control.interconnect([plant, law], inplist=[], outlist=states, check_unused=False)
     solved = control.input_output_response(loop, t, 0.0, x0, solve_ivp_kwargs={"rtol": 1e-9, "atol": 1e-12}).states.T
 
     q0, v0 = interop.from_state(robot, x0, q_d)

@@ -19,11 +19,12 @@ from pathlib import Path
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import constrained, models
-from geomctrl.constrained import integration as generalized_alpha
+from geomctrl import models
 from geomctrl.errors import IntegrationError
 from geomctrl.lie.groups import SE3
 from geomctrl.motion.rollout import rollout
+from geomctrl.papers import constrained
+from geomctrl.papers.constrained import integration as generalized_alpha
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib import mueller_terze

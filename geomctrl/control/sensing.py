@@ -35,7 +35,7 @@ class SampledActuatorSensor(Sensor):
         return self.actuator.memory(self.inputs)
 
     def measure(self, truth: Truth, memory: Any, draws: Any, period: float) -> tuple[Any, Any]:
-        return self.actuator.made(truth.command, memory, period)
+        return self.actuator.output(truth.command, memory, period)
 
 
 def sampled_actuator_sensors(plant: Any) -> list[SampledActuatorSensor]:

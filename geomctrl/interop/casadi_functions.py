@@ -16,8 +16,8 @@ from geomctrl.control.compiled.law_trace import parts_of, trial_state
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
-from geomctrl.terms.export import ON_GROUP, compiled_term, traced_term
 from geomctrl.terms.kinematics import Representation
+from geomctrl.terms.requested_terms import ON_GROUP, compiled_term, traced_term
 from geomctrl.tracing.backends.c_names import parameter
 from geomctrl.tracing.backends.rounding import tolerances
 from geomctrl.tracing.operations import LIBRARY

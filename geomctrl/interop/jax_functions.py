@@ -31,7 +31,7 @@ from jax.interpreters import ad, batching, mlir
 from geomctrl.compiler.differentiable import FIRST, PARAMETERS, Differentiable
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.terms.export import ON_GROUP, compiled_term, differentiable_term
+from geomctrl.terms.requested_terms import ON_GROUP, compiled_term, differentiable_term
 
 VERSIONS = "jax 0.6.2 to 0.10"  # with which the tests have run
 SEVERAL = 2  # from more states on, several are evaluated at a time

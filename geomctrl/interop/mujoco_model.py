@@ -13,45 +13,8 @@ from geomctrl.robot import Robot
 
 
 def from_mujoco_model(model: Any, *, ignore: Iterable[str] = ()) -> Robot:
-    """Return the robot of a mujoco.MjModel, with the numbers that the model has now.
-
-    Parameters
-    ----------
-    model : mujoco.MjModel
-        A compiled model; it may have been edited since.
-    ignore : iterable of str
-        Features of the model that a rigid-body tree does not represent and that are left out instead of raising
-        ModelError, as for `geomctrl.load_mjcf`: "armature", "stiffness", "damping", "equality", "tendon", "gravcomp",
-        "fluid", "flex", "plugin".
-
-    Returns
-    -------
-    Robot
-        `to_mujoco` and `from_mujoco` convert its states.
-
-    Raises
-    ------
-    ModelError
-        If the model has features that are not in `ignore`.
-    ArgumentError
-        If `model` is not a mujoco.MjModel.
-    GeomctrlError
-        If the package is not installed or too old.
-
-    Notes
-    -----
-    The robot is what `geomctrl.load_mjcf` loads from the model's file; its notes hold here. Geometry, contacts,
-    actuators and sensors are not read. To simulate them with a controller, use `mujoco_plant`.
-
-    Examples
-    --------
-    >>> import geomctrl as gc
-    >>> model = gc.interop.to_mujoco_model(gc.models.two_link())
-    >>> model.body("link1").mass = 2.0
-    >>> float(gc.interop.from_mujoco_model(model).parameters[0, 0])
-    2.0
-    """
-    return read_model(model, ignore, "from_mujoco_model")
+    """See `geomctrl.Robot.from_mujoco`."""
+    return read_model(model, ignore, "from_mujoco")
 
 
 def to_mujoco_model(robot: Robot) -> Any:

@@ -84,55 +84,9 @@ def planar_axes(joint: Joint) -> np.ndarray:
 
 
 def from_pinocchio_model(model: Any, *, ignore: Iterable[str] = (), physical: str = "reported") -> Robot:
-    """Return the robot of a pinocchio.Model, with the numbers that the model has now.
-
-    Parameters
-    ----------
-    model : pinocchio.Model
-        A model, for example of `pinocchio.buildModelFromUrdf` or the `model` of a RobotWrapper.
-    ignore : iterable of str
-        "armature": leave out all armatures, instead of raising ModelError for a joint that has several degrees of
-        freedom and an armature, which a robot does not represent.
-    physical : {"reported", "required", "unchecked"}
-        What to do with inertias that no rigid body can have, as for `geomctrl.load_urdf`.
-
-    Returns
-    -------
-    Robot
-        `to_pinocchio` and `from_pinocchio` convert its states.
-
-    Raises
-    ------
-    ModelError
-        If the model has a joint, an armature or a gravity that a robot does not represent; the message names it.
-    InertiaError
-        If inertias are impossible and `physical` refuses them.
-    ArgumentError
-        If an argument is invalid.
-    GeomctrlError
-        If the package is not installed or too old.
-
-    Notes
-    -----
-    - All joints but JointModelEllipsoid are read. Composite, universal, SphericalZYX and translation joints become
-      chains of joints "name/1", "name/2", ... with massless bodies between. Mimic joints become `geomctrl.Coupling`.
-    - A body has the name and the frame of its joint's first body frame, or those of the joint if there is none. All
-      other frames are kept but those of joints.
-    - Limits of velocity and effort are the upper ones; those of position are read for joints with one degree of
-      freedom. Friction and damping become the joints' `friction` and `damping`. If they differ within one joint, the
-      robot has none there, and a warning says so.
-    - The rotors' inertias of a model have no effect in Pinocchio and are not read; its armatures are. Reference
-      configurations are not read.
-
-    Examples
-    --------
-    >>> import pinocchio
-    >>> import geomctrl as gc
-    >>> gc.interop.from_pinocchio_model(pinocchio.buildSampleModelManipulator()).nv
-    6
-    """
+    """See `geomctrl.Robot.from_pinocchio`."""
     pin, left_out = (
-        _the_package("from_pinocchio_model"),
+        _the_package("from_pinocchio"),
         listed("ignore", [ignore] if isinstance(ignore, str) else ignore),
     )
     choice("physical", physical, PHYSICAL)
@@ -403,7 +357,7 @@ def _with_mimics(pin: Any, robot: Robot, model: Any) -> Any:
     """The model with mimic joints for the robot's couplings, which are resolved: a leader follows none."""
     if robot.couplings and not hasattr(pin, "transformJointIntoMimic"):
         raise ModelError(f"couplings: need Pinocchio 3.5 or later for mimic joints, {pin.__version__} is installed")
-    q, tree, A = robot.neutral(), robot.tree, robot.coupling.matrix
+    q, tree, A = robot.neutral(), robot.coupling.tree, robot.coupling.matrix
     moved = robot.coupling.tree_configuration(q)
     for coupling in robot.couplings:
         i = robot.joint(coupling.joint)

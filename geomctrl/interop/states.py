@@ -99,7 +99,7 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
-    q, v, robot = robot.coupling.tree_configuration(q), v @ robot.coupling.matrix.T, robot.tree
+    q, v, robot = robot.coupling.tree_configuration(q), v @ robot.coupling.matrix.T, robot.coupling.tree
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
     put_mujoco(mujoco_joints(robot, model), q, v, x, u)
     return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
@@ -150,7 +150,7 @@ def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)
-    tree = robot.tree
+    tree = robot.coupling.tree
     q, joints = np.empty((len(x), tree.nq)), mujoco_joints(tree, model)
     for match in joints:
         q[:, match.q] = _our_coordinates(match.joint, x[:, match.their_q], scalar_first=True)

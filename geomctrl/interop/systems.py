@@ -22,7 +22,7 @@ from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import linearize
 
 
-def signal_names(robot: Robot) -> dict[str, list[str]]:
+def _signal_names(robot: Robot) -> dict[str, list[str]]:
     """Return the names of "states" and "outputs", q_<name> and v_<name>, and of "inputs", tau_<name>.
 
     Dots in names become underscores.
@@ -72,8 +72,8 @@ def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: 
 
     Notes
     -----
-    For joints with several degrees of freedom and v != 0, x is measured from the moving q(t), see `Robot.linearize`,
-    while that of `nonlinear_system` is measured from a fixed q0. At rest they are the same.
+    For joints with several degrees of freedom and v != 0, x is measured from the moving q(t), see
+    `derivatives.linearize`, while that of `nonlinear_system` is measured from a fixed q0. At rest they are the same.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: 
         raise ArgumentError(f"q, v, tau: expected one state, got leading axes {lead}: use linearize for many")
     A, B, _ = linearize(robot, q, v, tau)
     n, m = B.shape
-    return control.StateSpace(A, B, np.eye(n), np.zeros((n, m)), name=name, **signal_names(robot))
+    return control.StateSpace(A, B, np.eye(n), np.zeros((n, m)), name=name, **_signal_names(robot))
 
 
 def _name(name: str | None, robot: Robot) -> str:
@@ -128,7 +128,7 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
         raise ArgumentError(f"plant: expected a Robot or a Plant, got {plant!r:.80}")
     plant = plant_of("plant", plant, state=False)
     name = _name(name, plant.robot)
-    names = signal_names(plant.robot)
+    names = _signal_names(plant.robot)
     if plant.actuators:
         names["inputs"] = [f"u_{k}" for k in range(plant.inputs)]
     robot, n = plant.robot, plant.robot.nv

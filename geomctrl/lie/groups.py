@@ -97,7 +97,6 @@ class SO3(MatrixGroup):
     dexp_inv = staticmethod(of_rotations.dexp_inv)
     to_quaternion = staticmethod(of_rotations.to_quaternion)
     from_quaternion = staticmethod(of_rotations.from_quaternion)
-    unwrap_quaternion = staticmethod(of_rotations.unwrap_quaternion)
 
     def random(self, rng):
         """Return a uniformly distributed rotation, from the QR factors of a normal matrix."""

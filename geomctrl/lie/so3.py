@@ -149,10 +149,6 @@ def to_quaternion(R: ArrayLike, order: Order) -> np.ndarray:
     ------
     ArgumentError
         If R is not a rotation.
-
-    See Also
-    --------
-    unwrap_quaternion : removes sign changes from a trajectory.
     """
     choice("order", order, ("xyzw", "wxyz"))
     Q = over_batch(kernels.quaternion_many, 2, _rotation(R))
@@ -189,20 +185,6 @@ def from_quaternion(Q: ArrayLike, order: Order) -> np.ndarray:
     w, n = (a[..., 0], a[..., 1:]) if order == "wxyz" else (a[..., 3], a[..., :3])
     N = hat(n)
     return np.eye(3) + 2.0 * (w[..., None, None] * N + N @ N)
-
-
-def unwrap_quaternion(Q: ArrayLike) -> np.ndarray:
-    """Choose the signs of a trajectory of quaternions Q (..., samples, 4) such that consecutive samples are close.
-
-    Q and -Q represent the same rotation. The first sample keeps its sign, each other sample gets the sign that is
-    nearer to the one before, like numpy's `unwrap` for angles. Both orders of the components are accepted.
-    """
-    a = checked("Q", Q, (4,))
-    if a.ndim < 2:
-        raise ArgumentError(f"Q: expected shape (..., samples, 4), got {a.shape}")
-    turned = (a[..., 1:, :] * a[..., :-1, :]).sum(axis=-1) < 0.0
-    signs = np.cumprod(np.where(turned, -1.0, 1.0), axis=-1)
-    return np.concatenate((a[..., :1, :], signs[..., None] * a[..., 1:, :]), axis=-2)
 
 
 def _rotation(R: ArrayLike) -> np.ndarray:

@@ -192,13 +192,6 @@ class Mechanism:
         return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in joints for k in range(j.dof))
 
     @property
-    def tree(self) -> Self:
-        """The same robot without couplings: every joint is independent. It is the robot itself if there are no
-        couplings.
-        """
-        return replace(self, couplings=()) if self.couplings else self
-
-    @property
     def coupling(self) -> JointCoupling:
         """The independent joints, and how the coordinates of all joints follow from theirs."""
         return JointCoupling(self)
@@ -318,9 +311,14 @@ class JointCoupling:
         )
         self.matrix = np.eye(robot.nv) if reduction is None else reduction.A
 
+    @property
+    def tree(self) -> Mechanism:
+        """The same robot with every joint independent. It is the robot itself if no joint follows another."""
+        return replace(self._robot, couplings=()) if self._robot.couplings else self._robot
+
     def tree_configuration(self, q: ArrayLike) -> np.ndarray:
         """Return the configuration (..., tree.nq) of all joints, A q + b: the argument q for the methods of
-        `robot.tree`.
+        `tree`.
         """
         robot, reduction = self._robot, self._robot._reduction
         q = checked("q", q, (robot.nq,))
@@ -349,7 +347,7 @@ def require_free_joints(label: str, robot: object) -> None:
     if isinstance(robot, Mechanism) and robot.couplings:
         names = ", ".join(repr(c.joint) for c in robot.couplings)
         raise ModelError(
-            f"{label}: not supported for joints that follow others ({names}); use robot.tree,"
+            f"{label}: not supported for joints that follow others ({names}); use robot.coupling.tree,"
             " where all joints are independent"
         )
 

@@ -4,6 +4,9 @@ A robot's own terms are methods of `Robot`; each function here says the same in 
 for: curvature, sensitivities, accelerations of any order, other representations of twists, one body alone.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import articulated_bodies as articulated_bodies
 from . import closed_forms as closed_forms
 from . import curvature as curvature
@@ -13,9 +16,13 @@ from . import one_body as one_body
 from . import representations as representations
 from . import sensitivities as sensitivities
 
+if TYPE_CHECKING:  # it imports scipy
+    from . import constrained as constrained
+
 __all__ = [
     "articulated_bodies",
     "closed_forms",
+    "constrained",
     "curvature",
     "factored",
     "higher_order_kinematics",
@@ -23,3 +30,9 @@ __all__ = [
     "representations",
     "sensitivities",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "constrained":
+        return importlib.import_module(f"{__name__}.constrained")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

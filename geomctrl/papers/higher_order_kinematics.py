@@ -122,7 +122,7 @@ def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: 
     """(batch, K + 1, 6, nv): the Jacobian's power series in t."""
     if robot.couplings:
         A, x = robot.coupling.matrix, robot.coupling.tree_configuration(q)
-        return _jacobian_series(robot.tree, x, rates @ A.T, frame, representation) @ A
+        return _jacobian_series(robot.coupling.tree, x, rates @ A.T, frame, representation) @ A
     representation_number(representation)
     T = poses(robot, q, frame)
     S, V = _spatial_series(robot, q, rates, frame, T[:, :3, 3])
@@ -231,7 +231,7 @@ def jacobian_partial_derivatives(
     lead, (q,) = as_batch(robot, q=q)
     if robot.couplings:
         out = jacobian_partial_derivatives(
-            robot.tree, robot.coupling.tree_configuration(q), frame, order, representation
+            robot.coupling.tree, robot.coupling.tree_configuration(q), frame, order, representation
         )
         for axis in range(2, out.ndim):
             out = np.moveaxis(np.tensordot(out, robot.coupling.matrix, (axis, 0)), -1, axis)

@@ -30,12 +30,15 @@ from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .batches import ONE, REFUSED, check_threads, over_states, plain
+from .dynamics import coriolis_transpose_product
 from .regressor import momentum_rate_regressor, momentum_regressor
 
 __all__ = [
+    "coriolis_transpose_product",
     "forward_dynamics_second_derivatives",
     "inverse_dynamics_rates",
     "inverse_dynamics_second_derivatives",
+    "linearize",
     "mass_matrix_derivative",
     "momentum_rate_regressor",
     "momentum_regressor",
@@ -266,6 +269,7 @@ def linearize(
     where ad_v is block diagonal over the joints and zero for those with one degree of freedom. (q, v) need not be an
     equilibrium: along a motion with torques tau this is the variational equation.
     """
+    require_robot("robot", robot)
     d = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
     n, lead = robot.nv, d.a.shape[:-1]
     A, B = np.zeros((*lead, 2 * n, 2 * n)), np.zeros((*lead, 2 * n, n))

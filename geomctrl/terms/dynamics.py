@@ -16,7 +16,7 @@ from geomctrl.compiler.catalogue import Terms
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler
 from geomctrl.kernels import mass_matrix_inverse as inverses
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.tracing.numbers import has_symbols
 
@@ -189,6 +189,7 @@ def coriolis_transpose_product(
     Because Mdot = C + C^T, the generalised momentum p = M v satisfies p' = tau + C^T v - g (De Luca and others 2006
     (7)).
     """
+    require_robot("robot", robot)
     x, number = v if x is None else x, form_number(form)
     y = robot._code.at(composite_bodies.coriolis_transpose_product, number)(q, v, x)
     if y is not None:

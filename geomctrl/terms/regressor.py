@@ -128,7 +128,7 @@ def momentum_rate_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.
 def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
     """For each velocity coordinate, the numbers of the bodies it moves: subtrees of its joint and of followers."""
     if robot.couplings:
-        trees = subtree_bodies(robot.tree)
+        trees = subtree_bodies(robot.coupling.tree)
         moved = (np.flatnonzero(column) for column in robot.coupling.matrix.T)
         return [np.unique(np.concatenate([trees[r] for r in rows])) for rows in moved]
     subtrees = []

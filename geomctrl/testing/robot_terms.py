@@ -279,8 +279,12 @@ def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, 
     linear = robot.regressor(q, v, a, v_ref) @ robot.parameters.ravel() + robot.armature * a
     yield "regressor times parameters, and armature a, is inverse dynamics", _relative(linear, reference), 1e-10
     A, x = robot.coupling.matrix, robot.coupling.tree_configuration(q)
-    yield "recursions equal the factored form: M", _relative(M, A.T @ factored.mass_matrix(robot.tree, x) @ A), 1e-11
-    factored_C = A.T @ factored.coriolis_matrix(robot.tree, x, A @ v) @ A
+    yield (
+        "recursions equal the factored form: M",
+        _relative(M, A.T @ factored.mass_matrix(robot.coupling.tree, x) @ A),
+        1e-11,
+    )
+    factored_C = A.T @ factored.coriolis_matrix(robot.coupling.tree, x, A @ v) @ A
     yield "recursions equal the factored form: C", _relative(C, factored_C, size), 1e-11
     back = robot.inverse_dynamics(q, v, robot.forward_dynamics(q, v, tau))
     yield "forward dynamics inverts inverse dynamics", _relative(back, tau, np.abs(bias).max() + 1.0), 1e-9

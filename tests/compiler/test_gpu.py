@@ -258,7 +258,7 @@ def test_what_the_cpu_refuses_is_refused_in_its_words(cuda):
 def test_what_only_the_gpu_refuses(cuda, monkeypatch):
     robot = models.two_link()
     f = robot.to_cuda("gravity_force", precision="float")
-    monkeypatch.setattr("geomctrl.terms.export.over_states", lambda *a, **k: None)
+    monkeypatch.setattr("geomctrl.terms.gpu.over_states", lambda *a, **k: None)
     with pytest.raises(ArgumentError, match="state 1: gravity_force has no result in float precision"):
         f(Array(np.array([[0.0, 0.0], [np.nan, 0.0]], np.float32)))
 

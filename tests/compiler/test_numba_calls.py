@@ -6,7 +6,7 @@ import pytest
 from traced_cases import TREES
 
 import geomctrl as gc
-from geomctrl import models
+from geomctrl import interop, models
 from geomctrl.compiler.catalogue import CATALOGUE
 
 
@@ -20,8 +20,8 @@ def test_terms_are_those_of_the_methods(robot):
         rng.normal(size=(robot.nbodies, 6)),
     )
     frame = robot.body_names[-1]
-    terms, external = robot.to_numba("terms"), robot.to_numba("inverse_dynamics_external")
-    rate = robot.to_numba("jacobian_rate", frame=frame, representation="hybrid")
+    terms, external = interop.to_numba(robot, "terms"), interop.to_numba(robot, "inverse_dynamics_external")
+    rate = interop.to_numba(robot, "jacobian_rate", frame=frame, representation="hybrid")
 
     @numba.njit
     def together(q, v, a, f_ext):
@@ -41,7 +41,7 @@ def test_every_term_is_callable():
     for name, (algorithm, options, _, given) in CATALOGUE.items():
         sizes = robot._code.sizes
         inputs = [rng.normal(size=sizes.shape(x)) for x in algorithm.inputs if not x.optional or x.name in given]
-        made = robot.to_numba(name)(*inputs)
+        made = interop.to_numba(robot, name)(*inputs)
         expected = robot._code.one(algorithm, given, **options)(*inputs)
         for y, z in zip(*(x if isinstance(x, tuple) else (x,) for x in (made, expected))):
             np.testing.assert_array_equal(y, z, err_msg=name)
@@ -50,7 +50,7 @@ def test_every_term_is_callable():
 def test_a_loop_of_ones_own():
     """A thousand steps in numba: the function frees its stack memory after every call."""
     robot = models.two_link()
-    forward = robot.to_numba("forward_dynamics")
+    forward = interop.to_numba(robot, "forward_dynamics")
 
     @numba.njit
     def fall(q, v, h, steps):
@@ -71,21 +71,21 @@ def test_a_loop_of_ones_own():
 
 def test_what_it_refuses():
     robot = models.two_link()
-    mass_matrix = robot.to_numba("mass_matrix")
+    mass_matrix = interop.to_numba(robot, "mass_matrix")
     with pytest.raises(ValueError, match=r"mass_matrix: expected q \(2,\)"):
         mass_matrix(np.zeros(3))
     negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
     with pytest.raises(ValueError, match="forward_dynamics: no result"):
-        negative.to_numba("forward_dynamics")(np.zeros(2), np.zeros(2), np.zeros(2))
+        interop.to_numba(negative, "forward_dynamics")(np.zeros(2), np.zeros(2), np.zeros(2))
     with pytest.raises(gc.ArgumentError, match="frame: expected the name of one for the term 'pose', got None"):
-        robot.to_numba("pose")
+        interop.to_numba(robot, "pose")
     with pytest.raises(gc.ArgumentError, match="frame: expected None for the term 'terms', got 'tool'"):
-        robot.to_numba("terms", frame="tool")
+        interop.to_numba(robot, "terms", frame="tool")
     with pytest.raises(gc.NameNotFoundError, match="got 'power'"):
-        robot.to_numba("power")
+        interop.to_numba(robot, "power")
 
 
 def test_without_the_compiler(monkeypatch):
     monkeypatch.setenv("GEOMCTRL_COMPILER", "off")
     with pytest.raises(gc.ModelError, match="the compiler is off"):
-        models.two_link().to_numba("terms")
+        interop.to_numba(models.two_link(), "terms")

@@ -4,8 +4,8 @@ import numpy as np
 from lib.mueller_terze import place
 
 from geomctrl import inertia, so3
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 
 def four_bar(group=None, loop="revolute"):

@@ -7,14 +7,14 @@ from mechanisms import four_bar, swinging
 from papers import bruels_cardona_arnold_2012 as top
 
 from geomctrl import inertia
-from geomctrl.constrained import integration as generalized_alpha
-from geomctrl.constrained.equations import Baumgarte
-from geomctrl.constrained.integration import integrate_index1
-from geomctrl.constrained.joints import ConstrainedBody
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.lie import se3
 from geomctrl.lie.groups import SE3, SO3xR3
+from geomctrl.papers.constrained import integration as generalized_alpha
+from geomctrl.papers.constrained.equations import Baumgarte
+from geomctrl.papers.constrained.integration import integrate_index1
+from geomctrl.papers.constrained.joints import ConstrainedBody
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 
 @pytest.mark.parametrize("group", cases.GROUPS)

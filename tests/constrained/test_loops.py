@@ -5,12 +5,12 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import inertia, models, so3
-from geomctrl.constrained.equations import GGL, Baumgarte
-from geomctrl.constrained.integration import integrate_index1
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.loops import ClosedLoops
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
+from geomctrl.papers.constrained.equations import GGL, Baumgarte
+from geomctrl.papers.constrained.integration import integrate_index1
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.papers.constrained.loops import ClosedLoops
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 Y = np.array([0.0, 1.0, 0.0])
 LEG = inertia.from_com(1.0, (0.2, 0.1, 0.3), np.diag([0.05, 0.06, 0.04]))

@@ -9,11 +9,11 @@ from papers import mueller_terze_2013 as paper
 
 import geomctrl as gc
 from geomctrl import inertia, se3, so3
-from geomctrl.constrained.equations import GGL, Baumgarte
-from geomctrl.constrained.integration import integrate_index1
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.lie.groups import SE3, SO3xR3
+from geomctrl.papers.constrained.equations import GGL, Baumgarte
+from geomctrl.papers.constrained.integration import integrate_index1
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 GROUPS = {"SE3": SE3(), "SO3xR3": SO3xR3()}
 BODY = inertia.from_com(2.0, (0.1, -0.2, 0.05), np.diag([0.4, 0.7, 1.0]))

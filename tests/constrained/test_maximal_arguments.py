@@ -6,12 +6,12 @@ from lib import mueller_terze as cases
 from mechanisms import four_bar
 
 from geomctrl import groups, inertia, se3, so3
-from geomctrl.constrained.equations import GGL, Baumgarte
-from geomctrl.constrained.integration import integrate_index1
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, IntegrationError, ModelError, NameNotFoundError
 from geomctrl.lie.groups import SE3, SO3, SO3xR3
+from geomctrl.papers.constrained.equations import GGL, Baumgarte
+from geomctrl.papers.constrained.integration import integrate_index1
+from geomctrl.papers.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.papers.constrained.maximal import ConstrainedSystem
 
 BODY = inertia.from_com(2.0, (0.1, -0.2, 0.05), np.diag([0.4, 0.7, 1.0]))
 

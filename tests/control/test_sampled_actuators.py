@@ -143,7 +143,7 @@ def test_a_sampled_actuator_of_ones_own():
         def memory(self, inputs):
             return np.zeros(2 * inputs)
 
-        def made(self, u, memory, period):
+        def output(self, u, memory, period):
             n = len(u)
             asked, odd = np.floor(u / 0.25 + 0.5) * 0.25, memory[n:]
             made = np.where(odd > 0.5, asked, memory[:n])

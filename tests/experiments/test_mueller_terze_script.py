@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from papers import mueller_terze_2013 as paper
 
-from geomctrl.constrained.integration import integrate_index1
 from geomctrl.integrators.tableaus import method
+from geomctrl.papers.constrained.integration import integrate_index1
 
 ROWS = [(name, group) for name in paper.CASES for group in paper.GROUPS]
 

@@ -75,26 +75,11 @@ def test_quaternions_at_the_identity_and_at_half_turns(angle):
     )
 
 
-def test_a_trajectory_does_not_jump():
-    t = np.linspace(0.0, 3.0, 200)
-    R = so3.exp(np.outer(2.0 * np.pi * t, [0.0, 0.6, 0.8]))
-    Q = so3.to_quaternion(R, "xyzw")
-    assert np.abs(np.diff(Q, axis=0)).max() > 1.0
-    smooth = so3.unwrap_quaternion(np.stack((Q, -Q)))
-    half = np.pi * t
-    np.testing.assert_allclose(
-        smooth[0], np.stack((0 * t, 0.6 * np.sin(half), 0.8 * np.sin(half), np.cos(half)), -1), atol=1e-13
-    )
-    np.testing.assert_array_equal(smooth[1], -smooth[0])
-
-
 def test_words():
     with pytest.raises(ArgumentError, match="order: expected 'xyzw' or 'wxyz'"):
         so3.to_quaternion(np.eye(3), "xyz")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ArgumentError, match=r"Q: expected unit quaternions, got a length of 2"):
         so3.from_quaternion([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0]], "xyzw")
-    with pytest.raises(ArgumentError, match="samples"):
-        so3.unwrap_quaternion([1.0, 0.0, 0.0, 0.0])
     with pytest.raises(ArgumentError, match="form"):
         se3.pose_error(T, T_D, "other")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ArgumentError, match="T_d: expected the leading axes of T"):

@@ -7,10 +7,10 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, derivatives, inertia, references
-from geomctrl.constrained import ClosedLoops, Constraint
 from geomctrl.errors import ModelError
 from geomctrl.papers import articulated_bodies
 from geomctrl.papers import higher_order_kinematics as higher
+from geomctrl.papers.constrained import ClosedLoops, Constraint
 from geomctrl.testing.robot_terms import check_robot
 from geomctrl.tracing.arrays import symbol_array
 from geomctrl.tracing.derivatives import tangents
@@ -58,7 +58,7 @@ def case(request):
     robot = branched(request.param)
     rng = np.random.default_rng(7)
     q, moving = robot.random_configuration(rng), rng.normal(size=(4, robot.nv))
-    return robot, robot.tree, robot.coupling.matrix, q, robot.coupling.tree_configuration(q), moving
+    return robot, robot.coupling.tree, robot.coupling.matrix, q, robot.coupling.tree_configuration(q), moving
 
 
 def same(x, y):
@@ -70,9 +70,9 @@ def test_coordinates_of_all_joints():
     q2 = -2.0 * 0.3 + 0.5
     same(robot.coupling.tree_configuration(q), [0.3, q2, 0.1, 0.5 * q2 + 0.4 - 0.25, -0.4, 0.5 * q2 + 0.25])
     assert robot.dof_names == ("q1", "q3", "q5")
-    tree = robot.tree
+    tree = robot.coupling.tree
     assert (tree.nv, tree.couplings) == (6, ())
-    assert tree.tree is tree
+    assert tree.coupling.tree is tree
 
 
 def test_limits_and_losses_are_those_that_coordinates_feel():
@@ -289,6 +289,6 @@ def test_plant_follows_the_constrained_tree(kernels):
 )
 def test_what_needs_free_joints_says_so(ask):
     with pytest.raises(
-        ModelError, match=r"not supported for joints that follow others \('q6', 'q2', 'q4'\).*robot.tree"
+        ModelError, match=r"not supported for joints that follow others \('q6', 'q2', 'q4'\).*robot.coupling.tree"
     ):
         ask(branched())

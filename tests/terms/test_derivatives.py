@@ -458,7 +458,7 @@ def test_linearize_is_the_derivative_of_the_flow_in_exponential_coordinates(name
     robot = tree(8) if name == "tree" else models.panda()
     q, v, tau = motion(robot, 8, 2)
     f_ext = 5.0 * np.random.default_rng(0).normal(size=(robot.nbodies, 6))
-    A, B, a = robot.linearize(q, v, tau, f_ext)
+    A, B, a = derivatives.linearize(robot, q, v, tau, f_ext)
     n, group = robot.nv, ConfigurationGroup(robot)
 
     def field(x, u):
@@ -495,7 +495,7 @@ def test_linearisation_along_a_trajectory_predicts_its_neighbours():
         return gc.simulate(robot, Constant(), q, v, steps * h, h, monitors=None)
 
     here, there = run(q0, v0), run(robot.integrate(q0, size * x0), v0 + size * w0)
-    A = robot.linearize(here.q, here.v, here.tau).A  # all states of the trajectory at once
+    A = derivatives.linearize(robot, here.q, here.v, here.tau).A  # all states of the trajectory at once
     x = np.concatenate((x0, w0))
     for k in range(0, steps, 2):  # Runge-Kutta with steps of two samples
         k1 = A[k] @ x

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from oracles import assert_close, cases, derivative, pinocchio, properties, random_motion, rate_scale
 
 import geomctrl as gc
-from geomctrl import models, testing
+from geomctrl import derivatives, models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.papers import factored
 
@@ -23,7 +23,7 @@ def test_products_are_those_of_the_matrices(case):
     assert_close(robot.mass_matrix_product(q, x), M @ x, 1e-11, np.abs(M).max() * np.abs(x).max())
     for form in FORMS:
         C = robot.coriolis_matrix(q, v, form)
-        assert_close(robot.coriolis_transpose_product(q, v, x, form), C.T @ x, 1e-11, scale)
+        assert_close(derivatives.coriolis_transpose_product(robot, q, v, x, form), C.T @ x, 1e-11, scale)
 
 
 def test_motors_are_felt_by_m_alone():
@@ -32,7 +32,11 @@ def test_motors_are_felt_by_m_alone():
     q, v, x, _ = random_motion(arm)
     assert_close(arm.mass_matrix_product(q, x), arm.mass_matrix(q) @ x, 1e-13)
     bare = arm.with_armature(np.zeros(arm.nv))
-    assert_close(arm.coriolis_transpose_product(q, v, x), bare.coriolis_transpose_product(q, v, x), 1e-13)
+    assert_close(
+        derivatives.coriolis_transpose_product(arm, q, v, x),
+        derivatives.coriolis_transpose_product(bare, q, v, x),
+        1e-13,
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -45,7 +49,7 @@ def test_the_momentum_moves_as_the_observer_has_it(name, form):
     q, v, *_ = random_motion(robot, 1)
     rate = derivative(lambda x: factored.mass_matrix(robot, x) @ v, robot, q, v)
     Cv = robot.inverse_dynamics(q, v, np.zeros(robot.nv)) - robot.gravity_force(q)
-    assert_close(Cv + robot.coriolis_transpose_product(q, v, form=form), rate, 1e-9, np.abs(Cv).max())
+    assert_close(Cv + derivatives.coriolis_transpose_product(robot, q, v, form=form), rate, 1e-9, np.abs(Cv).max())
 
 
 def test_products_are_pinocchios():
@@ -54,23 +58,23 @@ def test_products_are_pinocchios():
     robot = models.panda()
     model, (q, v, x, _) = pinocchio(robot.with_gravity((0.0, 0.0, 0.0))).model, random_motion(robot, 3)
     C = pin.computeCoriolisMatrix(model, model.createData(), q, v)
-    assert_close(robot.coriolis_transpose_product(q, v, x, "christoffel"), C.T @ x, 1e-11)
+    assert_close(derivatives.coriolis_transpose_product(robot, q, v, x, "christoffel"), C.T @ x, 1e-11)
     assert_close(robot.mass_matrix_product(q, x), pin.rnea(model, model.createData(), q, 0.0 * v, x), 1e-11)
 
 
 def test_many_states_at_once_and_words_for_others():
     robot, rng = models.panda(), np.random.default_rng(0)
     q, v, x = (rng.normal(size=(2, 3, robot.nv)) for _ in range(3))
-    y = robot.coriolis_transpose_product(q, v, x)
+    y = derivatives.coriolis_transpose_product(robot, q, v, x)
     Mx = robot.mass_matrix_product(q, x)
     assert y.shape == Mx.shape == (2, 3, robot.nv)
     for b in np.ndindex(2, 3):
-        assert_close(y[b], robot.coriolis_transpose_product(q[b], v[b], x[b]), 1e-12)
+        assert_close(y[b], derivatives.coriolis_transpose_product(robot, q[b], v[b], x[b]), 1e-12)
         assert_close(Mx[b], robot.mass_matrix_product(q[b], x[b]), 1e-12)
     with pytest.raises(ArgumentError, match="x: expected"):
         robot.mass_matrix_product(q[0, 0], x[0, 0, :3])
     with pytest.raises(ArgumentError, match="form"):
-        robot.coriolis_transpose_product(q[0, 0], v[0, 0], form="other")  # pyright: ignore[reportArgumentType]
+        derivatives.coriolis_transpose_product(robot, q[0, 0], v[0, 0], form="other")  # pyright: ignore[reportArgumentType]
 
 
 def test_they_trace():
@@ -81,7 +85,9 @@ def test_they_trace():
             return None
 
         def __call__(self, t, q, v, z):
-            return gc.Command(self.robot.mass_matrix_product(q, v) + self.robot.coriolis_transpose_product(q, v))
+            return gc.Command(
+                self.robot.mass_matrix_product(q, v) + derivatives.coriolis_transpose_product(self.robot, q, v)
+            )
 
     law, (q, v, *_) = gc.compile(Law()), random_motion(MOTORS)
     assert_close(law(0.0, q, v, None).tau, Law()(0.0, q, v, None).tau, 1e-12)

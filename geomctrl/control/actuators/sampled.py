@@ -20,7 +20,8 @@ class Sampled(Actuator):
     overrides:
 
     1. `memory(inputs)`, the initial memory (m,).
-    2. `made(u, memory, period)`, which returns the output (inputs,) and the next memory. It is compiled like a sensor.
+    2. `output(u, memory, period)`, which returns the output (inputs,) and the next memory. It is compiled like a
+       sensor.
     """
 
     delay = 0.0
@@ -32,7 +33,7 @@ class Sampled(Actuator):
         """Initial memory (m,)."""
         return np.zeros(0)
 
-    def made(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
+    def output(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
         """Output (inputs,) of a step, and the memory (m,) for the next step."""
         return u, memory
 
@@ -63,7 +64,7 @@ class RateLimit(Sampled):
     def memory(self, inputs: int) -> np.ndarray:
         return np.zeros(inputs)
 
-    def made(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
+    def output(self, u: Any, memory: Any, period: float) -> tuple[Any, Any]:
         max_step = np.asarray(self.rate) * period
         u = memory + np.clip(u - memory, -max_step, max_step)
         return u, u

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.control.contracts import displaced, started
-from geomctrl.terms.export import MEANINGS as OF_TERMS
+from geomctrl.terms.requested_terms import MEANINGS as OF_TERMS
 from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.c_names import parameter
 from geomctrl.tracing.backends.rounding import ROUNDING, rounded, tolerances

@@ -20,7 +20,7 @@ from geomctrl.integrators.tableaus import Tableau, method
 from geomctrl.kernels.exponentials import LARGEST_ANGLE
 from geomctrl.lie.contract import rotation
 from geomctrl.mechanism.configuration import ConfigurationGroup, random_configuration
-from geomctrl.terms.export import MEANINGS
+from geomctrl.terms.requested_terms import MEANINGS
 from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.rounding import tolerances
 from geomctrl.tracing.requirements import require

@@ -28,7 +28,6 @@ TASK = {"frame": FRAME, "axes": "xz", "posture": (25.0, 10.0)}
 EXAMPLES = {
     "groups.SO3.to_quaternion": Example({"R": R, "order": "xyzw"}),
     "groups.SO3.from_quaternion": Example({"Q": np.array([0.0, 0.0, 0.0, 1.0]), "order": "xyzw"}),
-    "groups.SO3.unwrap_quaternion": Example({"Q": np.array([[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, -1.0]])}),
     "groups.SE3.pose_error": Example({"T": T, "T_d": se3.exp(X), "form": "geometric"}),
     "Robot.inverse_kinematics": Example(
         {

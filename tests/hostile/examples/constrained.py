@@ -6,7 +6,7 @@ from hostile.examples.common import BODY, ROBOT, Q, T, V, words
 from hostile.values import Argument, number
 
 from geomctrl import groups
-from geomctrl.constrained import (
+from geomctrl.papers.constrained import (
     GGL,
     Baumgarte,
     ClosedLoops,
@@ -14,7 +14,7 @@ from geomctrl.constrained import (
     ConstrainedSystem,
     Constraint,
 )
-from geomctrl.constrained.joints import HolonomicFunctions
+from geomctrl.papers.constrained.joints import HolonomicFunctions
 
 POINT, AXIS = np.array([0.5, 0.0, -0.25]), np.array([0.0, 1.0, 0.0])
 PIN = Constraint(

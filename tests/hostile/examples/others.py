@@ -190,13 +190,12 @@ EXAMPLES = {
     ),
     "interop.state_space": Example({"robot": ROBOT, "q": Q, "v": V, "tau": V, "name": words("sys")}, compare=False),
     "interop.nonlinear_system": Example({"plant": ROBOT, "q0": Q, "name": words("sys")}, compare=False),
-    "interop.signal_names": Example({"robot": ROBOT}),
     "interop.to_state": Example({"robot": ROBOT, "q": Q, "v": V, "q0": Q}),
     "interop.from_state": Example({"robot": ROBOT, "x": np.concatenate((Q, V)), "q0": Q}),
     "interop.to_mujoco_model": Example({"robot": ARM}, compare=False),
-    "interop.from_mujoco_model": Example({"model": Fresh(mujoco_model), "ignore": ["armature"]}),
+    "Robot.from_mujoco": Example({"model": Fresh(mujoco_model), "ignore": ["armature"]}),
     "interop.to_pinocchio_model": Example({"robot": ARM}, compare=False),
-    "interop.from_pinocchio_model": Example(
+    "Robot.from_pinocchio": Example(
         {"model": Fresh(pinocchio_model), "ignore": ["armature"], "physical": words("reported")}
     ),
     "interop.to_mujoco": Example({"robot": ARM, "model": Fresh(mujoco_model), "q": ONE, "v": ONE}),
@@ -235,9 +234,6 @@ EXAMPLES = {
     "models.load_mjcf": Example({"source": MJCF, "ignore": ["tendon"], "gravity": np.array([0.0, 1.0, -9.5])}),
 }
 EXAMPLES |= {name: EXAMPLES[f"models.{name}"] for name in ("load_urdf", "load_mjcf")}
-EXAMPLES["Robot.from_urdf"] = Example({"source": URDF})
-EXAMPLES["Robot.from_mujoco"] = Example({"model": Fresh(mujoco_model)})
-EXAMPLES["Robot.from_pinocchio"] = Example({"model": Fresh(pinocchio_model)})
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}
 LEFT_OUT = dict.fromkeys(("testing.Certificate", "Recheck"), "made by certify and recheck alone")
 LEFT_OUT |= {"testing.LyapunovCertificate": "made by certify_lyapunov alone"}

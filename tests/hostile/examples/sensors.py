@@ -63,7 +63,7 @@ LEFT_OUT |= dict.fromkeys(
             for link in ("Sampled", "TransportDelay", "RateLimit")
             for method in (
                 *("inputs", "start", "torque", "state_rate", "speed", "stored_energy", "storage_power"),
-                *("memory", "made"),
+                *("memory", "output"),
             )
         ),
     ),

@@ -73,7 +73,7 @@ EXAMPLES = {
         },
         ROBOT,
     ),
-    "Robot.to_numba": Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT),
+    "interop.to_numba": Example({"robot": ROBOT, "term": "pose", "frame": FRAME, "representation": "body"}),
     "Robot.to_casadi": Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT, compare=False),
     "Robot.to_ptx": Example(
         {

@@ -1,0 +1,108 @@
+"""Terms by name for the functions that export them: which there are, their inputs and outputs, and their traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from geomctrl.compiler.arithmetic import Sizes
+from geomctrl.compiler.catalogue import CATALOGUE, Function
+from geomctrl.compiler.differentiable import Differentiable, differentiable
+from geomctrl.compiler.kernel_traces import structure, trace
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.kernels import configuration, frames
+from geomctrl.kernels.algorithms import Algorithm, Array
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.traces import Trace
+
+from .kinematics import Representation, representation_number
+
+MEANINGS = {
+    "q": "configuration, joint by joint [rad or m; a pose [R | p] row by row]",
+    "v": "velocity [rad/s, m/s]",
+    "a": "acceleration [rad/s^2, m/s^2]",
+    "v_ref": "reference velocity [rad/s, m/s]",
+    "tau": "torques or forces of the joints [N m, N]",
+    "g": "torques that hold the robot against gravity [N m, N]",
+    "M": "mass matrix, row by row",
+    "Mdot": "its rate along v, row by row",
+    "C": "Coriolis matrix, row by row, with Mdot - 2C skew",
+    "Y": "regressor, row by row; columns: ten for each body, (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz)",
+    "f_ext": "wrenches (moment, force) on the bodies in their frames about their origins [N m, N], body by body",
+    "pi": "inertial parameters, ten for each body",
+    "x": "a vector of the joints",
+    "T": "pose of the frame in the world, 4 x 4, row by row",
+    "J": "Jacobian of the frame, 6 x nv, row by row, angular part first",
+    "dJ": "its rate, 6 x nv, row by row",
+    "inverse": "inverse of the mass matrix, row by row",
+    "dq": "derivative with respect to the configuration, row by row",
+    "dv": "derivative with respect to the velocity, row by row",
+    "da": "derivative with respect to the acceleration: the mass matrix, row by row",
+    "dtau": "derivative with respect to the torques: the inverse of the mass matrix, row by row",
+    "state": "kinetic energy, potential energy [J], spatial momentum about the world's origin, angular part first",
+}
+
+ON_GROUP = {"integrate": Function(configuration.moved), "difference": Function(configuration.difference)}
+FRAME_TERMS = {"pose": frames.pose, "jacobian": frames.jacobian, "jacobian_rate": frames.jacobian_rate}
+
+
+class Term(NamedTuple):
+    """An algorithm with its options, which are integers and arrays of the robot.
+
+    inputs: names of its inputs; given: the optional ones among them; result: type of several outputs.
+    """
+
+    algorithm: Algorithm
+    numbers: dict[str, int]
+    arrays: dict[str, np.ndarray]
+    inputs: list[Array]
+    optional: tuple[str, ...]
+    result: type
+
+
+def compiled_term(
+    robot: Mechanism,
+    term: str,
+    frame: str | None = None,
+    representation: Representation = "body",
+    argument: str = "term",
+    others: Mapping[str, Function] | None = None,
+) -> Term:
+    """Return the term with this name; `frame` and `representation` apply to "pose", "jacobian" and "jacobian_rate".
+
+    argument: name of the caller's argument, for errors. others: terms that only the caller has. Raises
+    NameNotFoundError for an unknown term or frame, ArgumentError for a frame that is missing or not needed.
+    """
+    functions = {**CATALOGUE, **(others or {})}
+    if not isinstance(term, str) or (term not in functions and term not in FRAME_TERMS):
+        raise NameNotFoundError(
+            f"{argument}: expected one of {', '.join([*functions, *FRAME_TERMS])}, got {term!r:.40}"
+        )
+    form = representation_number(representation)
+    if (frame is None) == (term in FRAME_TERMS):
+        wanted = "the name of one" if term in FRAME_TERMS else "None"
+        raise ArgumentError(f"frame: expected {wanted} for the term {term!r}, got {frame!r:.40}")
+    if frame is None:
+        algorithm, numbers, result, optional = functions[term]
+        inputs = [x for x in algorithm.inputs if not x.optional or x.name in optional]
+        return Term(algorithm, numbers, {}, inputs, optional, result)
+    algorithm, place = FRAME_TERMS[term], robot.frame(frame)
+    numbers = {"i": place.body} | ({} if term == "pose" else {"form": form})
+    placement = {"placement": place.placement[:3].flatten()}
+    return Term(algorithm, numbers, placement, list(algorithm.inputs), (), tuple)
+
+
+def traced_term(robot: Mechanism, term: Term) -> tuple[Trace, Sizes]:
+    """The trace of a term with the robot's numbers as constants, and the sizes of its arrays."""
+    pattern = structure(robot._model)
+    numbers = np.where(np.isnan(pattern), robot._model, pattern)  # terms with a zero inertia are dropped
+    return trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.optional), Sizes(pattern)
+
+
+def differentiable_term(robot: Mechanism, term: Term) -> tuple[Differentiable, np.ndarray, Sizes]:
+    """A term as a function with derivatives, the robot's constants and parameters, and the sizes of its arrays."""
+    pattern = structure(robot._model)
+    function = differentiable(term.algorithm, pattern, {**term.numbers, **term.arrays}, term.optional)
+    return function, robot._model[[*function.constants, *function.parameters]], Sizes(pattern)
