@@ -23,7 +23,7 @@ MAXIMUM = {
     "derivatives": 8,
     "friction": 6,
     "groups": 29,
-    "identification": 64,
+    "identification": 45,
     "inertia": 11,
     "integrators": 7,
     "interop": 12,

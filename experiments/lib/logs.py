@@ -13,13 +13,16 @@ Each is the published recording re-packed by numpy.savez_compressed; the array n
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from geomctrl import Robot, inertia
-from geomctrl.identification import Column, Dataset, JointMapping
+from geomctrl.identification import Column, Dataset, JointMapping, RegressorModel, fit
+from geomctrl.identification.model.compressed import Compressed
 
 FOLDER = Path(os.environ.get("GEOMCTRL_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 SOURCES = {
@@ -49,6 +52,22 @@ def need(name: str) -> Path:
 def body(mass: float) -> np.ndarray:
     """Parameters for a body of unknown inertia: a ball of 0.1 m radius of gyration."""
     return inertia.from_com(mass, np.zeros(3), 0.01 * mass * np.eye(3))
+
+
+def between(data: Dataset, start: float, stop: float) -> Dataset:
+    """The samples with start <= t - t[0] < stop [s]."""
+    t = data.t - data.t[0]
+    return data.select((t >= start) & (t < stop))
+
+
+def held_out_error(model: RegressorModel, parts: Sequence[Compressed], method: str, **options: Any) -> float:
+    """|tau - tau_hat| / |tau| over all parts of a log, each predicted from a fit to the others."""
+    squares = size = 0.0
+    for k, held in enumerate(parts):
+        first, *rest = (p for i, p in enumerate(parts) if i != k)
+        x = fit(model, sum(rest, start=first), method, **options).x
+        squares, size = squares + (held.residuals(x) ** 2).sum(), size + (held.norms**2).sum()
+    return float(np.sqrt(squares / size))
 
 
 # --- UR10 --------------------------------------------------------------------------------------------------------

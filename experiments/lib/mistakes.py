@@ -51,8 +51,8 @@ def simulated(
     x = model.prior
     x[: model.inertial] *= rng.uniform(0.7, 1.3)
     size = np.sqrt(np.mean(model.torque(x, q, v, a) ** 2, 0))
-    x[model.indices("viscous")] = (c.friction * size / np.sqrt(np.mean(v**2, 0)))[model.acts["viscous"]]
-    x[model.indices("coulomb")] = c.friction * size[model.acts["coulomb"]]
+    x[model.by_kind["viscous"]] = (c.friction * size / np.sqrt(np.mean(v**2, 0)))[model.acts["viscous"]]
+    x[model.by_kind["coulomb"]] = c.friction * size[model.acts["coulomb"]]
     real = RegressorModel(_moved(robot, c, rng), **model.options) if c.geometry or c.tilt else model
     tau = real.torque(x, q, v, a)
     rubs = x.copy()

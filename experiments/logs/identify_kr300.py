@@ -15,10 +15,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from geomctrl.identification import Dataset, RegressorModel, Result, cross_validate, fit
+from geomctrl.identification import Dataset, RegressorModel, Result, fit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from lib.logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
+from lib.logs import KR300_MASSES, between, held_out_error, kr300, kr300_counterbalance, kr300_log
 
 CUTOFF, DECIMATE, STANDSTILL = 8.0, 2, 0.01  # Hz, rows, rad/s
 SMOOTHING = 1e-3  # rad/s: creeping, the robot shows its full Coulomb friction
@@ -28,10 +28,10 @@ def main(out: str | None = None) -> Result:
     robot, (A, B) = kr300(), (kr300_log(part) for part in "AB")
     print(f"KR300: {len(A)} and {len(B)} samples at {A.rate:.0f} Hz")
     model = RegressorModel(robot, rotor=True, offset=False, columns=[kr300_counterbalance()], smoothing=SMOOTHING)
-    halves = A.filtered(CUTOFF, decimate=DECIMATE).without_standstill(STANDSTILL)
-    folds = [model.compress(halves.between(*span)) for span in ((0, 5), (5, 11))]
+    halves = A.filtered(CUTOFF, decimate=DECIMATE).without(standstill=STANDSTILL)
+    folds = [model.compress(between(halves, *span)) for span in ((0, 5), (5, 11))]
     tried = {
-        r: cross_validate(model, folds, "consistent", mass_max=KR300_MASSES, regularization=r)
+        r: held_out_error(model, folds, "consistent", mass_max=KR300_MASSES, regularization=r)
         for r in (1e-6, 1e-5, 1e-4, 1e-3)
     }
     regularization = min(tried, key=lambda r: tried[r])
@@ -44,7 +44,7 @@ def main(out: str | None = None) -> Result:
     report = None
     for cutoff in (5.0, CUTOFF, 12.0):
         a, b = (x.filtered(cutoff, decimate=DECIMATE) for x in (A, B))
-        moving_a, moving_b = (x.without_standstill(STANDSTILL) for x in (a, b))
+        moving_a, moving_b = (x.without(standstill=STANDSTILL) for x in (a, b))
         seen, whole_a, unseen, unseen_moving = (model.compress(x) for x in (moving_a, a, b, moving_b))
         for name, method, more in (
             ("least squares", "ols", {}),
@@ -74,8 +74,8 @@ def print_targets(report: Result, model: RegressorModel, A: Dataset, B: Dataset)
     error, b = report.estimate.relative_error(report.test_factors), report.test
     assert b is not None
     whole = A.filtered(CUTOFF, decimate=DECIMATE)
-    plain = model.with_options(offset=True)
-    moving = b.without_standstill(STANDSTILL)
+    plain = RegressorModel(model.robot, **{**model.options, "offset": True})
+    moving = b.without(standstill=STANDSTILL)
     error_moving = report.estimate.relative_error(moving)
     print(
         f"\ntargets on B: consistent <= 16 %: {100 * error:.2f} %, {met(error <= 0.16)}; and at most half the error of"
@@ -118,7 +118,7 @@ def moving_share(report: Result) -> float:
     """The share of the squared error on the test log that moving rows have."""
     assert report.test is not None
     e = report.estimate
-    c, moving = report.test_factors, e.model.compress(report.test.without_standstill(STANDSTILL))
+    c, moving = report.test_factors, e.model.compress(report.test.without(standstill=STANDSTILL))
     return float((moving.residuals(e.x) ** 2).sum() / (c.residuals(e.x) ** 2).sum())
 
 

@@ -18,9 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from geomctrl.identification import Dataset, RegressorModel, Result, fit, fit_curves
+from geomctrl.identification.logs.parts import detected_period
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from lib.logs import TX40_TRANSMISSION, tx40, tx40_log
+from lib.logs import TX40_TRANSMISSION, between, tx40, tx40_log
 
 CUTOFF, TORQUE_CUTOFF, DECIMATE, MASS = 40.0, 10.0, 50, 30.0  # Hz, Hz, rows, kg a link
 SIGMOIDS = (0, 1, 2, 3, 4, 6)  # joint 6's own is not told apart from motor 6's
@@ -28,12 +29,12 @@ SIGMOIDS = (0, 1, 2, 3, 4, 6)  # joint 6's own is not told apart from motor 6's
 
 def main(out: str | None = None) -> Result:
     log, robot = tx40_log(), tx40()
-    print(f"TX40: {len(log)} samples at {log.rate:.0f} Hz, period: {log.period()}")
+    print(f"TX40: {len(log)} samples at {log.rate:.0f} Hz, period: {detected_period(log)}")
     linear = RegressorModel(robot, rotor=True, offset=range(6), transmission=TX40_TRANSMISSION, smoothing=0.03)
     models = {
         "no coupling": RegressorModel(robot, rotor=True, smoothing=0.03),
         "linear friction": linear,
-        "and spring 2": linear.with_options(springs=[1]),
+        "and spring 2": RegressorModel(robot, **linear.options, springs=[1]),
     }
     data = log.filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE)
     curves = fit_curves(models["and spring 2"], data, "sigmoid", SIGMOIDS)
@@ -81,7 +82,7 @@ def main(out: str | None = None) -> Result:
 def print_unseen(log: Dataset, linear: RegressorModel) -> None:
     """Data not trained on, of the same log: seconds 5 to 7.5."""
     train, test = (
-        log.between(*span).filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE)
+        between(log, *span).filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE)
         for span in ((0, 5), (5, 7.5))
     )
     model = fit_curves(linear, train, "sigmoid", SIGMOIDS).model

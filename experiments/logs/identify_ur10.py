@@ -15,27 +15,28 @@ from pathlib import Path
 
 import numpy as np
 
-from geomctrl.identification import RegressorModel, Result, cross_validate, fit
+from geomctrl.identification import RegressorModel, Result, fit
+from geomctrl.identification.logs.parts import detected_period
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from lib.logs import ur10, ur10_log
+from lib.logs import between, held_out_error, ur10, ur10_log
 
 CUTOFF, DECIMATE, MASS = 6.0, 2, 20.0  # Hz, rows, kg a link
 
 
 def main(out: str | None = None) -> Result:
     log, robot = ur10_log(), ur10()
-    print(f"UR10: {len(log)} samples at {log.rate:.0f} Hz, period: {log.period()}")
-    train, test = log.split_time(0.7)
+    print(f"UR10: {len(log)} samples at {log.rate:.0f} Hz, period: {detected_period(log)}")
+    train, test = log.split(0.7)
     ready = [x.filtered(CUTOFF, alike=True, decimate=DECIMATE) for x in (train, test)]
     third = (train.t[-1] - train.t[0]) / 3.0
-    folds = [ready[0].between(k * third, (k + 1) * third) for k in range(3)]
+    folds = [between(ready[0], k * third, (k + 1) * third) for k in range(3)]
     tried = {}
     for s in (0.01, 0.02, 0.03, 0.05, 0.08):
         candidate = RegressorModel(robot, smoothing=s)
         parts = [candidate.compress(f) for f in folds]
         for r in (1e-6, 1e-5, 1e-4):
-            tried[s, r] = cross_validate(
+            tried[s, r] = held_out_error(
                 candidate, parts, "consistent", mass_max=MASS, weights="noise", regularization=r
             )
     smoothing, regularization = min(tried, key=lambda pair: tried[pair])

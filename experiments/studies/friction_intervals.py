@@ -51,7 +51,7 @@ def simulated(number: int) -> tuple[Dataset, RegressorModel, np.ndarray]:
     x[model.inertial :] = 0.0
     size, fast = (np.sqrt(np.mean(y**2, axis=0)) for y in (model.torque(x, q, v, a), v))
     coulomb = rng.uniform(0.05, 0.2, robot.nv) * size
-    x[model.indices("viscous")], x[model.indices("coulomb")] = rng.uniform(0.05, 0.2, robot.nv) * size / fast, coulomb
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]] = rng.uniform(0.05, 0.2, robot.nv) * size / fast, coulomb
     tau = model.torque(x, q, v, a)
     tau += rng.uniform(0.2, 1.0) * coulomb * np.tanh(v / width) * np.exp(-((v / (rng.uniform(0.05, 0.3) * fast)) ** 2))
     tau += rng.choice([0.003, 0.01, 0.03]) * size * rng.normal(size=tau.shape)
@@ -76,8 +76,9 @@ def study(numbers: range, method: str) -> dict[str, list[np.ndarray]]:
     for number in numbers:
         log, model, x = simulated(number)
         for name, (without, curves, chosen) in FRICTION.items():
+            fitted = RegressorModel(model.robot, **{**model.options, **without})
             report = identify(
-                model.robot, log, method=method, model=model.with_options(**without), friction_curves=curves,
+                model.robot, log, method=method, model=fitted, friction_curves=curves,
                 choose_smoothing=chosen, reading=Reading(check_units=False), validation=Validation(0.3),
             )  # fmt: skip
             out[name].append(held(report, x))

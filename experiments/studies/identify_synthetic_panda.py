@@ -30,7 +30,7 @@ def simulated_log(model: RegressorModel, x: np.ndarray, trajectory, seed: int, p
 
 def truth(model: RegressorModel) -> np.ndarray:
     x = model.prior
-    x[model.indices("viscous")], x[model.indices("coulomb")] = VISCOUS, COULOMB
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]] = VISCOUS, COULOMB
     return x
 
 

@@ -9,9 +9,7 @@ from .errors import SolverError as SolverError
 from .estimators import ESTIMATORS as ESTIMATORS
 from .estimators import Estimate as Estimate
 from .estimators import choose_prior as choose_prior
-from .estimators import cross_validate as cross_validate
 from .estimators import fit as fit
-from .estimators.cutoffs import choose_cutoffs as choose_cutoffs
 from .loads import LoadReport as LoadReport
 from .loads import WristSensor as WristSensor
 from .loads import identify_load as identify_load
@@ -31,7 +29,6 @@ from .output_error import ServoLoop as ServoLoop
 from .output_error import closed_loop_fit as closed_loop_fit
 from .pipeline import identify as identify
 from .report import Result as Result
-from .report.rendering import Report as Report
 from .settings import Filtering as Filtering
 from .settings import Settings as Settings
 from .settings import Validation as Validation

@@ -27,7 +27,7 @@ from .estimators.model_choice import with_best_curves, with_best_rotors, with_sm
 from .findings import Finding
 from .logs import Dataset
 from .logs.dataset import read_log, require_units
-from .logs.parts import require_repeating
+from .logs.parts import detected_period, require_repeating
 from .logs.signals import without_delay
 from .model.friction_curves import fit_curves
 from .model.regressor_model import RegressorModel
@@ -125,10 +125,10 @@ class _Identification:
         say("choosing cut-offs", 0.02)
         parts = self._without_delay(model, parts)
         filter_ = self._filter(model, parts[0])
-        parts = [filter_.without_outliers(filter_.without_saturation(part, self.robot)) for part in parts]
+        parts = [filter_.cleaned(part, self.robot) for part in parts]
         say("filtering", 0.1)
         every_row, *test = (filter_.filtered(part) for part in parts)
-        training = filter_.without_standstill(every_row)
+        training = filter_.moving(every_row)
         if test:
             likeness = compare(training, test[0])
             self.notes["unseen"] = str(likeness)
@@ -154,7 +154,7 @@ class _Identification:
         if validation.period is not None:
             require_repeating(data, validation.period)
             return validation.period
-        return data.period() if isinstance(validation.test, (int, float)) else None
+        return detected_period(data) if isinstance(validation.test, (int, float)) else None
 
     def _parts(self, data: Dataset, period: float | None) -> list[Dataset]:
         """[training], or [training, test], without a gap because filter edges are masked on both sides."""
@@ -166,11 +166,12 @@ class _Identification:
             other = read_log(test, self.robot, reading or settings.reading, settings.filtering.resample)
             notes["split"] = f"tested on {other.label!r}"
             return [data, other]
-        if period is None:
-            notes["split"] = f"the first {100 * (1 - test):.0f} % of the samples train, the rest is unseen"
-            return list(data.split_time(1.0 - test))
-        notes["split"] = f"by phase of a period of {period:.5g} s: from {1 - test:.2f} on unseen in every period"
-        return list(data.split_phase(period, (1.0 - test, 1.0)))
+        notes["split"] = (
+            f"the first {100 * (1 - test):.0f} % of the samples train, the rest is unseen"
+            if period is None
+            else f"by phase of a period of {period:.5g} s: from {1 - test:.2f} on unseen in every period"
+        )
+        return list(data.split(1.0 - test, period))
 
     def _without_delay(self, model: RegressorModel, parts: list[Dataset]) -> list[Dataset]:
         """Shift torques by the given delay, or by the delay that the training part shows."""
@@ -203,7 +204,7 @@ class _Identification:
             self.say("friction near standstill", 0.15)
             model, reason = with_smoothing(model, training, every_row)
             self.notes |= {"smoothing": reason} if reason else {}
-        if rotors and not len(model.indices("rotor")):
+        if rotors and not len(model.by_kind["rotor"]):
             self.say("rotor inertias", 0.18)
             model, self.notes["rotor inertias"] = with_best_rotors(model, training, every_row)
         curves = AUTO if by_default and settings.friction_curves is None else settings.friction_curves

@@ -28,8 +28,8 @@ def simulated(seconds=20.0, periodic=False, noise=0.02, seed=0, **options):
     model = RegressorModel(models.two_link(), rotor=True, smoothing=0.02, **options)
     x = model.prior
     x[: model.inertial] *= 1.3  # the true arm differs from its model
-    x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("rotor")] = VISCOUS, COULOMB, ROTOR
-    x[model.indices("curve")] = 2.0
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]], x[model.by_kind["rotor"]] = VISCOUS, COULOMB, ROTOR
+    x[model.by_kind["curve"]] = 2.0
     t = np.arange(int(seconds * RATE)) / RATE
     f = np.array([[1, 2], [3, 4], [5, 7]]) / PERIOD if periodic else np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]])
     w, A = 2 * np.pi * f, np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])

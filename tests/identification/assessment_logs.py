@@ -32,7 +32,7 @@ AS_IT_IS = Reading(check_units=False)
 def filtered(log, robot, filtering=None):
     """The data for estimators: mistakes can be applied after linear filters, which costs less."""
     filter_ = LogFilter.of(filtering or Filtering(5.0), log)
-    return filter_.without_standstill(filter_.filtered(filter_.without_saturation(log, robot)))
+    return filter_.moving(filter_.filtered(filter_.cleaned(log, robot)))
 
 
 def judge(data, model):

@@ -28,7 +28,7 @@ def motion(seconds: float = 15.0) -> Motion:
     model = RegressorModel(models.two_link(), smoothing=0.02)
     x = model.prior
     x[: model.inertial] *= 1.3
-    x[model.indices("viscous")], x[model.indices("coulomb")] = [0.4, 0.3], [0.5, 0.2]
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]] = [0.4, 0.3], [0.5, 0.2]
     ticks = np.arange(int(seconds * RATE)) * round(1e9 / RATE)
     t = ticks * 1e-9
     w = 2 * np.pi * np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]])

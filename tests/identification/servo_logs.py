@@ -46,7 +46,7 @@ def rubbing(robot):
 def true_parameters(model=MODEL):
     """Parameters x of the model for ARM with its friction."""
     x = model.prior
-    x[model.indices("viscous")], x[model.indices("coulomb")] = VISCOUS, COULOMB
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]] = VISCOUS, COULOMB
     return x
 
 

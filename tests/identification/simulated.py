@@ -16,7 +16,7 @@ def simulated(robot, *, seconds=14.0, noise=0.02, correlation=0.9, seed=0, highe
     model, rng = RegressorModel(robot, smoothing=0.05), np.random.default_rng(seed + 100)
     x = model.prior
     x[model.positive] = rng.uniform(0.3, 3.0, len(model.positive))
-    x[model.indices("offset")] = 0.1 * rng.normal(size=robot.nv)
+    x[model.by_kind["offset"]] = 0.1 * rng.normal(size=robot.nv)
     t = np.arange(round(seconds * RATE)) / RATE
     w = 2.0 * np.pi * rng.uniform(0.05, highest, (5, robot.nv))
     A, phase = rng.uniform(0.1, 0.5, (5, robot.nv)), rng.uniform(0.0, 6.28, (5, robot.nv))

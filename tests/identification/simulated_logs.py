@@ -75,8 +75,8 @@ def simulated(
     q, v, a = fourier(rng, robot.nv, lowest, harmonics, amplitude)(t)
     size = np.sqrt(np.mean(model.torque(x, q, v, a) ** 2, axis=0)).clip(0.5)
     fastest = np.abs(v).max(axis=0)
-    x[model.indices("viscous")] = 0.1 * size / fastest
-    x[model.indices("coulomb")], x[model.indices("offset")] = 0.1 * size, 0.01 * size
+    x[model.by_kind["viscous"]] = 0.1 * size / fastest
+    x[model.by_kind["coulomb"]], x[model.by_kind["offset"]] = 0.1 * size, 0.01 * size
     tau = model.torque(x, q, v, a)
     tau = tau + stribeck * size * np.tanh(v / 0.01) * np.exp(-((v / (0.1 * fastest)) ** 2))
     spread = noise * np.sqrt(np.mean(tau**2, axis=0)) * np.sqrt(rate / 125.0)

@@ -240,7 +240,7 @@ def test_the_tx40s_log_is_not_accused_and_its_coupling_is_missed_where_it_is_not
     """Motor 6 turns with joint 5: noise and friction that joints 5 and 6 share do not count as another coupling."""
     data, model = tx40
     assert {d.kind for d in judge(data, model).findings} <= {"bodies", "prior"}
-    said = first(judge(data, model.with_options(transmission=None, offset=True)), "coupling")
+    said = first(judge(data, model._with_options(transmission=None, offset=True)), "coupling")
     assert said.fatal
     assert "'joint5'" in said.seen
     assert "'joint6'" in said.seen

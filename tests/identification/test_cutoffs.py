@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from identification.simulated_logs import seven_joints_at_one_kilohertz, simulated
 from lib import logs
+from lib.logs import between
 
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
 from geomctrl.identification.errors import ShortLogError
 from geomctrl.identification.estimators.cutoffs import LogFilter, _bound, choose_cutoffs
 from geomctrl.identification.estimators.model_choice import Prediction, with_smoothing
-from geomctrl.identification.logs.parts import without_edges
+from geomctrl.identification.logs.parts import cut_at_holes, without_edges
 from geomctrl.identification.logs.samples import derive
 from geomctrl.identification.logs.signals import motion_bandwidth
 
@@ -68,7 +69,7 @@ def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
     assert "by phase of a period of 13 s" in report.notes["split"]
     assert any("holes of up to" in line and "bridged" in line for line in report.training.history)
     assert report.errors["test"]["relative_error"] < 0.02  # includes the noise of the torques below the cut-off
-    log, rest = made.log.cut_at_holes(), made.parts()[1]
+    log, rest = cut_at_holes(made.log), made.parts()[1]
     errors = {
         f: made.true_error(fitted(made.model, log, LogFilter.of(Filtering(f), log)), rest)
         for f in (2.0, 5.0, report.notes["cutoff"])
@@ -137,16 +138,16 @@ def test_the_highest_cutoff_whose_parameters_are_as_good_is_taken():
 def test_friction_s_steps_survive_the_thinning_before_the_low_pass():
     """At 1.73 Hz and 144 samples per row: 48 of them used to be one row, 20 Hz, and a step somewhere within 50 ms."""
     made = simulated("two_link", rate=1000.0, bits=24, seconds=16.0, lowest=0.1, noise=0.0, stribeck=0.0)
-    model = made.model.with_options(smoothing=1e-3)
+    model = made.model._with_options(smoothing=1e-3)
     x = np.zeros(model.size)
-    x[model.indices("coulomb")] = 1.0
+    x[model.by_kind["coulomb"]] = 1.0
     for cutoff in (1.73, 2.0, 3.1, 4.2):
         settings = LogFilter.of(Filtering(cutoff), made.log)
         mine = settings.filtered(made.log)
         assert len(mine) < len(made.log)  # rows are thinned
         whole = made.log.filtered(cutoff, alike=True)  # rows are not thinned
-        t, _, predicted, used = model.predict(x, mine)
-        s, _, exact, _ = model.predict(x, whole)
+        t, _, predicted, used = model._predict(x, mine)
+        s, _, exact, _ = model._predict(x, whole)
         there = exact[np.searchsorted(s, t - 1e-6)]
         rms = np.sqrt(np.mean((predicted - there)[used] ** 2))
         assert rms < 0.02 * np.sqrt(np.mean(there[used] ** 2))
@@ -157,12 +158,12 @@ def test_the_width_of_frictions_step_is_found_beside_friction_that_the_model_lac
     """0.01 rad/s, and Stribeck friction. With a low-pass, a sharper step would compensate for it."""
     made = simulated("two_link", rate=500.0, bits=17, seconds=26.0, lowest=1.0 / 13.0, harmonics=7)
     every_row = LogFilter.of(Filtering(3.5), made.log).filtered(made.log)
-    training = every_row.without_standstill()
+    training = every_row.without(standstill="auto")
     for own in (0.01, 0.05, 3e-4):
-        model, words = with_smoothing(made.model.with_options(smoothing=own), training, every_row)
+        model, words = with_smoothing(made.model._with_options(smoothing=own), training, every_row)
         assert model.smoothing == 0.01
         assert words.startswith("0.01 rad/s")
-    assert with_smoothing(made.model.with_options(smoothing=0.011), training, every_row)[0].smoothing in (0.01, 0.011)
+    assert with_smoothing(made.model._with_options(smoothing=0.011), training, every_row)[0].smoothing in (0.01, 0.011)
 
 
 def test_a_best_cutoff_at_an_end_of_the_search_is_a_doubt():
@@ -183,7 +184,7 @@ def test_a_cutoff_given_is_taken_as_it_is_and_short_logs_say_so():
     report = identify(made.robot, made.log, filtering=Filtering(7.0), method="ridge")
     assert (report.notes["cutoff"], report.notes["torque_cutoff"]) == (7.0, 7.0)
     assert "cutoffs" not in report.notes
-    short = made.log.between(0.0, 0.15)
+    short = between(made.log, 0.0, 0.15)
     with pytest.raises(ShortLogError, match="too short to choose a cut-off"):
         choose_cutoffs(made.model, short)
     with pytest.raises(ArgumentError, match="model: expected a RegressorModel"):
@@ -205,7 +206,7 @@ def never_far_from_the_best(model, training, test, grid, options):
         LogFilter.of(Filtering(), training, chosen),
         *(LogFilter.of(Filtering(float(f)), training) for f in grid),
     ):
-        c = model.compress(settings.filtered(training).without_standstill())
+        c = model.compress(settings.filtered(training).without(standstill="auto"))
         errors.append(fit(model, c, "consistent", **options).relative_error(test))
     assert errors[0] <= 1.5 * min(errors[1:])
     return chosen
@@ -214,7 +215,7 @@ def never_far_from_the_best(model, training, test, grid, options):
 @pytest.mark.slow
 @needs("ur10_petrone_first70.npz")
 def test_ur10():
-    training, test = logs.ur10_log().split_time(0.7)
+    training, test = logs.ur10_log().split(0.7)
     model = RegressorModel(logs.ur10())
     c = model.compress(without_edges(test.filtered(6.0, alike=True, decimate=2), 0.25))
     chosen = never_far_from_the_best(model, training, c, np.geomspace(1.0, 25.0, 6), {})
@@ -224,7 +225,7 @@ def test_ur10():
 @pytest.mark.slow
 @needs("tx40_figaroh.npz")
 def test_tx40():
-    training, test = logs.tx40_log().split_time(0.7)
+    training, test = logs.tx40_log().split(0.7)
     model = RegressorModel(
         logs.tx40(), rotor=True, offset=range(6), transmission=logs.TX40_TRANSMISSION, springs=[1], smoothing=0.03
     )

@@ -4,12 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from lib.logs import between
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel
 from geomctrl.identification.logs import filters
+from geomctrl.identification.logs.dataset import check_robot
+from geomctrl.identification.logs.parts import cut_at_holes, detected_period
 from geomctrl.identification.logs.signals import decimated
+from geomctrl.identification.model import regressor_model
 
 RATE = 250.0
 
@@ -197,7 +201,7 @@ def test_a_table_of_another_maker(tmp_path):
 def test_units(field, unit, factor):
     one = np.arange(3.0)
     arrays = {"t": one, "q": one[:, None], "v": one[:, None], "a": one[:, None], "tau": one[:, None]}
-    data = Dataset.from_arrays(arrays, units={field: unit})
+    data = Dataset.read(arrays, units={field: unit})
     for name in arrays:
         expected = arrays[name] * (factor if name == field else 1.0)
         np.testing.assert_allclose(getattr(data, name), expected, rtol=1e-14)
@@ -232,14 +236,14 @@ def test_split_by_phase_shares_no_phase_and_by_time_is_refused_for_a_periodic_lo
     t = np.arange(6000) / RATE
     q = np.stack([np.sin(2 * np.pi * t / 4.0) + 0.3 * np.cos(6 * np.pi * t / 4.0), np.cos(4 * np.pi * t / 4.0)], -1)
     data = Dataset(t, q, q)
-    assert data.period() == pytest.approx(4.0, abs=0.01)
-    train, test = data.split_phase(test=(0.5, 0.8))
+    assert detected_period(data) == pytest.approx(4.0, abs=0.01)
+    train, test = data.split(0.7, 4.0)
     a, b = (np.unique(np.round((x.t % 4.0) * RATE).astype(int)) for x in (train, test))
     assert not np.intersect1d(a, b).size
     assert len(test) == pytest.approx(0.3 * len(data), rel=0.02)
     assert len(test.gaps) == 5
-    with pytest.raises(DataError, match=r"repeats every 4.*split_phase"):
-        data.split_time(0.7)
+    with pytest.raises(DataError, match=r"repeats every 4.*split\(period=4"):
+        data.split(0.7)
 
 
 @pytest.mark.parametrize("more", [1, 15, 16])
@@ -247,7 +251,7 @@ def test_a_log_that_ends_a_few_samples_into_a_phase_can_be_filtered_after_the_sp
     n = 6 * round(4.0 * RATE) + more  # six periods, and the first samples of a seventh: of training phase
     t = np.arange(n) / RATE
     q = np.stack([np.sin(2 * np.pi * t / 4.0), np.cos(4 * np.pi * t / 4.0)], -1)
-    train, test = Dataset(t, q, q).split_phase(4.0, (0.7, 1.0))
+    train, test = Dataset(t, q, q).split(0.7, 4.0)
     assert len(train) + len(test) == n - (more if more < 16 else 0)
     assert min(s.stop - s.start for part in (train, test) for s in part.stretches) >= 16
     train.filtered(5.0)
@@ -255,8 +259,8 @@ def test_a_log_that_ends_a_few_samples_into_a_phase_can_be_filtered_after_the_sp
 
 def test_a_log_that_does_not_repeat_has_no_period_and_splits_in_time():
     data = log(seconds=6.0)
-    assert data.period() is None
-    train, test = data.split_time(0.7)
+    assert detected_period(data) is None
+    train, test = data.split(0.7)
     assert train.t[-1] < test.t[0]
     assert len(train) == round(0.7 * len(data))
 
@@ -265,7 +269,7 @@ def test_stretches_are_filtered_apart():
     data = log()
     parts = data.select((data.t < 3.0) | (data.t >= 5.0))
     assert parts.gaps == (750,)
-    whole, alone = parts.filtered(20.0), data.between(5.0, 9.0).filtered(20.0)
+    whole, alone = parts.filtered(20.0), between(data, 5.0, 9.0).filtered(20.0)
     np.testing.assert_allclose(whole.q[750:], alone.q, atol=1e-12)
     later = parts.select(parts.t >= 1.0)  # the gap moves too, although nothing next to it is removed
     assert later.gaps == (500,)
@@ -278,34 +282,32 @@ def test_holes_are_neither_filtered_nor_interpolated_across():
     kept = ((whole.t < 3.0) | (whole.t >= 5.0)) & (np.abs(whole.t - 6.0) > 0.1)
     kept |= np.abs(whole.t - 4.0) < 0.01  # a part too short to filter
     holed = Dataset(whole.t[kept], whole.q[kept], whole.tau[kept])
-    data = holed.cut_at_holes()
+    data = cut_at_holes(holed)
     assert data.history == (
         "3 holes of up to 0.996 s, not filtered or interpolated across; 5 samples between them left out",
     )
     assert [data.t[s.start] for s in data.stretches] == pytest.approx([0.0, 5.0, 6.104])
     np.testing.assert_allclose(
         data.filtered(20.0).q,
-        np.concatenate([whole.between(*edges).filtered(20.0).q for edges in ((0, 3), (5, 5.898), (6.102, 8))]),
+        np.concatenate([between(whole, *edges).filtered(20.0).q for edges in ((0, 3), (5, 5.898), (6.102, 8))]),
         atol=1e-12,
     )
     assert not ((data.resampled(300.0).t > 3.0) & (data.resampled(300.0).t < 5.0)).any()
-    assert whole.cut_at_holes() is whole
+    assert cut_at_holes(whole) is whole
     assert repr(data) == "<Dataset 'log': t, q, tau of 3 joints, 1449 samples at 250 Hz in 3 parts>"
     few, many = (np.delete(np.arange(100), np.arange(50, 50 + lost)) for lost in (3, 5))  # 4 and 6 intervals
-    assert [Dataset(whole.t[k], whole.q[k], whole.tau[k]).cut_at_holes().gaps for k in (few, many)] == [(), (50,)]
-    with pytest.raises(ArgumentError, match="longest: expected a number > 1"):
-        whole.cut_at_holes(0.5)
+    assert [cut_at_holes(Dataset(whole.t[k], whole.q[k], whole.tau[k])).gaps for k in (few, many)] == [(), (50,)]
 
 
 def test_a_period_is_found_in_the_longest_stretch():
     t = np.arange(5000) / RATE
     q = np.stack((np.sin(np.pi * t), np.cos(2 * np.pi * t)), -1)
     kept = (t < 3.0) | (t > 3.5)
-    data = Dataset(t[kept], q[kept], q[kept]).cut_at_holes()
+    data = cut_at_holes(Dataset(t[kept], q[kept], q[kept]))
     assert len(data.gaps) == 1
-    assert data.period() == pytest.approx(2.0)
-    with pytest.raises(DataError, match="use split_phase"):
-        data.split_time()
+    assert detected_period(data) == pytest.approx(2.0)
+    with pytest.raises(DataError, match=r"use split\(period=2\)"):
+        data.split()
 
 
 def test_masks_find_saturation_outliers_and_standstill():
@@ -316,19 +318,19 @@ def test_masks_find_saturation_outliers_and_standstill():
     spikes = rng.choice(2000, 12, replace=False)
     tau[spikes, 2] += 40.0
     data = Dataset(t, q, np.clip(tau, -50, 50), v=v, a=a)
-    found = np.flatnonzero(~data.without_outliers(8.0).mask[:, 2])
+    found = np.flatnonzero(~data.without(outliers=8.0).mask[:, 2])
     assert set(spikes) <= set(found)
     assert len(found) < 40
     assert (
-        ~Dataset(t, q, np.clip(tau, -4.9, 4.9)).without_saturation([4.9] * 3).mask == (np.abs(tau) >= 0.99 * 4.9)
+        ~Dataset(t, q, np.clip(tau, -4.9, 4.9)).without(saturation=[4.9] * 3).mask == (np.abs(tau) >= 0.99 * 4.9)
     ).all()
-    low = Dataset(t, q, -np.clip(tau, -4.9, 4.9)).without_saturation(4.9)
+    low = Dataset(t, q, -np.clip(tau, -4.9, 4.9)).without(saturation=4.9)
     np.testing.assert_array_equal(low.mask, np.abs(tau) < 0.99 * 4.9)
     one = np.zeros((2000, 3))
     one[[0, 700], 1] = 9.0, -9.0
-    wide = Dataset(t, q, one).without_saturation(9.0, widen=3 / RATE)
+    wide = Dataset(t, q, one).without(saturation=9.0, widen=3 / RATE)
     np.testing.assert_array_equal(np.flatnonzero(~wide.mask[:, 1]), [*range(4), *range(697, 704)])
-    slow = data.without_standstill(0.5)
+    slow = data.without(standstill=0.5)
     np.testing.assert_array_equal(slow.mask, np.abs(v) >= 0.5)
     assert "masked" in slow.history[-1]
 
@@ -336,7 +338,7 @@ def test_masks_find_saturation_outliers_and_standstill():
 # --- one low-pass for torques and regressor ------------------------------------------------------------------------
 
 
-def test_filtering_alike_in_chunks_equals_filtering_the_whole_regressor():
+def test_filtering_alike_in_chunks_equals_filtering_the_whole_regressor(monkeypatch):
     robot = models.two_link()
     model = RegressorModel(robot)
     t = np.arange(3000) / RATE
@@ -345,9 +347,10 @@ def test_filtering_alike_in_chunks_equals_filtering_the_whole_regressor():
     data = Dataset(t, q, rng.normal(size=q.shape)).filtered(30.0, torque_cutoff=10.0, alike=True, decimate=3)
     Y = filters.low_pass(model.regressor(data.q.copy(), data.v.copy(), data.a.copy()), RATE, 10.0)[::3]
     tau = filters.low_pass(data.tau, RATE, 10.0)[::3]
-    parts = list(model._chunks(data, size=500))
+    monkeypatch.setattr(regressor_model, "CHUNK", 500)
+    parts = list(model._stream(data, lambda q, v, a: [model.regressor(q, v, a)]))
     assert len(parts) > 2
-    np.testing.assert_allclose(np.concatenate([p[0] for p in parts]), Y, atol=1e-6)
+    np.testing.assert_allclose(np.concatenate([p[0][0] for p in parts]), Y, atol=1e-6)
     np.testing.assert_allclose(np.concatenate([p[1] for p in parts]), tau, atol=1e-6)
     np.testing.assert_array_equal(np.concatenate([p[3] for p in parts]), np.arange(0, 3000, 3))
 
@@ -374,7 +377,7 @@ def test_counts_that_do_not_match_are_refused():
     with pytest.raises(DataError, match="tau: expected 5 samples as in t, got 4"):
         Dataset(t, np.zeros((5, 2)), np.zeros((4, 2)))
     with pytest.raises(DataError, match=r"expected 7 joints .*'panda'.*JointMapping"):
-        Dataset(t, np.zeros((5, 2)), np.zeros((5, 2))).check(models.panda())
+        check_robot(Dataset(t, np.zeros((5, 2)), np.zeros((5, 2))), models.panda())
     with pytest.raises(DataError, match="velocities and accelerations are missing"):
         RegressorModel(models.two_link()).compress(Dataset(t, np.zeros((5, 2)), np.zeros((5, 2))))
 
@@ -397,36 +400,36 @@ def test_wrong_units_are_suspected_with_the_reason(wrong, words):
     q = np.array([0, -0.6, 0.2, -2.0, 0.1, 1.6, 0.4]) + s[:, None]
     v = np.repeat(ds[:, None], 7, axis=1)
     tau = robot.gravity_force(q)
-    Dataset(t, q, tau, v=v).check(robot)
+    check_robot(Dataset(t, q, tau, v=v), robot)
     q, v, tau = wrong(q, v, tau)
     with pytest.raises(DataError, match=f"wrong units suspected.*{words}"):
-        Dataset(t, q, tau, v=v).check(robot)
+        check_robot(Dataset(t, q, tau, v=v), robot)
 
 
 def test_millimetres_are_suspected():
     robot = models.scara()
     t = np.arange(200) / RATE
     q = 0.1 + 0.05 * np.sin(np.outer(t, np.arange(1, 5)))
-    Dataset(t, q, robot.gravity_force(q)).check(robot)
+    check_robot(Dataset(t, q, robot.gravity_force(q)), robot)
     with pytest.raises(
         DataError, match=r"q of joint3 reaches .* m where 0.21 is the limit; in millimetres it would fit"
     ):
-        Dataset(t, q * [1, 1, 1e3, 1], robot.gravity_force(q)).check(robot)
+        check_robot(Dataset(t, q * [1, 1, 1e3, 1], robot.gravity_force(q)), robot)
 
 
 def test_milliseconds_are_suspected():
     robot = models.two_link()
     t = np.arange(200) * 4.0
     with pytest.raises(DataError, match="sampling interval is 4 s"):
-        Dataset(t, 0.1 * wave(t / 1000, 2)[0], robot.gravity_force(0.1 * wave(t / 1000, 2)[0])).check(robot)
+        check_robot(Dataset(t, 0.1 * wave(t / 1000, 2)[0], robot.gravity_force(0.1 * wave(t / 1000, 2)[0])), robot)
 
 
 def test_empty_parts_and_files_are_refused(tmp_path):
     data = log()
     for empty in (
-        lambda: data.between(100.0, 200.0),
-        lambda: data.split_time(1.0),
-        lambda: data.split_phase(2.0, (0.4, 0.4)),
+        lambda: between(data, 100.0, 200.0),
+        lambda: data.split(1.0),
+        lambda: data.split(0.0, 2.0),
         lambda: Dataset(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2))),
         lambda: Dataset.read(tmp_path / "none.npz"),
     ):
@@ -457,12 +460,13 @@ def test_empty_parts_and_files_are_refused(tmp_path):
         (lambda d: d.filtered(10.0, torque_cutoff=200.0), "torque_cutoff: expected hertz"),
         (lambda d: d.select(np.arange(2000) == 7).filtered(10.0), "a single sample can not be filtered"),
         (lambda d: d.select(np.arange(2000) == 7).resampled(10.0), "a stretch of one sample"),
-        (lambda d: d.without_saturation([1.0, np.nan, 1.0]), "effort: expected a number >= 0 or 3"),
-        (lambda d: d.without_saturation([1.0, 2.0]), "effort: expected a number >= 0 or 3"),
-        (lambda d: d.without_outliers(np.nan), "threshold: expected a number > 0"),
-        (lambda d: d.without_saturation(1.0, widen=-1.0), "widen: expected seconds >= 0"),
-        (lambda d: d.split_phase(np.nan), "period: expected seconds > 0, got nan"),
-        (lambda d: d.split_phase(), "period: none found in the log"),
+        (lambda d: d.without(saturation=[1.0, np.nan, 1.0]), "saturation: expected a number >= 0 or 3"),
+        (lambda d: d.without(saturation=[1.0, 2.0]), "saturation: expected a number >= 0 or 3"),
+        (lambda d: d.without(outliers=np.nan), "outliers: expected a number > 0"),
+        (lambda d: d.without(saturation=1.0, widen=-1.0), "widen: expected seconds >= 0"),
+        (lambda d: d.split(0.7, np.nan), "period: expected seconds > 0, got nan"),
+        (lambda d: d.without(standstill="auto"), "velocities are needed"),
+        (lambda d: d.without(standstill="rest"), "standstill: expected 'auto', got 'rest'"),
     ],
 )
 def test_bad_requests_name_the_argument(call, words):
@@ -475,17 +479,17 @@ def test_bad_requests_name_the_argument(call, words):
 TRANSFORMS = {
     "select": lambda d: d.select(d.t < 3.0),
     "select with a hole": lambda d: d.select(np.abs(d.t - 3.0) > 0.5),
-    "between": lambda d: d.between(1.0, 3.0),
-    "split_time": lambda d: d.split_time(0.7)[1],
-    "split_phase": lambda d: d.split_phase(2.0)[0],
-    "cut_at_holes": lambda d: d.select(np.abs(d.t - 3.0) > 0.5).cut_at_holes(),
+    "between": lambda d: between(d, 1.0, 3.0),
+    "split by time": lambda d: d.split(0.7)[1],
+    "split by phase": lambda d: d.split(0.7, 2.0)[0],
+    "cut_at_holes": lambda d: cut_at_holes(d.select(np.abs(d.t - 3.0) > 0.5)),
     "filtered": lambda d: d.filtered(20.0, decimate=2),
     "filtered alike": lambda d: d.filtered(5.0, alike=True, decimate=8),
     "decimated": lambda d: decimated(d, 3),
     "resampled": lambda d: d.resampled(300.0),
-    "without_saturation": lambda d: d.without_saturation(0.9),
-    "without_outliers": lambda d: d.without_outliers(),
-    "without_standstill": lambda d: d.filtered(20.0).without_standstill(0.1),
+    "without saturation": lambda d: d.without(saturation=0.9),
+    "without outliers": lambda d: d.without(outliers=6.0),
+    "without standstill": lambda d: d.filtered(20.0).without(standstill=0.1),
 }
 
 
@@ -506,8 +510,8 @@ def test_transforms_neither_check_again_nor_make_what_a_check_would_refuse(trans
 
 def test_what_stays_the_same_is_shared_and_what_the_caller_gave_is_not():
     data = log()
-    assert data.without_saturation(0.9).q is data.q
-    assert np.shares_memory(data.between(1.0, 3.0).q, data.q)  # one part: a view
+    assert data.without(saturation=0.9).q is data.q
+    assert np.shares_memory(between(data, 1.0, 3.0).q, data.q)  # one part: a view
     assert replace(data, label="again").q is data.q
     t = np.arange(50) / RATE
     q, _, _ = wave(t)
@@ -557,9 +561,9 @@ def test_column_1_is_not_columns_10_to_12(tmp_path):
 )
 def test_names_that_other_makers_give(names):
     t, q, tau = np.arange(3.0), np.ones((3, 2)), np.zeros((3, 2))
-    log = Dataset.from_arrays(dict(zip(names, (t, q, tau))))
+    log = Dataset.read(dict(zip(names, (t, q, tau))))
     np.testing.assert_array_equal(log.q, q)
     np.testing.assert_array_equal(log.tau, tau)
     t_, q_, tau_ = names
     columns = {t_: t} | {f"{q_}{k}": q[:, k] for k in range(2)} | {f"{tau_}{k}": tau[:, k] for k in range(2)}
-    np.testing.assert_array_equal(Dataset.from_arrays(columns).q, q)
+    np.testing.assert_array_equal(Dataset.read(columns).q, q)

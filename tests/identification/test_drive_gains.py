@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from identification.loaded import Load, torque_log
+from lib.logs import between
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, NameNotFoundError
@@ -144,7 +145,7 @@ def test_bad_input_is_refused_with_its_name(tmp_path):
             KNOWN | {"load": KnownLoad(LOAD.mass, inertia=LOAD.inertia)},
         ),
         (DataError, "expected 7 joints", (log, six), KNOWN),
-        (DataError, "too short", (log.between(0.0, 0.2), empty.between(0.0, 0.2)), KNOWN),
+        (DataError, "too short", (between(log, 0.0, 0.2), between(empty, 0.0, 0.2)), KNOWN),
         (ExcitationError, "no current in joint|no gain is determined", (dead, dead), KNOWN),
         (ExcitationError, "no gain is determined|currents do not depend", (same, empty), KNOWN),
     ):

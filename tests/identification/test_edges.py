@@ -7,7 +7,7 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import Dataset, Filtering, RegressorModel, Validation, identify
 from geomctrl.identification.estimators.cutoffs import SETTLING, LogFilter
-from geomctrl.identification.logs.parts import with_bridges, without_edges
+from geomctrl.identification.logs.parts import cut_at_holes, with_bridges, without_edges
 from geomctrl.identification.logs.signals import at_rest
 
 RATE = 200.0
@@ -43,7 +43,7 @@ def test_short_holes_are_bridged_and_masked():
         masked[first - n : first + 2 * n] = True
     np.testing.assert_array_equal(~data.used[:, 0], masked[kept])
     assert data.history == ("3 holes of up to 6 samples bridged; those samples masked",)
-    assert data.cut_at_holes().gaps == (1700,)
+    assert cut_at_holes(data).gaps == (1700,)
 
 
 def test_what_can_not_be_bridged_stays():
@@ -58,12 +58,12 @@ def test_what_can_not_be_bridged_stays():
 
 
 def test_rows_near_ends_holes_and_splits_are_masked():
-    data = without_edges(holed((900, 100)).cut_at_holes(), 0.5)
+    data = without_edges(cut_at_holes(holed((900, 100))), 0.5)
     expected = np.zeros(1900, bool)
     expected[100:800] = expected[1000:1800] = True
     np.testing.assert_array_equal(data.used, np.repeat(expected[:, None], 2, axis=1))
     assert "400 of 1900 samples" in data.history[-1]
-    short = without_edges(holed(*((k, 40) for k in range(160, 1900, 200))).cut_at_holes(), 0.5)
+    short = without_edges(cut_at_holes(holed(*((k, 40) for k in range(160, 1900, 200)))), 0.5)
     assert 0.4 < short.used.mean() < 0.6  # a quarter of every part at both ends, not all of it
     assert without_edges(data, 0.0).used.sum() == data.used.sum()
     masked = data.used.copy()
@@ -81,14 +81,14 @@ def test_edges_no_longer_make_the_error():
     angle = t[:, None, None] * w + phase
     q, v, a = (A * np.sin(angle)).sum(1), (A * w * np.cos(angle)).sum(1), -(A * w**2 * np.sin(angle)).sum(1)
     x = model.prior
-    x[model.indices("coulomb")] = 2.0
+    x[model.by_kind["coulomb"]] = 2.0
     rng = np.random.default_rng(0)
     log = Dataset(t, q, model.torque(x, q, v, a) + 0.02 * rng.normal(size=q.shape))
     filtering = Filtering(4.0)
     report = identify(model.robot, log, model=model, method="ridge", filtering=filtering)
     settled, all_rows = report.errors["test"]["relative_error"], report.test
     bare = LogFilter.of(filtering, log)
-    raw = log.split_time(0.7)[1].filtered(4.0, torque_cutoff=4.0, alike=True, decimate=bare.decimate)
+    raw = log.split(0.7)[1].filtered(4.0, torque_cutoff=4.0, alike=True, decimate=bare.decimate)
     assert len(raw) == len(all_rows)
     assert report.estimate.relative_error(raw) > 2.0 * settled
     used = all_rows.used[report.estimate.model._rows(all_rows)].any(axis=1)
@@ -106,9 +106,9 @@ def test_rest_is_told_from_passing_through_zero():
     data = Dataset(t, q, q, v=v, a=a)
     np.testing.assert_array_equal(at_rest(data)[:, 0], t >= 7.0)
     assert not at_rest(data)[:, 1].any()
-    moving = data.without_standstill()
+    moving = data.without(standstill="auto")
     np.testing.assert_array_equal(moving.used[:, 0], t < 7.0)
-    longer = data.select(t > 5.0).without_standstill()
+    longer = data.select(t > 5.0).without(standstill="auto")
     assert longer.used.all()  # three fifths at rest, so rows at rest are used
 
 

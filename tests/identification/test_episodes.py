@@ -91,7 +91,7 @@ def test_rows_left_out_keep_the_gaps_where_they_are(folder):
     arrays = {"t": np.tile(motion(0)[0], 2), "episode_index": np.repeat([4, 5], N)}
     q, tau = (np.concatenate([motion(k)[i] for k in (4, 5)]) for i in (1, 2))
     q[7] = np.nan
-    log = Dataset.from_arrays({**arrays, "q": q, "tau": tau}, drop_bad_rows=True)
+    log = Dataset.read({**arrays, "q": q, "tau": tau}, drop_bad_rows=True)
     assert (len(log), log.gaps) == (2 * N - 1, (N - 1,))
 
 
@@ -100,9 +100,9 @@ def test_what_can_not_be_read_is_said(folder):
         Dataset.read(folder, episodes=[0, 7])
     t, q, tau = motion(0)
     with pytest.raises(DataError, match="no column 'episode_index'"):
-        Dataset.from_arrays({"t": t, "q": q, "tau": tau}, episodes=[0])
+        Dataset.read({"t": t, "q": q, "tau": tau}, episodes=[0])
     with pytest.raises(DataError, match="rows of an episode together"):
-        Dataset.from_arrays({"t": t, "q": q, "tau": tau, "episode_index": np.arange(N) % 2})
+        Dataset.read({"t": t, "q": q, "tau": tau, "episode_index": np.arange(N) % 2})
     for bad in ([], [-1], ["a"], [0.5]):
         with pytest.raises(ArgumentError, match="episodes"):
             Reading(episodes=bad)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from lib.logs import between
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.errors import ArgumentError, NameNotFoundError
@@ -17,13 +18,13 @@ from geomctrl.identification import (
     ExcitationError,
     RegressorModel,
     SolverError,
-    cross_validate,
     fit,
     fit_curves,
 )
 from geomctrl.identification.estimators import regressor_condition
 from geomctrl.identification.estimators.barrier import Bounds, Interior, Quadratic
 from geomctrl.identification.estimators.conditioning import natural_scale
+from geomctrl.identification.estimators.model_choice import predicted
 from geomctrl.identification.estimators.semidefinite import _run
 
 RATE = 100.0
@@ -49,7 +50,7 @@ def synthetic(model, x, noise=0.0, seed=0, seconds=12.0):
 def truth_of(model):
     x = model.prior
     x[model.positive] = np.linspace(0.2, 0.8, len(model.positive))
-    x[model.indices("offset")] = 0.1
+    x[model.by_kind["offset"]] = 0.1
     return x
 
 
@@ -154,9 +155,9 @@ def test_every_method_recovers_the_truth_without_noise(panda, method):
     np.testing.assert_allclose(result.values, true, atol=50 * tolerance * np.abs(true).max())
     robot = result.robot
     q, v, a = data.q[7].copy(), data.v[7].copy(), data.a[7].copy()
-    driven = model.robot.with_armature(np.append([0.0, 0.0], x[model.indices("rotor")]))
+    driven = model.robot.with_armature(np.append([0.0, 0.0], x[model.by_kind["rotor"]]))
     np.testing.assert_allclose(robot.inverse_dynamics(q, v, a), driven.inverse_dynamics(q, v, a), atol=100 * tolerance)
-    np.testing.assert_allclose(robot.damping, x[model.indices("viscous")], atol=100 * tolerance)
+    np.testing.assert_allclose(robot.damping, x[model.by_kind["viscous"]], atol=100 * tolerance)
 
 
 @pytest.mark.slow
@@ -563,7 +564,7 @@ def test_a_free_base_has_no_friction_and_joints_keep_theirs():
     data = Dataset(t, np.array(q), model.torque(x, np.array(q), v, a), v=v, a=a)
     e = fit(model, data, "ols")
     np.testing.assert_allclose(e.values, model.base.projection @ x, atol=1e-9)
-    np.testing.assert_allclose(e.robot.damping, [0.0] * 6 + x[model.indices("viscous")].tolist(), atol=1e-9)
+    np.testing.assert_allclose(e.robot.damping, [0.0] * 6 + x[model.by_kind["viscous"]].tolist(), atol=1e-9)
 
 
 def test_a_log_that_mixes_inertias_up_says_which():
@@ -582,14 +583,14 @@ def test_sigmoid_speeds_are_found_by_nonlinear_least_squares():
     curves = [Curve(0, "sigmoid", 0.8), Curve(1, "sigmoid", 1.5)]
     true = RegressorModel(robot, curves=curves, smoothing=0.02)
     x = truth_of(true)
-    x[true.indices("curve")] = [6.0, 3.0]
+    x[true.by_kind["curve"]] = [6.0, 3.0]
     data = synthetic(true, x, noise=0.02)
     found = fit_curves(RegressorModel(robot, smoothing=0.02), data)
     np.testing.assert_allclose(found.speeds, [0.8, 1.5], rtol=0.05)
     assert (np.abs(found.speeds - [0.8, 1.5]) < 4 * found.std).all()
     assert found.errors[1] < 0.2 * found.errors[0]
     e = fit(found.model, data, "ols")
-    np.testing.assert_allclose(e.x[found.model.indices("curve")], [6.0, 3.0], rtol=0.05)
+    np.testing.assert_allclose(e.x[found.model.by_kind["curve"]], [6.0, 3.0], rtol=0.05)
     assert not found.at_bound.any()
     for bounds, at in (((1.0, 2.0), [True, False]), ((0.5, 1.2), [False, True])):
         np.testing.assert_array_equal(fit_curves(RegressorModel(robot), data, bounds=bounds).at_bound, at)
@@ -598,9 +599,9 @@ def test_sigmoid_speeds_are_found_by_nonlinear_least_squares():
 def test_speeds_of_curves_have_the_spread_of_repeated_experiments():
     robot = models.two_link()
     model = RegressorModel(robot, smoothing=0.02)
-    true = model.with_options(curves=[Curve(0, "sigmoid", 0.8)])
+    true = model._with_options(curves=[Curve(0, "sigmoid", 0.8)])
     x = truth_of(true)
-    x[true.indices("curve")] = 6.0
+    x[true.by_kind["curve"]] = 6.0
     t, q, v, a = motion(2, 4.0)
     tau, z = true.torque(x, q, v, a), []
     for seed in range(30):
@@ -614,7 +615,7 @@ def test_stribeck_friction_is_found():
     robot = models.two_link()
     true = RegressorModel(robot, curves=[Curve(0, "stribeck", 0.25)], smoothing=0.01)
     x = truth_of(true)
-    x[true.indices("curve")] = 2.0
+    x[true.by_kind["curve"]] = 2.0
     found = fit_curves(RegressorModel(robot, smoothing=0.01), synthetic(true, x, noise=0.02), "stribeck", [0])
     assert found.speeds[0] == pytest.approx(0.25, rel=0.05)
 
@@ -623,7 +624,7 @@ def test_stribeck_friction_is_found():
 def test_derivative_of_friction_curves_by_speed(shape):
     v = np.linspace(-2, 2, 41)
     h = 1e-6
-    up, down = (Curve(0, shape, 0.7 * np.exp(s)).torque(v, 0.05) for s in (h, -h))
+    up, down = (Curve(0, shape, 0.7 * np.exp(s))._torque(v, 0.05) for s in (h, -h))
     np.testing.assert_allclose(Curve(0, shape, 0.7)._torque_by_log_speed(v, 0.05), (up - down) / (2 * h), atol=1e-8)
 
 
@@ -631,8 +632,8 @@ def test_cross_validation_prefers_the_model_that_made_the_data():
     robot = models.two_link()
     true = RegressorModel(robot, smoothing=0.05)
     data = synthetic(true, truth_of(true), noise=0.05)
-    third = [data.between(4.0 * k, 4.0 * k + 4.0) for k in range(3)]
-    errors = [cross_validate(m, third) for m in (true, true.with_options(coulomb=False))]
+    third = [between(data, 4.0 * k, 4.0 * k + 4.0) for k in range(3)]
+    errors = [predicted(m, [m.compress(x) for x in third]).error for m in (true, true._with_options(coulomb=False))]
     assert errors[0] < 0.5 * errors[1]
 
 

@@ -182,7 +182,7 @@ def test_intervals_are_what_was_predicted():
     t = np.arange(400) / 50.0  # 8 s at 50 Hz
     q, v, a = e.trajectory.at(t)
     x = model.prior
-    x[model.indices("viscous")], x[model.indices("coulomb")] = 2.0, 1.0
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]] = 2.0, 1.0
     truth, clean, z, std = model.base.projection @ x, model.torque(x, q, v, a), [], []
     rng = np.random.default_rng(0)
     for _ in range(16):

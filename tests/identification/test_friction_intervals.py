@@ -16,7 +16,7 @@ def coverage(friction, numbers=LOGS):
     for number in numbers:
         log, model, x = friction_intervals.simulated(number)
         report = identify(
-            model.robot, log, method="wls", model=model.with_options(**without), friction_curves=curves,
+            model.robot, log, method="wls", model=model._with_options(**without), friction_curves=curves,
             choose_smoothing=chosen, reading=Reading(check_units=False), validation=Validation(0.3),
         )  # fmt: skip
         held.append(friction_intervals.held(report, x))

@@ -103,7 +103,7 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
     """
     model = RegressorModel(models.two_link(), smoothing=0.05, curves=[Curve(1, "sigmoid", 40.0)])
     x = model.prior
-    x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("curve")] = 0.4, 0.3, 4.0
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]], x[model.by_kind["curve"]] = 0.4, 0.3, 4.0
     data = log_of(model, x, noise)
     estimate = fit(model, data, "ols")
     left_open = exchanges(estimate)

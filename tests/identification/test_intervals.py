@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from identification.simulated import simulated
 from lib import logs
+from lib.logs import between
 from scipy.signal import lfilter
 
 from geomctrl import models
@@ -17,7 +18,7 @@ from geomctrl.identification.estimators.folds import folds_of, moderated
 def apart(model, data, method="ols", white=False):
     """rms of z between estimates from the two halves of a log, 0.2 s apart; white: by the formula for white noise."""
     middle = 0.5 * (data.t[-1] - data.t[0])
-    parts = data.between(0.0, middle - 0.1), data.between(middle + 0.1, np.inf)
+    parts = between(data, 0.0, middle - 0.1), between(data, middle + 0.1, np.inf)
     a, b = (fit(model, model.compress(part) if white else part, method) for part in parts)
     return np.sqrt(np.mean((a.values - b.values) ** 2 / (a.std**2 + b.std**2)))
 
@@ -121,7 +122,7 @@ def test_a_log_of_which_nothing_can_be_left_out_has_the_formulas_intervals():
     mask = np.ones(data.tau.shape, bool)
     mask[:, 1] = (data.v[:, 1] > 0.1) | (backwards & (np.arange(len(data)) < first + 40))
     one_way = Dataset(data.t, data.q, data.tau, v=data.v, a=data.a, mask=mask)
-    smooth = model.with_options(smoothing=0.0)
+    smooth = model._with_options(smoothing=0.0)
     e = fit(smooth, one_way, "ols")
     assert e.dof == np.inf
     assert np.isfinite(e.std).all()
@@ -145,13 +146,13 @@ def test_halves_of_the_kr300_log_agree(method):
     model = RegressorModel(
         logs.kr300(), rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3
     )
-    assert apart(model, logs.kr300_log("A").filtered(8.0, decimate=2).without_standstill(0.01), method) <= 1.3
+    assert apart(model, logs.kr300_log("A").filtered(8.0, decimate=2).without(standstill=0.01), method) <= 1.3
 
 
 @needs("tx40_figaroh.npz")
 @pytest.mark.slow
 def test_halves_of_the_tx40_log_agree():
-    data = logs.tx40_log().between(0, 7.5).filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
+    data = between(logs.tx40_log(), 0, 7.5).filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
     model = RegressorModel(
         logs.tx40(), rotor=True, offset=range(6), transmission=logs.TX40_TRANSMISSION, smoothing=0.03, springs=[1]
     )

@@ -60,10 +60,10 @@ def test_a_column_is_the_whole_armature_and_the_robot_gets_it(tmp_path):
     wrong = ARM.with_armature([TRUE[0], 0.2])
     model = friction_free(wrong, rotor=[1])
     np.testing.assert_array_equal(model.known_armature, [TRUE[0], 0.0])
-    assert model.prior[model.indices("rotor")] == [0.2]
+    assert model.prior[model.by_kind["rotor"]] == [0.2]
     data = log()
     e = fit(model, data, "ols")
-    np.testing.assert_allclose(e.x[model.indices("rotor")], TRUE[1], atol=1e-8)
+    np.testing.assert_allclose(e.x[model.by_kind["rotor"]], TRUE[1], atol=1e-8)
     np.testing.assert_allclose(e.robot.armature, TRUE, atol=1e-8)
     np.testing.assert_allclose(e.robot.inverse_dynamics(data.q, data.v, data.a), data.tau, atol=1e-7)
     back = load_model(save_model(e.robot, tmp_path / "robot.json"))
@@ -75,13 +75,13 @@ def test_logs_are_predicted_as_they_were_measured():
     t, q, v, a = motion(10.0)
     data = Dataset(t, q, ARM.inverse_dynamics(q, v, a)).filtered(cutoff=12.0)
     model = friction_free(ARM)
-    _, tau, predicted, mask = model.predict(model.prior, data)
+    _, tau, predicted, mask = model._predict(model.prior, data)
     inside = mask.all(1)
     inside[:100] = inside[-100:] = False  # ends of the filters
     np.testing.assert_allclose(predicted[inside], tau[inside], atol=0.02 * np.abs(tau).max())
     power = np.abs(tau[inside]).max()
     bare = friction_free(ARM.with_armature(0.0))
-    assert np.abs(bare.predict(model.prior, data)[2] - tau)[inside].max() > 0.1 * power
+    assert np.abs(bare._predict(model.prior, data)[2] - tau)[inside].max() > 0.1 * power
 
 
 def test_coupled_rotors_leave_the_robot_without_armature():
@@ -92,7 +92,7 @@ def test_coupled_rotors_leave_the_robot_without_armature():
     T = model.transmission[1]
     tau = ARM.with_armature(0.0).inverse_dynamics(q, v, a) + 0.4 * np.outer(a @ T, T)
     e = fit(model, Dataset(t, q, tau, v=v, a=a), "ols")
-    np.testing.assert_allclose(e.x[model.indices("rotor")], 0.4, atol=1e-8)
+    np.testing.assert_allclose(e.x[model.by_kind["rotor"]], 0.4, atol=1e-8)
     assert e.held_by_robot == {}
     np.testing.assert_array_equal(e.robot.armature, [0.0, 0.0])
 

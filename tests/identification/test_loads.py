@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from identification.loaded import SMOOTHING, Load, Oracle, friction, motion, torque_log
+from lib.logs import between
 
 from geomctrl import inertia, models
 from geomctrl.errors import ArgumentError, NameNotFoundError
@@ -353,7 +354,7 @@ def test_nuisances_are_eliminated_even_where_they_are_not_determined():
 def test_bad_input_is_refused_with_its_name(logs, tmp_path):
     t, q, W = wrench_log(tmp_path, rate=100.0)
     log, empty = logs(0), logs(1, None)
-    short = log.between(0.0, 0.2)
+    short = between(log, 0.0, 0.2)
     still = Dataset(log.t, np.tile(log.q[:1], (len(log), 1)), np.tile(log.tau[:1], (len(log), 1)))
     six = Dataset(log.t, log.q[:, :6], log.tau[:, :6])
     other = Dataset(log.t, log.q, log.tau, names=tuple("abcdefg"))

@@ -284,12 +284,12 @@ def test_currents_become_torques_by_their_gains(key, tmp_path):
     m, gains = motion(1.0), np.array([0.5, -0.25])
     arrays = {"t": m.t, "q": m.q, key or "current": 1e3 * m.tau / gains}
     options = {"keys": {"i": key} if key else None, "units": {"i": "mA"}}
-    data = Dataset.from_arrays(arrays, current_gains=gains, **options)
+    data = Dataset.read(arrays, current_gains=gains, **options)
     np.testing.assert_allclose(data.tau, m.tau, rtol=1e-14)
     with pytest.raises(DataError, match=r"tau: expected torques, got currents; .*N m/A.*--current-gains"):
-        Dataset.from_arrays(arrays, **options)
+        Dataset.read(arrays, **options)
     with pytest.raises(DataError, match=r"current_gains: expected one number or 2, one a joint, got 3"):
-        Dataset.from_arrays(arrays, current_gains=[1.0, 2.0, 3.0], **options)
+        Dataset.read(arrays, current_gains=[1.0, 2.0, 3.0], **options)
 
 
 def test_efforts_that_are_currents_and_logs_of_both(tmp_path):
@@ -298,15 +298,15 @@ def test_efforts_that_are_currents_and_logs_of_both(tmp_path):
     data = Dataset.read(bag, {"i": "effort"}, joints=JOINTS, current_gains=2.0)
     np.testing.assert_allclose(data.tau, 2.0 * m.tau, rtol=1e-15)
     both = {"t": m.t, "q": m.q, "tau": m.tau, "i": m.tau}
-    np.testing.assert_array_equal(Dataset.from_arrays(both).tau, m.tau)
+    np.testing.assert_array_equal(Dataset.read(both).tau, m.tau)
     with pytest.raises(DataError, match="the log has torques as well as currents"):
-        Dataset.from_arrays(both, current_gains=2.0)
+        Dataset.read(both, current_gains=2.0)
     with pytest.raises(DataError, match="i: current_gains are given, expected currents, got none; there are q, t, tau"):
-        Dataset.from_arrays({"t": m.t, "q": m.q, "tau": m.tau}, current_gains=2.0)
+        Dataset.read({"t": m.t, "q": m.q, "tau": m.tau}, current_gains=2.0)
     with pytest.raises(ArgumentError, match="torques tau, or currents i and their current_gains, got both"):
-        Dataset.from_arrays(both, {"tau": "tau", "i": "i"}, current_gains=2.0)
+        Dataset.read(both, {"tau": "tau", "i": "i"}, current_gains=2.0)
     with pytest.raises(ArgumentError, match="current_gains: expected N m/A, one or one a joint, not 0"):
-        Dataset.from_arrays(both, current_gains=[0.0, 1.0])
+        Dataset.read(both, current_gains=[0.0, 1.0])
 
 
 # --- what can not be read -------------------------------------------------------------------------------------------

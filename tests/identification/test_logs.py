@@ -54,20 +54,20 @@ def test_kr300_fitted_on_a_predicts_b():
     a, b = (logs.kr300_log(part).filtered(8.0, decimate=2) for part in "AB")
     model = RegressorModel(robot, rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3)
     unseen = model.compress(b)
-    seen = a.without_standstill(0.01)
+    seen = a.without(standstill=0.01)
     e = fit(model, seen, "consistent", mass_max=logs.KR300_MASSES, weights="noise", regularization=1e-4)
     assert e.relative_error(unseen) <= 0.16
     assert strictly_physical(e)
     assert fit(model, a, "ols").relative_error(unseen) > e.relative_error(unseen) / 0.5
     # in motion the consistent fit predicts test data, and least squares do not
-    moving = model.compress(b.without_standstill(0.01))
+    moving = model.compress(b.without(standstill=0.01))
     assert e.relative_error(moving) < 0.08 < 0.5 * fit(model, seen, "ols").relative_error(moving)
 
 
 @needs("ur10_petrone_first70.npz")
 def test_ur10_trained_on_the_first_part_predicts_the_rest():
     robot = logs.ur10()
-    train, test = (x.filtered(6.0, alike=True, decimate=2) for x in logs.ur10_log().split_time(0.7))
+    train, test = (x.filtered(6.0, alike=True, decimate=2) for x in logs.ur10_log().split(0.7))
     model = RegressorModel(robot, smoothing=0.05)
     e = fit(model, train, "consistent", mass_max=20.0, weights="noise", regularization=1e-4)
     assert e.relative_error(test) <= 0.066

@@ -21,7 +21,6 @@ from geomctrl.identification import (
     RegressorModel,
     Result,
     Validation,
-    choose_cutoffs,
     drive_gains,
     fit,
     identify,
@@ -29,9 +28,10 @@ from geomctrl.identification import (
 )
 from geomctrl.identification.assessment import trials
 from geomctrl.identification.assessment.rows import Rows
+from geomctrl.identification.estimators.cutoffs import choose_cutoffs
 from geomctrl.identification.excitation import search
 from geomctrl.identification.excitation.problem import limits_of
-from geomctrl.identification.logs.dataset import read_log
+from geomctrl.identification.logs.dataset import check_robot, read_log
 from geomctrl.identification.logs.parts import without_edges
 from geomctrl.identification.logs.signals import motion_bandwidth
 from geomctrl.models.io.writing import save_or_why, save_urdf
@@ -151,9 +151,9 @@ def test_velocities_in_degrees_are_seen_beside_encoders_of_any_resolution(bits):
     v = np.gradient(coarse(robot, 0, 40, 4000.0, 0.2).q, log.t, axis=0)
     hole = np.arange(len(log)) % 12000 > 1600
     for keep in (np.full(len(log), True), hole):
-        dataclasses.replace(log, v=v).select(keep).check(robot)
+        check_robot(dataclasses.replace(log, v=v).select(keep), robot)
         with pytest.raises(DataError, match="v in degrees a second"):
-            dataclasses.replace(log, v=np.rad2deg(v)).select(keep).check(robot)
+            check_robot(dataclasses.replace(log, v=np.rad2deg(v)).select(keep), robot)
 
 
 def test_velocities_that_nobody_filled_in_are_not_those_of_a_joint_that_stands(arm):
@@ -177,11 +177,11 @@ def test_one_stamp_far_ahead_does_not_take_the_rest_of_the_log_with_it():
     with pytest.raises(
         DataError, match=r"^log: t: .* 69 of 100 earlier than one before them: 1000000 s up to sample 30,"
     ):
-        Dataset.from_arrays({"t": t, "q": x, "tau": x}, drop_bad_rows=True)
+        Dataset.read({"t": t, "q": x, "tau": x}, drop_bad_rows=True)
     t[30], t[80] = 0.3, 1e6
-    assert len(Dataset.from_arrays({"t": t, "q": x, "tau": x}, drop_bad_rows=True)) == 81
+    assert len(Dataset.read({"t": t, "q": x, "tau": x}, drop_bad_rows=True)) == 81
     again = np.repeat(np.arange(25) / 100.0, 4)  # each state is sent four times
-    assert len(Dataset.from_arrays({"t": again, "q": x, "tau": x}, drop_bad_rows=True)) == 25
+    assert len(Dataset.read({"t": again, "q": x, "tau": x}, drop_bad_rows=True)) == 25
 
 
 # --- what is said ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from lib.logs import between
 from oracles import assert_close
 from servo_logs import ARM, COULOMB, KD, KP, MODEL, MOTION, PID, SMOOTHING, VISCOUS, servo_log, true_parameters
 
@@ -22,6 +23,7 @@ from geomctrl.identification import (
     closed_loop_fit,
     fit,
 )
+from geomctrl.identification.logs.parts import cut_at_holes
 from geomctrl.identification.output_error import cloe, didim
 from geomctrl.identification.output_error.simulation import Dynamics, Layout, schedule, sensitivities, simulated
 
@@ -162,7 +164,7 @@ def test_didim_reaches_the_truth_where_differentiated_positions_are_biased(count
 
 @pytest.mark.slow
 def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator(counted):
-    counted = counted.between(0.0, 3.0)
+    counted = between(counted, 0.0, 3.0)
     desired = [MOTION(t) for t in counted.t]
     columns = SampledReference(counted.t, [d.q for d in desired], [d.v for d in desired])
     loop = ServoLoop(columns, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
@@ -224,7 +226,7 @@ def test_seven_joints_from_the_inverse_dynamics_fit():
     )  # fmt: skip
     model = RegressorModel(robot, rotor=True, smoothing=SMOOTHING, offset=False)
     x = model.prior
-    x[model.indices("viscous")], x[model.indices("coulomb")] = viscous, coulomb
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]] = viscous, coulomb
     first = fit(model, data.filtered(10.0, decimate=4))
     guess = ServoLoop(motion, 1.2 * kp, 0.8 * kd, period=period, delay=0.3 * period, velocity="differences")
     found = cloe(first, data, guess, gains=("kp", "kd"), delay=True)
@@ -269,10 +271,10 @@ def test_what_can_not_be_told_apart_is_said():
 def test_two_parts_of_a_log_begin_where_they_begin():
     data, _ = servo_log(PERIOD, 3.2, delay=0.002, steps=10, noise=0.05)
     at = np.r_[0:300, 420:780]
-    halves = gc.identification.Dataset(data.t[at], data.q[at], data.tau[at]).cut_at_holes()
+    halves = cut_at_holes(gc.identification.Dataset(data.t[at], data.q[at], data.tau[at]))
     assert len(halves.stretches) == 2
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
-    found = cloe(wrong(), [halves, data.between(0.0, 1.2)], [loop, loop])
+    found = cloe(wrong(), [halves, between(data, 0.0, 1.2)], [loop, loop])
     assert found.converged
     assert np.abs(z_of(found, BASE)).max() < 4.0
 
@@ -285,7 +287,7 @@ def test_torques_applied_are_those_commanded_a_delay_before():
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.006, torque="applied")
     found = cloe(right(), applied, loop)
     assert_close(found.values, BASE, 1e-2)
-    again = didim(right(), applied.between(0.5, 2.0), loop)
+    again = didim(right(), between(applied, 0.5, 2.0), loop)
     assert_close(again.values[:6], BASE[:6], 1e-2)
     assert run.success
 

@@ -13,6 +13,7 @@ from geomctrl.identification import Dataset, Filtering, RegressorModel, Result, 
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.report.rendering import exact, rendered
 from geomctrl.identification.report.report import STATUS
+from geomctrl.identification.report.report import page as page_of
 
 NASTY = ('<script>alert("q")</script>', "a&b <i>c</i> $x_1$")
 VOID = {"meta", "br", "col", "img"}
@@ -252,7 +253,7 @@ def test_pictures_show_the_intervals_of_the_table(made):
 def test_what_was_ignored_is_on_the_page(made):
     report = replace(made[0], ignore=("all",))
     assert report.assessment.status == "trust"
-    box = Page(report.save_html(made[1] / "ignored.html", plots=False).read_text()).all("div", id="verdict")[0][2]
+    box = Page(page_of(report, None)).all("div", id="verdict")[0][2]
     assert "Ignored, as asked for: the <em>cut-off</em> is high" in box
     kinds = dict.fromkeys(finding.kind for finding in report.assessment.ignored)
     for text in (box, Page(report._repr_html_()).elements[0][2]):
@@ -268,14 +269,14 @@ def test_a_page_says_how_to_get_the_same_again(page, made):
     assert "cut-off of positions [Hz]" in text
     assert "geomctrl 0." in text
     alone = Result(report.estimate, report.training)
-    assert "is not known" in Page(alone.save_html(made[1] / "alone.html", plots=False).read_text()).all("body")[0][2]
+    assert "is not known" in Page(page_of(alone, None)).all("body")[0][2]
 
 
 def test_a_report_without_pictures_tests_or_intervals_is_a_page_too(tmp_path):
     model = RegressorModel(models.two_link(), viscous=False, coulomb=False, offset=False)
     data = log(model).filtered(10.0)
     report = Result(fit(model, data, "consistent"), data)
-    page = Page(report.save_html(tmp_path / "report.html", plots=False).read_text(encoding="utf-8"))
+    page = Page(page_of(report, None))
     assert not page.all("svg")
     body = page.all("body")[0][2]
     assert "no unseen data" in body

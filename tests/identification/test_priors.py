@@ -146,7 +146,7 @@ def test_bodies_that_nobody_doubts_at_no_cost(name, prior, noise):
     _, x, data = simulated(robot, noise=noise, seed=1)
     given = off(robot) if prior == "drawing" else without_bodies(robot, prior)
     model = RegressorModel(given, smoothing=0.05)
-    train, test = data.split_time(0.7)
+    train, test = data.split(0.7)
     choice = choose_prior(model, train)
     e = fit(model, train, "consistent", **choice.options)
     free = fit(model, train, "ols")
@@ -287,7 +287,7 @@ def test_kr300_with_masses_only():
         logs.kr300(), rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3
     )
     a, b = (logs.kr300_log(part).filtered(8.0, decimate=2) for part in "AB")
-    a = a.without_standstill(0.01)
+    a = a.without(standstill=0.01)
     e = fit(model, a, "consistent", **ALL)
     assert e.relative_error(b) <= 0.145
     assert e.relative_error(b) <= fit(model, a, "ols").relative_error(b)

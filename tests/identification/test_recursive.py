@@ -11,7 +11,7 @@ from geomctrl.identification.online.square_root import deviations, forgotten_alo
 
 MODEL = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING)
 X = MODEL.prior
-X[MODEL.indices("viscous")], X[MODEL.indices("coulomb")] = VISCOUS, COULOMB
+X[MODEL.by_kind["viscous"]], X[MODEL.by_kind["coulomb"]] = VISCOUS, COULOMB
 BASE = MODEL.base.projection @ X
 T = np.arange(0.0, 5.0, 5e-3)
 
@@ -145,7 +145,7 @@ def test_projection_gives_bodies_and_is_the_nearest_in_the_metric_of_the_covaria
     few = slice(0, None, 15)
     rls = RecursiveLeastSquares(MODEL)
     rls.update(Q[few], V[few], A[few], torque(X, 2.0)[few])
-    found = rls.projected()
+    found = fit(MODEL, rls.remembered, "consistent")
     batch = fit(MODEL, Dataset(T[few], Q[few], torque(X, 2.0)[few], v=V[few], a=A[few]), "consistent")
     assert found.is_physical
     assert_close(found.values, batch.values, 1e-3)
@@ -153,7 +153,9 @@ def test_projection_gives_bodies_and_is_the_nearest_in_the_metric_of_the_covaria
     assert not free.is_physical
     assert np.sum(found.training.residuals(found.x) ** 2) >= np.sum(free.training.residuals(free.x) ** 2)
     assert_close(
-        found.rms(), np.full(2, np.linalg.norm(batch.training.residuals(found.x)) / np.sqrt(2 * len(T[few]))), 1e-6
+        found.training.rms(found.x),
+        np.full(2, np.linalg.norm(batch.training.residuals(found.x)) / np.sqrt(2 * len(T[few]))),
+        1e-6,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from lib.logs import between
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.errors import ArgumentError, ModelError
@@ -31,7 +32,7 @@ def write_log(path, seconds=20.0, noise=0.05):
     """A two-link arm's log as CSV, with positions and torques only; and (model, true parameters)."""
     model = RegressorModel(models.two_link(), smoothing=0.02)
     x = model.prior
-    x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("offset")] = (
+    x[model.by_kind["viscous"]], x[model.by_kind["coulomb"]], x[model.by_kind["offset"]] = (
         [0.4, 0.3],
         [0.5, 0.2],
         [0.1, 0.0],
@@ -66,7 +67,7 @@ def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
     assert errors["test"]["relative_error"] < 0.02
     # directly from the definitions
     e = report.estimate
-    _, tau, predicted, used = e.model.predict(e.x, report.test)
+    _, tau, predicted, used = e.model._predict(e.x, report.test)
     assert 0 < (~used).any(axis=1).sum() < 0.2 * len(used)  # rows where filters have not settled
     tau, predicted = tau[used.all(axis=1)], predicted[used.all(axis=1)]
     np.testing.assert_allclose(errors["test"]["rms"], np.sqrt(np.mean((tau - predicted) ** 2, axis=0)), rtol=1e-9)
@@ -166,7 +167,7 @@ def test_negative_friction_is_said_not_to_be_in_the_robot(tmp_path):
     report = identify(
         model.robot, wrong, filtering=Filtering(15.0), model=model, method="ols", validation=Validation(None)
     )
-    assert report.estimate.x[model.indices("coulomb")].max() < 0.0 == report.robot.friction.max()
+    assert report.estimate.x[model.by_kind["coulomb"]].max() < 0.0 == report.robot.friction.max()
     assert sum("as a friction of 0: it is negative" in line for line in report.text().splitlines()) == 2
     assert sum("yes, as damping" in line for line in report.text().splitlines()) == 2
 
@@ -221,7 +222,7 @@ def test_saturated_torques_and_holes_are_left_out(tmp_path):
     model, x = write_log(tmp_path / "log.csv")
     log = Dataset.read(tmp_path / "log.csv")
     weak = replace(model.robot, joints=tuple(replace(j, effort=12.0) for j in model.robot.joints))
-    weak_model = model.with_options(robot=weak)
+    weak_model = RegressorModel(weak, **model.options)
     kept = np.abs(log.t - 9.0) > 0.3
     clipped = Dataset(log.t[kept], log.q[kept], np.clip(log.tau[kept], -12.0, 12.0))
     assert 0.01 < np.mean(np.abs(log.tau) >= 12.0) < 0.5
@@ -258,7 +259,7 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
     write_log(tmp_path / "log.csv", seconds=4.0)
     data = Dataset.read(tmp_path / "log.csv")
     with pytest.raises(DataError, match="1 samples are no log"):
-        identify(models.two_link(), data.between(0.0, 1e-3))
+        identify(models.two_link(), between(data, 0.0, 1e-3))
     with pytest.raises(ArgumentError, match="standstill: expected a speed >= 0"):
         identify(models.two_link(), data, filtering=Filtering(standstill=np.nan))
     with pytest.raises(DataError, match="expected 7 joints"):

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from lib.logs import between
 from oracles import assert_close
 from servo_logs import ARM, COULOMB, KD, KP, MODEL, MOTION, PID, SMOOTHING, VISCOUS, rubbing, servo_log, true_parameters
 
@@ -72,7 +73,7 @@ def test_at_one_speed_viscous_and_coulomb_friction_are_one_number():
     )
     noise = np.repeat([0.01, 1e-7], 2)
     # the effect of the initial state has decayed by e^-50
-    log = noisy(Dataset(run.t, run.q, run.tau).between(5.0, 6.0), noise)
+    log = noisy(between(Dataset(run.t, run.q, run.tau), 5.0, 6.0), noise)
     heavier = arm.with_parameters(1.1 * arm.parameters)
     found = cloe(model_of(heavier), log, ServoLoop(ramp, KP, KD, period=PERIOD), gains=GAINS)
 

@@ -23,8 +23,8 @@ def stopped(holding, **options):
     v = moves * (w * np.cos(phase) + 0.92 * w * np.cos(2.3 * phase + 1.0))
     a = -1.0 * moves * (w**2 * np.sin(phase) + 2.116 * w**2 * np.sin(2.3 * phase + 1.0))
     x = model.prior
-    x[model.indices("coulomb")] = FRICTION[: len(model.indices("coulomb"))]
-    x[model.indices("curve")] = 0.2
+    x[model.by_kind["coulomb"]] = FRICTION[: len(model.by_kind["coulomb"])]
+    x[model.by_kind["curve"]] = 0.2
     tau = model.torque(x, q, v, a) + ~moves * np.asarray(holding)
     return model, x, Dataset(t, q, tau, v=v, a=a)
 
@@ -35,8 +35,8 @@ def stopped(holding, **options):
 )
 def test_static_friction_explains_what_is_within_its_band(holding, within, beyond):
     model, _, data = stopped(holding)
-    e = fit(model, data.without_standstill(), "ols")
-    np.testing.assert_allclose(e.x[model.indices("coulomb")], FRICTION, rtol=1e-6)
+    e = fit(model, data.without(standstill="auto"), "ols")
+    np.testing.assert_allclose(e.x[model.by_kind["coulomb"]], FRICTION, rtol=1e-6)
     found = moving_and_resting(e, data)
     assert found["resting_share"] == pytest.approx(0.25, abs=0.01)
     assert found["moving_error"] < 1e-8
@@ -54,13 +54,13 @@ def test_curves_and_coupled_drives_hold_too():
     options = {"transmission": [[1, 0], [0, 1], [1, 1]], "coulomb": [2], "curves": [Curve(1, "stribeck", 0.3)]}
     for holding, within in (([0.79, 0.99], 1.0), ([0.81, 0.99], 0.5), ([0.79, 1.01], 0.5)):
         model, _, data = stopped(holding, **options)
-        e = fit(model, data.without_standstill(), "ols")
+        e = fit(model, data.without(standstill="auto"), "ols")
         assert moving_and_resting(e, data)["resting_within"] == pytest.approx(within, abs=1e-3)
 
 
 def test_the_first_number_is_of_moving_rows_and_says_so():
     model, _, data = stopped([0.79, 3.0])
-    report = Result(fit(model, data.without_standstill(), "ols"), data.without_standstill(), data)
+    report = Result(fit(model, data.without(standstill="auto"), "ols"), data.without(standstill="auto"), data)
     line = first_line(report.errors)
     numbers = report.errors["test"]
     assert line in report.text()
@@ -69,5 +69,5 @@ def test_the_first_number_is_of_moving_rows_and_says_so():
     assert f"{100 * numbers['relative_error']:.2f} % with those at rest, 25 % of the samples" in line
     assert line.endswith("within its band explains 50 %")
     assert "within friction, left" in report.text()
-    alone = Result(report.estimate, data.without_standstill())
+    alone = Result(report.estimate, data.without(standstill="auto"))
     assert first_line(alone.errors) == f"training error {100 * alone.errors['training']['relative_error']:.2f} %"

@@ -109,7 +109,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
     for _ in range(DELAY_PASSES):
         shifted = without_delay(log, total) if total else log
         filter_ = LogFilter.of(filtering, shifted, chosen_cutoffs(filtering, model, shifted)[0])
-        data = filter_.without_standstill(filter_.filtered(shifted))
+        data = filter_.moving(filter_.filtered(shifted))
         rows = rows_of(data, np.arange(len(data)), cutoff_of(data, filter_.cutoff), filter_.cutoff)
         seconds, deviation, _ = delay(model, rows, fit_rows(model, rows))
         if not np.isfinite(deviation):

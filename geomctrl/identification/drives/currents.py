@@ -22,7 +22,7 @@ from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators.conditioning import MIN_SINGULAR_VALUE, correlation_factors
 from geomctrl.identification.loads.torque_rows import FactoredLogs
 from geomctrl.identification.logs import Dataset, reading
-from geomctrl.identification.logs.dataset import joints_of, read_log
+from geomctrl.identification.logs.dataset import check_robot, joints_of, read_log
 from geomctrl.identification.logs.reading import Reading
 from geomctrl.identification.logs.reading.naming import ALIASES, named
 from geomctrl.identification.logs.samples import derive
@@ -43,9 +43,9 @@ def read_currents(
         recording = reading.recorded(Path(source), options.topic)
         options = replace(options, keys=_keys(recording, options))
         data = Dataset._of_recording(recording, options, Path(source).stem)
-    data.check(robot, units=False)
+    check_robot(data, robot, units=False)
     if options.check_units:  # except torques, which here are currents
-        derive(data, tau=robot.gravity_force(data.q)).check(robot)
+        check_robot(derive(data, tau=robot.gravity_force(data.q)), robot)
     return read_log(data, robot, replace(options, current_gains=None, check_units=False), resample)
 
 

@@ -192,7 +192,7 @@ def drive_gains(
     reading, filtering = checked_arguments(robot, log, without_load, model, reading, filtering)
     filtering = replace(filtering, saturation=False)
     choice("friction", friction, ("own", "same"))
-    model = (model or RegressorModel(robot)).with_options(rotor=True)
+    model = (model or RegressorModel(robot))._with_options(rotor=True)
     known_bodies = listed("known_bodies", known_bodies)
     if load is None:
         scale = _Bodies(model, _numbers(robot, known_bodies))

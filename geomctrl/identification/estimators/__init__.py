@@ -7,21 +7,18 @@ its length. `ESTIMATORS` lists them by name; call `fit(model, data, method)`.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset
 from geomctrl.identification.model.compressed import Compressed
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .choosing import PriorChoice, chosen, is_auto
-from .conditioning import check, compressed, regressor_condition
+from .conditioning import check, regressor_condition
 from .estimate import Estimate, Estimator
 from .folds import FOLDS
 from .least_squares import IRLS, OLS, RIDGE, WLS, irls, ols, ridge, wls
@@ -36,7 +33,6 @@ __all__ = [
     "PriorChoice",
     "choose_prior",
     "consistent",
-    "cross_validate",
     "fit",
     "irls",
     "named",
@@ -162,7 +158,7 @@ def choose_prior(
     _require_options(estimator, options)
     asked = options or dict.fromkeys(("entropic", estimator.prior_weight, "weights"), "auto")
     estimator_options = {name: value for name, value in asked.items() if name in estimator.options}
-    return chosen(model, data, estimator, estimator_options, FOLDS, None, data.period() if period is None else period)
+    return chosen(model, data, estimator, estimator_options, FOLDS, None, period)
 
 
 def _require_options(estimator: Estimator, options: Mapping[str, Any]) -> None:
@@ -171,37 +167,3 @@ def _require_options(estimator: Estimator, options: Mapping[str, Any]) -> None:
         if name not in names:
             having = ", ".join(names) or "none"
             raise ArgumentError(f"options: {estimator.name} has no option {name!r}; known: {having}")
-
-
-def cross_validate(
-    model: RegressorModel, folds: Sequence[Dataset | Compressed], method: str = "ols", **options: Any
-) -> float:
-    """Return the error |tau - tau_hat| / |tau| over all folds, each predicted from a fit to the others.
-
-    Parameters
-    ----------
-    model : RegressorModel
-    folds : sequence of Dataset or compressed log
-        Parts of a log, which should be intervals of time.
-    method : str
-        A name in `ESTIMATORS`. Default "ols".
-    **options
-        Options of the method, see `fit`.
-
-    Returns
-    -------
-    float
-    """
-    instance("model", model, RegressorModel, "a RegressorModel")
-    for fold in instance("folds", folds, Sequence, "parts of a log"):
-        instance("folds", fold, (Dataset, Compressed), "parts of a log")
-    if len(folds) < 2:
-        raise DataError(f"folds: expected at least two parts of the log, got {len(folds)}")
-    parts = [compressed(model, f) for f in folds]
-    error = size = 0.0
-    for k, held in enumerate(parts):
-        rest = [p for i, p in enumerate(parts) if i != k]
-        x = fit(model, sum(rest[1:], start=rest[0]), method, **options).x
-        error += float((held.residuals(x) ** 2).sum())
-        size += float((held.norms**2).sum())
-    return float(np.sqrt(error / size))

@@ -29,6 +29,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ShortLogError
 from geomctrl.identification.findings import Finding
 from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.parts import detected_period
 from geomctrl.identification.model.regressor_model import RegressorModel
 
 from .estimate import Estimator
@@ -79,6 +80,7 @@ def chosen(
 ) -> PriorChoice:
     """Choose values for the options that are "auto". Raises ArgumentError, DataError, SolverError."""
     _check(estimator, options)
+    period = detected_period(data) if period is None else period
     all_folds = folds_of(model, data, folds, guard, period)
     prior = prior_for(model, all_folds, options)
     search = _Search(model, all_folds, prior, estimator, options)
@@ -356,7 +358,6 @@ def with_chosen_prior(
     if not any(map(is_auto, options.values())):
         return options
     say("choosing weights", 0.3)
-    period = training.period() if period is None else period
     for folds, guard in ((FOLDS, None), (3, None), (3, 0.0), (2, 0.0)):
         try:
             choice = chosen(model, training, estimator, options, folds, guard, period)

@@ -102,7 +102,7 @@ def inertial_scale(robot: Robot) -> np.ndarray:
 
 def autocorrelation_factor(model: RegressorModel, x: np.ndarray, data: Dataset) -> np.ndarray:
     """1 + 2 sum of the residuals' autocorrelations up to the first negative one, per joint (nv,), at least 1."""
-    _, tau, predicted, mask = model.predict(x, data)
+    _, tau, predicted, mask = model._predict(x, data)
     residual = np.where(mask, tau - predicted, 0.0)
     return correlation_factors(residual)
 

@@ -302,17 +302,16 @@ class LogFilter:
             decimate -= decimate % min(decimate, signals.thinning(data.rate, cutoff, torque_cutoff))
         return cls(settings, cutoff, torque_cutoff, decimate, velocities)
 
-    def without_saturation(self, data: Dataset, robot: Robot) -> Dataset:
+    def cleaned(self, data: Dataset, robot: Robot) -> Dataset:
+        """Without saturated and outlying torques."""
         effort = np.where(robot.limits.effort > 0.0, robot.limits.effort, np.inf)  # URDF files say 0 for "not known"
-        if not (self.settings.saturation and np.isfinite(effort).any()):
-            return data
-        return data.without_saturation(effort, widen=0.5 / self.torque_cutoff)
+        saturation = effort if self.settings.saturation and np.isfinite(effort).any() else None
+        return data.without(saturation=saturation, widen=0.5 / self.torque_cutoff, outliers=self.settings.outliers)
 
-    def without_outliers(self, data: Dataset) -> Dataset:
-        return data if self.settings.outliers is None else data.without_outliers(self.settings.outliers)
-
-    def without_standstill(self, data: Dataset) -> Dataset:
-        return data if self.settings.standstill == 0.0 else data.without_standstill(self.settings.standstill)
+    def moving(self, data: Dataset) -> Dataset:
+        """Without samples of joints at rest."""
+        speed = self.settings.standstill
+        return data.without(standstill="auto" if speed is None else None if speed == 0.0 else speed)
 
     def filtered(self, data: Dataset) -> Dataset:
         """Low-passed and thinned, with rows masked while the filters settle."""
@@ -333,7 +332,7 @@ def chosen_cutoffs(settings: Filtering, model: RegressorModel, data: Dataset) ->
         return None, []
     first = LogFilter.of(settings, data)
     try:
-        chosen = choose_cutoffs(model, first.without_outliers(first.without_saturation(data, model.robot)))
+        chosen = choose_cutoffs(model, first.cleaned(data, model.robot))
     except ShortLogError as error:
         return None, [Finding("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)")]
     return chosen, chosen.findings()

@@ -128,7 +128,7 @@ class Estimate:
             {"armature": float(armature[s.start])} if s.start < s.stop else none for s in robot.v_slices
         ]
         for kind, key in self.held_by_robot.items():
-            for i, k in zip(self.model.indices(kind), self.model.acts[kind]):
+            for i, k in zip(self.model.by_kind[kind], self.model.acts[kind]):
                 changes[joint_of[k]][key] = max(float(self.x[i]), 0.0)
         return replace(robot, joints=tuple(replace(j, **c) for j, c in zip(robot.joints, changes)))
 
@@ -171,18 +171,9 @@ class Estimate:
 
     def relative_error(self, data: Dataset | Compressed | None = None) -> float:
         """Return |tau - tau_hat| / |tau| over all joints and used samples. Default: of the training data."""
-        return self._compressed(data).relative_error(self.x)
-
-    def rms(self, data: Dataset | Compressed | None = None) -> np.ndarray:
-        """Return the root mean square residual of each joint (nv,) [N m]. Default: of the training data."""
-        return self._compressed(data).rms(self.x)
-
-    def _compressed(self, data):
-        if data is None:
-            return self.training
-        return (
-            data if isinstance(data, Compressed) else self.model.compress(instance("data", data, Dataset, "a Dataset"))
-        )
+        if not isinstance(data, Compressed):
+            data = self.training if data is None else self.model.compress(instance("data", data, Dataset, "a Dataset"))
+        return data.relative_error(self.x)
 
 
 OPTION_HELP = {  # of the estimators' options, for the docstring of `fit` and for the command line

@@ -254,7 +254,7 @@ def irls(
     x = solve(model, first, np.ones(model.robot.nv), "ols").x
     iteration, step = 0, np.inf
     for iteration in range(iterations):  # noqa: B007
-        _, tau, predicted, mask = model.predict(x, data)
+        _, tau, predicted, mask = model._predict(x, data)
         residual = tau - predicted
         spread = np.array([1.4826 * np.median(np.abs(r[m])) if m.any() else 1.0 for r, m in zip(residual.T, mask.T)])
         u = np.abs(residual) / np.maximum(c * spread, 1e-300)

@@ -126,12 +126,12 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     The model is unchanged if it has no Coulomb friction (then without a note), or if joints have too few rows in
     blocks.
     """
-    if not len(model.indices("coulomb")):
+    if not len(model.by_kind["coulomb"]):
         return model, ""
     training, every_row = _as_recorded(training), _as_recorded(every_row)
     tried: dict[float, Prediction] = {}
     for width in sorted({*WIDTHS, model.smoothing}):
-        candidate = model.with_options(smoothing=width)
+        candidate = model._with_options(smoothing=width)
         parts = _compressed(candidate, training, every_row)
         if not _has_rows_in_every_block(parts[0]):
             return model, f"{model.smoothing:g} rad/s, {TOO_SHORT}"
@@ -142,7 +142,7 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     reason = f"{best:g} rad/s, which predicts samples left out of the fit to {100.0 * tried[best].error:.2f} %"
     reason += " (mean of joints; "
     reason += ", ".join(f"{w:g}: {100.0 * t.error:.2f} %" for w, t in tried.items() if w != best) + ")"
-    return model.with_options(smoothing=best), reason
+    return model._with_options(smoothing=best), reason
 
 
 def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
@@ -153,10 +153,10 @@ def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Datase
     blocks = _compressed(model, training, every_row)
     if not _has_rows_in_every_block(blocks[0]):
         return model, f"none, {TOO_SHORT}"
-    turning = model.with_options(rotor=True)
+    turning = model._with_options(rotor=True)
     without = predicted(model, *blocks)
     having = predicted(turning, *_compressed(turning, training, every_row))
-    wanted = without.clearly_worse_than(having) and bool((having.x[turning.indices("rotor")] > 0.0).any())
+    wanted = without.clearly_worse_than(having) and bool((having.x[turning.by_kind["rotor"]] > 0.0).any())
     reason = "of all motors" if wanted else "none"
     reason += f": samples left out of the fit are predicted to {100.0 * having.error:.2f} % with"
     return (turning if wanted else model), f"{reason} and {100.0 * without.error:.2f} % without (mean of joints)"
@@ -170,12 +170,12 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
     widths = sorted({model.smoothing, own})
     for shape, width in product(SHAPES, widths):
         try:
-            curves = fit_curves(model.with_options(smoothing=width), training, shape)
+            curves = fit_curves(model._with_options(smoothing=width), training, shape)
         except (ExcitationError, ArgumentError):  # a joint does not move, or too slowly for a curve
             continue
         if not curves.at_bound.all():
             found_ = predicted(curves.model, *_compressed(curves.model, training, every_row))
-            if np.median(found_.x[curves.model.indices("curve")]) > 0.0:  # only positive amplitudes are physical
+            if np.median(found_.x[curves.model.by_kind["curve"]]) > 0.0:  # only positive amplitudes are physical
                 candidates[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
     best = min(candidates, key=lambda name: candidates[name][1])
     best = "none" if candidates["none"][1] <= (1.0 + MIN_IMPROVEMENT) * candidates[best][1] else best

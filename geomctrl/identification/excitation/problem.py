@@ -131,7 +131,7 @@ def typical(model: RegressorModel, effort: np.ndarray, velocity: np.ndarray) -> 
     at_joints = np.abs(model.transmission)
     torque, speed = at_joints @ torque, at_joints @ velocity
     for kind, size in (("viscous", torque / speed), ("coulomb", torque), ("offset", torque), ("rotor", torque / speed)):
-        scale[model.indices(kind)] = size[model.acts[kind]]
+        scale[model.by_kind[kind]] = size[model.acts[kind]]
     return np.linalg.norm(model.base.projection * scale, axis=1)
 
 
@@ -376,10 +376,10 @@ class Problem:
         else:
             slope = np.zeros((len(v), len(T)))
         for kind, order in (("viscous", 1), ("coulomb", 1), ("rotor", 2)):
-            for column, k in zip(m.indices(kind), m.acts[kind]):
+            for column, k in zip(m.by_kind[kind], m.acts[kind]):
                 g = G[..., column] @ T[k]
                 out[order] += (g * (slope[:, k] if kind == "coulomb" else 1.0))[:, None] * T[k]
-        for column, k in zip(m.indices("stiffness"), m.springs):
+        for column, k in zip(m.by_kind["stiffness"], m.springs):
             out[0, :, k] += G[:, k, column]
         return out
 

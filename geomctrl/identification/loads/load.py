@@ -216,7 +216,7 @@ def load_frame(robot: Robot, frame: str | None, argument: str = "frame") -> Fram
 
 def own_friction(model: RegressorModel) -> np.ndarray:
     """Numbers of the parameters that may differ with a load attached."""
-    return np.concatenate([model.indices(kind) for kind in LOAD_DEPENDENT])
+    return np.concatenate([model.by_kind[kind] for kind in LOAD_DEPENDENT])
 
 
 def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
@@ -269,8 +269,7 @@ def filtered(
         cutoff, torque_cutoff = min(f.cutoff for f in filters), min(f.torque_cutoff for f in filters)
         both = replace(filtering, cutoff=cutoff, torque_cutoff=torque_cutoff)
         filters = [LogFilter.of(both, data) for data in logs]
-    cleaned = [f.without_outliers(f.without_saturation(data, robot)) for f, data in zip(filters, logs)]
-    return [f.without_standstill(f.filtered(data)) for f, data in zip(filters, cleaned)], findings
+    return [f.moving(f.filtered(f.cleaned(data, robot))) for f, data in zip(filters, logs)], findings
 
 
 def _numbered(names: tuple[str, ...]) -> bool:

@@ -308,7 +308,7 @@ def known(robot: Robot, identified: Estimate | Mapping[str, Any] | None, model: 
     and offsets, zero if unknown. Raises ArgumentError.
     """
     robot_parameters = _known(robot, identified, model)
-    model = robot_parameters.model.with_options(
+    model = robot_parameters.model._with_options(
         **{kind: True for kind in FRICTION if not len(robot_parameters.model.acts[kind])}
     )
     x = np.zeros(model.size)

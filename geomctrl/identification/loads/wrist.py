@@ -22,7 +22,7 @@ from geomctrl.arguments import checked, instance, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.logs import Dataset, filters, reading
-from geomctrl.identification.logs.dataset import joints_of, read_log
+from geomctrl.identification.logs.dataset import check_robot, joints_of, read_log
 from geomctrl.identification.logs.reading import FileOptions, Reading
 from geomctrl.identification.logs.reading.recording import real
 from geomctrl.identification.logs.samples import Processing, derive
@@ -337,13 +337,12 @@ def _motion(recording: reading.Recording, robot: Robot, options: Reading, label:
     )
     processing = Processing(history=values.pop("history"))
     data = Dataset(**values, processing=processing, label=label, names=names)
-    data.check(robot, units=False)
     return derive(data, tau=_holding(data, robot))
 
 
 def _holding(data: Dataset, robot: Robot) -> np.ndarray:
     """Gravity torques, in place of measured ones, for the check of units."""
-    data.check(robot, units=False)
+    check_robot(data, robot, units=False)
     return robot.gravity_force(data.q)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import flag, instance, path_of
+from geomctrl.arguments import instance, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.identification.errors import DataError
@@ -29,10 +29,8 @@ LAG_SECONDS = 0.1  # s: short compared with a robot's reversals, long enough to 
 STEP_TOLERANCE = 0.01  # relative: how close quantised torques are to multiples of the step
 
 
-def check(data: Samples, robot: Robot, units: bool = True) -> None:
+def check_robot(data: Samples, robot: Robot, units: bool = True) -> None:
     """Raise DataError unless the log fits the robot: joint counts and, if `units` is True, plausible units."""
-    instance("robot", robot, Robot, "a geomctrl.Robot")
-    flag("units", units)
     if data.nv != robot.nv or data.q.shape[1] != robot.nq:
         raise DataError(
             f"{data.label}: expected {robot.nv} joints (nq = {robot.nq}) as robot {robot.name!r} has, got tau of "
@@ -182,26 +180,26 @@ class Dataset(Samples):
     @classmethod
     def read(
         cls,
-        path: str | Path,
+        source: str | Path | Mapping[str, np.ndarray],
         keys: Keys | None = None,
         *,
         label: str | None = None,
         names: Sequence[str] = (),
         **options: Any,
     ) -> Dataset:
-        """Read a log from a file.
+        """Read a log from a file, or from arrays by name.
 
         Formats: npz archive, table (CSV, parquet), MATLAB's .mat, HDF5, ROS bag (a file, or the folder of a ROS 2 bag),
         LeRobot dataset (a folder).
 
         Parameters
         ----------
-        path : str or Path
-            The file or folder.
+        source : str, Path or mapping
+            The file or folder, or arrays by name.
         keys : mapping, optional
             Which arrays or columns are t, q, v, a, tau, or currents i; see `Reading`.
         label : str, optional
-            Name of the log in messages. Default: the file name.
+            Name of the log in messages. Default: the file name, "log" for arrays.
         names : sequence of str, optional
             Joint names. Default: those of the file.
         **options
@@ -217,28 +215,19 @@ class Dataset(Samples):
         DataError, ArgumentError
             If the file can not be read, or has no such columns.
         """
-        path = path_of("path", path)
         file_options = reading.FileOptions(keys, **options)
-        _check_names(label, names)
-        return cls._of_recording(reading.recorded(path, file_options.topic), file_options, label or path.stem, names)
-
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, np.ndarray],
-        keys: Keys | None = None,
-        *,
-        label: str = "log",
-        names: Sequence[str] = (),
-        **options: Any,
-    ) -> Dataset:
-        """Create a log from a mapping of names to arrays; arguments as for `read`."""
-        instance("label", label, str, "words")
-        file_options = reading.FileOptions(keys, **options)
-        _check_names(label, names)
-        if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
-            raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")
-        return cls._of_recording(reading.Recording(label, arrays, "array"), file_options, label, names)
+        if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
+            raise ArgumentError(f"names: expected one a joint, got {names!r:.60}")
+        if label is not None:
+            instance("label", label, str, "words")
+        if not isinstance(source, Mapping):
+            path = path_of("source", source)
+            recording = reading.recorded(path, file_options.topic)
+            return cls._of_recording(recording, file_options, label or path.stem, names)
+        if not all(isinstance(name, str) for name in source):
+            raise ArgumentError(f"source: expected arrays by name, got {source!r:.60}")
+        recording = reading.Recording(label or "log", source, "array")
+        return cls._of_recording(recording, file_options, recording.label, names)
 
     @classmethod
     def _of_recording(
@@ -257,36 +246,13 @@ class Dataset(Samples):
         with whole(path) as file:
             np.savez_compressed(file, **{key: x for key, x in arrays.items() if x is not None})
 
-    # --- plausibility ------------------------------------------------------------------------------------------
-
-    check = check
-
-    # --- parts -------------------------------------------------------------------------------------------------
+    # --- cutting, filtering, masking ---------------------------------------------------------------------------
 
     select = parts.select
-    between = parts.between
-    cut_at_holes = parts.cut_at_holes
-    split_time = parts.split_time
-    split_phase = parts.split_phase
-    period = parts.period
-
-    # --- signals -----------------------------------------------------------------------------------------------
-
+    split = parts.split
     filtered = signals.filtered
     resampled = signals.resampled
-
-    # --- masks -------------------------------------------------------------------------------------------------
-
-    without_saturation = signals.without_saturation
-    without_outliers = signals.without_outliers
-    without_standstill = signals.without_standstill
-
-
-def _check_names(label: Any, names: Any) -> None:
-    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
-        raise ArgumentError(f"names: expected one a joint, got {names!r:.60}")
-    if label is not None:
-        instance("label", label, str, "words")
+    without = signals.without
 
 
 # --- logs of a robot -------------------------------------------------------------------------------------------------
@@ -306,10 +272,10 @@ def read_log(source: Dataset | str | Path, robot: Robot, reading: Reading, resam
     if not isinstance(data, Dataset):
         path, options = Path(data), replace(reading, joints=joints_of(robot, reading))
         data = Dataset._of_recording(recorded(path, options.topic), options, path.stem)
-    data.check(robot, units=reading.check_units)
+    check_robot(data, robot, units=reading.check_units)
     if len(data) < MIN_SAMPLES:
         raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {MIN_SAMPLES}")
-    data = parts.with_bridges(_without_empty_velocities(data)).cut_at_holes()
+    data = parts.cut_at_holes(parts.with_bridges(_without_empty_velocities(data)))
     if resample is None and not data.is_even and data.q.shape[1] == data.nv:
         steps = np.concatenate([np.diff(data.t[s]) for s in data.stretches])
         note = f"time stamps were not even, {steps.min():.3g} to {steps.max():.3g} s apart"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.arguments import count, number, vector
+from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -19,23 +19,15 @@ from .samples import Log, Samples, derive
 
 GRID_SAMPLES = 1 << 14  # number of times at which positions are compared first
 MIN_OVERLAP_SHARE = 0.1  # smallest share of the log's length that a lag must overlap
+PERIOD_TOLERANCE = 0.02  # of the range of positions: difference between repetitions
 MAX_TOLERANCES = 2.5  # largest deviation of a given period, in tolerances
 
 
-def period(data: Samples, tolerance: float = 0.02) -> float | None:
-    """Return the shortest time [s] after which all positions repeat, or None.
+def detected_period(data: Samples, tolerance: float = PERIOD_TOLERANCE) -> float | None:
+    """The shortest time [s] after which all positions repeat, up to `tolerance` of their range, or None.
 
-    Parameters
-    ----------
-    tolerance : float
-        Allowed difference, relative to the range of the positions. Default 0.02.
-
-    Returns
-    -------
-    float or None
-        Gaps are allowed. At least a tenth of the log's length must have been recorded twice, in motion.
+    At least a tenth of the log's length must have been recorded twice, in motion.
     """
-    tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     scale = float(np.ptp(data.q, axis=0).max())
     if len(data) < 20 or scale == 0.0 or data.t[-1] - data.t[0] <= 0.0:
         return None
@@ -58,10 +50,10 @@ def period(data: Samples, tolerance: float = 0.02) -> float | None:
     return None
 
 
-def require_repeating(data: Samples, seconds: float, tolerance: float = 0.02) -> None:
+def require_repeating(data: Samples, seconds: float) -> None:
     """Raise ArgumentError unless the positions repeat after `seconds` and not before."""
     seconds = number("period", seconds, "seconds > 0", lambda x: x > 0.0)
-    detected = period(data, tolerance)
+    detected, tolerance = detected_period(data), PERIOD_TOLERANCE
     explanation = f"they repeat every {detected:.5g} s" if detected is not None else "no period was found"
     scale = float(np.ptp(data.q, axis=0).max())
     k = round(seconds * data.rate)
@@ -78,15 +70,6 @@ def require_repeating(data: Samples, seconds: float, tolerance: float = 0.02) ->
             f"period: {data.label}: the motion repeats every {detected:.5g} s already: of {seconds:.5g} s, the end"
             " would be tested on motion that the start trains on"
         )
-
-
-def require_period(data: Samples, seconds: float | None = None) -> float:
-    """Return the given period [s], otherwise the detected one. Raises DataError, ArgumentError."""
-    seconds = None if seconds is None else number("given period", seconds, "seconds > 0", lambda x: x > 0.0)
-    result = period(data) if seconds is None else seconds
-    if result is None:
-        raise DataError(f"{data.label}: period: none found in the log; give it in seconds")
-    return result
 
 
 def _on_grid(data: Samples, step: int) -> tuple[np.ndarray, np.ndarray]:
@@ -263,91 +246,71 @@ def rows(data: Samples, indices: slice | np.ndarray) -> dict[str, np.ndarray]:
     return {key: x[indices] for key, x in arrays.items() if x is not None}
 
 
-def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:
-    """Start a new part after every sampling interval longer than `longest` times the median one.
+MAX_INTERVALS = 5.0  # median sampling intervals: a longer one starts a new part
 
-    Nothing is filtered or interpolated across such a gap. Parts with fewer than `shortest` samples are left out.
+
+def cut_at_holes(data: Log) -> Log:
+    """Start a new part after every long sampling interval: nothing is filtered or interpolated across it.
+
+    Parts that are too short to be filtered are left out.
     """
-    longest = number("longest", longest, "a number > 1, of median sampling intervals", lambda x: x > 1.0)
-    shortest = count("shortest", shortest)
     steps = np.diff(data.t)
-    holes = np.flatnonzero(steps > longest * np.median(steps)) + 1 if len(steps) else np.zeros(0, int)
+    holes = np.flatnonzero(steps > MAX_INTERVALS * np.median(steps)) + 1 if len(steps) else np.zeros(0, int)
     new = sorted(set(holes.tolist()) - set(data.gaps))
     if not new:
         return data
     out = derive(data, gaps=tuple(sorted({*data.gaps, *new})))
     keep = np.ones(len(data), bool)
     for s in out.stretches:
-        keep[s] = s.stop - s.start >= shortest
+        keep[s] = s.stop - s.start >= MIN_STRETCH
     widest = steps[np.array(new) - 1].max()
     note = f"{len(new)} hole{'s' if len(new) > 1 else ''} of up to {widest:.4g} s, not filtered or interpolated across"
     note += f"; {int((~keep).sum())} samples between them left out" if not keep.all() else ""
     return derive(select(out, keep), history=(*data.history, note))
 
 
-def between(data: Log, start: float, stop: float, label: str | None = None) -> Log:
-    """Return the samples with start <= t - t[0] < stop [s]."""
-    start = number("start", start)
-    stop = stop if isinstance(stop, float) and stop == np.inf else number("stop", stop)
-    _check_label(label)
-    s = data.t - data.t[0]
-    return select(data, (s >= start) & (s < stop), label)
-
-
-def split_time(data: Log, fraction: float = 0.7) -> tuple[Log, Log]:
-    """Split the log by time into (training, test).
+def split(data: Log, fraction: float = 0.7, period: float | None = None) -> tuple[Log, Log]:
+    """Split the log into (training, test).
 
     Parameters
     ----------
     fraction : float
-        Share of the samples for training, from the start. Default 0.7.
+        Share of the log, or of every period, for training, from the start. Default 0.7.
+    period : float, optional
+        Period of a motion that repeats [s]: the end of every period is for the test, so that no tested motion was
+        trained on. Default: the end of the log is for the test.
 
     Returns
     -------
     tuple of Dataset
+        Remainders of periods at the ends of the log that are too short to be filtered are in neither part.
 
     Raises
     ------
     DataError
-        If the motion is periodic: the test would not be unseen. Use `split_phase`.
+        If the motion repeats and no period is given: the test would not be unseen.
     """
     fraction = number("fraction", fraction)
     if not 0.0 < fraction < 1.0:
         raise DataError(f"fraction: expected a number between 0 and 1, else one part is empty; got {fraction}")
-    repeats = period(data)
+    if period is None:
+        _require_no_period(data, fraction)
+        tested = np.arange(len(data)) >= round(fraction * len(data))
+        trained = ~tested
+    else:
+        period = number("period", period, "seconds > 0", lambda x: x > 0.0)
+        inside = ((data.t - data.t[0]) / period) % 1.0 >= fraction
+        trained, tested = (_without_short_pieces(data, keep) for keep in (~inside, inside))
+    return select(data, trained, f"{data.label}, training"), select(data, tested, f"{data.label}, test")
+
+
+def _require_no_period(data: Samples, fraction: float) -> None:
+    repeats = detected_period(data)
     if repeats is not None and repeats <= fraction * (data.t[-1] - data.t[0]):
         raise DataError(
             f"{data.label}: the trajectory repeats every {repeats:.4g} s: a split by time would test on motions"
-            f" that were trained on; use split_phase(period={repeats:.6g})"
+            f" that were trained on; use split(period={repeats:.6g})"
         )
-    cut = round(fraction * len(data))
-    after = np.arange(len(data)) >= cut
-    return select(data, ~after, f"{data.label}, training"), select(data, after, f"{data.label}, test")
-
-
-def split_phase(data: Log, period: float | None = None, test: tuple[float, float] = (0.7, 1.0)) -> tuple[Log, Log]:
-    """Split the log of a periodic motion by phase into (training, test), so that no tested motion was trained on.
-
-    Parameters
-    ----------
-    period : float, optional
-        Period [s]. Default: detected.
-    test : tuple of float
-        Interval of the phase (t - t[0]) / period mod 1 for the test, in every period. Default (0.7, 1.0).
-
-    Returns
-    -------
-    tuple of Dataset
-        Remainders at the ends of the log that are too short to be filtered are in neither part.
-    """
-    period = require_period(data, period)
-    low, high = vector("test", test, 2).tolist()
-    if not 0.0 <= low < high <= 1.0 or high - low == 1.0:
-        raise DataError(f"test: expected phases 0 <= low < high <= 1, not all of them, got {test}")
-    phase = ((data.t - data.t[0]) / period) % 1.0
-    inside = (phase >= low) & (phase < high)
-    outside, inside = (_without_short_pieces(data, keep) for keep in (~inside, inside))
-    return select(data, outside, f"{data.label}, training"), select(data, inside, f"{data.label}, test")
 
 
 def _without_short_pieces(data: Samples, keep: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import MAX_COUNT, checked, count, flag, number
+from geomctrl.arguments import MAX_COUNT, checked, choice, count, flag, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -266,25 +266,70 @@ RESTING_SHARE, RESTING_SECONDS = 0.01, 0.2  # of a joint's maximum speed; s
 # --- which torque samples not to trust -------------------------------------------------------------------------------
 
 
-def without_saturation(data: Log, effort: ArrayLike, widen: float = 0.0) -> Log:
-    """Mask torque samples at 99 % of `effort` (nv,) [N m] and above, and within `widen` seconds around them."""
-    bad = np.abs(data.tau) >= SATURATED_SHARE * _per_joint(data, "effort", effort)
-    reach = round(number("widen", widen, "seconds >= 0", lambda x: x >= 0.0) * data.rate)  # samples
+def without(
+    data: Log,
+    *,
+    saturation: ArrayLike | None = None,
+    widen: float = 0.0,
+    outliers: float | None = None,
+    standstill: ArrayLike | str | None = None,
+) -> Log:
+    """Mask torque samples that are not to be trusted; by default none.
+
+    Parameters
+    ----------
+    saturation : array_like, (nv,) or (), optional
+        Effort limits [N m]: samples at 99 % of them and above are masked, and those within `widen` seconds around them.
+    widen : float
+        See `saturation`. Default 0.
+    outliers : float, optional
+        Samples farther from a running median over 0.05 s than this number of robust standard deviations are masked.
+    standstill : "auto" or array_like, (nv,) or (), optional
+        Samples of a joint slower than this [rad/s, m/s] are masked, because stiction is not Coulomb friction. "auto":
+        the samples at which a joint rests, unless it rests for more than half of the log, which has little else of it.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        `standstill` needs velocities; filter the log first.
+    ArgumentError
+        If an argument is invalid.
+    """
+    widen = number("widen", widen, "seconds >= 0", lambda x: x >= 0.0)
+    if saturation is not None:
+        data = _masked(data, _saturated(data, _per_joint(data, "saturation", saturation), widen), "saturated")
+    if outliers is not None:
+        outliers = number("outliers", outliers, "a number > 0", lambda x: x > 0.0)
+        data = _masked(data, _outlying(data, outliers), "outlying")
+    if standstill is None:
+        return data
+    if isinstance(standstill, str):
+        choice("standstill", standstill, ("auto",))
+        rests = at_rest(data)
+        rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)
+        return _masked(data, rests, "resting")
+    speed = _per_joint(data, "standstill", standstill)
+    return _masked(data, np.abs(_velocities(data)) < speed, "standing")
+
+
+def _saturated(data: Samples, effort: np.ndarray, widen: float) -> np.ndarray:
+    bad = np.abs(data.tau) >= SATURATED_SHARE * effort
+    reach = round(widen * data.rate)  # samples
     if reach:
         from scipy.ndimage import binary_dilation
 
         for s in data.stretches:
             bad[s] = binary_dilation(bad[s], np.ones((2 * reach + 1, 1), bool))
-    return _masked(data, bad, "saturated")
+    return bad
 
 
-def without_outliers(data: Log, threshold: float = 6.0) -> Log:
-    """Mask torque spikes: samples farther than `threshold` robust standard deviations from a running median over
-    0.05 s.
-    """
+def _outlying(data: Samples, threshold: float) -> np.ndarray:
     from scipy.ndimage import median_filter
 
-    threshold = number("threshold", threshold, "a number > 0", lambda x: x > 0.0)
     size = 2 * max(1, round(0.5 * MEDIAN_SECONDS * data.rate)) + 1
     bad = np.zeros_like(data.used)
     for s in data.stretches:
@@ -295,35 +340,13 @@ def without_outliers(data: Log, threshold: float = 6.0) -> Log:
         )
         floor = 1e-9 * np.maximum(np.abs(data.tau[s]).max(0), 1e-300)
         bad[s] = off > threshold * np.maximum(spread, floor)
-    return _masked(data, bad, "outlying")
+    return bad
 
 
-def without_standstill(data: Log, speed: ArrayLike | None = None) -> Log:
-    """Mask, per joint, the samples at which it stands still, because stiction is not Coulomb friction.
-
-    Parameters
-    ----------
-    speed : array_like, () or (nv,), optional
-        Speed [rad/s, m/s] below which a joint counts as standing. Default: detect intervals at rest, and keep those of
-        joints that rest for more than half of the log, which has little else of them.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataError
-        The log has no velocities; filter it first.
-    ArgumentError
-    """
-    if speed is None:
-        rests = at_rest(data)
-        rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)
-        return _masked(data, rests, "resting")
+def _velocities(data: Samples) -> np.ndarray:
     if data.v is None:
         raise DataError(f"{data.label}: velocities are needed: filter the log first")
-    return _masked(data, np.abs(data.v) < _per_joint(data, "speed", speed), "standing")
+    return data.v
 
 
 def at_rest(data: Samples) -> np.ndarray:
@@ -335,9 +358,8 @@ def at_rest(data: Samples) -> np.ndarray:
     """
     from scipy.ndimage import binary_opening
 
-    if data.v is None:
-        raise DataError(f"{data.label}: velocities are needed: filter the log first")
-    speed = np.abs(np.concatenate([_below(data.v[s], data) for s in data.stretches]))
+    v = _velocities(data)
+    speed = np.abs(np.concatenate([_below(v[s], data) for s in data.stretches]))
     greatest = np.maximum(speed.max(axis=0), 0.1 * speed.max())
     slow, length = speed < RESTING_SHARE * greatest, max(1, round(RESTING_SECONDS * data.rate))
     for s in data.stretches:

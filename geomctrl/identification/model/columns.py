@@ -63,21 +63,19 @@ class Curve:
     def symbol(self) -> str:
         return f"{SHAPES[self.shape]}{self.actuator + 1}"
 
-    def torque(self, v: np.ndarray, smoothing: float) -> np.ndarray:
-        """Return the friction torque for an amplitude of one; same shape as v."""
-        v, smoothing = checked("v", v, ()), number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
+    def _torque(self, v: np.ndarray, smoothing: float) -> np.ndarray:
+        """The friction torque for an amplitude of one; same shape as v."""
         u = v / self.speed
         if self.shape == "sigmoid":
             return np.tanh(u)
         return coulomb(v, smoothing) * np.exp(-(u**2))
 
     def _torque_by_log_speed(self, v: np.ndarray, smoothing: float) -> np.ndarray:
-        """Derivative of `torque` with respect to log(speed)."""
-        v, smoothing = checked("v", v, ()), number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
+        """Derivative of `_torque` with respect to log(speed)."""
         u = v / self.speed
         if self.shape == "sigmoid":
             return -u / np.cosh(np.clip(u, -300.0, 300.0)) ** 2
-        return 2.0 * u**2 * self.torque(v, smoothing)
+        return 2.0 * u**2 * self._torque(v, smoothing)
 
 
 def coulomb(v: np.ndarray, smoothing: float) -> np.ndarray:

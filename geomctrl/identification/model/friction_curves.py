@@ -111,7 +111,7 @@ def fit_curves(
     errors = float(np.linalg.norm(projected.tau)), float(np.linalg.norm(projected.residual(solution.x)))
     at_bound = np.minimum(speeds / low, high / speeds) < 1.02  # the solver stays inside the bounds, but stops near them
     std = speeds * projected.std_of_logarithms(solution.x)
-    return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)
+    return CurveFit(model._with_options(curves=curves), speeds, std, errors, at_bound)
 
 
 def _bounds(bounds) -> tuple[float, float]:
@@ -143,7 +143,8 @@ class _Projected:
         self.model, self.data, self.shape, self.actuators = model, data, shape, actuators
         self.keep = max(1, -(-len(model._rows(data)) // MAX_ROWS))
         base = model.base.columns
-        parts = [(Y[:: self.keep][..., base], t[:: self.keep], m[:: self.keep]) for Y, t, m, _ in model._chunks(data)]
+        chunks = model._stream(data, lambda q, v, a: [model.regressor(q, v, a)[..., base]])
+        parts = [(Y[:: self.keep], t[:: self.keep], m[:: self.keep]) for (Y,), t, m, _ in chunks]
         fixed, tau, self.use = (np.concatenate([x.reshape(-1, *x.shape[2:]) for x in column]) for column in zip(*parts))
         fixed, tau = fixed[self.use], tau[self.use]
         scale = np.linalg.norm(fixed, axis=0)
@@ -180,7 +181,7 @@ class _Projected:
             parts = [
                 f(speed[:, [c.actuator]], smoothing) * T[c.actuator]
                 for c in curves
-                for f in (c.torque, c._torque_by_log_speed)
+                for f in (c._torque, c._torque_by_log_speed)
             ]
             return [np.stack(parts, -1)]
 

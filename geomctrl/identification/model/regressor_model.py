@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, count, exactly, instance, listed, number
+from geomctrl.arguments import checked, exactly, instance, listed, number
 from geomctrl.arguments import function as callable_
 from geomctrl.control.friction.model import FrictionModel
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.logs import Dataset, filters
+from geomctrl.identification.logs.dataset import check_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
 from geomctrl.terms.regressor import stacked_regressor, subtree_bodies
@@ -74,6 +75,8 @@ class RegressorModel:
     x contains, in this order: ten inertial parameters for each body; viscous friction, Coulomb friction, offset and
     rotor inertia of the actuators; springs; curves; columns.
 
+    `by_kind` has the numbers in x of the parameters of each kind, for example "viscous".
+
     `known_armature` (nv,) is the robot's armature at joints without a rotor column; it is not estimated. At joints with
     a rotor column it is 0, because the column represents the whole inertia and the robot's armature is its prior.
 
@@ -122,6 +125,8 @@ class RegressorModel:
         ordered = in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
         self.names, self.kinds, self.owners = (list(x) for x in zip(*ordered))
         self.size, self.inertial = len(self.names), 10 * robot.nbodies
+        kinds = np.array(self.kinds)
+        self.by_kind = {kind: np.flatnonzero(kinds == kind) for kind in KINDS}
         self.active = self._active()
         self._options = {
             **asked, "springs": springs, "curves": curves, "columns": columns, "transmission": transmission,
@@ -134,9 +139,9 @@ class RegressorModel:
         usual = {name: p.default for name, p in signature(RegressorModel).parameters.items()}
         return {name: x for name, x in self._options.items() if x is not usual[name] and not _same(x, usual[name])}
 
-    def with_options(self, **changes: Any) -> RegressorModel:
-        """Return the same model with these options changed."""
-        return RegressorModel(changes.pop("robot", self.robot), **{**self._options, **changes})
+    def _with_options(self, **changes: Any) -> RegressorModel:
+        """The same model with these options changed."""
+        return RegressorModel(self.robot, **{**self._options, **changes})
 
     @property
     def prior(self) -> np.ndarray:
@@ -146,16 +151,16 @@ class RegressorModel:
         x = np.zeros(self.size)
         x[: self.inertial] = self.robot.parameters.ravel()
         if np.array_equal(self.transmission, np.eye(self.robot.nv)):
-            x[self.indices("viscous")] = self.robot.damping[self.acts["viscous"]]
-            x[self.indices("coulomb")] = self.robot.friction[self.acts["coulomb"]]
-            x[self.indices("rotor")] = self.robot.armature[self.acts["rotor"]]
-        x[self.indices("user")] = [c.initial for c in self.columns]
+            x[self.by_kind["viscous"]] = self.robot.damping[self.acts["viscous"]]
+            x[self.by_kind["coulomb"]] = self.robot.friction[self.acts["coulomb"]]
+            x[self.by_kind["rotor"]] = self.robot.armature[self.acts["rotor"]]
+        x[self.by_kind["user"]] = [c.initial for c in self.columns]
         return x
 
     @property
     def positive(self) -> np.ndarray:
         """Numbers of the parameters that can not be negative: friction, rotors, stiffnesses, some columns."""
-        own = dict(zip(self.indices("user").tolist(), (c.positive for c in self.columns)))
+        own = dict(zip(self.by_kind["user"].tolist(), (c.positive for c in self.columns)))
         signed = ("viscous", "coulomb", "rotor", "stiffness", "curve")
         return np.array([i for i, kind in enumerate(self.kinds) if kind in signed or own.get(i)], dtype=int)
 
@@ -188,21 +193,16 @@ class RegressorModel:
         symbols = [s.format(i + 1) for i in range(self.robot.nbodies) for s in SYMBOLS] + self.names[self.inertial :]
         return combinations(self.base.projection, self.base.columns, symbols)
 
-    def indices(self, kind: str) -> np.ndarray:
-        """Numbers of the parameters of a kind: "viscous", "rotor", ...; see `kinds`."""
-        choice("kind", kind, KINDS)
-        return np.array([i for i, k in enumerate(self.kinds) if k == kind], dtype=int)
-
     def _active(self) -> list[np.ndarray]:
         """For each joint torque, the parameters that it can depend on."""
         active = []
         for k, below in enumerate(subtree_bodies(self.robot)):
             columns = [np.arange(10 * i, 10 * i + 10) for i in below]
-            own = [self.indices(kind)[self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
+            own = [self.by_kind[kind][self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
             if k in self.springs:
-                own += [self.indices(kind)[[self.springs.index(k)]] for kind in ("stiffness", "preload")]
-            own.append(self.indices("curve")[[self.transmission[c.actuator, k] != 0.0 for c in self.curves]])
-            active.append(np.concatenate([*columns, *own, self.indices("user")]).astype(int))
+                own += [self.by_kind[kind][[self.springs.index(k)]] for kind in ("stiffness", "preload")]
+            own.append(self.by_kind["curve"][[self.transmission[c.actuator, k] != 0.0 for c in self.curves]])
+            active.append(np.concatenate([*columns, *own, self.by_kind["user"]]).astype(int))
         return active
 
     # --- the regressor -----------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class RegressorModel:
             "offset": np.ones_like(speed),
             "rotor": a @ T.T,
         }
-        curves = [c.torque(speed[:, c.actuator], self.smoothing) for c in self.curves]
+        curves = [c._torque(speed[:, c.actuator], self.smoothing) for c in self.curves]
         users = []
         for own in self.columns:
             torque = np.asarray(own.torque(q, v, a), float)
@@ -286,37 +286,27 @@ class RegressorModel:
     def _check(self, data: Dataset) -> None:
         """Raise DataError unless the log belongs to this robot and is filtered."""
         instance("data", data, Dataset, "a Dataset")
-        data.check(self.robot, units=False)
+        check_robot(data, self.robot, units=False)
         if data.v is None or data.a is None:
             raise DataError(
                 f"{data.label}: velocities and accelerations are missing: use data.filtered(cutoff=...) first"
             )
 
-    def _chunks(
-        self, data: Dataset, size: int = CHUNK
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` specifies.
-
-        The torque of the known armature is subtracted from tau.
-        """
-        for (Y,), tau, mask, rows in self._stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
-            yield Y, tau, mask, rows
-
     def _stream(
         self,
         data: Dataset,
         function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]],
-        size: int = CHUNK,
     ) -> Iterator[tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]]:
-        """`_chunks` with the arrays (N, ...) of another function(q, v, a) instead of the regressor."""
+        """(arrays (N, ...) of a function(q, v, a), tau, mask, sample numbers) of a log, a chunk of samples at a time.
+
+        They are filtered and thinned as `data` specifies; the torque of the known armature is subtracted from tau.
+        """
         self._check(data)
-        callable_("function", function, "(q, v, a)")
-        size = count("size", size, 1)
         assert data.v is not None
         assert data.a is not None
         reach = 0 if data.band is None else 3 * filters.settling(data.rate, data.band[0])  # forgets to 1e-9
         for stretch in data.stretches:
-            for piece in _pieces(stretch, max(size, 2 * reach)):
+            for piece in _pieces(stretch, max(CHUNK, 2 * reach)):
                 wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
                 q, v, a = (np.array(x[wide]) for x in (data.q, data.v, data.a))
                 tau, mask, values = data.tau[wide] - self._known(a), data.used[wide], function(q, v, a)
@@ -329,11 +319,10 @@ class RegressorModel:
                 yield [x[inner] for x in values], tau[inner], mask[inner], np.arange(wide.start, wide.stop)[inner]
 
     def _rows(self, data: Dataset) -> np.ndarray:
-        """The sample numbers that `_chunks` yields."""
-        instance("data", data, Dataset, "a Dataset")
+        """The sample numbers that `_stream` yields."""
         return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches])
 
-    def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return (t, measured tau, predicted tau, mask) at the rows that estimators use: filtered and thinned."""
         x = exactly("x", x, (self.size,))
         parts = [

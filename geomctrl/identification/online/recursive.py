@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, instance, number
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.estimators import Estimate, fit
 from geomctrl.identification.estimators.least_squares import prior_of
 from geomctrl.identification.model.compressed import Compressed, per_joint
 from geomctrl.identification.model.regressor_model import RegressorModel
@@ -64,7 +63,7 @@ class MomentumFilter:
         rate[:, : model.inertial] = derivatives.momentum_rate_regressor(robot, q, v)
         still = model.regressor(q[None], v[None], np.zeros((1, robot.nv)))[0]
         moving = model.regressor(q[None], v[None], v[None])[0]
-        rotors = model.indices("rotor")
+        rotors = model.by_kind["rotor"]
         Y[:, rotors] = moving[:, rotors]
         rate[:, model.inertial :] = -still[:, model.inertial :]
         return Y, rate
@@ -284,18 +283,11 @@ class RecursiveLeastSquares:
     @property
     def remembered(self) -> Compressed:
         """The processed data, for any estimator that accepts compressed logs: `fit(model, rls.remembered,
-        "consistent")`.
+        "consistent")` finds the nearest parameters that rigid bodies can have, in the metric of the covariance.
         """
         n = self.model.robot.nv
         counts = np.full(n, max(int(self.rows / n), 1))
         return RecursiveData(self.model, (), counts, self.R, self.d, self.unexplained, self.size)
-
-    def projected(self, method: str = "consistent", **options: Any) -> Estimate:
-        """Return the nearest parameters that rigid bodies can have, in the metric of the covariance.
-
-        It fits the processed data with a physically consistent estimator and its options.
-        """
-        return fit(self.model, self.remembered, method, **options)
 
 
 def _deviations(deviation: ArrayLike, n: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.estimators import Estimate
 from geomctrl.identification.logs import Dataset
+from geomctrl.identification.logs.dataset import check_robot
 from geomctrl.identification.logs.samples import Processing
 from geomctrl.identification.model.regressor_model import RegressorModel
 from geomctrl.robot import Robot
@@ -81,7 +82,7 @@ def experiment(model: RegressorModel, logs: Any, loop: Any) -> Experiment:
     parts = []
     for log, own in zip(data, loops):
         instance("logs", log, Dataset, "a Dataset, or several")
-        log.check(model.robot, units=False)
+        check_robot(log, model.robot, units=False)
         parts += [_part(model.robot, log, s, own) for s in log.stretches]
     return Experiment(model, tuple(data), tuple(loops), tuple(parts))
 

@@ -21,7 +21,6 @@ from geomctrl.control.contracts import (
     wants_measurements,
 )
 from geomctrl.errors import ArgumentError, SimulationError
-from geomctrl.identification.logs import Dataset
 from geomctrl.robot import Robot
 
 
@@ -50,13 +49,6 @@ class SampledReference:
                 if values.shape != points.shape:
                     raise ArgumentError(f"{name}: expected shape {points.shape} as of q, got {values.shape}")
                 self._curves[k] = CubicSpline(times, values)
-
-    @classmethod
-    def of(cls, data: Dataset) -> SampledReference:
-        """The reference from a log whose q (and v, a, if it has them) are the desired ones:
-        `Dataset.read(path, keys={"q": "q_desired", ...})`."""
-        instance("data", data, Dataset, "a Dataset")
-        return cls(data.t, data.q, data.v, data.a)
 
     def _at(self, t: np.ndarray) -> Desired:
         """At times (N,): q, v, a (N, nv) each."""

@@ -62,12 +62,12 @@ class Dynamics:
         T = self.transmission = model.transmission
         value = {kind: np.zeros(len(T)) for kind in model.acts}
         for kind, actuators in model.acts.items():
-            value[kind][actuators] = self.x[model.indices(kind)]
+            value[kind][actuators] = self.x[model.by_kind[kind]]
         self.viscous, self.coulomb, self.offset = value["viscous"], value["coulomb"], value["offset"]
-        self.amplitudes = self.x[model.indices("curve")]
+        self.amplitudes = self.x[model.by_kind["curve"]]
         self.stiffness, self.preload = np.zeros((2, model.robot.nv))
-        self.stiffness[model.springs] = self.x[model.indices("stiffness")]
-        self.preload[model.springs] = self.x[model.indices("preload")]
+        self.stiffness[model.springs] = self.x[model.by_kind["stiffness"]]
+        self.preload[model.springs] = self.x[model.by_kind["preload"]]
         self.extra = np.diag(model.known_armature) + (T.T * value["rotor"]) @ T
         own = np.diag(self.extra)
         inertial = self.x[: model.inertial]
@@ -85,7 +85,7 @@ class Dynamics:
         if len(self.model.acts["coulomb"]):
             f = f + self.coulomb * coulomb(s, smoothing)
         for curve, amplitude in zip(self.model.curves, self.amplitudes):
-            f[..., curve.actuator] += amplitude * curve.torque(s[..., curve.actuator], smoothing)
+            f[..., curve.actuator] += amplitude * curve._torque(s[..., curve.actuator], smoothing)
         f = f @ self.transmission if self.geared else f
         return f + self.stiffness * q + self.preload if self.model.springs else f
 

@@ -63,7 +63,7 @@ def _without_static(estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:
     drives = np.zeros(len(model.transmission))
     actuators = {"coulomb": list(model.acts["coulomb"]), "curve": [c.actuator for c in model.curves]}
     for kind, acts in actuators.items():
-        columns = model.indices(kind)
+        columns = model.by_kind[kind]
         np.add.at(drives, acts, x[columns])
         x[columns] = 0.0
     return x, np.abs(model.transmission).T @ np.maximum(drives, 0.0)
@@ -122,7 +122,7 @@ class ReportNumbers:
     @cached_property
     def fitted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(t, measured tau, predicted tau, mask) of the training data, see `RegressorModel.predict`."""
-        return self.estimate.model.predict(self.estimate.x, self.training)
+        return self.estimate.model._predict(self.estimate.x, self.training)
 
     @cached_property
     def test_factors(self) -> Compressed | None:
@@ -145,7 +145,7 @@ class ReportNumbers:
             with np.errstate(invalid="ignore", divide="ignore"):
                 relative = np.where(size > 0.0, residual / size, np.nan)
             out[part] = {
-                "rms": self.estimate.rms(c),
+                "rms": c.rms(self.estimate.x),
                 "relative": relative,
                 "rmse": float(np.linalg.norm(residual) / np.sqrt(c.counts.sum())),
                 "relative_error": c.relative_error(self.estimate.x),

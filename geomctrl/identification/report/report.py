@@ -50,7 +50,7 @@ class Pictures:
         parts = []
         for (title, data), errors in zip(logs.items(), report.errors.values()):
             heading = f"{title}: relative error {100 * errors['relative_error']:.2f} %"
-            t, tau, predicted, used = e.model.predict(e.x, data)
+            t, tau, predicted, used = e.model._predict(e.x, data)
             assert data.v is not None
             parts.append(fits.Torques(heading, t, tau, predicted, used, data.v[e.model._rows(data)]))
         residuals = [parts[0].residual(k) for k in range(len(joints))]
@@ -250,7 +250,7 @@ class Result(ReportNumbers, Report):
         return write_each(
             [
                 *self._writers(folder),
-                lambda: self.save_html(folder / "report.html", plots),
+                lambda: write_text(folder / "report.html", page(self, self.drawn if plots else None)),
                 lambda: write_text(folder / "parameters.csv", _comma_separated(self._parameter_table())),
                 lambda: save_model(self.robot, folder / "robot.json", self._extra()),
                 lambda: save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
@@ -258,11 +258,6 @@ class Result(ReportNumbers, Report):
                 *(self.drawn.writers(folder) if plots else ()),
             ]
         )
-
-    def save_html(self, path: str | Path, plots: bool = True) -> Path:
-        """Write the report as one HTML file that works offline, with pictures unless plots=False."""
-        path, plots = path_of("path", path), flag("plots", plots)
-        return write_text(path, page(self, self.drawn if plots else None))
 
     def _repr_html_(self) -> str:
         """Summary for notebooks: assessment and errors of each joint."""

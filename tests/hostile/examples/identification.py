@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import FOLDER, ROBOT, A, N, Q, V, path, words
+from hostile.examples.common import FOLDER, ROBOT, A, N, Q, path, words
 from hostile.values import Argument, Fresh, gain, number
 
 from geomctrl.identification import (
@@ -20,7 +20,6 @@ from geomctrl.identification import (
     Validation,
     WristSensor,
     base_parameters,
-    choose_cutoffs,
     drive_gains,
     fit,
     identify_load,
@@ -28,6 +27,7 @@ from geomctrl.identification import (
 from geomctrl.identification import (
     excitation as trajectories,
 )
+from geomctrl.identification.estimators.cutoffs import choose_cutoffs
 from geomctrl.models.io.model_file import save_model
 from geomctrl.terms.base_parameters import BaseParameters
 
@@ -150,9 +150,6 @@ EXAMPLES = {
         {"name": words("own"), "torque": COLUMN.torque, "positive": True, "initial": number(0.5)}
     ),
     "identification.Curve": Example({"actuator": 0, "shape": "sigmoid", "speed": number(0.5, positive=True)}),
-    "identification.Curve.torque": Example(
-        {"v": Argument(V, "negative huge shape empty"), "smoothing": number(0.5, negative=False)}, CURVE
-    ),
     "Compressed.relative_error": Example({"x": X}, ON),
     "Compressed.residuals": Example({"x": X}, ON),
     "Compressed.rms": Example({"x": X}, ON),
@@ -171,11 +168,6 @@ EXAMPLES = {
             "processing": LOG.processing,
         }
     ),
-    "identification.Dataset.between": Example(
-        {"start": number(1.0), "stop": number(4.0, legal="inf"), "label": words("b")}, LOG
-    ),
-    "identification.Dataset.check": Example({"robot": ROBOT, "units": True}, LOG),
-    "identification.Dataset.cut_at_holes": Example({"longest": number(5.0, positive=True), "shortest": 16}, LOG),
     "identification.Dataset.filtered": Example(
         {
             "cutoff": number(10.0, positive=True),
@@ -186,27 +178,28 @@ EXAMPLES = {
         },
         LOG,
     ),
-    "identification.Dataset.from_arrays": Example(
-        {"arrays": ARRAYS, "keys": KEYS, **HANDED_ON, **BY_JOINT, "label": words("log")}
-    ),
-    "identification.Dataset.read": Example({"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON, **BY_JOINT}),
-    "identification.Dataset.period": Example({"tolerance": number(0.02, positive=True)}, LOG),
+    "identification.Dataset.read": Example({"source": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON, **BY_JOINT}),
     "identification.Dataset.resampled": Example({"rate": number(50.0, positive=True)}, LOG),
     "identification.Dataset.save": Example({"path": path("copy.npz")}, LOG),
     "identification.Dataset.select": Example({"keep": np.arange(800) % 3 > 0, "label": words("b")}, LOG),
-    "identification.Dataset.split_phase": Example(
-        {"period": number(2.0, positive=True), "test": np.array([0.5, 1.0])}, LOG
+    "identification.Dataset.split": Example(
+        {"fraction": number(0.5, positive=True), "period": number(2.0, positive=True, legal="none")}, DRIFTING
     ),
-    "identification.Dataset.split_time": Example({"fraction": number(0.5, positive=True)}, DRIFTING),
-    "identification.Dataset.without_outliers": Example({"threshold": number(6.0, positive=True)}, LOG),
-    "identification.Dataset.without_saturation": Example(
-        {"effort": gain(np.array([20.0, 10.0]), "inf"), "widen": SECONDS}, LOG
+    "identification.Dataset.without": Example(
+        {
+            "saturation": gain(np.array([20.0, 10.0]), "inf"),
+            "widen": SECONDS,
+            "outliers": number(6.0, positive=True),
+            "standstill": gain(np.array([0.5, 0.25])),
+        },
+        LOG,
     ),
-    "identification.Dataset.without_standstill": Example({"speed": gain(np.array([0.5, 0.25]))}, LOG),
+    "identification.Dataset.read#arrays": Example(
+        {"source": Argument(ARRAYS, "mapping"), "keys": KEYS, **HANDED_ON, **BY_JOINT, "label": words("log")}
+    ),
     "identification.Estimate.intervals": Example({"level": number(0.5, positive=True)}, Fresh(estimate)),
     "identification.Estimate.predict": Example(STATES, Fresh(estimate)),
     "identification.Estimate.relative_error": Example({"data": LOG}, Fresh(estimate)),
-    "identification.Estimate.rms": Example({"data": LOG}, Fresh(estimate)),
     "identification.Filtering": Example(
         {
             "cutoff": number(10.0, positive=True),
@@ -221,13 +214,9 @@ EXAMPLES = {
         }
     ),
     "Cutoffs.findings": Example({}, Fresh(cutoffs)),
-    "identification.choose_cutoffs": Example({"model": MODEL, "data": LOG}, compare=False),
     "identification.Result.tables": Example({}, Fresh(report), compare=False),
     "identification.Result.text": Example({"parameters": True}, Fresh(report)),
     "identification.Result.save": Example({"folder": path("report"), "plots": False}, Fresh(report), compare=False),
-    "identification.Result.save_html": Example(
-        {"path": path("report.html"), "plots": False}, Fresh(report), compare=False
-    ),
     "identification.JointMapping": Example(
         {
             "matrix": np.array([[1.0, 0.0], [0.5, 1.0]]),
@@ -269,9 +258,6 @@ EXAMPLES = {
     "identification.RegressorModel.compress": Example(
         {"data": LOG, "weights": np.ones((800, 2)), "progress": lambda x: None}, MODEL
     ),
-    "identification.RegressorModel.indices": Example({"kind": "viscous"}, MODEL),
-    "identification.RegressorModel.predict": Example({"x": X, "data": LOG}, MODEL),
-    "identification.RegressorModel.with_options": Example({"smoothing": number(0.5, negative=False)}, MODEL),
     "identification.Validation": Example(
         {
             "test": number(0.25, positive=True, legal="none string"),
@@ -306,9 +292,6 @@ EXAMPLES = {
     ),
     "identification.fit.irls": Example(
         {"model": MODEL, "data": LOG, "loss": "huber", "threshold": number(1.5, positive=True), "iterations": 3}
-    ),
-    "identification.cross_validate": Example(
-        {"model": MODEL, "folds": list(DRIFTING.split_time(0.5)), "method": "ols"}
     ),
     "identification.choose_prior": Example(
         {

@@ -56,7 +56,6 @@ ONLINE = controllers.OnlineIdentification(LAW, period=0.01)
 
 EXAMPLES = {
     "identification.SampledReference": Example({"t": T, "q": DESIRED, "v": RATES, "a": ACCELERATIONS}),
-    "identification.SampledReference.of": Example({"data": log()}),
     "identification.SampledReference.__call__": Example({"t": number(0.25)}, MOTION),
     "identification.ServoLoop": Example(
         {
@@ -112,7 +111,6 @@ EXAMPLES = {
     "identification.RecursiveLeastSquares.update": Example(
         {"q": Q, "v": V, "a": A, "tau": np.array([1.0, 2.0])}, Fresh(recursive)
     ),
-    "identification.RecursiveLeastSquares.projected": Example({"method": "consistent"}, Fresh(recursive)),
     "controllers.OnlineIdentification": Example(
         {
             "law": LAW,
