@@ -27,7 +27,6 @@ from geomctrl.identification import (
 from geomctrl.identification import (
     excitation as trajectories,
 )
-from geomctrl.identification.estimators.cutoffs import choose_cutoffs
 from geomctrl.models.io.model_file import save_model
 from geomctrl.terms.base_parameters import BaseParameters
 
@@ -96,11 +95,6 @@ def estimate():
 @functools.cache
 def compressed():
     return MODEL.compress(LOG)
-
-
-@functools.cache
-def cutoffs():
-    return choose_cutoffs(MODEL, LOG)
 
 
 @functools.cache
@@ -213,7 +207,6 @@ EXAMPLES = {
             "resample": number(50.0, positive=True),
         }
     ),
-    "Cutoffs.findings": Example({}, Fresh(cutoffs)),
     "identification.Result.tables": Example({}, Fresh(report), compare=False),
     "identification.Result.text": Example({"parameters": True}, Fresh(report)),
     "identification.Result.save": Example({"folder": path("report"), "plots": False}, Fresh(report), compare=False),
