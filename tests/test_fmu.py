@@ -7,11 +7,13 @@ import tempfile
 import zipfile
 from functools import partial
 
+import laws_with_state
 import numpy as np
 import pytest
+from laws_with_state import OnGroup, Starting
 
 import geomctrl as gc
-from geomctrl import actuators, controllers, friction, models, references, so3, testing
+from geomctrl import actuators, controllers, friction, models, references, testing
 from geomctrl.control.compiled.law import CompiledLaw
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.interop import fmu as fmus
@@ -59,47 +61,9 @@ class Instance:
 # --- laws --------------------------------------------------------------------------------------------------------
 
 
-class Sampled(gc.Controller):
-    """A filter and a count that change at samples, and an integral that moves between them."""
-
-    def __init__(self, parts=("z_rate", "z_next")):
-        self.robot, self.parts = models.two_link(), parts
-
-    def start(self):
-        return np.array([0.1, 0.0, 0.0])
-
-    def __call__(self, t, q, v, z):
-        rate = np.array([0.0, 0.0, q[0] - 0.3]) if "z_rate" in self.parts else None
-        after = np.array([0.8 * z[0] + 0.2 * v[1], z[1] + 1.0, z[2]]) if "z_next" in self.parts else None
-        tau = -20.0 * (q - 0.3) - 4.0 * v - z[0] - np.array([z[2], 0.01 * z[1]])
-        signals = {"e [rad]": q - 0.3, "half <\n&>": 2.0 * z[0], "M": np.outer(q, v), "no": np.zeros(0)}
-        return gc.Command(tau, rate, signals, after)
-
-
-class OnGroup(gc.Controller):
-    """An estimate of a rotation, whose rate is in the algebra of SO(3)."""
-
-    group = gc.groups.SO3()
-    robot = models.two_link()
-
-    def start(self):
-        return so3.exp([0.3, -0.2, 0.5])
-
-    def __call__(self, t, q, v, z):
-        e = so3.log(z)
-        return gc.Command(-5.0 * q - v + e[:2], np.array([q[0], v[1], np.sin(t)]) - 2.0 * e)
-
-
-class Starting(gc.Controller):
-    """A filter that begins where the robot does."""
-
-    robot = models.two_link()
-
-    def start(self, q0, v0):
-        return np.concatenate((np.sin(q0), 2.0 * v0))
-
-    def __call__(self, t, q, v, z):
-        return gc.Command(-9.0 * z[:2] - z[2:], 5.0 * (np.concatenate((q, v)) - z))
+class Sampled(laws_with_state.Sampled):
+    def signals(self, t, q, v, z):
+        return {"e [rad]": q - 0.3, "half <\n&>": 2.0 * z[0], "M": np.outer(q, v), "no": np.zeros(0)}
 
 
 class Partial(gc.Controller):

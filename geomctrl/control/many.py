@@ -99,7 +99,6 @@ def simulate_many(
     -----
     KeyboardInterrupt (Ctrl-C), SystemExit and similar exceptions propagate. Their attribute `runs` holds one Run per
     loop, up to the interruption.
-    then.
 
     Examples
     --------

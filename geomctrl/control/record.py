@@ -15,8 +15,9 @@ from .contracts import Command, Desired
 from .monitors import Monitor
 from .monitors.monitor import MonitorResult
 from .plant import Plant
-from .run import ComparisonResult, Run, Samples
+from .run import Run
 from .sample import Sample
+from .samples import ComparisonResult, Samples
 
 
 class Record:

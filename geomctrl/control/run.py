@@ -3,66 +3,29 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import count, instance, listed, number, path_of
 from geomctrl.errors import ArgumentError
-from geomctrl.files import whole
 from geomctrl.mechanism.configuration import difference
 from geomctrl.other_names import ON_RUN, missing_attribute
 from geomctrl.robot import Robot
 from geomctrl.tables import html_table
 
-from .contracts import Desired
 from .external_forces import ExternalForce, external_forces
-from .monitors import HELD, UNRESOLVED, VIOLATED, Finding
+from .monitors import UNRESOLVED, VIOLATED
 from .monitors.monitor import MonitorResult
 from .plant import Plant
-
-
-class ComparisonResult(NamedTuple):
-    """Comparison of compiled code with Python: number of samples, and the largest difference of any number.
-
-    The difference is relative to the largest number of its array if that exceeds 1 (SI units).
-    """
-
-    samples: int
-    difference: float
-
-    def and_then(self, later: ComparisonResult) -> ComparisonResult:
-        return ComparisonResult(self.samples + later.samples, max(self.difference, later.difference))
-
-    def __str__(self) -> str:
-        return f"compared with Python at {self.samples} samples, largest difference {self.difference:.0e}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Samples:
-    """The stored samples of a closed loop, one per row, with the attributes described in `Run`."""
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    z: np.ndarray | None = None
-    x: np.ndarray | None = None
-    applied: np.ndarray = None  # pyright: ignore[reportAssignmentType]  # default tau
-    desired: Desired | None = None
-    signals: dict[str, np.ndarray] = field(default_factory=dict)
-    measured: dict[str, np.ndarray] = field(default_factory=dict)
-
-    def __post_init__(self):
-        if self.applied is None:
-            object.__setattr__(self, "applied", self.tau)
+from .run_files import arguments_of, save_run
+from .samples import ComparisonResult, Samples
 
 
 class Run(Samples):
@@ -304,26 +267,7 @@ class Run(Samples):
         OSError
             If writing fails; the message has the file name.
         """
-        path = path_of("path", path)
-        if path.suffix != ".npz":
-            raise ArgumentError(f"path: expected a name that ends in .npz, got {os.fspath(path)!r:.80}")
-        arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
-        for name, a in (("z", self.z), ("x", self.x), ("applied", self.applied)):
-            if a is not None and a is not self.tau:
-                arrays[name] = a
-        if self.desired is not None:
-            arrays |= {f"{name}_desired": x for name, x in self.desired._asdict().items()}
-        arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
-        arrays |= {f"measured/{k}": x for k, x in self.measured.items()}
-        arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
-        verdicts = {k: [m.description, m.limit, m.worst, m.t_worst, m.finding] for k, m in self.monitors.items()}
-        about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
-        about |= {"compared": self.compared}
-        about |= {"monitors": verdicts, "robot": _robot_of(self.plant), "controller": type(self.controller).__name__}
-        arrays["about"] = np.array(json.dumps(about))
-        with whole(path) as file:
-            np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
-        return path
+        return save_run(self, path)
 
     def to_xarray(self) -> Any:
         """The run as an xarray.Dataset: all arrays along the time "t", with names of joints and results of monitors.
@@ -383,7 +327,7 @@ class Run(Samples):
             raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {plant!r:.60}")
         try:
             with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as f:
-                run = cls._of({k: f[k] for k in f.files}, plant)
+                run = cls(*arguments_of({k: f[k] for k in f.files}, plant))
         except MemoryError:
             raise
         except Exception as error:  # readers of zip files, arrays and JSON raise many types on invalid files
@@ -395,46 +339,6 @@ class Run(Samples):
             raise ArgumentError(f"plant: is of the robot {plant.robot.name!r}, which has {sizes}")
         return run
 
-    @classmethod
-    def _of(cls, data: dict[str, np.ndarray], plant: Plant | None) -> Run:
-        """The run from the arrays that `save` wrote."""
-        about = json.loads(str(data.pop("about")))
-        for name, x in data.items():
-            if x.dtype.kind not in "fiub" or x.shape[:1] != data["t"].shape:
-                raise ValueError(
-                    f"{name}: expected {data['t'].shape} rows of numbers, got {x.dtype} of shape {x.shape}"
-                )
-        monitors = {
-            k: MonitorResult(k, description, limit, data[f"monitor/{k}"], worst, t, _finding(finding))
-            for k, (description, limit, worst, t, finding) in about["monitors"].items()
-        }
-        samples = Samples(
-            data["t"],
-            data["q"],
-            data["v"],
-            data["tau"],
-            z=data.get("z"),
-            x=data.get("x"),
-            applied=data.get("applied"),  # pyright: ignore[reportArgumentType]
-            desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
-            signals={k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
-            measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
-        )
-        compared = None if about["compared"] is None else ComparisonResult(*about["compared"])
-        ending = str(about["reason"]), bool(about["success"]), int(about["steps"]), float(about["wall_time"])
-        return cls(samples, monitors, *ending, plant, compared=compared)
-
-
-def _finding(saved: list | None) -> Finding | None:
-    """The confirmation stored in a file. Raises ValueError if it is invalid."""
-    if saved is None:
-        return None
-    verdict, reason, advice, dt = saved
-    finding = Finding(str(verdict), str(reason), str(advice), float(dt))
-    if finding.verdict not in (HELD, UNRESOLVED, VIOLATED):
-        raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {finding.verdict!r:.40}")
-    return finding
-
 
 def _many(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -444,12 +348,3 @@ def _names(name: str, x: Iterable[str] | None) -> list[str] | None:
     if x is None:
         return None
     return [instance(name, item, str, "names of frames") for item in listed(name, x)]
-
-
-def _robot_of(plant: Any) -> dict[str, str] | None:
-    """Name of the robot and the file it was read from."""
-    robot = getattr(plant, "robot", None)
-    if robot is None:
-        return None
-    source = getattr(robot.origin.visual, "source", None)
-    return {"name": robot.name} | ({"file": str(source.resolve())} if isinstance(source, Path) else {})

@@ -5,11 +5,13 @@ import re
 import shutil
 import subprocess
 
+import laws_with_state
 import numpy as np
 import pytest
+from laws_with_state import OnGroup, Starting
 
 import geomctrl as gc
-from geomctrl import controllers, models, references, so3
+from geomctrl import controllers, models, references
 from geomctrl.errors import ArgumentError
 
 GCC, CLANG = shutil.which("gcc") or shutil.which("cc"), shutil.which("clang")
@@ -40,51 +42,9 @@ def pointer(a):
     return a.ctypes.data_as(ctypes.c_void_p)
 
 
-class Sampled(gc.Controller):
-    """A filter and a counter that are updated at samples, and an integral that changes between them."""
-
-    def __init__(self, parts=("z_rate", "z_next")):
-        self.robot, self.parts = models.two_link(), parts
-
-    def start(self):
-        return np.array([0.1, 0.0, 0.0])
-
-    def __call__(self, t, q, v, z):
-        rate = np.array([0.0, 0.0, q[0] - 0.3])
-        after = np.array([0.8 * z[0] + 0.2 * v[1], z[1] + 1.0, z[2]])
-        tau = -20.0 * (q - 0.3) - 4.0 * v - z[0] - np.array([z[2], 0.01 * z[1]])
-        signals = {"e [rad]": q - 0.3, "e (rad)": 2.0 * z[0], "int": t, "no": np.zeros(0)}
-        rate, after = rate * ("z_rate" in self.parts), after if "z_next" in self.parts else None
-        return gc.Command(tau, rate if "z_rate" in self.parts else None, signals, after)
-
-
-class OnGroup(gc.Controller):
-    """An estimate of a rotation; its rate is in the algebra of SO(3)."""
-
-    group = gc.groups.SO3()
-
-    def __init__(self):
-        self.robot = models.two_link()
-
-    def start(self):
-        return so3.exp([0.3, -0.2, 0.5])
-
-    def __call__(self, t, q, v, z):
-        e = so3.log(z)
-        return gc.Command(-5.0 * q - v + e[:2], np.array([q[0], v[1], np.sin(t)]) - 2.0 * e)
-
-
-class Starting(gc.Controller):
-    """A filter that starts at the robot's configuration."""
-
-    def __init__(self):
-        self.robot = models.two_link()
-
-    def start(self, q0, v0):
-        return np.concatenate((np.sin(q0), 2.0 * v0))
-
-    def __call__(self, t, q, v, z):
-        return gc.Command(-9.0 * z[:2] - z[2:], 5.0 * (np.concatenate((q, v)) - z))
+class Sampled(laws_with_state.Sampled):
+    def signals(self, t, q, v, z):
+        return {"e [rad]": q - 0.3, "e (rad)": 2.0 * z[0], "int": t, "no": np.zeros(0)}
 
 
 def adaptive():
@@ -120,8 +80,8 @@ def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
         monitors=None,
         options=gc.SimulationOptions(method="MK4", compiled=False),
     )
-    made = gc.compile(law)
-    loaded = library(made.to_c(tmp_path, "ctrl"))
+    compiled = gc.compile(law)
+    loaded = library(compiled.to_c(tmp_path, "ctrl"))
     z = np.zeros(0 if run.z is None else run.z[0].size)
     if z.size:
         loaded.ctrl_start(*((pointer(q0), pointer(v0)) if name == "starting" else ()), pointer(z))
@@ -131,7 +91,7 @@ def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
         q, v = (np.ascontiguousarray(x[k]) for x in (run.q, run.v))
         if z.size:
             np.testing.assert_allclose(z, run.z[k].ravel(), rtol=1e-12, atol=1e-13)
-        times = [double(run.t[k]), *([double(dt)] if "z_rate" in made.outputs else [])]
+        times = [double(run.t[k]), *([double(dt)] if "z_rate" in compiled.outputs else [])]
         assert step(*times, pointer(q), pointer(v), *([pointer(z)] if z.size else []), pointer(tau)) == 1
         np.testing.assert_allclose(tau, run.tau[k], rtol=1e-12, atol=1e-12)
 

@@ -14,7 +14,7 @@ import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.cli.scenario import Scenario, ScenarioOptions
 from geomctrl.control.monitors.monitor import MonitorResult
-from geomctrl.control.run import Samples
+from geomctrl.control.samples import Samples
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.viewing import curves, overview, plots, tracking
 from geomctrl.viewing.samples import coordinates

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.control.monitors import Monitor
-from geomctrl.control.run import ComparisonResult
 from geomctrl.control.sample import Sample, State
+from geomctrl.control.samples import ComparisonResult
 from geomctrl.control.sensors.sensor import Truth
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration

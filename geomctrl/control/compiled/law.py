@@ -227,32 +227,19 @@ class CompiledLaw:
     def to_fmu(
         self, path: str | Path, q0: ArrayLike | None = None, v0: ArrayLike | None = None, *, name: str | None = None
     ) -> Path:
-        """Write the law as an FMU for FMI 3.0 co-simulation: C sources and a library compiled for this platform.
-
-        This needs a C compiler and the package of `pip install 'geomctrl[fmu]'`; the FMU itself needs no Python.
+        """Write the law as an FMU for FMI 3.0 co-simulation. See `Plant.to_fmu` for what it needs and what it raises.
 
         Parameters
         ----------
-        path : str or Path
-            The file, whose name ends with .fmu.
+        path, name
+            As for `Plant.to_fmu`.
         q0, v0 : array_like, shape (nq,), (nv,), optional
             Start values of the inputs q and v. Default: neutral and at rest.
-        name : str, optional
-            Model identifier, and prefix of the C functions. Default: the name of the file.
 
         Returns
         -------
         Path
             The file.
-
-        Raises
-        ------
-        ArgumentError
-            If the path or the name is not valid.
-        UntraceableError
-            If `start(q0, v0)` can not be traced.
-        GeomctrlError
-            If the package or a C compiler is missing, or the platform is not supported.
 
         Notes
         -----
