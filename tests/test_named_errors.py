@@ -111,11 +111,11 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_commands_say_what_is_wrong(words, tmp_path, monkeypatch):
+@pytest.mark.parametrize("message", COMMANDS, ids=" ".join)
+def test_commands_say_what_is_wrong(message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
-    said = run(*words, status=2).output
+    said = run(*message, status=2).output
     assert "geomctrl: " in said or "Error" in said
     assert "Traceback" not in said

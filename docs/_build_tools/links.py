@@ -42,19 +42,19 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        found = {name: value or "" for name, value in attrs}
-        self.anchors |= {found[name] for name in ("id", "name") if name in found}
+        attributes = {name: value or "" for name, value in attrs}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
         if tag == "a":
             self._in_link += 1
-            if "href" in found:
-                self.links.append(Link(tag, found["href"], False))
-        elif tag in LOADED and found.get(LOADED[tag]):
+            if "href" in attributes:
+                self.links.append(Link(tag, attributes["href"], False))
+        elif tag in LOADED and attributes.get(LOADED[tag]):
             loaded = tag != "link" or not {"search", "next", "prev", "index", "canonical"} & set(
-                found.get("rel", "").split()
+                attributes.get("rel", "").split()
             )
-            self.links.append(Link(tag, found[LOADED[tag]], loaded))
+            self.links.append(Link(tag, attributes[LOADED[tag]], loaded))
         elif tag == "code":
-            kinds = found.get("class", "").split()
+            kinds = attributes.get("class", "").split()
             self._reference = "xref" in kinds and not self._in_link
 
     def handle_startendtag(self, tag, attrs):
@@ -117,13 +117,13 @@ def problem(site: Path, pages: dict[str, Page], name: str, link: Link) -> str:
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(f"usage: {sys.argv[0]} SITE")
-    found = list(problems(Path(sys.argv[1])))
+    lines = list(problems(Path(sys.argv[1])))
     print(
-        "\n".join(found)
-        if found
+        "\n".join(lines)
+        if lines
         else "every link inside the site leads somewhere, and nothing is loaded from elsewhere"
     )
-    sys.exit(bool(found))
+    sys.exit(bool(lines))
 
 
 if __name__ == "__main__":

@@ -277,10 +277,14 @@ def link_names(paths: list[str]) -> Callable[[Any, str, list[str]], None]:
         owner, dot, attribute = code[1].split("(")[0].partition(".")
         owner = {"gc": "geomctrl", "robot": "Robot", "so3": "SO3", "se3": "SE3"}.get(owner, owner) if dot else owner
         name = f"{owner}{dot}{attribute}"
-        found = targets.get(name, set())
-        if len(found) > 1:  # the methods of a robot have namesakes in gc.papers
-            found = {path for path in found if path.startswith("geomctrl.Robot.")}
-        return f"{{py:obj}}`{code[1]} <{min(found)}>`" if len(found) == 1 and not set(code[1]) & set("<>|") else code[0]
+        matches = targets.get(name, set())
+        if len(matches) > 1:  # the methods of a robot have namesakes in gc.papers
+            matches = {path for path in matches if path.startswith("geomctrl.Robot.")}
+        return (
+            f"{{py:obj}}`{code[1]} <{min(matches)}>`"
+            if len(matches) == 1 and not set(code[1]) & set("<>|")
+            else code[0]
+        )
 
     def read(app: Any, name: str, source: list[str]) -> None:
         if Path(app.env.doc2path(name)).suffix == ".md":

@@ -25,7 +25,7 @@ import geomctrl as gc
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 FOLDER = DOCS / "explanation" / "papers"
-KEPT = DOCS / "_build" / "papers.json"
+ROWS_FILE = DOCS / "_build" / "papers.json"
 SEEDS = (0, 3)  # of random robots; the scripts themselves take more
 NUMBERED = {  # script: title of its page, what its rows are of
     "park_bobrow_ploen_1995": (
@@ -62,7 +62,7 @@ STEPS = (1.0, 0.1, 0.01)  # s, of Tables VI to VIII; 1 ms takes ten times as lon
 
 def write(app: Any) -> None:
     """Sphinx's event builder-inited."""
-    rows = found()
+    rows = rows_of_scripts()
     pages = {"index.md": index(rows)}
     for script, (title, source) in NUMBERED.items():
         pages[f"{script}.md"] = numbered_page(script, title, source, rows.get(script))
@@ -84,19 +84,19 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def found() -> dict[str, Any]:
-    """{script: its rows}: those kept where no code has changed since, else made anew."""
-    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+def rows_of_scripts() -> dict[str, Any]:
+    """{script: its rows}: those of the last run if no code has changed since, otherwise computed now."""
+    last = json.loads(ROWS_FILE.read_text(encoding="utf-8")) if ROWS_FILE.exists() else {}
     now = fingerprint()
-    if os.environ.get("DOCS_RUN", "1") != "1" or kept.get("fingerprint") == now:
-        return kept.get("rows", {})
-    rows = made()
-    KEPT.parent.mkdir(exist_ok=True)
-    KEPT.write_text(json.dumps({"fingerprint": now, "rows": rows}), encoding="utf-8")
+    if os.environ.get("DOCS_RUN", "1") != "1" or last.get("fingerprint") == now:
+        return last.get("rows", {})
+    rows = computed_rows()
+    ROWS_FILE.parent.mkdir(exist_ok=True)
+    ROWS_FILE.write_text(json.dumps({"fingerprint": now, "rows": rows}), encoding="utf-8")
     return rows
 
 
-def made() -> dict[str, Any]:
+def computed_rows() -> dict[str, Any]:
     sys.path.insert(0, str(ROOT / "experiments"))
     rows: dict[str, Any] = {}
     for script in NUMBERED:

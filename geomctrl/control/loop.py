@@ -17,7 +17,7 @@ from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .compiled.choice import say
-from .compiled.contents import kept
+from .compiled.contents import snapshot
 from .contracts import Controller
 from .loop_runner import Case, LoopRunner, in_a_loop
 from .monitors import Monitor
@@ -112,7 +112,7 @@ def simulate(
             return runner.to_end(choice, report)
 
     remembers = choice and control_dt is not None  # the law may have changed itself before compilation is refused
-    restore = kept(plant, controller, watching) if choice is True or remembers else lambda: None
+    restore = snapshot(plant, controller, watching) if choice is True or remembers else lambda: None
     try:
         return run(choice)
     except UntraceableError as error:  # with "auto" also after the run, if compiled code and Python disagree

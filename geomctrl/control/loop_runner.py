@@ -107,7 +107,7 @@ class LoopRunner:
 
     def begin(self, report: Callable[[float], Any] = lambda fraction: None) -> None:
         """Take the first sample. An adaptive method also takes one step in Python, which selects the step size."""
-        with self.kept():
+        with self.explained():
             self.sample()
             report(0.0)
             if self.loop.adaptive and not self.done:
@@ -126,7 +126,7 @@ class LoopRunner:
         """
         self.machine = self.machine_chosen(choice)
         while not self.done:
-            with self.kept():
+            with self.explained():
                 self.continue_run(report, stopped)
             stopped = False
             self.compare()
@@ -193,7 +193,7 @@ class LoopRunner:
         self.next = STEP
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Context that turns any exception of user code into a SimulationError with the run so far."""
         try:
             yield

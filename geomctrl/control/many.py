@@ -21,7 +21,7 @@ from geomctrl.motion.trajectory import step_count
 from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.contents import kept
+from .compiled.contents import snapshot
 from .compiled.law import copy_of
 from .contracts import Controller, require_controller
 from .loop_runner import Case, LoopRunner
@@ -256,7 +256,9 @@ def _runner(
         measure.start(plant.at(0.0), case.controller)
     watching = [copy.copy(m) for m in monitor_list(monitors)]
     runner = LoopRunner(case, t_end, dt, control_dt, watching, options, own, confirming)
-    restore = kept(plant, case.controller) if control_dt is not None else lambda: None  # a sampled law may have memory
+    restore = (
+        snapshot(plant, case.controller) if control_dt is not None else lambda: None
+    )  # a sampled law may have memory
 
     def restarted_runner() -> LoopRunner:
         restore()

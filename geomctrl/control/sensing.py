@@ -66,13 +66,13 @@ class Place:
     names: Mapping[str, tuple[int, tuple[int, ...]]]
 
     @property
-    def kept(self) -> int:
+    def pending(self) -> int:
         """Number of measurements that are not yet delivered."""
         return self.late + (self.between > 0.0)
 
     @cached_property
     def size(self) -> int:
-        return 1 + self.memory + (self.kept + 1) * self.measured
+        return 1 + self.memory + (self.pending + 1) * self.measured
 
     @property
     def part(self) -> slice:
@@ -95,17 +95,17 @@ class Place:
             y = np.zeros(self.measured)
         else:
             y = np.asarray(sensor.measure(truth, memory, draws, self.period)[0], float)
-        return np.concatenate(([0.0], memory, np.tile(y, self.kept + 1)))
+        return np.concatenate(([0.0], memory, np.tile(y, self.pending + 1)))
 
     def renewed(self, sensor: Sensor, truth: Truth, part: Any, draws: Any) -> Any:
         """The part of the array after another sample."""
         m, p = self.memory, self.measured
         y, memory = sensor.measure(truth, part[1 : 1 + m], draws, self.period)
-        samples = np.concatenate((y, part[1 + m : 1 + m + self.kept * p]))
+        samples = np.concatenate((y, part[1 + m : 1 + m + self.pending * p]))
         measured = samples[self.late * p : (self.late + 1) * p]
         if self.between > 0.0:
             measured = sensor.between(truth.plant.robot, measured, samples[(self.late + 1) * p :], self.between)
-        after = np.concatenate((part[:1] + 1.0, memory, samples[: self.kept * p], measured))
+        after = np.concatenate((part[:1] + 1.0, memory, samples[: self.pending * p], measured))
         if len(y) != p or len(after) != self.size:
             raise ArgumentError(
                 f"sensors: expected {p} measurements and {m} numbers of memory from {sensor.name!r}, got {len(y)} and"
@@ -230,7 +230,7 @@ def _require_memory(sensor: Sensor, place: Place) -> None:
             f"actuators: {sensor.name}" if isinstance(sensor, SampledActuatorSensor) else f"sensors: {sensor.name!r}"
         )
         raise ArgumentError(
-            f"{owner} with a delay of {sensor.delay:g} s keeps {place.kept:.6g} samples of {place.measured} numbers,"
+            f"{owner} with a delay of {sensor.delay:g} s keeps {place.pending:.6g} samples of {place.measured} numbers,"
             f" one every {place.period:g} s: {8e-9 * place.size:.3g} GB; expected at most {8e-9 * MAX_NUMBERS:.3g} GB"
         )
 

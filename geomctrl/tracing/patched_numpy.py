@@ -56,20 +56,20 @@ def numpy_on_symbols(*spaces: dict[str, Any], roots: Iterable[Any] = ()) -> Iter
     with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # warnings about constants belong to the real run
         replacements, builtin = _replacements(threading.get_ident())
         replaced = {id(x) for x in replacements}
-        rooms = [*{id(space): space for space in (*_spaces(), *spaces)}.values()]
+        namespaces = [*{id(space): space for space in (*_spaces(), *spaces)}.values()]
         places = [
             (space, name, value)
-            for space in rooms
+            for space in namespaces
             for name, value in list(space.items())
             if id(value) in replaced or (type(value) is CACHE and not _is_own_namespace(space))
         ]
-        added = [(space, name) for space in rooms for name in _names_for(space, builtin) if name not in space]
+        added = [(space, name) for space in namespaces for name in _names_for(space, builtin) if name not in space]
         try:
             for space, name, value in places:
                 space[name] = replacements[value] if id(value) in replaced else _cached(value)
             for space, name in added:
                 space[name] = builtin[name]
-            with visible_arrays((x for x in rooms if not _is_own_namespace(x)), roots):
+            with visible_arrays((x for x in namespaces if not _is_own_namespace(x)), roots):
                 yield
         finally:
             for space, name, value in places:
@@ -123,15 +123,15 @@ def _spaces() -> Iterator[dict[str, Any]]:
     for name, module in list(sys.modules.items()):
         if _without_laws.get(name) == id(module) or not isinstance(module, ModuleType):
             continue
-        if name.startswith(ROOMS) if name.startswith("geomctrl.") else origin(name) == "user":
+        if name.startswith(TRACED_PACKAGES) if name.startswith("geomctrl.") else origin(name) == "user":
             yield vars(module)
         else:
             _without_laws[name] = id(module)
 
 
 _without_laws: dict[str, int] = {}  # modules by name: every trace asks for them, and a process may have thousands
-ROOMS = tuple(
-    f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "papers", "control", "controllers")
+TRACED_PACKAGES = tuple(
+    f"geomctrl.{package}" for package in ("arguments", "lie", "mechanism", "terms", "papers", "control", "controllers")
 )
 
 

@@ -59,7 +59,7 @@ def test_words_are_actuators_in_their_order():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("message", "said"),
     [
         ("limit", "actuators: expected limits, lag, delay, rate, joints, got 'limit'"),
         ("lag", "lag: expected lag=NUMBER"),
@@ -70,9 +70,9 @@ def test_words_are_actuators_in_their_order():
         ("limits", "actuators: limits: two_link has no limits: expected limits=NUMBER"),
     ],
 )
-def test_words_that_are_no_actuators(words, said):
+def test_words_that_are_no_actuators(message, said):
     with pytest.raises(ArgumentError, match=said):
-        hardware.actuators(words, models.two_link())
+        hardware.actuators(message, models.two_link())
 
 
 @pytest.mark.slow
@@ -114,10 +114,12 @@ def test_joints_that_are_driven_alone():
     assert hardware.driven(models.quadrotor(), []).endswith("by a wrench on its body")
 
 
-@pytest.mark.parametrize(("words", "said"), [("bits=12.5", "bits: expected a whole number"), ("counts=3", "expected")])
-def test_words_that_are_no_sensors(words, said):
+@pytest.mark.parametrize(
+    ("message", "said"), [("bits=12.5", "bits: expected a whole number"), ("counts=3", "expected")]
+)
+def test_words_that_are_no_sensors(message, said):
     with pytest.raises(ArgumentError, match=f"sensors: {said}"):
-        hardware.sensors(words, 0)
+        hardware.sensors(message, 0)
 
 
 def test_files_without_such_a_law(own):

@@ -63,15 +63,15 @@ def test_another_file_leaves_the_robots_own(files):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("--export", "arm.xml"), "--export arm.xml: expected .urdf, as ROBOT is, or .h"),
         (("--robot", "two_link", "--export", "x.urdf"), "--robot specified multiple times"),
     ],
 )
-def test_what_can_not_be_exported_is_said_before_the_fit(files, arguments, words):
+def test_what_can_not_be_exported_is_said_before_the_fit(files, arguments, message):
     said = identified(files, *arguments, status=2)
-    assert words in said.replace("\n", " ")
+    assert message in said.replace("\n", " ")
     assert not (files[1].parent / "out").exists()
 
 

@@ -104,7 +104,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("identify-load", "gripper.csv", "empty.csv", "--frame", "tool9"), "frame named 'tool9'"),
         (("identify-load", "gripper.csv", "none.csv"), "log 'none.csv': no such file"),
@@ -121,10 +121,10 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
         (("drive-gains", "loaded.csv", "--mass", "3", "--current-gains", "2"), "--current-gains: this command"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_done_ends_with_status_2_and_the_reason(arguments, words, folder, tmp_path, monkeypatch):
+def test_what_can_not_be_done_ends_with_status_2_and_the_reason(arguments, message, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     said = run(*arguments, "--robot", "arm.urdf", "--out", tmp_path / "out", status=2).output
-    assert words in said.replace("\n", " ")
+    assert message in said.replace("\n", " ")
     assert "Traceback" not in said
     assert not (tmp_path / "out").exists()
 

@@ -119,7 +119,7 @@ def test_truth_values_answer_options_of_yes_and_no(value, option, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("[modell]\nrotor = true\n", "'modell' is not known; did you mean 'model'?"),
         ("[model]\nrotors = true\n", "[model]: 'rotors' is not known; did you mean 'rotor'?"),
@@ -131,17 +131,17 @@ def test_truth_values_answer_options_of_yes_and_no(value, option, tmp_path):
         ("[robot]\na = [1, 2]\n", "[robot]: convention: missing"),
     ],
 )
-def test_setups_that_are_wrong_name_file_and_key(text, words, tmp_path):
+def test_setups_that_are_wrong_name_file_and_key(text, message, tmp_path):
     (tmp_path / "s.toml").write_text(text)
     t, q, tau, _, _ = simulated(2.0)
     log = write(tmp_path / "log.csv", t, q, tau)
     robot = () if "[robot]" in text else ("--robot", "two_link")
     said = run(log, *robot, "--setup", tmp_path / "s.toml", "--no-plots", "--out", tmp_path, status=2)
-    assert words in " ".join(said.split())
+    assert message in " ".join(said.split())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("--joints", "a,b,c"), "joints: expected 2 names, one a joint of 'two_link', got 3"),
         (("--current-gains", "1,2"), "i: current_gains are given, expected currents, got none; there are t, q1"),
@@ -155,11 +155,11 @@ def test_setups_that_are_wrong_name_file_and_key(text, words, tmp_path):
         (("--setup", "none.toml"), "none.toml: No such file"),
     ],
 )
-def test_what_can_not_be_done_is_said(arguments, words, tmp_path):
+def test_what_can_not_be_done_is_said(arguments, message, tmp_path):
     t, q, tau, _, _ = simulated(2.0)
     log = write(tmp_path / "log.csv", t, q, tau)
     said = run(log, "--robot", "two_link", *arguments, "--no-plots", "--out", tmp_path, status=2)
-    assert words in said.replace("\n", " ")
+    assert message in said.replace("\n", " ")
 
 
 @pytest.mark.slow

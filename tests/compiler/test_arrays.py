@@ -147,7 +147,7 @@ def test_on_symbols_as_on_numbers(name):
 
 
 @pytest.mark.parametrize(
-    ("function", "words"),
+    ("function", "message"),
     [
         (lambda q: q if q[0] > 0.0 else -q, "a branch depends on a symbol"),
         (lambda q: np.nanpercentile(q, 5.0), "np.nanpercentile can not be traced"),
@@ -162,9 +162,9 @@ def test_on_symbols_as_on_numbers(name):
         (lambda q: print(q), "print"),
     ],
 )
-def test_what_does_not_trace_is_named_with_its_line(function, words):
+def test_what_does_not_trace_is_named_with_its_line(function, message):
     _, q, _ = symbols()
-    with numpy_on_symbols(), pytest.raises(UntraceableError, match=words) as caught:
+    with numpy_on_symbols(), pytest.raises(UntraceableError, match=message) as caught:
         function(q)
     assert f"test_arrays.py, line {function.__code__.co_firstlineno}" in str(caught.value)
 

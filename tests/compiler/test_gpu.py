@@ -264,7 +264,7 @@ def test_what_only_the_gpu_refuses(cuda, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("q", "words"),
+    ("q", "message"),
     [
         (np.zeros((3, 2)), "got ndarray on the host"),
         (Array(np.zeros((3, 3))), r"got float64 of shape \(3, 3\)"),
@@ -276,9 +276,9 @@ def test_what_only_the_gpu_refuses(cuda, monkeypatch):
         ([0.0, 1.0], r"got list \(no protocol\)"),
     ],
 )
-def test_arrays_that_a_kernel_can_not_take(cuda, q, words):
+def test_arrays_that_a_kernel_can_not_take(cuda, q, message):
     with pytest.raises(
-        ArgumentError, match=r"q: expected float64 of shape \(\.\.\., 2\) in C order on GPU 0, " + words
+        ArgumentError, match=r"q: expected float64 of shape \(\.\.\., 2\) in C order on GPU 0, " + message
     ):
         models.two_link().to_cuda("gravity_force")(q)
 

@@ -185,7 +185,7 @@ def printing(self, t, q, v, z):
 
 
 @pytest.mark.parametrize(
-    ("body", "words", "at_a_line"),
+    ("body", "message", "at_a_line"),
     [
         (of_math, "math.gamma of a symbol can not be traced", True),
         (a_number, "a symbol is used as a complex number", True),
@@ -198,8 +198,8 @@ def printing(self, t, q, v, z):
         (random_of_numpy, "the state of random numbers changes during a call", False),
     ],
 )
-def test_what_does_not_trace_is_named(body, words, at_a_line):
-    with pytest.raises(UntraceableError, match=words) as caught:
+def test_what_does_not_trace_is_named(body, message, at_a_line):
+    with pytest.raises(UntraceableError, match=message) as caught:
         gc.compile(failing(body))
     if at_a_line:
         first = body.__code__.co_firstlineno

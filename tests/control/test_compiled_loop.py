@@ -585,8 +585,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("body", "words"), REFUSED)
-def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monkeypatch):
+@pytest.mark.parametrize(("body", "message"), REFUSED)
+def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, message, monkeypatch):
     monkeypatch.setattr(choice, "MIN_EVALUATIONS", 10)
     monkeypatch.setattr(choice, "_warned", set())
     robot = models.two_link()
@@ -599,14 +599,14 @@ def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monke
     LOG.clear()
     np.random.set_state(state)  # noqa: NPY002
     controller = Law(robot, body)
-    with pytest.warns(RuntimeWarning, match=f"this loop runs in Python: .*{words}"):
+    with pytest.warns(RuntimeWarning, match=f"this loop runs in Python: .*{message}"):
         auto = run(controller=controller, compiled="auto")
     assert same_bits(python, auto, ("t", "q", "v", "tau"))
     assert (controller.count, controller.log, logged) == (expected.count, expected.log, LOG)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(controller=Law(robot, body), compiled="auto")  # one warning only
-    with pytest.raises(UntraceableError, match=words):
+    with pytest.raises(UntraceableError, match=message):
         run(controller=Law(robot, body), compiled=True)
 
 

@@ -144,7 +144,7 @@ def test_what_a_law_keeps_or_uses_again_changes_no_sample(robot, every):
 
 
 @pytest.mark.parametrize(
-    ("reference", "error", "words"),
+    ("reference", "error", "message"),
     [
         (np.zeros(2), ArgumentError, r"controller: expected a reference t -> Desired\(q, v, a\), got array"),
         (lambda t: None, SimulationError, r"reference: expected Desired\(q, v, a\) at t = 0 s, got None"),
@@ -153,14 +153,14 @@ def test_what_a_law_keeps_or_uses_again_changes_no_sample(robot, every):
         (lambda t: gc.Desired(np.zeros(3), *np.zeros((2, 2))), SimulationError, "reference: expected Desired"),
     ],
 )
-def test_a_reference_that_is_none_is_named(reference, error, words):
+def test_a_reference_that_is_none_is_named(reference, error, message):
     class Idle:
         def __call__(self, t, q, v, z):
             return gc.Command(np.zeros(2))
 
     law = Idle()
     law.reference = reference
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         gc.simulate(ARM, law, [0.1, 0.2], [0.0, 0.0], 0.01, 1e-3)
 
 

@@ -113,12 +113,12 @@ def test_an_installed_package_is_known_by_its_code(monkeypatch, lab):
     assert made(monkeypatch) != first
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_a_change_makes_another_sweep(what, monkeypatch, lab):
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_change_makes_another_sweep(case, monkeypatch, lab):
     lab()
     first = made(monkeypatch)
     assert made(monkeypatch) == first
-    assert made(monkeypatch, CHANGES[what]) != first
+    assert made(monkeypatch, CHANGES[case]) != first
 
 
 @pytest.mark.parametrize("question", ["Law.__annotations__", "cached(3)", "gc.Robot.__annotations__"])

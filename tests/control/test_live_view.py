@@ -133,7 +133,7 @@ def test_what_is_no_view_is_refused(bad):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"speed": 0.0}, "speed: expected a number > 0 or infinity"),
         ({"speed": "fast"}, "speed: expected"),
@@ -142,8 +142,8 @@ def test_what_is_no_view_is_refused(bad):
         ({"browser": "firefox"}, "browser: expected True or False"),
     ],
 )
-def test_arguments_of_a_view(options, words):
-    with pytest.raises(gc.ArgumentError, match=words):
+def test_arguments_of_a_view(options, message):
+    with pytest.raises(gc.ArgumentError, match=message):
         gc.LiveView(**{"port": 0} | options)
 
 

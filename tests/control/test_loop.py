@@ -313,7 +313,7 @@ def test_springs_of_the_model_are_a_pendulums_and_their_work_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ([(np.nan, ARM)], "changes: expected a finite time and a geomctrl.Robot, got nan"),
         ([(1.0, None)], "changes: expected a finite time and a geomctrl.Robot, got 1.0 and None"),
@@ -325,8 +325,8 @@ def test_springs_of_the_model_are_a_pendulums_and_their_work_is_counted():
          "has other joints than the first"),
     ],
 )  # fmt: skip
-def test_changes_are_checked(changes, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_changes_are_checked(changes, message):
+    with pytest.raises(ArgumentError, match=message):
         gc.Plant(ARM, changes=changes)
 
 
@@ -487,15 +487,15 @@ def test_a_controllers_state_may_live_on_a_group():
 
 
 @pytest.mark.parametrize(
-    ("z0", "words"),
+    ("z0", "message"),
     [
         (None, r"controller: its state is in SO3\(\), but start\(\) returned None"),
         (2.0 * np.eye(3), r"controller: expected start\(\) to return an element of SO3\(\)"),
         (np.zeros(3), r"controller.start\(\): expected shape \(\.\.\., 3, 3\), got \(3,\)"),
     ],
 )
-def test_a_start_off_the_group_is_refused(z0, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_a_start_off_the_group_is_refused(z0, message):
+    with pytest.raises(ArgumentError, match=message):
         gc.simulate(ARM, Observer(z0, SO3()), [0.1, 0.2], [2.0, -1.0], 1.0, 1e-2)
 
 
@@ -517,7 +517,7 @@ def test_an_unstable_loop_ends_with_a_message_and_the_run_so_far():
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "message"),
     [
         (lambda: gc.Command(np.zeros(3)), r"expected tau, an array of 2 finite numbers, at t = 0 s, got shape \(3,\)"),
         (lambda: gc.Command(np.array([np.nan, 0.0])), "array of 2 finite numbers, at t = 0 s, got .*nan"),
@@ -531,17 +531,17 @@ def test_an_unstable_loop_ends_with_a_message_and_the_run_so_far():
         (lambda: gc.Command(np.zeros(2), None, {"note": "hi"}), "signal 'note': expected numbers, got 'hi'"),
     ],
 )
-def test_what_a_controller_returns_is_checked(command, words):
+def test_what_a_controller_returns_is_checked(command, message):
     class Bad(Torque):
         def __call__(self, t, q, v, z):
             return command()
 
-    with pytest.raises(SimulationError, match=words):
+    with pytest.raises(SimulationError, match=message):
         gc.simulate(ARM, Bad(None), [0.0, 0.0], [0.0, 0.0], 1.0, 1e-3)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({"dt": 0.0}, "dt: expected a positive number of seconds, got 0.0"),
         ({"dt": np.nan}, "dt: expected a positive"),
@@ -572,7 +572,7 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"plant": "panda"}, "plant: expected a geomctrl.Plant or a Robot, got 'panda'"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_bad_arguments_are_named(arguments, message):
     given = {
         "plant": ARM,
         "controller": Torque(lambda t: np.zeros(2)),
@@ -581,7 +581,7 @@ def test_bad_arguments_are_named(arguments, words):
         "t_end": 1.0,
         "dt": 1e-3,
     }
-    with pytest.raises(ArgumentError, match=words):
+    with pytest.raises(ArgumentError, match=message):
         gc.simulate(**grouped(**given | arguments))
 
 
@@ -650,7 +650,7 @@ def test_progress_reports_fractions():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: gc.Friction(viscous=-1.0), "viscous: expected a friction coefficient >= 0"),
         (lambda: gc.Friction(smoothing=0.0), "smoothing: expected a positive speed, got 0.0"),
@@ -665,8 +665,8 @@ def test_progress_reports_fractions():
         (lambda: gc.Plant(ARM, changes=[(1.0, PANDA)]), "changes: the robot from t = 1 on has other joints"),
     ],
 )
-def test_plants_that_can_not_be(make, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_plants_that_can_not_be(make, message):
+    with pytest.raises(ArgumentError, match=message):
         make()
 
 

@@ -101,7 +101,7 @@ def test_sinusoids_closed_form():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: Quintic(ARM, np.zeros(7), np.ones(6), 1.0), r"q1: expected shape \(..., 7\), got \(6,\)"),
         (
@@ -128,8 +128,8 @@ def test_sinusoids_closed_form():
         (lambda: Quintic(TREE, np.zeros(TREE.nq), TREE.neutral(), 1.0), "hold no rotation"),
     ],
 )
-def test_bad_arguments_are_named(make, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(ArgumentError, match=message):
         make()
 
 

@@ -50,7 +50,7 @@ def test_a_dataset_says_the_same_as_a_dict():
 
 
 @pytest.mark.parametrize(
-    ("space", "told"),
+    ("space", "message"),
     [
         ({"a": [1.0, np.nan]}, r"'a': expected finite numbers, got nan at index \[1\]"),
         ({"a": ("s", [np.inf, 1.0])}, r"'a': expected finite numbers, got inf"),
@@ -70,8 +70,8 @@ def test_a_dataset_says_the_same_as_a_dict():
         ([1, 2], r"space: expected a dict or an xarray.Dataset, got \[1, 2\]"),
     ],
 )
-def test_spaces_that_are_none_are_refused(space, told):
-    with pytest.raises(ArgumentError, match=told) as e:
+def test_spaces_that_are_none_are_refused(space, message):
+    with pytest.raises(ArgumentError, match=message) as e:
         gc.sweep(make, space, WANTED, **grouped_sweep(**ONE))
     assert str(e.value).startswith("space: ")
 
@@ -299,7 +299,7 @@ def scalar(run):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"measures": [peak, peak]}, "measures: 'peak' occurs twice"),
         ({"measures": [lambda run: 1.0]}, "measures: expected a name for <function"),
@@ -323,8 +323,8 @@ def scalar(run):
         ({"every": 0}, "every: expected a positive integer"),
     ],
 )
-def test_arguments_that_are_none_are_refused(options, told):
-    with pytest.raises(GeomctrlError, match=told):
+def test_arguments_that_are_none_are_refused(options, message):
+    with pytest.raises(GeomctrlError, match=message):
         gc.sweep(**grouped_sweep(**{"make": make, "space": SPACE, "measures": WANTED, "block": 48} | ONE | options))
 
 

@@ -113,9 +113,9 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGED)
-def test_a_trace_is_not_used_again_for_what_has_changed(what, request):
-    tau, change = CHANGED[what]
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_trace_is_not_used_again_for_what_has_changed(case, request):
+    tau, change = CHANGED[case]
     change(1.0)
     request.addfinalizer(lambda: change(1.0))
     simulate(Law(tau), True)
@@ -197,9 +197,9 @@ REMEMBERED = {
 
 
 @pytest.mark.quick(6)
-@pytest.mark.parametrize("what", REMEMBERED)
-def test_a_memory_is_left_alone_and_kept_by_python(what):
-    tau, make, content = REMEMBERED[what]
+@pytest.mark.parametrize("case", REMEMBERED)
+def test_a_memory_is_left_alone_and_kept_by_python(case):
+    tau, make, content = REMEMBERED[case]
     found = []
     for compiled in (False, "auto"):
         law = Law(tau, make)
@@ -228,12 +228,12 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.parametrize("what", OUTSIDE)
-def test_clocks_and_files_are_pythons(what):
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_clocks_and_files_are_pythons(case):
     with pytest.raises(UntraceableError, match="may change or read data outside of the law"):
         gc.simulate(
             models.two_link(),
-            Law(OUTSIDE[what]),
+            Law(OUTSIDE[case]),
             [0.3, -0.2],
             [0.1, 0.4],
             0.02,
@@ -426,9 +426,9 @@ RAISED = {
 }
 
 
-@pytest.mark.parametrize("what", RAISED)
-def test_what_raises_in_python_is_not_passed_over(what):
-    make = functools.partial(Law, RAISED[what], lambda: {0.005: 2.0})
+@pytest.mark.parametrize("case", RAISED)
+def test_what_raises_in_python_is_not_passed_over(case):
+    make = functools.partial(Law, RAISED[case], lambda: {0.005: 2.0})
     assert_same(simulate(make(), False), simulate(make(), "auto"))
 
 

@@ -275,21 +275,21 @@ def tried(monkeypatch, tmp_path, capsys):
     np.random.set_state(generator[1])  # noqa: NPY002
 
 
-@pytest.mark.parametrize("what", TOUCHED)
-def test_a_global_is_as_it_was(what, tried):
-    x, call = TOUCHED[what]
+@pytest.mark.parametrize("case", TOUCHED)
+def test_a_global_is_as_it_was(case, tried):
+    x, call = TOUCHED[case]
     before, after = tried(call, x)
     assert changed(before, after) == []
 
 
-@pytest.mark.parametrize("what", TOUCHED)
-def test_an_attribute_is_as_it_was(what, tried):
-    x, call = TOUCHED[what]
+@pytest.mark.parametrize("case", TOUCHED)
+def test_an_attribute_is_as_it_was(case, tried):
+    x, call = TOUCHED[case]
     before, after = tried(f"X = self.x; {call}", x)
     assert changed(before, after) == []
 
 
-@pytest.mark.parametrize("what", DONE)
-def test_everything_else_is_as_it_was(what, tried):
-    before, after = tried(DONE[what], "None")
+@pytest.mark.parametrize("case", DONE)
+def test_everything_else_is_as_it_was(case, tried):
+    before, after = tried(DONE[case], "None")
     assert changed(before, after) == []

@@ -74,7 +74,7 @@ def out_of_domain(self, t, q, v):
 
 
 @pytest.mark.parametrize(
-    ("tau", "words"),
+    ("tau", "message"),
     [
         (wrong_shape, "shape (3,)"),
         (raises, "stop"),
@@ -82,9 +82,9 @@ def out_of_domain(self, t, q, v):
         (out_of_domain, "math domain error"),
     ],
 )
-def test_what_python_raises_on_one_way(tau, words):
-    assert words in assert_as_in_python(lambda: Law(tau))
-    assert words in assert_as_in_python(lambda: Law(tau), control_dt=None)
+def test_what_python_raises_on_one_way(tau, message):
+    assert message in assert_as_in_python(lambda: Law(tau))
+    assert message in assert_as_in_python(lambda: Law(tau), control_dt=None)
 
 
 def unending(self, t, q, v):
@@ -109,7 +109,7 @@ def of_a_generator(self, t, q, v):
 
 
 @pytest.mark.parametrize(
-    ("tau", "words"),
+    ("tau", "message"),
     [
         (unending, r"more than 40 paths .* in .*test_unusual_laws.py, line \d+"),
         (recursive, r"more than 40 paths .* in .*test_unusual_laws.py, line \d+"),
@@ -117,14 +117,14 @@ def of_a_generator(self, t, q, v):
         (of_a_generator, r"gains .*may keep data between calls"),
     ],
 )
-def test_what_does_not_end_or_hides_is_refused(tau, words, monkeypatch):
+def test_what_does_not_end_or_hides_is_refused(tau, message, monkeypatch):
     monkeypatch.setattr(branches, "MAX_PATHS", 40)  # not 256, because `recursive` calls itself on each of them
     law = Law(tau, gains=iter(np.ones(5)))
     if tau is unending:
-        with pytest.raises(UntraceableError, match=words):
+        with pytest.raises(UntraceableError, match=message):
             gc.compile(law)
         return
-    with pytest.raises(UntraceableError, match=words):
+    with pytest.raises(UntraceableError, match=message):
         gc.simulate(
             ROBOT,
             law,
@@ -218,7 +218,7 @@ def test_what_changes_its_shape_on_one_way_goes_on_in_python():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (
             lambda: Law(shares, old=np.zeros(2), new=np.ones(2)),
@@ -227,8 +227,8 @@ def test_what_changes_its_shape_on_one_way_goes_on_in_python():
         (lambda: Law(grows, past=deque(maxlen=3)), r"past changes its length during a call"),
     ],
 )
-def test_memory_that_is_refused(make, words):
-    with pytest.raises(UntraceableError, match=words):
+def test_memory_that_is_refused(make, message):
+    with pytest.raises(UntraceableError, match=message):
         gc.simulate(
             ROBOT,
             make(),

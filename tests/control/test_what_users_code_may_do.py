@@ -84,23 +84,23 @@ def simulated(law, plant=ARM, compiled=False, monitors=None, control_dt=None):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("control_dt", [None, 2e-2])
-@pytest.mark.parametrize("what", SPOILED)
-def test_a_law_can_not_write_on_the_loops_state(what, control_dt, compiled):
+@pytest.mark.parametrize("case", SPOILED)
+def test_a_law_can_not_write_on_the_loops_state(case, control_dt, compiled):
     with pytest.raises(SimulationError, match=READ_ONLY) as caught:
-        simulated(Law(SPOILED[what]), compiled=compiled, control_dt=control_dt)
+        simulated(Law(SPOILED[case]), compiled=compiled, control_dt=control_dt)
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-@pytest.mark.parametrize("what", SPOILED)
-def test_nor_can_its_lyapunov_function(what):
+@pytest.mark.parametrize("case", SPOILED)
+def test_nor_can_its_lyapunov_function(case):
     with pytest.raises(SimulationError, match=READ_ONLY):
-        simulated(Law(of_v=SPOILED[what]), monitors="default")
+        simulated(Law(of_v=SPOILED[case]), monitors="default")
 
 
-@pytest.mark.parametrize("what", ["q", "v", "z", "state.y", "tau"])
-def test_nor_can_a_monitor(what):
+@pytest.mark.parametrize("case", ["q", "v", "z", "state.y", "tau"])
+def test_nor_can_a_monitor(case):
     with pytest.raises(SimulationError, match=READ_ONLY):
-        simulated(Law(), monitors=[Spoiler(lambda sample: halve(operator.attrgetter(what)(sample)))])
+        simulated(Law(), monitors=[Spoiler(lambda sample: halve(operator.attrgetter(case)(sample)))])
 
 
 def test_nor_can_a_monitor_give_the_others_another_sample():

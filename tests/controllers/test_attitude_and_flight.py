@@ -301,7 +301,7 @@ def test_helix_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: controllers.AttitudeTracking(BODY, HOVER), "robot: expected a spherical joint, alone .* got free"),
         (
@@ -325,8 +325,8 @@ def test_helix_of_the_paper():
         ),
     ],
 )
-def test_bad_arguments_of_flight_and_attitude_are_named(make, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_bad_arguments_of_flight_and_attitude_are_named(make, message):
+    with pytest.raises(ArgumentError, match=message):
         make()
 
 

@@ -230,7 +230,7 @@ def test_estimates_do_not_leave_the_ball():
 
 
 @pytest.mark.parametrize(
-    ("kind", "option", "words"),
+    ("kind", "option", "message"),
     [
         (controllers.SigmaModification, {"sigma": 0.0}, r"sigma: expected a positive number \[1/s\], got 0"),
         (controllers.EModification, {"nu": -1.0}, "nu: expected a positive number"),
@@ -239,8 +239,8 @@ def test_estimates_do_not_leave_the_ball():
     ],
     ids=["sigma", "nu", "width", "radius"],
 )
-def test_bad_options_are_named(kind, option, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_bad_options_are_named(kind, option, message):
+    with pytest.raises(ArgumentError, match=message):
         kind(ARM, MOTION, **option)
 
 

@@ -269,7 +269,7 @@ def test_states_of_any_type_give_the_same_errors(robot):
 
 
 @pytest.mark.parametrize(
-    ("gain", "definite", "words"),
+    ("gain", "definite", "message"),
     [
         (0.0, True, "a positive definite gain, got smallest eigenvalue 0"),
         ([1.0, -1.0], True, "a positive definite gain, got smallest eigenvalue -1"),
@@ -280,8 +280,8 @@ def test_states_of_any_type_give_the_same_errors(robot):
         ("a", True, r"real numbers of shape \(\.\.\.\), got 'a'"),
     ],
 )
-def test_gains_are_symmetric_and_definite(gain, definite, words):
-    with pytest.raises(ArgumentError, match=f"kp: expected {words}"):
+def test_gains_are_symmetric_and_definite(gain, definite, message):
+    with pytest.raises(ArgumentError, match=f"kp: expected {message}"):
         tracking.gain_matrix("kp", gain, 2, definite)
 
 
@@ -309,7 +309,7 @@ def test_base_parameters_give_the_same_torque():
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    ("make", "error", "message"),
     [
         (lambda: controllers.PDGravity(ARM, np.zeros(6)), ArgumentError, r"q_d: expected shape \(..., 7\), got \(6,\)"),
         (lambda: controllers.PDGravity(ARM, np.zeros(7), kp=-1.0), ArgumentError, "kp: expected a positive definite"),
@@ -380,8 +380,8 @@ def test_base_parameters_give_the_same_torque():
         ),
     ],
 )
-def test_bad_arguments_are_named(make, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_arguments_are_named(make, error, message):
+    with pytest.raises(error, match=message):
         make()
 
 

@@ -156,7 +156,7 @@ def test_a_pendubot_swings_up_and_is_caught(pendubot):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (
             lambda: controllers.LQR(ARM, [0.0, 0.0], actuated=[0]),
@@ -179,6 +179,6 @@ def test_a_pendubot_swings_up_and_is_caught(pendubot):
         ),
     ],
 )
-def test_bad_arguments_of_swing_up_are_named(make, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_bad_arguments_of_swing_up_are_named(make, message):
+    with pytest.raises(ArgumentError, match=message):
         make()

@@ -106,10 +106,10 @@ BAD_TREES = {
 }
 
 
-@pytest.mark.parametrize("words", BAD_TREES)
-def test_trees_that_can_not_be(words):
-    with pytest.raises(GeomctrlError, match=words.replace("?", r"\?")):
-        gc.Robot.build(BAD_TREES[words]())
+@pytest.mark.parametrize("message", BAD_TREES)
+def test_trees_that_can_not_be(message):
+    with pytest.raises(GeomctrlError, match=message.replace("?", r"\?")):
+        gc.Robot.build(BAD_TREES[message]())
 
 
 def test_kinds_of_errors():
@@ -276,8 +276,8 @@ BAD_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options", "words"), BAD_CALLS)
-def test_what_robots_can_not_be_made_of_is_named(name, options, words):
+@pytest.mark.parametrize(("name", "options", "message"), BAD_CALLS)
+def test_what_robots_can_not_be_made_of_is_named(name, options, message):
     good = {
         "from_dh": {**DH, "convention": "standard", "inertias": [SPHERE] * 4},
         "from_screws": {**TWO, "inertias": [SPHERE] * 2},
@@ -285,7 +285,7 @@ def test_what_robots_can_not_be_made_of_is_named(name, options, words):
         "with_payload": {},
     }[name]
     make = models.panda().with_payload if name == "with_payload" else getattr(gc.Robot, name)
-    with pytest.raises(GeomctrlError, match=words):
+    with pytest.raises(GeomctrlError, match=message):
         make(**{**good, **options})
 
 

@@ -158,10 +158,10 @@ NOT_BODIES = {
 }
 
 
-@pytest.mark.parametrize("words", NOT_BODIES)
-def test_what_no_body_has_is_told_in_words(words):
-    pi = np.array(NOT_BODIES[words])
-    with pytest.raises(InertiaError, match=f"body 'forearm': .*{words}"):
+@pytest.mark.parametrize("message", NOT_BODIES)
+def test_what_no_body_has_is_told_in_words(message):
+    pi = np.array(NOT_BODIES[message])
+    with pytest.raises(InertiaError, match=f"body 'forearm': .*{message}"):
         inertia.check(pi, "forearm")
     if np.isfinite(pi).all() and pi[0] != 0.0:  # a massless inertia is a limit of physical bodies, P >= 0
         assert not inertia.is_physical(pi)

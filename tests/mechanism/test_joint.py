@@ -89,10 +89,10 @@ BAD_JOINTS = {
 }
 
 
-@pytest.mark.parametrize("words", BAD_JOINTS)
-def test_joints_that_can_not_be(words):
-    with pytest.raises(GeomctrlError, match=words):
-        BAD_JOINTS[words]()
+@pytest.mark.parametrize("message", BAD_JOINTS)
+def test_joints_that_can_not_be(message):
+    with pytest.raises(GeomctrlError, match=message):
+        BAD_JOINTS[message]()
 
 
 def test_a_motor_is_felt_by_its_gear_ratio_squared():

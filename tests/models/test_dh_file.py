@@ -54,7 +54,7 @@ def test_every_key_arrives(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ("[robot]", "[bot]", r"expected a table \[robot\]"),
         ("a = [0, 0.4, 0.3]", "a = 3", "a: expected as many numbers, one a joint, got 3"),
@@ -72,10 +72,10 @@ def test_every_key_arrives(tmp_path):
         ("a = [0,", "a = [0;", "not a TOML file: .*line 4"),
     ],
 )  # fmt: skip
-def test_tables_that_are_none_are_refused_with_file_and_key(old, new, words, tmp_path):
+def test_tables_that_are_none_are_refused_with_file_and_key(old, new, message, tmp_path):
     assert old in ARM
     (tmp_path / "arm.toml").write_text(ARM.replace(old, new))
-    with pytest.raises(GeomctrlError, match=rf"arm\.toml: .*{words}"):
+    with pytest.raises(GeomctrlError, match=rf"arm\.toml: .*{message}"):
         models.load(tmp_path / "arm.toml")
     with pytest.raises(GeomctrlError, match=r"none\.toml: No such file"):
         models.load(tmp_path / "none.toml")

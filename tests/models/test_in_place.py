@@ -267,7 +267,7 @@ def _inertial(mass):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ('name="upper"', 'name="${prefix}upper"', None),
         ("<robot ", '<robot xmlns:xacro="http://ros.org/wiki/xacro" ', None),
@@ -278,17 +278,17 @@ def _inertial(mass):
         ),
     ],
 )
-def test_macros_and_entities_are_refused_and_nothing_is_written(old, new, words, tmp_path):
+def test_macros_and_entities_are_refused_and_nothing_is_written(old, new, message, tmp_path):
     robot = models.load_urdf(written(tmp_path), physical="unchecked")
     text = URDF.replace(old, new, 1)
-    if words is None:  # a macro in place of a link
+    if message is None:  # a macro in place of a link
         text = text.replace('<link name="empty"/>', '<xacro:arm name="empty"/>').replace(
             "<robot  name", '<robot xmlns:xacro="http://ros.org/wiki/xacro" name'
         )
-        words = r"line \d+: <xacro:arm> is a xacro macro: expand the file with `xacro` first"
+        message = r"line \d+: <xacro:arm> is a xacro macro: expand the file with `xacro` first"
         text = text.replace('xmlns:xacro="http://ros.org/wiki/xacro" ', "", text.count("xmlns") - 1)
     path = written(tmp_path, text, "other.urdf")
-    with pytest.raises(ModelError, match=rf"other.urdf: .*{words}"):
+    with pytest.raises(ModelError, match=rf"other.urdf: .*{message}"):
         update_model_file(path, identified(robot))
     assert path.read_bytes() == text.encode()
 
@@ -390,7 +390,7 @@ def test_mjcf_inertials_change_and_no_other_byte_does(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ('autolimits="true"', 'autolimits="true" inertiafromgeom="true"', "gives other inertias .*inertiafromgeom"),
         ('autolimits="true"', 'autolimits="true" boundmass="50"', "gives other inertias .*boundmass"),
@@ -402,7 +402,7 @@ def test_mjcf_inertials_change_and_no_other_byte_does(tmp_path):
         ("<!-- angles in degrees -->", "<include file='more.xml'/>", "the model has 4 bodies, 3 <body> .*included"),
     ],
 )  # fmt: skip
-def test_mjcf_that_makes_inertias_or_bodies_of_its_own_is_refused(old, new, words, tmp_path):
+def test_mjcf_that_makes_inertias_or_bodies_of_its_own_is_refused(old, new, message, tmp_path):
     pytest.importorskip("mujoco")
     (tmp_path / "more.xml").write_text(
         '<mujoco><worldbody><body name="x"><geom size=".1"/></body></worldbody></mujoco>'
@@ -412,7 +412,7 @@ def test_mjcf_that_makes_inertias_or_bodies_of_its_own_is_refused(old, new, word
         text = text.replace('<body name="bracket" pos=".2 .1 0"><geom size=".05" mass="0.4"/></body>', "")
     path = written(tmp_path, text, "arm.xml")
     robot = models.load_mjcf(path)
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ModelError, match=message):
         update_model_file(path, identified(robot))
     assert path.read_bytes() == text.encode()
 

@@ -319,11 +319,11 @@ ASIDE = {  # the unknown part: its name in the warning
 }
 
 
-@pytest.mark.parametrize(("where", "what"), ASIDE)
-def test_what_urdf_does_not_have_is_named_with_its_line_where_physics_is_read(where, what):
+@pytest.mark.parametrize(("where", "case"), ASIDE)
+def test_what_urdf_does_not_have_is_named_with_its_line_where_physics_is_read(where, case):
     with pytest.warns(UserWarning, match="not read") as caught:
-        robot = models.load_urdf(aside({where: what}))
-    assert [str(w.message) for w in caught] == [f"URDF text: not read: {ASIDE[where, what]}"]
+        robot = models.load_urdf(aside({where: case}))
+    assert [str(w.message) for w in caught] == [f"URDF text: not read: {ASIDE[where, case]}"]
     assert caught[0].filename == __file__
     np.testing.assert_array_equal(robot.parameters, models.load_urdf(aside({})).parameters)
 

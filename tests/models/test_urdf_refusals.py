@@ -155,7 +155,7 @@ def test_refused(case, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "line", "words"),
+    ("wrong", "line", "message"),
     [
         ('<joint name="k"/>', 4, "joint 'k': without a type"),
         (link("tip", mass="x"), 4, "duplicate link name(s): 'tip'"),
@@ -167,14 +167,14 @@ def test_refused(case, tmp_path):
     ],
 )
 @pytest.mark.parametrize("head", ["", "<?xml version='1.0'?>", "<!-- by hand -->"])
-def test_a_refusal_names_the_line(wrong, line, words, head):
+def test_a_refusal_names_the_line(wrong, line, message, head):
     text = "\n".join([head or "\n", "<robot name='r'>", BASE + link() + joint(), wrong, "</robot>"])
     line += not head  # line numbers of text that begins with an empty line count from there
     with pytest.raises(ModelError) as error:
         models.load_urdf(text)
     assert str(error.value).startswith("URDF text: line ")
     assert f"line {line}: " in str(error.value)
-    assert words in str(error.value)
+    assert message in str(error.value)
 
 
 def test_bad_arguments(tmp_path):

@@ -61,7 +61,7 @@ def test_the_mass_matrix_feels_them():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         (transmission(inside=reduction("fifty")), "line 7: mechanicalReduction 'fifty' of transmission 't'"),
         (transmission(inside=reduction(0)), "line 7: mechanicalReduction '0' of transmission 't'"),
@@ -78,8 +78,8 @@ def test_the_mass_matrix_feels_them():
         ),
     ],
 )
-def test_what_is_not_read_is_said(text, words):
-    with pytest.warns(UserWarning, match=f"URDF text: not read: .*{words}"):
+def test_what_is_not_read_is_said(text, message):
+    with pytest.warns(UserWarning, match=f"URDF text: not read: .*{message}"):
         robot = models.load_urdf(ROBOT.format(text))
     assert robot.armature[1] == 0.0
 

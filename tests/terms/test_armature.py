@@ -268,7 +268,7 @@ def test_other_motors():
 
 
 @pytest.mark.parametrize(
-    ("armature", "words"),
+    ("armature", "message"),
     [
         (-1.0, "armature: expected a number >= 0 or 10 of them, got -1.0"),
         (np.ones(9), "armature: expected a number >= 0 or 10 of them"),
@@ -276,8 +276,8 @@ def test_other_motors():
         (np.nan, "armature: .*not finite|armature: expected"),
     ],
 )
-def test_wrong_armatures(armature, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_wrong_armatures(armature, message):
+    with pytest.raises(ArgumentError, match=message):
         TREE.with_armature(armature)
 
 

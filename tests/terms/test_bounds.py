@@ -562,7 +562,7 @@ BOX = [-np.inf, -1.0], [np.inf, 1.0]
 
 
 @pytest.mark.parametrize(
-    ("robot", "options", "words"),
+    ("robot", "options", "message"),
     [
         (chain(R, P), {}, r"box: joint 'b1' is prismatic and has no finite range, \[-inf, inf\]"),
         (chain(R, P), {"box": ([0.0, 0.0], [1.0, np.inf])}, "box: joint 'b1' is prismatic and has no finite range"),
@@ -592,8 +592,8 @@ BOX = [-np.inf, -1.0], [np.inf, 1.0]
         (chain(R, R), {"progress": 3}, "progress: expected a function"),
     ],
 )
-def test_what_has_no_bound_is_refused_with_words(robot, options, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_what_has_no_bound_is_refused_with_words(robot, options, message):
+    with pytest.raises(ArgumentError, match=message):
         robot.bounds(**options)
 
 

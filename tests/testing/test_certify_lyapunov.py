@@ -375,7 +375,7 @@ def test_inverses_of_uncertain_matrices():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"box": (0.0, 1.0)}, "box: expected a pair"),
         ({"box": (1.0, np.inf)}, "box: expected a pair"),
@@ -393,9 +393,9 @@ def test_inverses_of_uncertain_matrices():
         ({"progress": 3}, "progress"),
     ],
 )
-def test_bad_arguments_are_named(change, words):
+def test_bad_arguments_are_named(change, message):
     given = {"controller": passivity(), "plant": ARM, "box": BOX} | change
-    with pytest.raises(ArgumentError, match=words):
+    with pytest.raises(ArgumentError, match=message):
         testing.certify_lyapunov(given.pop("controller"), given.pop("plant"), given.pop("box"), **given)
 
 

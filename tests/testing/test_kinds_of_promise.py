@@ -301,7 +301,7 @@ HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neut
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: testing.assert_exponential(PD(), SLIDER, -1.0), "rate: expected a positive number"),
         (lambda: testing.assert_exponential(Damped(), SLIDER, 1.0), "controller: expected one with lyapunov"),
@@ -331,8 +331,8 @@ HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neut
         ),
     ],
 )
-def test_arguments_are_named(call, words):
-    with pytest.raises((ArgumentError, NameNotFoundError), match=words):
+def test_arguments_are_named(call, message):
+    with pytest.raises((ArgumentError, NameNotFoundError), match=message):
         call()
 
 

@@ -494,7 +494,7 @@ def test_spreads_and_boxes_say_where_it_is_looked():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"region": {"q": -1.0}}, "spread: expected a number >= 0 or 2 of them for q, got -1.0"),
         ({"region": {"q": [0.1, 0.2, 0.3]}}, r"spread: expected a number >= 0 or 2 of them .* got \[0.1, 0.2, 0.3\]"),
@@ -517,12 +517,12 @@ def test_spreads_and_boxes_say_where_it_is_looked():
         ({"search": 1.5}, "search: expected a whole number from 0, got 1.5"),
     ],
 )
-def test_domains_that_are_none_are_refused(options, words):
+def test_domains_that_are_none_are_refused(options, message):
     def called():
         arguments = {"region": testing.Region(**options)} if "domain" in options else options
         testing.assert_lyapunov(PD(), ARM, **arguments)
 
-    with pytest.raises(ArgumentError, match=words):
+    with pytest.raises(ArgumentError, match=message):
         called()
 
 
@@ -577,7 +577,7 @@ def test_states_that_are_drawn_need_a_function():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"t": -0.1}, "t: expected a time >= 0, got -0.1"),
         ({"q": np.zeros(3)}, r"q: expected shape \(..., 2\)"),
@@ -587,11 +587,11 @@ def test_states_that_are_drawn_need_a_function():
         ({"controller": PD}, "controller: expected"),
     ],
 )
-def test_one_state_is_looked_at_as_it_is(change, words):
+def test_one_state_is_looked_at_as_it_is(change, message):
     state = {"controller": Integrating(), "plant": ARM, "t": 0.0, "q": Q_D, "v": np.ones(2), "z": np.array([3.0, 0.0])}
     found = testing.lyapunov_at(**state)
     assert found.value == pytest.approx(ARM.kinetic_energy(Q_D, np.ones(2)) + 2.25, rel=1e-12)
     assert found.promised == -10.0
     assert found.actual == pytest.approx(-10.0 + 0.5 * 3.0 * 1e-3, rel=1e-9)
-    with pytest.raises(ArgumentError, match=words):
+    with pytest.raises(ArgumentError, match=message):
         testing.lyapunov_at(**(state | change))

@@ -92,7 +92,7 @@ def test_how_much_load_a_law_with_the_wrong_model_bears():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: testing.worst_case(make, {}), "over: expected"),
         (lambda: testing.worst_case(make, {"kp": (2.0, 1.0)}), "over: 'kp': expected"),
@@ -104,6 +104,6 @@ def test_how_much_load_a_law_with_the_wrong_model_bears():
         (lambda: testing.assert_robust(make, OVER, limit=np.nan), "limit: expected"),
     ],
 )
-def test_arguments_are_named(call, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_arguments_are_named(call, message):
+    with pytest.raises(ArgumentError, match=message):
         call()

@@ -102,7 +102,7 @@ def test_a_law_that_follows_a_motion_keeps_a_level():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: testing.assert_sampled(PD(), SLIDER, 0.0), "control_dt: expected seconds > 0"),
         (lambda: testing.assert_sampled(PD(), SLIDER, 0.1, level=-1.0), "level: expected a number >= 0"),
@@ -111,6 +111,6 @@ def test_a_law_that_follows_a_motion_keeps_a_level():
         (lambda: testing.largest_control_dt(PD(), SLIDER, search=0), "search: expected"),
     ],
 )
-def test_arguments_are_named(call, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_arguments_are_named(call, message):
+    with pytest.raises(ArgumentError, match=message):
         call()

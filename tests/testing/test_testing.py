@@ -144,7 +144,7 @@ def test_bundled_robots_shrink_to_the_two_link_arm():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"kinds": ()}, "kinds: expected some of 'revolute', .* got none"),
         ({"kinds": ("revolute", "ball")}, r"kinds: expected some of .* got \('revolute', 'ball'\)"),
@@ -153,8 +153,8 @@ def test_bundled_robots_shrink_to_the_two_link_arm():
         ({"max_bodies": 2.5}, "max_bodies: expected a whole number from 1, got 2.5"),
     ],
 )
-def test_strategies_refuse_what_draws_nothing(options, words):
-    with pytest.raises(ArgumentError, match=words):
+def test_strategies_refuse_what_draws_nothing(options, message):
+    with pytest.raises(ArgumentError, match=message):
         testing.robots(**options)
 
 

@@ -92,7 +92,7 @@ def difference(clone: Any, before: Any) -> str | None:
     return None if same else ""
 
 
-def kept(*objects: Any) -> Callable[[], None]:
+def snapshot(*objects: Any) -> Callable[[], None]:
     """Store the contents of these objects and return a function that restores them.
 
     Lists, tuples, dicts, deques, arrays, random generators, and objects of users' and controllers' classes are

@@ -39,7 +39,7 @@ class Holding(Monitor):
     def start(self, plant, controller):
         self.law, self.function = uncompiled(controller), cast(Any, getattr(controller, "lyapunov", None))
         self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
-        self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.inputs)
+        self.largest, self.lowest, self.command = 0.0, np.inf, np.zeros(plant.inputs)
         return self.function is not None and self.held > 0.0 and not plant.sensors
 
     def measure(self, sample):
@@ -48,9 +48,9 @@ class Holding(Monitor):
         if desired is not None:
             one = where(value == value, 1.0, np.nan)  # keeps the law's arithmetic in a trace even if only time enters
             tau = self.law(t, one * desired[0], one * desired[1], z)[0]
-            power, renewed = self._power(sample, self.kept - tau), t - self.since > (1.0 - 1e-6) * self.held
+            power, renewed = self._power(sample, self.command - tau), t - self.since > (1.0 - 1e-6) * self.held
             self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) * (self.power + power), 0.0)
-            self.kept = np.where(renewed, tau, self.kept)
+            self.command = np.where(renewed, tau, self.command)
             self.power, self.since = where(renewed, 0.0, power), where(renewed, t, self.since)
         self.last, self.largest = t, max(self.largest, value)
         rest = value - self.fed
