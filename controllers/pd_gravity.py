@@ -98,9 +98,6 @@ class PDGravity(ModelBased):
             self.weightless = robot.with_gravity((0.0, 0.0, 0.0))
             self.mixed = SHARE_OF_DAMPING * float(slowest)
 
-    def _constructed_with(self, names):
-        return {"robot": self.robot, "q_d": self.reference(0.0).q} | super()._constructed_with(names[2:])
-
     @classmethod
     def tuned(cls, tuning: Tuning) -> PDGravity:
         """kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i; q_d is the last configuration of the motion."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,16 @@ MAX_CHARACTERS = 80  # largest number of characters of other values
 
 
 class ReadableRepr:
-    """Base class with a readable repr: `Passivity(panda, Sinusoids(...), Lambda=5, K=20)`.
+    """Base class with a readable repr, `Passivity(panda, Sinusoids(...), Lambda=5, K=20)`, from the constructor's
+    arguments that differ from their defaults. Attributes come first, because they hold checked values.
 
-    It shows the constructor arguments that are also attributes and differ from their defaults. Subclasses that store
-    their arguments in another form override `_constructed_with`.
+    Constructors of subclasses record the arguments of their calls for `recorded`.
     """
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _recording(cls.__init__)
 
     def __repr__(self) -> str:
         try:
@@ -28,18 +35,54 @@ class ReadableRepr:
             return object.__repr__(self)
 
     def _call(self) -> str:
-        parameters = inspect.signature(type(self)).parameters
+        parameters, call = inspect.signature(type(self)).parameters, recorded(self) or {}
         parts = []
-        for name, value in self._constructed_with(list(parameters)).items():
+        for name in dict.fromkeys([*parameters, *call]):
             default = parameters[name].default if name in parameters else getattr(type(self), name, EMPTY)
-            if not _same(value, default):
+            value = getattr(self, name, call.get(name, self))
+            if _own_method(self, value):
+                value = call.get(name, self)
+            if value is not self and not _same(value, default):
                 parts.append(described(value) if name == "robot" else f"{name}={described(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def _constructed_with(self, names: Sequence[str]) -> dict[str, Any]:
-        """Name and value of each argument that is stored, in the constructor's order."""
-        values = {name: getattr(self, name, self) for name in names}
-        return {name: value for name, value in values.items() if value is not self and not _own_method(self, value)}
+
+_calls: dict[int, tuple[weakref.ref, dict[str, Any]]] = {}
+
+
+def recorded(x: object) -> dict[str, Any] | None:
+    """Arguments by name of the call that constructed x; None for a copy, or if its class does not record them."""
+    reference, arguments = _calls.get(id(x), (None, {}))
+    return dict(arguments) if reference is not None and reference() is x else None
+
+
+def _recording(function: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that records its arguments, unless a subclass's constructor calls it."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
+        entry = _calls.get(id(self))
+        if entry is None or entry[0]() is not self:
+            _record(signature, self, args, kwargs)
+        function(self, *args, **kwargs)
+
+    return constructor
+
+
+def _record(signature: inspect.Signature, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    try:
+        arguments = signature.bind(x, *args, **kwargs).arguments
+    except TypeError:  # the constructor reports it
+        return
+    _, *names = arguments
+    values = {name: arguments[name] for name in names}
+    for name in names:
+        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            values |= values.pop(name)
+    copies = {k: v.copy() if type(v) is np.ndarray else v for k, v in values.items()}
+    number = id(x)
+    _calls[number] = weakref.ref(x, lambda _: _calls.pop(number, None)), copies
 
 
 def described(x: Any) -> str:

@@ -21,10 +21,10 @@ MOTION = references.Sinusoids(ROBOT, [0.1, 0.2], amplitude=0.3, frequency=0.4)
             "Passivity(two_link, reference=Quintic(two_link, q0=[1, 0.5], q1=[1, 0.5], duration=1),"
             " Lambda=5, K=diag(20, 10))",
         ),
-        (MOTION, "Sinusoids(two_link, q0=[0.1, 0.2], amplitude=[0.3, 0.3], frequency=[0.4, 0.4])"),
+        (MOTION, "Sinusoids(two_link, q0=[0.1, 0.2], amplitude=0.3, frequency=0.4)"),
         (controllers.PDGravity(ROBOT, [1.0, 2.0], 3.0, 4.0), "PDGravity(two_link, q_d=[1, 2], kp=3, kd=4)"),
         (gc.Friction(viscous=0.1), "Friction(viscous=0.1)"),
-        (gc.Joint.revolute((0, 0, 1)), "Joint(kind='revolute', S=[[0, 0, 1, 0, 0, 0]])"),
+        (gc.Joint.revolute((0, 0, 1)), "Joint(kind='revolute', S=[[0], [0], [1], [0], [0], [0]])"),
         (
             gc.Plant(ROBOT, actuators=[actuators.Saturation(5.0)], f_ext=gc.Wrench("link2", [0, 0, 0, 0, 0, 1.0])),
             "Plant(two_link, friction=None, f_ext=[Wrench(frame='link2', value=[0, 0, 0, 0, 0, 1])],"

@@ -18,7 +18,7 @@ SLACK = 4  # if a part has so many callables less than its maximum, the maximum 
 MAXIMUM = {
     "": 117,
     "actuators": 20,
-    "control": 3,
+    "control": 5,
     "controllers": 47,
     "derivatives": 8,
     "friction": 6,

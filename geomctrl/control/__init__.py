@@ -3,6 +3,7 @@
 from .attitude import FlatOutputs
 from .contracts import Command, Controller, Desired, Lyapunov, Reference, desired_at
 from .elastic_joints import ElasticPlant
+from .rebuilding import arguments, with_arguments
 
 __all__ = [
     "Command",
@@ -12,5 +13,7 @@ __all__ = [
     "FlatOutputs",
     "Lyapunov",
     "Reference",
+    "arguments",
     "desired_at",
+    "with_arguments",
 ]

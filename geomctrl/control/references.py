@@ -24,7 +24,7 @@ from geomctrl.arguments import checked, number
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.configuration import product_motion, quintic_blend, sinusoid_motion
-from geomctrl.mechanism.configuration import difference, integrate
+from geomctrl.mechanism.configuration import difference
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.other_names import unknown_names
@@ -97,10 +97,6 @@ class Quintic(_Motion):
         q0, q1 = one_configuration(robot, "q0", q0), one_configuration(robot, "q1", q1)
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
 
-    def _constructed_with(self, names):
-        q1 = integrate(self.robot, self.q0, self.X[0])
-        return super()._constructed_with(names[:2]) | {"q1": q1} | super()._constructed_with(names[3:])
-
     def _scalars(self, t):
         if type(t) is not float or t - t != 0.0:  # infinite, or no number
             t = time(t)
@@ -165,15 +161,6 @@ class Sinusoids(ReadableRepr):
         self.rows = np.concatenate((amplitude, 2.0 * np.pi * frequency, phase)).ravel()
         self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
 
-    def _constructed_with(self, names):
-        amplitude, frequency, phase = self.rows.reshape(3, -1, self.robot.nv)
-        return super()._constructed_with(names[:2]) | {
-            "amplitude": amplitude.squeeze(),
-            "frequency": (frequency / (2.0 * np.pi)).squeeze(),
-            "phase": phase.squeeze(),
-            "start_at_rest": self.ramp,
-        }
-
     def __call__(self, t: float) -> Desired:
         if type(t) is not float or t - t != 0.0:  # infinite, or no number
             t = time(t)
@@ -220,9 +207,6 @@ class Spline(_Motion):
             for k in range(6):
                 self.pieces[:n, 5 - k, row] = f(t[:-1], nu=k) / math.factorial(k)
         self.pieces[0, -1], self.pieces[n, -1, 0] = 0.0, 1.0  # exactly at rest at both ends
-
-    def _constructed_with(self, names):
-        return {"robot": self.robot, "times": self.knots}
 
     def _scalars(self, t):
         if type(t) is not float or t - t != 0.0:  # infinite, or no number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -178,10 +178,6 @@ class Joint(ReadableRepr):
                 raise ArgumentError(f"{key}: a joint has no such property; expected some of {', '.join(names)}")
         values = {key: properties.get(key, getattr(Joint, key)) for key in names}
         self._check(kind, S, name, values)
-
-    def _constructed_with(self, names):
-        """S as a list of screws, its columns."""
-        return super()._constructed_with([field.name for field in fields(self)]) | {"S": [*self.S.T]}
 
     def _check(self, kind: Any, S: Any, name: Any, properties: dict[str, Any]) -> None:
         """Check the arguments and set the fields."""

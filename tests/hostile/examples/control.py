@@ -153,6 +153,8 @@ EXAMPLES = {
     "replay": Example(
         {"store": Fresh(swept), "index": 1, "make": make, "monitors": Argument("default", "none empty")}, compare=False
     ),
+    "control.arguments": Example({"x": LAW}, compare=False),
+    "control.with_arguments": Example({"x": LAW, "changes": Argument({"kp": 20.0}, "mapping")}, compare=False),
     "control.desired_at": Example({"reference": REFERENCE, "t": number(0.25)}),
     "references.Quintic": Example(
         {"robot": ROBOT, "q0": Q, "q1": V, "duration": number(2.0, positive=True), "t0": number(0.5)}
