@@ -19,7 +19,7 @@ import numpy as np
 
 from geomctrl.arguments import instance
 from geomctrl.described import recorded
-from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import attributes_of, is_own_class, origin
 
@@ -95,6 +95,7 @@ def with_arguments(x: Any, changes: Mapping[str, Any] = MappingProxyType({})) ->
     Passivity(two_link, reference=Sinusoids(two_link, q0=[0, 0], amplitude=0.1, frequency=0.5), Lambda=5, K=30)
     """
     changes = instance("changes", changes, Mapping, "values by name")
+    call_of(x)  # refuses what has no arguments
     return changed(x, {path_of(name): value for name, value in changes.items()})
 
 
@@ -183,13 +184,13 @@ def construct(x: Any, call: Call) -> Any:
     return new
 
 
-def changed(x: Any, changes: Mapping[Path, Any]) -> Any:
-    """x with other values at some paths."""
+def changed(x: Any, changes: Mapping[Path, Any], calls: Mapping[int, Call] = MappingProxyType({})) -> Any:
+    """x with other values at some paths; calls: of objects that were examined before, by id()."""
     if () in changes:
         return changes[()]
     if isinstance(x, (list, tuple, np.ndarray)) or not has_arguments(x):
-        return _with_entries(x, changes)
-    call, groups = call_of(x), _grouped(changes)
+        return _with_entries(x, changes, calls)
+    call, groups = calls.get(id(x)) or call_of(x), _grouped(changes)
     values_before = call.all_values
     for name in groups:
         if name not in values_before:
@@ -199,13 +200,13 @@ def changed(x: Any, changes: Mapping[Path, Any]) -> Any:
         start = values_before[name]
         if start is None or (isinstance(start, (int, float)) and () not in inner):  # the class makes an array of it
             start = getattr(x, name, start)
-        values[name] = changed(start, inner)
+        values[name] = changed(start, inner, calls)
     constructor = call.constructor | {name: v for name, v in values.items() if name not in call.attributes}
     attributes = call.attributes | {name: v for name, v in values.items() if name in call.attributes}
     return construct(x, Call(constructor, attributes, call.later | (values.keys() & call.attributes.keys())))
 
 
-def _with_entries(x: Any, changes: Mapping[Path, Any]) -> Any:
+def _with_entries(x: Any, changes: Mapping[Path, Any], calls: Mapping[int, Call]) -> Any:
     """A list, tuple or array with other items."""
     if not isinstance(x, (list, tuple, np.ndarray)):
         raise NameNotFoundError(f"changes: {x!r:.60} has no argument {next(iter(changes))[0]!r}")
@@ -215,9 +216,13 @@ def _with_entries(x: Any, changes: Mapping[Path, Any]) -> Any:
             place = index[0] if isinstance(new, list) else index
             if isinstance(index, str) or (isinstance(new, list) and len(index) != 1):
                 raise IndexError
-            new[place] = changed(new[place], inner)
+            new[place] = changed(new[place], inner, calls)
         except IndexError:
             raise NameNotFoundError(f"changes: there is no item {index} in {x!r:.60}") from None
+        except GeomctrlError:
+            raise
+        except (TypeError, ValueError):
+            raise ArgumentError(f"changes: expected a number for item {index}, got {inner!r:.60}") from None
     if isinstance(x, np.ndarray):
         return new
     return type(x)(new.tolist() if isinstance(new, np.ndarray) else new)
