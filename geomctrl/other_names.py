@@ -1,4 +1,4 @@
-"""Names from other libraries and their equivalent in geomctrl, for the messages of AttributeErrors.
+"""Names from other libraries and their equivalent in geomctrl, for messages about unknown attributes and arguments.
 
 Keys are names of Pinocchio, Drake, MuJoCo, the Robotics Toolbox and textbooks.
 """
@@ -6,9 +6,13 @@ Keys are names of Pinocchio, Drake, MuJoCo, the Robotics Toolbox and textbooks.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MASS, BIAS = "robot.mass_matrix(q)", "robot.inverse_dynamics(q, v, 0 * v)"
 TERMS, POSE = "robot.terms(q, v), which has M, Mdot, C and g", 'robot.pose(q, "frame")'
@@ -211,6 +215,66 @@ ON_RUN = {
     **_each("to_csv to_numpy write", "run.to_dataframe(); run.save(path) writes one .npz file"),
     **_each("show", "run.plot() or run.animate()"), "read": "geomctrl.Run.load(path)",
 }  # fmt: skip
+
+# arguments of functions
+OF_OPTIONS = {
+    **_each("method every strict compiled", "options=geomctrl.SimulationOptions({name}=...)"),
+    **_each("integrator solver", "options=geomctrl.SimulationOptions(method=...)"),
+    **_each("tol rtol atol tolerance", "options=geomctrl.SimulationOptions(method=geomctrl.integrators.Adaptive(...))"),
+}  # fmt: skip
+OF_SIMULATE = {
+    **OF_OPTIONS, **_each("tf T t_final t_span tspan duration horizon time", "t_end=..., in seconds"),
+    **_each("h step timestep time_step", "dt=..., in seconds"), **_each("law control policy", "controller=..."),
+    **_each("robot model", "plant=..., a robot or a geomctrl.Plant(robot, ...)"),
+    **_each("x0 initial_state state0", "q0=... and v0=..."), **_each("q v", "{name}0=..."),
+    **_each("sample_time control_period sampling_time", "control_dt=..., in seconds"),
+    **_each("reference q_d desired", "the reference of the controller"),
+    **_each("friction actuators sensors f_ext stops changes", "geomctrl.Plant(robot, {name}=...) as the plant"),
+}  # fmt: skip
+OF_PLANT = {
+    **_each("torque_limits torque_limit effort_limits limits saturation max_torque",
+            "actuators=geomctrl.actuators.Saturation(upper)"),
+    **_each("delay latency", "actuators=geomctrl.actuators.TransportDelay(delay)"),
+    **_each("motor motors drive drives", "actuators=geomctrl.actuators.DCMotor(...)"),
+    **_each("actuator sensor", "{name}s=..."),
+    **_each("bandwidth lag", "actuators=geomctrl.actuators.Lag(time_constant)"),
+    **_each("elasticity joint_stiffness", "actuators=geomctrl.actuators.SeriesElasticity(stiffness, rotor)"),
+    **_each("noise encoder measurement_noise", "sensors=geomctrl.sensors.Encoder(noise=...)"),
+    **_each("damping viscous coulomb", "friction=geomctrl.Friction(viscous, coulomb)"),
+    **_each("payload load mass", "geomctrl.Plant(robot.with_payload(mass, com))"),
+    **_each("gravity", "geomctrl.Plant(robot.with_gravity(gravity))"),
+    **_each("parameters armature", "geomctrl.Plant(robot.with_{name}({name}))"),
+    **_each("wrench wrenches external_forces disturbance contact contacts",
+            "f_ext=geomctrl.Wrench(...) or geomctrl.Contact(...)"),
+}  # fmt: skip
+OF_SIMULATION_OPTIONS = {
+    **_each("integrator solver", "method=..."), **_each("save_every store_every decimation", "every=..."),
+    **_each("tol rtol atol tolerance", "method=geomctrl.integrators.Adaptive(...)"),
+    **_each("dt t_end control_dt monitors progress", "{name} of geomctrl.simulate"), "jit": "compiled=...",
+}  # fmt: skip
+
+
+def named_arguments(table: dict[str, str]) -> Callable[[F], F]:
+    """Decorate a public function: an unknown argument raises ArgumentError with the equivalent, or similar names."""
+
+    def decorate(function: F) -> F:
+        names = [name for name in inspect.signature(function).parameters if name != "self"]
+        label = function.__qualname__.removesuffix(".__init__")
+
+        @functools.wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            for name in options.keys() - {"self", *names}:
+                from geomctrl.errors import ArgumentError  # this module imports nothing of geomctrl when it is loaded
+
+                near = difflib.get_close_matches(name.lower(), names, n=1)
+                hint = f"use {table[name].format(name=name)}" if name in table else f"expected {', '.join(names)}"
+                hint = f"did you mean {near[0]}?" if near and name not in table else hint
+                raise ArgumentError(f"{name}: geomctrl.{label} has no such argument; {hint}")
+            return function(*args, **options)
+
+        return checked  # pyright: ignore[reportReturnType]
+
+    return decorate
 
 
 def missing_attribute(owner: str, name: str, table: dict[str, str], public: Iterable[str]) -> str:

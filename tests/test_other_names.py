@@ -1,6 +1,7 @@
 """Unknown names raise an error with the equivalent name in geomctrl, and that name exists."""
 
 import importlib
+import inspect
 import pickle
 import re
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.other_names import ON_MODULE, ON_PACKAGE, ON_ROBOT, ON_RUN
+from geomctrl.other_names import OF_PLANT, OF_SIMULATE, OF_SIMULATION_OPTIONS, ON_MODULE, ON_PACKAGE, ON_ROBOT, ON_RUN
 
 ROBOT = models.two_link()
 CODE = re.compile(r"(?:geomctrl|robot)\.[\w.]+")
@@ -179,3 +180,37 @@ def test_robots_of_urdf_files(tmp_path):
         np.testing.assert_allclose(robot.mass_matrix(q), ROBOT.mass_matrix(q), rtol=1e-12)
         assert set(robot.frame_names) >= {"world", *robot.body_names}
         assert all(robot.frame(name).name == name for name in robot.frame_names)
+
+
+ARGUMENT_TABLES = {"simulate": OF_SIMULATE, "simulate_many": OF_SIMULATE, "Plant": OF_PLANT}
+ARGUMENT_TABLES["SimulationOptions"] = OF_SIMULATION_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [(function, name) for function, table in ARGUMENT_TABLES.items() for name in table]
+)
+def test_of_an_argument(function, name):
+    parameters = inspect.signature(getattr(gc, function)).parameters
+    assert name not in parameters, "it is an argument: take it off the table"
+    with pytest.raises(gc.ArgumentError) as caught:
+        getattr(gc, function)(ROBOT, **{name: 1.0})
+    message = str(caught.value)
+    assert message.startswith(f"{name}: geomctrl.{function} has no such argument; use ")
+    hint = message.partition("; use ")[2]
+    for path in CODE.findall(hint):
+        assert resolved(path) is not None
+    own = re.match(r"(\w+)=", hint)
+    assert own is None or own[1] in parameters or function == "simulate_many"
+    of_options = re.search(r"SimulationOptions\((\w+)=", hint)
+    assert of_options is None or of_options[1] in inspect.signature(gc.SimulationOptions).parameters
+
+
+def test_an_argument_that_is_written_wrong():
+    with pytest.raises(
+        gc.ArgumentError, match=r"^actuator_: geomctrl.Plant has no such argument; did you mean actuators"
+    ):
+        gc.Plant(ROBOT, actuator_=None)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(gc.ArgumentError, match=r"^zzz: .*; expected method, every, strict, compiled$"):
+        gc.SimulationOptions(zzz=1)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match="missing 3 required"):
+        gc.simulate(ROBOT, controller=None, q0=[0.0, 0.0])  # pyright: ignore[reportCallIssue]

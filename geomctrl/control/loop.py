@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import instance
 from geomctrl.mechanism.configuration import difference
+from geomctrl.other_names import OF_SIMULATE, named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from geomctrl.viewing.live import LiveView
 
 
+@named_arguments(OF_SIMULATE)
 def simulate(
     plant: Plant | Robot,
     controller: Controller,

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import count, instance
 from geomctrl.errors import ArgumentError
 from geomctrl.motion.trajectory import step_count
+from geomctrl.other_names import OF_SIMULATE, named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.untraceable import UntraceableError
 
@@ -51,6 +52,7 @@ class Outcome:
 # --- public ------------------------------------------------------------------------------------------------------
 
 
+@named_arguments(OF_SIMULATE)
 def simulate_many(
     plants: Plant | Robot | Sequence[Plant | Robot],
     controllers: Controller | Sequence[Controller],

@@ -8,6 +8,7 @@ from geomctrl.arguments import count, flag
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators.step_control import Adaptive
 from geomctrl.integrators.tableaus import Tableau, method
+from geomctrl.other_names import OF_SIMULATION_OPTIONS, named_arguments
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,6 @@ class SimulationOptions:
         object.__setattr__(self, "strict", flag("strict", self.strict))
         if not isinstance(self.compiled, bool) and not (isinstance(self.compiled, str) and self.compiled == "auto"):
             raise ArgumentError(f'compiled: expected "auto", True or False, got {self.compiled!r:.40}')
+
+
+SimulationOptions.__init__ = named_arguments(OF_SIMULATION_OPTIONS)(SimulationOptions.__init__)

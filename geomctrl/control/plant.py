@@ -17,6 +17,7 @@ from geomctrl.arguments import FLOAT64, checked, instance, one_state
 from geomctrl.described import ReadableRepr
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
+from geomctrl.other_names import OF_PLANT, named_arguments
 from geomctrl.robot import Robot
 from geomctrl.tracing.numbers import scalar
 
@@ -427,6 +428,9 @@ class Plant(ReadableRepr):
         if a.ndim != 1 or (len(a) <= states if own else len(a) != states):
             raise ArgumentError(f"x: expected shape ({f'more than {states}' if own else states},), got {a.shape}")
         return a
+
+
+Plant.__init__ = named_arguments(OF_PLANT)(Plant.__init__)
 
 
 def plant_of(name: str, x: object, *, state: bool = True) -> Plant:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:  # the compiler imports llvmlite, which plain data do not need
     from geomctrl.compiler.code import Code
 
 
+MAX_SHOWN_FRAMES = 6  # in the printed table of a robot
+
+
 class Limits(NamedTuple):
     """Limits for each velocity coordinate, shape (nv,) each; infinite where there is no limit."""
 
@@ -270,11 +273,17 @@ class Mechanism:
         for i, name, kind, on, body, mass, limits, following in self._rows():
             line = f"  {i:3d} {name:{width}} {kind:11}{on} -> {body}, {mass} kg"
             lines.append(line + (f" {limits}" if limits else "") + (f", {following}" if following else ""))
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  {self._frame_line()}"])
 
     def _repr_html_(self) -> str:
         columns = ["", "joint", "kind", "on", "body", "mass [kg]", "limits [rad, m]", ""]
-        return html_table(self._heading(), columns, self._rows())
+        return html_table(f"{self._heading()}; {self._frame_line()}", columns, self._rows())
+
+    def _frame_line(self) -> str:
+        """Frames other than bodies and the world, as far as they fit, and how to list all."""
+        added = [name for name in self._frames if name not in (*self.body_names, WORLD)]
+        names = ", ".join(map(repr, added[:MAX_SHOWN_FRAMES])) + (", ..." if len(added) > MAX_SHOWN_FRAMES else "")
+        return f"frames: {names + ', ' if added else ''}the bodies and {WORLD!r}; robot.frame_names lists all"
 
     def _heading(self) -> str:
         base = "free base" if self.joints[0].kind == "free" else "fixed base"

@@ -156,3 +156,13 @@ def test_repr_shows_the_tree():
     assert lines[0] == "Robot 'demo': 2 bodies, nv = 7, nq = 13, free base, 4 kg"
     assert lines[1].split() == ["0", "float", "free", "world", "->", "base,", "2", "kg"]
     assert lines[2].split() == ["1", "arm", "revolute", "base", "->", "arm,", "2", "kg", "[-1,", "2.5]"]
+
+
+def test_repr_shows_frames_that_are_added():
+    frames = [gc.Frame(f"frame{k}", "base", np.eye(4)) for k in range(8)]
+    bodies = [body("base", None, gc.Joint.free()), body("arm", "base", gc.Joint.revolute(Z))]
+    last = repr(gc.Robot.build(bodies, frames=frames)).splitlines()[-1].strip()
+    shown = ", ".join(f"'frame{k}'" for k in range(6))
+    assert last == f"frames: {shown}, ..., the bodies and 'world'; robot.frame_names lists all"
+    plain = repr(gc.Robot.build(bodies)).splitlines()[-1].strip()
+    assert plain == "frames: the bodies and 'world'; robot.frame_names lists all"
